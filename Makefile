@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+
+# `make run` and `make test` set up what is missing; `make help` lists the rest.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS   += --no-builtin-rules
+
+PYTHON ?= python3
+VENV   := .venv
+SHELL_VENV := .venv-p4rt-shell
+BIN    := $(VENV)/bin
+SUDO   := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
+TARGET ?= auto
+
+# What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
+APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
+APT_TEST := tshark
+
+BENCHMARKS ?= switch_pps allreduce host_pps plan_time
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## this list
+	@echo "netfold: switches add up gradients while they carry them"
+	@echo
+	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@echo
+	@echo "  TARGET=softswitch|bmv2 chooses the switch of \`make run\` (default: bmv2 if simple_switch_grpc is on PATH)"
+
+# ---- using it ---------------------------------------------------------------------------------------------------
+
+.PHONY: run
+run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-spine, and show what happened
+	$(SUDO) env PATH="$$PATH" $(BIN)/netfold run --target $(TARGET)
+
+.PHONY: stop
+stop: $(VENV)/.ready ## take down whatever a run has left
+	$(SUDO) $(BIN)/netfold down
+
+.PHONY: doctor
+doctor: $(VENV)/.ready ## what is here, what is missing and how to get it
+	$(BIN)/netfold doctor
+
+.PHONY: bench
+bench: $(VENV)/.ready ## the benchmarks, as ratios against peers in the same run
+	for b in $(BENCHMARKS); do echo; echo "== $$b"; $(SUDO) env PATH="$$PATH" $(BIN)/python -m benchmarks.$$b; done
+
+# ---- working on it ----------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skipped loudly)
+	$(SUDO) env PATH="$$PATH" $(BIN)/pytest -m "not long" $(PYTEST_ARGS)
+
+.PHONY: test-long
+test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
+	$(SUDO) env PATH="$$PATH" $(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.ready ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.PHONY: p4
+p4: $(VENV)/.ready ## compile the P4 programs (needs p4c-bm2-ss)
+	$(BIN)/python -m tools.p4build
+
+.PHONY: proto
+proto: $(VENV)/.ready ## generate the service's stubs from api/netfold.proto
+	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. api/netfold.proto
+
+.PHONY: lock
+lock: $(VENV)/.ready ## renew requirements.lock from what is installed
+	$(BIN)/pip freeze --exclude-editable | grep -vE "^torch|@" > requirements.lock
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf build dist out logs pcaps .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)*' -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean ## remove the virtual environments too
+	rm -rf $(VENV) $(SHELL_VENV) *.egg-info
+
+# ---- set-up -----------------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(VENV)/.ready ## install what is needed to run
+
+.PHONY: shell-env
+shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
+
+# Debian's mininet is a plain Python package of the system's interpreter; it alone is made visible here, because the rest
+# of Debian's site-packages is older than what netfold needs.
+$(VENV)/.ready: pyproject.toml requirements.lock
+	@$(call install-missing,$(APT))
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "netfold needs Python 3.11 or newer; $$($(PYTHON) --version) is on PATH. Set PYTHON=/path/to/python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	ln -sfn /usr/lib/python3/dist-packages/mininet "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/mininet"
+	touch $@
+
+# p4runtime-shell pins an old protobuf, so it lives alone: the operator's shell, and an independent client in the tests.
+$(SHELL_VENV)/.ready:
+	test -x $(SHELL_VENV)/bin/python || $(PYTHON) -m venv $(SHELL_VENV)
+	$(SHELL_VENV)/bin/pip install --quiet --disable-pip-version-check 'p4runtime-shell>=0.0.6,<0.1'
+	touch $@
+
+$(VENV)/.ready-test: $(VENV)/.ready $(SHELL_VENV)/.ready
+	@$(call install-missing,$(APT_TEST))
+	touch $@
+
+define install-missing
+missing=""; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+if [ -n "$$missing" ]; then \
+  echo "installing$$missing"; \
+  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
+fi
+endef

@@ -1,0 +1,3 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The generated stubs of netfold.proto (`make proto` renews them)."""

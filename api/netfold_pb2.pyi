@@ -1,0 +1,246 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    JOB_STATE_UNSPECIFIED: _ClassVar[JobState]
+    QUEUED: _ClassVar[JobState]
+    INSTALLING: _ClassVar[JobState]
+    RUNNING: _ClassVar[JobState]
+    FAILED: _ClassVar[JobState]
+    DONE: _ClassVar[JobState]
+    CANCELED: _ClassVar[JobState]
+JOB_STATE_UNSPECIFIED: JobState
+QUEUED: JobState
+INSTALLING: JobState
+RUNNING: JobState
+FAILED: JobState
+DONE: JobState
+CANCELED: JobState
+
+class SubmitJobRequest(_message.Message):
+    __slots__ = ("spec_yaml", "queue")
+    SPEC_YAML_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    spec_yaml: str
+    queue: bool
+    def __init__(self, spec_yaml: _Optional[str] = ..., queue: _Optional[bool] = ...) -> None: ...
+
+class JobName(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ListJobsRequest(_message.Message):
+    __slots__ = ("all",)
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    all: bool
+    def __init__(self, all: _Optional[bool] = ...) -> None: ...
+
+class ListJobsResponse(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...) -> None: ...
+
+class Job(_message.Message):
+    __slots__ = ("name", "state", "reason", "spec_yaml", "plan_json", "epoch", "members")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SPEC_YAML_FIELD_NUMBER: _ClassVar[int]
+    PLAN_JSON_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    state: JobState
+    reason: str
+    spec_yaml: str
+    plan_json: str
+    epoch: int
+    members: _containers.RepeatedCompositeFieldContainer[Member]
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ..., spec_yaml: _Optional[str] = ..., plan_json: _Optional[str] = ..., epoch: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
+
+class Member(_message.Message):
+    __slots__ = ("host", "parameter_server", "attending", "report")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_SERVER_FIELD_NUMBER: _ClassVar[int]
+    ATTENDING_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    parameter_server: bool
+    attending: bool
+    report: Report
+    def __init__(self, host: _Optional[str] = ..., parameter_server: _Optional[bool] = ..., attending: _Optional[bool] = ..., report: _Optional[_Union[Report, _Mapping]] = ...) -> None: ...
+
+class Explanation(_message.Message):
+    __slots__ = ("steps",)
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, steps: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReplanRequest(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, jobs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReplanResponse(_message.Message):
+    __slots__ = ("moved",)
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    moved: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, moved: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Status(_message.Message):
+    __slots__ = ("version", "primary", "switches", "trees", "broken")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PRIMARY_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    TREES_FIELD_NUMBER: _ClassVar[int]
+    BROKEN_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    primary: bool
+    switches: _containers.RepeatedCompositeFieldContainer[SwitchStatus]
+    trees: _containers.RepeatedCompositeFieldContainer[TreeCounters]
+    broken: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[str] = ..., primary: _Optional[bool] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., trees: _Optional[_Iterable[_Union[TreeCounters, _Mapping]]] = ..., broken: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TreeCounters(_message.Message):
+    __slots__ = ("switch", "job", "tree", "packets")
+    class PacketsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    TREE_FIELD_NUMBER: _ClassVar[int]
+    PACKETS_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    job: str
+    tree: int
+    packets: _containers.ScalarMap[str, int]
+    def __init__(self, switch: _Optional[str] = ..., job: _Optional[str] = ..., tree: _Optional[int] = ..., packets: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class SwitchStatus(_message.Message):
+    __slots__ = ("name", "address", "ready", "slots_in_use", "slots", "repaired_entries")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_IN_USE_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    REPAIRED_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    address: str
+    ready: bool
+    slots_in_use: int
+    slots: int
+    repaired_entries: int
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., ready: _Optional[bool] = ..., slots_in_use: _Optional[int] = ..., slots: _Optional[int] = ..., repaired_entries: _Optional[int] = ...) -> None: ...
+
+class Attendance(_message.Message):
+    __slots__ = ("job", "host", "leave", "report", "worn_epoch")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    LEAVE_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    WORN_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    host: str
+    leave: bool
+    report: Report
+    worn_epoch: int
+    def __init__(self, job: _Optional[str] = ..., host: _Optional[str] = ..., leave: _Optional[bool] = ..., report: _Optional[_Union[Report, _Mapping]] = ..., worn_epoch: _Optional[int] = ...) -> None: ...
+
+class Report(_message.Message):
+    __slots__ = ("chunks", "retransmits", "overflows", "goodput_mbps")
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    RETRANSMITS_FIELD_NUMBER: _ClassVar[int]
+    OVERFLOWS_FIELD_NUMBER: _ClassVar[int]
+    GOODPUT_MBPS_FIELD_NUMBER: _ClassVar[int]
+    chunks: int
+    retransmits: int
+    overflows: int
+    goodput_mbps: float
+    def __init__(self, chunks: _Optional[int] = ..., retransmits: _Optional[int] = ..., overflows: _Optional[int] = ..., goodput_mbps: _Optional[float] = ...) -> None: ...
+
+class Notice(_message.Message):
+    __slots__ = ("assignment", "over", "lease_ms")
+    ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    assignment: Assignment
+    over: JobOver
+    lease_ms: int
+    def __init__(self, assignment: _Optional[_Union[Assignment, _Mapping]] = ..., over: _Optional[_Union[JobOver, _Mapping]] = ..., lease_ms: _Optional[int] = ...) -> None: ...
+
+class JobOver(_message.Message):
+    __slots__ = ("state", "reason")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    state: JobState
+    reason: str
+    def __init__(self, state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Assignment(_message.Message):
+    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    UDP_PORT_FIELD_NUMBER: _ClassVar[int]
+    LANES_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    ELEMENTS_FIELD_NUMBER: _ClassVar[int]
+    RATE_MBPS_FIELD_NUMBER: _ClassVar[int]
+    TREES_FIELD_NUMBER: _ClassVar[int]
+    NUMERICS_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    epoch: int
+    udp_port: int
+    lanes: int
+    rank: int
+    workers: int
+    elements: int
+    rate_mbps: float
+    trees: _containers.RepeatedCompositeFieldContainer[TreePart]
+    numerics: Numerics
+    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ...) -> None: ...
+
+class Numerics(_message.Message):
+    __slots__ = ("mode", "fraction_bits")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    FRACTION_BITS_FIELD_NUMBER: _ClassVar[int]
+    mode: str
+    fraction_bits: int
+    def __init__(self, mode: _Optional[str] = ..., fraction_bits: _Optional[int] = ...) -> None: ...
+
+class TreePart(_message.Message):
+    __slots__ = ("tree", "share", "slots", "window", "child", "destination", "children")
+    TREE_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    CHILD_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    CHILDREN_FIELD_NUMBER: _ClassVar[int]
+    tree: int
+    share: float
+    slots: int
+    window: int
+    child: int
+    destination: str
+    children: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, tree: _Optional[int] = ..., share: _Optional[float] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., child: _Optional[int] = ..., destination: _Optional[str] = ..., children: _Optional[_Iterable[int]] = ...) -> None: ...

@@ -1,0 +1,196 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* workers WINDOW SLOTS TAG_AT SLOT_AT WARM_UP SECONDS INTERFACE... < templates: one worker behind each interface, all adding
+ * up one endless gradient, WINDOW chunks at a time.
+ *
+ * Standard input: for each interface a native 32-bit length and the frame of its worker. Chunk c is sent as that frame with
+ * tag + c / SLOTS at TAG_AT (32 bits) and c mod SLOTS at SLOT_AT (16 bits), big-endian. A chunk is done when each
+ * interface got a frame of that chunk; then the chunk WINDOW further goes out. A chunk that rests for 2 s is sent again.
+ * Prints "begin" after WARM_UP seconds, and then "end CHUNKS SECONDS REPEATED". */
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { FRAME_SIZE = 2048, RING = 2048, BATCH = 64, WORKERS_MAX = 16, WINDOW_MAX = 4096 };
+
+struct worker {
+    int fd;
+    uint8_t *ring, *frame;
+    uint32_t next, length, first_tag;
+    uint32_t queued;
+    struct iovec vector[BATCH];
+    struct mmsghdr message[BATCH];
+    uint8_t copy[BATCH][FRAME_SIZE];
+};
+
+struct chunk {
+    uint64_t number;
+    uint32_t seen; /* a bit for each worker that has the result */
+    double sent;
+};
+
+static struct worker worker[WORKERS_MAX];
+static struct chunk window[WINDOW_MAX];
+static uint32_t workers, window_size, slots, tag_at, slot_at;
+static uint64_t done, repeated;
+
+static void check(int ok, const char *what) {
+    if (ok) return;
+    perror(what);
+    exit(1);
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void open_worker(struct worker *w, const char *interface) {
+    int one = 1, size = 8 * 1024 * 1024, version = TPACKET_V2;
+    w->fd = socket(AF_PACKET, SOCK_RAW, 0);
+    check(w->fd >= 0, "socket");
+    check(!setsockopt(w->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof one), "PACKET_IGNORE_OUTGOING");
+    check(!setsockopt(w->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one), "PACKET_QDISC_BYPASS");
+    setsockopt(w->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
+    struct tpacket_req ring = {65536, RING * FRAME_SIZE / 65536, FRAME_SIZE, RING};
+    check(!setsockopt(w->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version), "PACKET_VERSION");
+    check(!setsockopt(w->fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring), "PACKET_RX_RING");
+    w->ring = mmap(NULL, (size_t)RING * FRAME_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
+    check(w->ring != MAP_FAILED, "mmap");
+    struct sockaddr_ll address = {
+        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex(interface)};
+    check(address.sll_ifindex && !bind(w->fd, (struct sockaddr *)&address, sizeof address), interface);
+}
+
+static void read_template(struct worker *w) {
+    w->frame = malloc(FRAME_SIZE);
+    check(w->frame && fread(&w->length, 4, 1, stdin) == 1, "template");
+    check(w->length <= FRAME_SIZE && tag_at + 4 <= w->length && slot_at + 2 <= w->length, "template's length");
+    check(fread(w->frame, w->length, 1, stdin) == 1, "template");
+    memcpy(&w->first_tag, w->frame + tag_at, 4);
+    w->first_tag = ntohl(w->first_tag);
+    for (int i = 0; i < BATCH; i++) {
+        memcpy(w->copy[i], w->frame, w->length);
+        w->vector[i] = (struct iovec){w->copy[i], w->length};
+        w->message[i].msg_hdr = (struct msghdr){.msg_iov = &w->vector[i], .msg_iovlen = 1};
+    }
+}
+
+static void flush(struct worker *w) {
+    for (uint32_t sent = 0; sent < w->queued;) {
+        int count = sendmmsg(w->fd, w->message + sent, w->queued - sent, 0);
+        sent += count > 0 ? (uint32_t)count : 1;
+    }
+    w->queued = 0;
+}
+
+static void send_chunk(struct chunk *chunk, double now) {
+    uint16_t slot = htons((uint16_t)(chunk->number % slots));
+    chunk->seen = 0;
+    chunk->sent = now;
+    for (uint32_t i = 0; i < workers; i++) {
+        struct worker *w = &worker[i];
+        if (w->queued == BATCH) flush(w);
+        uint32_t tag = htonl(w->first_tag + (uint32_t)(chunk->number / slots));
+        memcpy(w->copy[w->queued] + tag_at, &tag, 4);
+        memcpy(w->copy[w->queued] + slot_at, &slot, 2);
+        w->queued++;
+    }
+}
+
+static void take(uint32_t index, const uint8_t *data, uint32_t length, double now) {
+    uint32_t tag;
+    uint16_t slot;
+    if (length < tag_at + 4 || length < slot_at + 2u) return;
+    memcpy(&tag, data + tag_at, 4);
+    memcpy(&slot, data + slot_at, 2);
+    uint64_t number = (uint64_t)(ntohl(tag) - worker[0].first_tag) * slots + ntohs(slot);
+    struct chunk *chunk = &window[number % window_size];
+    if (chunk->number != number) return;
+    chunk->seen |= 1u << index;
+    if (chunk->seen != (1u << workers) - 1) return;
+    done++;
+    chunk->number += window_size;
+    send_chunk(chunk, now);
+}
+
+static int receive(uint32_t index, double now) {
+    struct worker *w = &worker[index];
+    int taken = 0;
+    for (; taken < BATCH; taken++, w->next++) {
+        struct tpacket2_hdr *frame = (void *)(w->ring + (size_t)(w->next % RING) * FRAME_SIZE);
+        if (!(__atomic_load_n(&frame->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER)) break;
+        take(index, (uint8_t *)frame + frame->tp_mac, frame->tp_snaplen, now);
+        __atomic_store_n(&frame->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+    }
+    return taken;
+}
+
+static void run_until(double end) {
+    static struct pollfd wait[WORKERS_MAX];
+    for (uint32_t i = 0; i < workers; i++) wait[i] = (struct pollfd){.fd = worker[i].fd, .events = POLLIN};
+    double checked = seconds();
+    for (double now = checked; now < end; now = seconds()) {
+        int taken = 0;
+        for (uint32_t i = 0; i < workers; i++) taken += receive(i, now);
+        if (now > checked + 0.1) {
+            checked = now;
+            for (uint32_t i = 0; i < window_size; i++)
+                if (now > window[i].sent + 2) {
+                    repeated++;
+                    send_chunk(&window[i], now);
+                }
+        }
+        for (uint32_t i = 0; i < workers; i++)
+            if (worker[i].queued) flush(&worker[i]);
+        if (!taken) poll(wait, workers, 10);
+    }
+}
+
+int main(int count, char **argument) {
+    if (count < 8 || count - 7 > WORKERS_MAX) {
+        fprintf(stderr, "usage: workers WINDOW SLOTS TAG_AT SLOT_AT WARM_UP SECONDS INTERFACE... < templates\n");
+        return 2;
+    }
+    window_size = (uint32_t)strtoul(argument[1], NULL, 10);
+    slots = (uint32_t)strtoul(argument[2], NULL, 10);
+    tag_at = (uint32_t)strtoul(argument[3], NULL, 10);
+    slot_at = (uint32_t)strtoul(argument[4], NULL, 10);
+    double warm_up = strtod(argument[5], NULL), duration = strtod(argument[6], NULL);
+    workers = (uint32_t)count - 7;
+    if (!window_size || window_size > WINDOW_MAX || !slots || slots % window_size) {
+        fprintf(stderr, "workers: WINDOW must be 1..%d and divide SLOTS\n", WINDOW_MAX);
+        return 2;
+    }
+    for (uint32_t i = 0; i < workers; i++) {
+        open_worker(&worker[i], argument[7 + i]);
+        read_template(&worker[i]);
+    }
+    double start = seconds();
+    for (uint32_t i = 0; i < window_size; i++) {
+        window[i].number = i;
+        send_chunk(&window[i], start);
+    }
+    for (uint32_t i = 0; i < workers; i++) flush(&worker[i]);
+    run_until(start + warm_up);
+    printf("begin\n");
+    fflush(stdout);
+    done = repeated = 0;
+    start = seconds();
+    run_until(start + duration);
+    printf("end %lu %.6f %lu\n", (unsigned long)done, seconds() - start, (unsigned long)repeated);
+    return 0;
+}

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The `netfold` command: a thin index of the sub-commands, each imported only when it is called.
+
+A sub-command lives beside the code that it drives (`softswitch/cli.py`, `topologies/cli.py`, ...), so that starting a
+switch process does not import the planners, and a missing optional tool hurts only the command that needs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+import typer
+
+
+@dataclass(frozen=True)
+class Command:
+    """Where a sub-command is: `attribute` of `module` is a typer.Typer. One that holds a single command becomes
+    `netfold NAME ...` itself; one with several becomes the group `netfold NAME SUB ...`."""
+
+    module: str
+    help: str
+    attribute: str = "app"
+
+
+COMMANDS: dict[str, Command] = {
+    "run": Command(
+        "testbed.cli", "Train a real model through the switches of a fabric; show what happened.", "run"
+    ),
+    "measure": Command(
+        "testbed.cli", "Run plans in Mininet: planned and measured rates side by side.", "measure"
+    ),
+    "doctor": Command(
+        "testbed.cli", "Show what this machine has, what is missing and how to get it.", "doctor"
+    ),
+    "plan": Command(
+        "controller.planning.cli", "Choose where a job's gradients are added up, and at what rate."
+    ),
+    "reproduce": Command(
+        "controller.planning.reproduction.cli", "Repeat the simulations of the GRID and InArt papers."
+    ),
+    "controller": Command("controller.cli", "Run the controller of a fabric, or look at its switches."),
+    "job": Command("controller.commands", "Submit, look at and cancel jobs.", "job"),
+    "top": Command("controller.commands", "Watch jobs, trees, switches and links.", "top_app"),
+    "replan": Command("controller.commands", "Plan running jobs again; move those that gain.", "replan_app"),
+    "softswitch": Command(
+        "softswitch.cli", "Run a P4 program natively, as a drop-in for simple_switch_grpc."
+    ),
+    "fabric": Command("topologies.cli", "Look at fabrics: show, check, list, schema.", "fabric"),
+    "up": Command("topologies.cli", "Bring a fabric up as a Mininet network.", "up"),
+    "down": Command("topologies.cli", "Take the network down.", "down"),
+    "status": Command("topologies.cli", "Show the network that is up.", "status"),
+    "exec": Command("topologies.cli", "Run a command in a host of the network.", "execute"),
+    "shell": Command("topologies.cli", "Open p4runtime-shell on a switch.", "shell"),
+    "pcap": Command("topologies.cli", "Watch a link with tcpdump.", "pcap"),
+    "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker"),
+    "ps": Command("traffic.cli", "Run a parameter server of a job on this host.", "ps"),
+    "ring": Command("traffic.cli", "Run a worker of the peer, a TCP ring.", "ring"),
+    "send": Command("traffic.cli", "Craft gradient packets by hand.", "send"),
+    "background": Command("traffic.cli", "Send or take background traffic.", "background"),
+}
+
+
+def build(called: str | None) -> typer.Typer:
+    """The command tree, with the module of the `called` sub-command loaded and the others as lines of the help."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        help="netfold: switches add up the gradients of distributed training while they carry them.",
+    )
+    app.callback()(_nothing)
+    for name, command in COMMANDS.items():
+        if name == called:
+            _attach(app, name, command)
+        else:
+            app.command(name, help=command.help)(_nothing)
+    return app
+
+
+def _attach(app: typer.Typer, name: str, command: Command) -> None:
+    sub: typer.Typer = getattr(importlib.import_module(command.module), command.attribute)
+    single = sub.registered_commands[0] if len(sub.registered_commands) == 1 else None
+    if single is not None and not sub.registered_groups and single.callback is not None:
+        app.command(name, cls=single.cls, context_settings=single.context_settings)(single.callback)
+    else:
+        app.add_typer(sub, name=name, help=command.help)
+
+
+def _nothing() -> None:
+    pass
+
+
+def main() -> None:
+    """Entry point of the `netfold` script."""
+    build(next((a for a in sys.argv[1:] if not a.startswith("-")), None))()

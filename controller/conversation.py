@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""One conversation of the command line with the controller: where it is, and what its errors become."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import grpc
+import typer
+from google.protobuf.json_format import MessageToDict
+from rich.console import Console
+
+from api import netfold_pb2_grpc as pb_grpc
+from controller.client import ConnectError, connection, open_channel
+
+BAD_INPUT, REFUSED, NO_CONTROLLER, NO_JOB, JOB_FAILED = 2, 3, 4, 5, 6
+_EXITS = {
+    grpc.StatusCode.INVALID_ARGUMENT: BAD_INPUT,
+    grpc.StatusCode.ALREADY_EXISTS: BAD_INPUT,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: REFUSED,
+    grpc.StatusCode.NOT_FOUND: NO_JOB,
+    grpc.StatusCode.UNAVAILABLE: NO_CONTROLLER,
+    grpc.StatusCode.UNAUTHENTICATED: NO_CONTROLLER,
+    grpc.StatusCode.DEADLINE_EXCEEDED: NO_CONTROLLER,
+}
+
+Result = TypeVar("Result")
+
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--controller", help="unix:PATH or HOST:PORT; default: $NETFOLD_CONTROLLER, or the default socket."
+    ),
+]
+TlsCa = Annotated[
+    Path | None, typer.Option("--tls-ca", help="Certificate that the controller's is checked against.")
+]
+TokenFile = Annotated[Path | None, typer.Option("--token-file", help="File with the token to show over TCP.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
+
+
+def ask(
+    address: str | None,
+    ca: Path | None,
+    token: Path | None,
+    question: Callable[[pb_grpc.ControllerStub], Awaitable[Result]],
+) -> Result:
+    """One conversation with the controller; every failure becomes an exit code and a line."""
+
+    async def ask() -> Result:
+        where = connection(address, ca, token)
+        async with open_channel(where) as channel:
+            return await question(pb_grpc.ControllerStub(channel))
+
+    try:
+        return asyncio.run(ask())
+    except ConnectError as error:
+        fail(BAD_INPUT, str(error))
+    except grpc.aio.AioRpcError as error:
+        where = connection(address, None, None).address
+        code = _EXITS.get(error.code(), NO_CONTROLLER)
+        fail(
+            code,
+            f"no controller answers at {where}: {error.details()}"
+            if code == NO_CONTROLLER
+            else error.details(),
+        )
+
+
+def plain(message: Any) -> Any:
+    return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2))
+
+
+def fail(code: int, message: str | None) -> NoReturn:
+    Console(stderr=True).print(f"netfold: {message}", style="red", markup=False, highlight=False)
+    raise typer.Exit(code)

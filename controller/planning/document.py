@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as a JSON document, and back: what `netfold plan --json` prints and the service hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controller.planning.plan import Edge, Loads, Plan, Tree
+from topologies.fabric import Fabric
+
+
+def plan_document(fabric: Fabric, plan: Plan) -> dict[str, Any]:
+    """Rates and loads in the fabric's unit; every load beside its capacity; links as `from->to`."""
+    return {
+        "job": plan.job,
+        "fabric": plan.fabric,
+        "algorithm": plan.algorithm,
+        "rate": plan.rate,
+        "unit": plan.unit,
+        "bound": plan.bound,
+        "gap": plan.gap,
+        "rounded_rate": plan.rounded_rate,
+        "published": plan.published,
+        "solve_s": plan.solve_s,
+        "seed": plan.seed,
+        "trees": [_tree(t) for t in plan.trees],
+        "loads": {
+            "links": {
+                f"{a}->{b}": {"load": load, "capacity": fabric.link(a, b).rate}
+                for (a, b), load in plan.loads.links.items()
+            },
+            "switches": {
+                v: {"load": load, "capacity": fabric.switch(v).capacity}
+                for v, load in plan.loads.switches.items()
+            },
+            "servers": {
+                s: {"load": load, "capacity": fabric.ingress_capacity(s)}
+                for s, load in plan.loads.servers.items()
+            },
+        },
+    }
+
+
+def _tree(tree: Tree) -> dict[str, Any]:
+    return {
+        "root": tree.root,
+        "share": tree.share,
+        "nodes": {n: list(tree.children(n)) for n in tree.nodes},
+        "edges": [{"child": e.child, "parent": e.parent, "path": list(e.path)} for e in tree.edges],
+        "down": [list(pair) for pair in tree.down],
+    }
+
+
+def plan_from_document(document: Mapping[str, Any]) -> Plan:
+    """The plan that `plan_document` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+    loads = document["loads"]
+    fields = (
+        "job",
+        "fabric",
+        "algorithm",
+        "unit",
+        "rate",
+        "bound",
+        "rounded_rate",
+        "published",
+        "solve_s",
+        "seed",
+    )
+    links = {tuple(name.split("->")): row["load"] for name, row in loads["links"].items()}
+    return Plan(
+        **{name: document[name] for name in fields},
+        trees=tuple(_read_tree(t) for t in document["trees"]),
+        loads=Loads(
+            links={(a, b): load for (a, b), load in links.items()},
+            switches={name: row["load"] for name, row in loads["switches"].items()},
+            servers={name: row["load"] for name, row in loads["servers"].items()},
+        ),
+    )
+
+
+def _read_tree(document: Mapping[str, Any]) -> Tree:
+    return Tree(
+        root=document["root"],
+        share=document["share"],
+        edges=tuple(Edge(e["child"], e["parent"], tuple(e["path"])) for e in document["edges"]),
+        down=tuple((a, b) for a, b in document["down"]),
+    )

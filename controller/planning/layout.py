@@ -1,0 +1,236 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A mutable draft of trees, and how a draft becomes a plan.
+
+A draft tree gives each child (worker or inner node) its parent and its route. The draft keeps the load of
+every resource for rate 1, so that the rate that all capacities allow is one over the greatest utilization.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from controller.planning.network import Network, Route
+from controller.planning.plan import Edge, JobSpec, Loads, Plan, PlanningError, Tree
+
+SLACK = 1e-9
+
+
+@dataclass
+class Draft:
+    """One tree in the making. `parent` and `route` have an entry for every child, `down` holds link
+    numbers."""
+
+    root: str
+    share: float
+    parent: dict[str, str] = field(default_factory=dict)
+    route: dict[str, Route] = field(default_factory=dict)
+    down: tuple[int, ...] = ()
+
+    def connect(self, child: str, parent: str, route: Route) -> None:
+        self.parent[child] = parent
+        self.route[child] = route
+
+    def members(self) -> dict[str, list[str]]:
+        """The children of every node and of the root."""
+        members: dict[str, list[str]] = {}
+        for child, parent in self.parent.items():
+            members.setdefault(parent, []).append(child)
+        return members
+
+    def copy(self) -> Draft:
+        return Draft(self.root, self.share, dict(self.parent), dict(self.route), self.down)
+
+
+def unit_load(network: Network, draft: Draft, weight: float | None = None) -> NDArray[np.float64]:
+    """The load of every resource at `weight` (default: the draft's share)."""
+    used: list[int] = list(draft.down)
+    for child, parent in draft.parent.items():
+        used.extend(draft.route[child])
+        used.append(network.spent_id[parent])
+    count = np.bincount(np.asarray(used, dtype=np.int64), minlength=len(network.capacity))
+    return np.asarray(count * (draft.share if weight is None else weight), dtype=np.float64)
+
+
+def total_load(network: Network, drafts: Iterable[Draft]) -> NDArray[np.float64]:
+    load = np.zeros(len(network.capacity))
+    for draft in drafts:
+        load += unit_load(network, draft)
+    return load
+
+
+def utilization(network: Network, load: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Load over capacity; infinite where something is asked of a resource with nothing left."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(load > 0, load / network.capacity, 0.0)
+
+
+def feasible_rate(network: Network, drafts: Sequence[Draft]) -> float:
+    """The rate at which the fullest resource is just full."""
+    worst = float(utilization(network, total_load(network, drafts)).max())
+    return 0.0 if not np.isfinite(worst) else 1.0 / worst
+
+
+def route_results(
+    network: Network, drafts: Sequence[Draft], workers: Sequence[str], *, both_ways: bool = False
+) -> None:
+    """Give every draft its way down: a shortest-path tree that avoids links which it would make the fullest.
+    With `both_ways` it uses only links that have capacity left in both directions. Raises PlanningError if
+    there is none."""
+    for draft in drafts:
+        draft.down = ()
+    load = total_load(network, drafts)
+    for draft in sorted(drafts, key=lambda d: -d.share):
+        draft.down = _down_tree(network, draft, workers, load, both_ways)
+        load[list(draft.down)] += draft.share
+
+
+def _down_tree(
+    network: Network, draft: Draft, workers: Sequence[str], load: NDArray[np.float64], both_ways: bool
+) -> tuple[int, ...]:
+    """Dijkstra over the switches; a link costs one hop, and much more beyond the present worst utilization."""
+    used = utilization(network, load)
+    worst = float(used[np.isfinite(used)].max(initial=1e-12)) or 1e-12
+    start = network.attachment(draft.root)
+    wanted = {network.attachment(w) for w in workers}
+    distance, via = {start: 0.0}, dict[str, int]()
+    queue = [(0.0, network.order[start], start)]
+    open_leaves = set(wanted)
+    while queue and open_leaves:
+        cost, _, at = heapq.heappop(queue)
+        if cost > distance[at]:
+            continue
+        open_leaves.discard(at)
+        for near in network.neighbors[at]:
+            link = network.link_id[at, near]
+            capacity = float(network.capacity[link])
+            if capacity <= 0 or (both_ways and network.capacity[network.link_id[near, at]] <= 0):
+                continue
+            over = max(0.0, (float(load[link]) + draft.share) / capacity / worst - 1.0)
+            through = cost + 1.0 + (10.0 + 10.0 * over if over > SLACK else 0.0)
+            if through < distance.get(near, float("inf")) - SLACK:
+                distance[near], via[near] = through, link
+                heapq.heappush(queue, (through, network.order[near], near))
+    if open_leaves:
+        raise PlanningError(
+            f"no link with capacity left leads from {draft.root} down to {sorted(open_leaves)[0]}"
+        )
+    links = _back(network, start, wanted, via)
+    if draft.root != start:
+        links = [network.link_id[draft.root, start], *links]
+    return (*links, *(network.link_id[network.attachment(w), w] for w in workers))
+
+
+def _back(network: Network, start: str, wanted: set[str], via: dict[str, int]) -> list[int]:
+    links: dict[int, None] = {}
+    for leaf in sorted(wanted, key=lambda v: network.order[v]):
+        at = leaf
+        while at != start and via[at] not in links:
+            links[via[at]] = None
+            at = network.links[via[at]][0]
+    return list(links)
+
+
+def fit_shares(network: Network, drafts: Sequence[Draft]) -> float:
+    """Give each draft the share that makes the total rate greatest (a linear program in as many unknowns
+    as there are trees) and return that rate."""
+    loads = np.stack([unit_load(network, d, 1.0) for d in drafts], axis=1)
+    rows = loads.any(axis=1)
+    result = linprog(-np.ones(len(drafts)), A_ub=loads[rows], b_ub=network.capacity[rows], method="highs")
+    total = float(-result.fun)
+    if not result.success or total <= SLACK:
+        return 0.0
+    for draft, part in zip(drafts, result.x, strict=True):
+        draft.share = max(0.0, float(part)) / total
+    return total
+
+
+def pass_single_children(network: Network, draft: Draft) -> None:
+    """Let a node with one child pass its packets on: adding up nothing would cost capacity and slots."""
+    for node, children in draft.members().items():
+        if node == draft.root or len(children) != 1:
+            continue
+        [child] = children
+        route = (*draft.route[child], *draft.route[node])
+        path = network.path(route)
+        if len(set(path)) == len(path):
+            draft.connect(child, draft.parent[node], route)
+            del draft.parent[node], draft.route[node]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a scheme knows of its plan besides the trees."""
+
+    algorithm: str
+    bound: float | None = None
+    rounded_rate: float | None = None
+    seed: int | None = None
+    solve_s: float = 0.0
+
+
+def finish(network: Network, job: JobSpec, drafts: Sequence[Draft], report: Report) -> Plan:
+    """The plan of the drafts, at the rate that every capacity allows. Trees without a share are left out."""
+    kept = [d for d in drafts if d.share > SLACK]
+    whole = sum(d.share for d in kept)
+    for draft in kept:
+        draft.share /= whole
+        pass_single_children(network, draft)
+    load = total_load(network, kept)
+    used = utilization(network, load)
+    worst = int(used.argmax())
+    rate = 1.0 / float(used[worst]) if np.isfinite(used[worst]) else 0.0
+    if rate <= 0:
+        total = f"{capacity_of(network, worst):g} {network.fabric.unit.name}"
+        raise PlanningError(
+            f"job '{job.name}' by {report.algorithm}: {network.resource_name(worst)} has nothing left of its "
+            f"{total}; another scheme or fewer jobs would fit"
+        )
+    bound = None if report.bound is None else max(report.bound, rate)
+    return Plan(
+        job=job.name,
+        fabric=network.fabric.name,
+        algorithm=report.algorithm,
+        unit=network.fabric.unit.name,
+        trees=tuple(as_tree(network, d) for d in kept),
+        rate=rate,
+        loads=as_loads(network, load * rate),
+        bound=bound,
+        rounded_rate=report.rounded_rate,
+        solve_s=report.solve_s,
+        seed=report.seed,
+    )
+
+
+def as_tree(network: Network, draft: Draft) -> Tree:
+    edges = tuple(
+        Edge(child, parent, network.path(draft.route[child])) for child, parent in draft.parent.items()
+    )
+    return Tree(draft.root, draft.share, edges, tuple(network.links[i] for i in draft.down))
+
+
+def as_loads(network: Network, load: NDArray[np.float64]) -> Loads:
+    def named(ids: Mapping[str, int]) -> dict[str, float]:
+        return {name: float(load[i]) for name, i in ids.items() if load[i] > 0}
+
+    links = {pair: float(load[i]) for i, pair in enumerate(network.links) if load[i] > 0}
+    return Loads(links, named(network.switch_id), named(network.server_id))
+
+
+def capacity_of(network: Network, resource: int) -> float:
+    """The whole capacity of a resource, with what earlier jobs use."""
+    fabric = network.fabric
+    if resource < len(network.links):
+        return fabric.link(*network.links[resource]).rate
+    for switch in fabric.switches:
+        if network.switch_id[switch.name] == resource:
+            return switch.capacity
+    return next(
+        fabric.ingress_capacity(h.name) for h in fabric.hosts if network.server_id[h.name] == resource
+    )

@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""No aggregation (Geryon): every worker sends straight to the one parameter server, over balanced routes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.planning.layout import Draft, finish
+from controller.planning.plan import Plan
+from controller.planning.relaxed import upper_bound
+from controller.planning.scheme import Task
+from controller.planning.search import Search, improve
+
+
+def plan_none(task: Task) -> Plan:
+    """One tree, rooted at the server that gives the best rate; of equals, the first one named."""
+    plans = [plan_direct(task, "none", [s], [1.0]) for s in task.servers()]
+    return max(plans, key=lambda p: p.rate)
+
+
+def plan_direct(task: Task, algorithm: str, servers: Sequence[str], shares: Sequence[float]) -> Plan:
+    """One tree per server in which all nodes pass through."""
+    network, workers = task.network, task.workers
+    drafts = [Draft(s, share) for s, share in zip(servers, shares, strict=True)]
+    search = Search(network, drafts, ())
+    for worker in workers:
+        for t, server in enumerate(servers):
+            search.place(t, worker, server)
+    improve(network, drafts, workers, (), fit=False)
+    return finish(network, task.job, drafts, task.report(algorithm, upper_bound(task, servers, ())))

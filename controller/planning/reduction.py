@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Trees rooted at a switch that adds up on the way, at every level: the reverse of the results' way down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from controller.planning.layout import Draft, feasible_rate, finish, route_results, total_load, utilization
+from controller.planning.network import Network, Route
+from controller.planning.plan import Plan, PlanningError
+from controller.planning.scheme import Task
+
+
+def plan_rooted(
+    task: Task, algorithm: str, roots: Sequence[str], *, able: set[str] | None = None, seeded: bool = False
+) -> Plan:
+    """Equal shares over one tree per root, in which only switches of `able` (default: all that can) add
+    up. Its bound holds for any trees rooted at switches: the workers' own links, and the sum of all
+    switches' capacities, of which every worker's stream needs a part."""
+    network, workers = task.network, task.workers
+    nodes = network.aggregators()
+    drafts = reduction_trees(network, workers, roots, set(nodes) if able is None else able)
+    capacity = float(sum(network.capacity[network.switch_id[v]] for v in nodes))
+    bound = min(network.access_limit(workers), capacity / len(workers))
+    return finish(network, task.job, drafts, task.report(algorithm, bound, seeded=seeded))
+
+
+def reduction_trees(
+    network: Network, workers: Sequence[str], roots: Sequence[str], able: set[str]
+) -> list[Draft]:
+    """A tree per root that adds up wherever two streams meet at a switch in `able`. While a switch other
+    than a root is the fullest resource, it is tried without it."""
+    passing: set[str] = set()
+    drafts = _trees(network, workers, roots, able)
+    rate = feasible_rate(network, drafts)
+    while True:
+        worst = _worst_switch(network, drafts)
+        if worst is None or worst in roots:
+            return drafts
+        passing.add(worst)
+        try:
+            other = _trees(network, workers, roots, able - passing)
+        except PlanningError:
+            return drafts
+        if feasible_rate(network, other) <= rate:
+            return drafts
+        drafts, rate = other, feasible_rate(network, other)
+
+
+def _worst_switch(network: Network, drafts: Sequence[Draft]) -> str | None:
+    used = utilization(network, total_load(network, drafts))
+    worst = int(np.argmax(used))
+    return next((v for v, i in network.switch_id.items() if i == worst), None)
+
+
+def _trees(network: Network, workers: Sequence[str], roots: Sequence[str], able: set[str]) -> list[Draft]:
+    """A tree per root; roots from which full links cut a worker off are left out while others remain."""
+    usable = [root for root in roots if _reaches(network, root, workers)] or list(roots)
+    drafts = [Draft(root, 1.0 / len(usable)) for root in usable]
+    route_results(network, drafts, workers, both_ways=True)
+    for draft in drafts:
+        _mirror(network, draft, workers, able)
+    return drafts
+
+
+def _reaches(network: Network, root: str, workers: Sequence[str]) -> bool:
+    """Whether links with capacity left in both directions join a root with all workers."""
+    reached, waiting = {root}, [root]
+    while waiting:
+        at = waiting.pop()
+        for near in network.neighbors[at]:
+            both = (network.link_id[at, near], network.link_id[near, at])
+            if near not in reached and all(network.capacity[i] > 0 for i in both):
+                reached.add(near)
+                waiting.append(near)
+    return all(network.attachment(w) in reached for w in workers)
+
+
+def _mirror(network: Network, draft: Draft, workers: Sequence[str], able: set[str]) -> None:
+    """Fill a draft's ways up with the reverse of its way down, from the leaves to the root."""
+    upward = {b: (a, network.link_id[b, a]) for a, b in (network.links[i] for i in draft.down)}
+    waiting: dict[str, list[tuple[str, Route]]] = {}
+    for worker in workers:
+        switch, link = upward[worker]
+        waiting.setdefault(switch, []).append((worker, (link,)))
+    for switch in _leaves_first(upward, draft.root, waiting):
+        streams = _fold(network, draft, switch, waiting.get(switch, []), able)
+        if switch != draft.root:
+            above, link = upward[switch]
+            waiting.setdefault(above, []).extend((child, (*route, link)) for child, route in streams)
+
+
+def _fold(
+    network: Network, draft: Draft, switch: str, streams: list[tuple[str, Route]], able: set[str]
+) -> list[tuple[str, Route]]:
+    """Add up at a switch what meets there, up to its fan-in; returns the streams that go on. The root
+    takes all."""
+    most = network.limits.fan_in
+    if switch == draft.root:
+        if len(streams) > most:
+            raise PlanningError(
+                f"root {switch} would have {len(streams)} children and {most} are the most; "
+                "more switches with aggregation capacity between it and the workers would fit"
+            )
+        for child, route in streams:
+            draft.connect(child, switch, route)
+        return []
+    if len(streams) < 2 or switch not in able:
+        return streams
+    for child, route in streams[:most]:
+        draft.connect(child, switch, route)
+    return [(switch, ()), *streams[most:]]
+
+
+def _leaves_first(
+    upward: dict[str, tuple[str, int]], root: str, leaves: dict[str, list[tuple[str, Route]]]
+) -> list[str]:
+    depth: dict[str, int] = {root: 0}
+
+    def of(switch: str) -> int:
+        if switch not in depth:
+            depth[switch] = of(upward[switch][0]) + 1
+        return depth[switch]
+
+    for leaf in leaves:
+        of(leaf)
+    return sorted(depth, key=lambda v: -depth[v])

@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Randomized rounding of the relaxation (R-GRIA Alg. 1, R-InArt Alg. 2), and the repair that makes it
+feasible.
+
+Rounding keeps the relaxation's rate and may overrun capacities. Repair finds the greatest rate at which
+the parts can be packed into few, large nodes, gives each worker a place there (its rounded one if it can
+be kept), balances the routes and searches locally. What is left over a capacity at the end is removed by
+scaling the rate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from controller.planning.formulation import Model, Solution
+from controller.planning.layout import SLACK, Draft, route_results
+from controller.planning.network import Network
+from controller.planning.packing import Packer, Style, placed
+from controller.planning.plan import PlanningError
+from controller.planning.search import TRIALS, improve
+
+SMALL_JOB = 64
+PACKINGS = 6
+STEP_DOWN = 0.25
+
+
+def round_once(network: Network, model: Model, solution: Solution, rng: np.random.Generator) -> list[Draft]:
+    """Each worker's part for each server goes whole to one node over one route, both drawn with the
+    relaxation's fractions; so do the routes of the nodes' streams."""
+    drafts = []
+    for s, server in enumerate(model.servers):
+        draft = Draft(server, solution.shares[s])
+        for g, group in enumerate(model.groups):
+            choices = solution.choices[s, g]
+            picks = rng.choice(len(choices), size=len(group.workers), p=[c.fraction for c in choices])
+            for worker, pick in zip(group.workers, picks, strict=True):
+                choice = choices[pick]
+                first = network.link_id[worker, group.switch]
+                draft.connect(worker, choice.parent, (first, *choice.route))
+        for node in sorted(set(draft.parent.values()) - {server}):
+            draft.connect(node, server, _drawn_route(network, model, solution, s, node, rng))
+        drafts.append(draft)
+    route_results(network, drafts, [w for g in model.groups for w in g.workers])
+    return drafts
+
+
+def drafts_of(network: Network, model: Model, solution: Solution) -> list[Draft]:
+    """The drafts of an exact solution, in which each group's fractions are whole numbers of workers."""
+    drafts = []
+    for s, server in enumerate(model.servers):
+        if solution.shares[s] <= SLACK:
+            continue
+        draft = Draft(server, solution.shares[s])
+        for g, group in enumerate(model.groups):
+            members = iter(group.workers)
+            for choice in solution.choices[s, g]:
+                for worker in islice(members, round(choice.fraction * len(group.workers))):
+                    first = network.link_id[worker, group.switch]
+                    draft.connect(worker, choice.parent, (first, *choice.route))
+        for node in sorted(set(draft.parent.values()) - {server}):
+            draft.connect(node, server, max(solution.streams[s, node], key=lambda stream: stream[1])[0])
+        drafts.append(draft)
+    return drafts
+
+
+def _drawn_route(
+    network: Network, model: Model, solution: Solution, s: int, node: str, rng: np.random.Generator
+) -> tuple[int, ...]:
+    streams = solution.streams.get((s, node), ())
+    if not streams:
+        return network.routes(node, model.servers[s])[0]
+    weights = np.array([w for _, w in streams])
+    return streams[int(rng.choice(len(streams), p=weights / weights.sum()))][0]
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """Drafts and the rate that they reach; `final` if nothing more is expected of other roundings."""
+
+    rate: float
+    drafts: list[Draft]
+    final: bool
+
+
+def repair(
+    network: Network,
+    workers: Sequence[str],
+    nodes: Sequence[str],
+    rounded: Sequence[Draft],
+    ceiling: float,
+    trials: int = TRIALS,
+) -> Repaired:
+    """The best of: drafts packed anew near the rounded ones, at the greatest rate that can be packed and,
+    if links forbid that, at lower ones; and for small jobs the rounded drafts themselves. Each is improved
+    by local search."""
+    small = len(workers) * len(rounded) <= SMALL_JOB
+    wishes = [Counter(d.parent[w] for w in workers) for d in rounded]
+    packers = [Packer(network, workers, nodes, style) for style in Style]
+    best = Repaired(0.0, list(rounded), final=False)
+    high = ceiling
+    for _ in range(PACKINGS):
+        reachable = 0.0
+        for packer in packers:
+            packed = packer.greatest(rounded, wishes, high)
+            if packed is None or packed[0] <= best.rate * (1 + SLACK):
+                continue
+            reachable = max(reachable, packed[0])
+            try:
+                drafts = placed(network, workers, rounded, packed[2], packed[0])
+            except PlanningError:  # some place is cut off by full links
+                continue
+            target = ceiling if small else packed[0]
+            rate = improve(network, drafts, workers, nodes, trials=trials, target=target)
+            if rate > best.rate:
+                best = Repaired(rate, drafts, final=high == ceiling and rate >= target * (1 - SLACK))
+            if rate >= packed[0] * (1 - SLACK) and packer.style is Style.DENSE:
+                break
+        if best.rate >= reachable * (1 - SLACK):
+            break
+        high = reachable - (reachable - best.rate) * STEP_DOWN
+    if small and not best.final and _within_fan_in(network, rounded):
+        drafts = [d.copy() for d in rounded]
+        rate = improve(network, drafts, workers, nodes, trials=trials, target=ceiling)
+        if rate > best.rate:
+            best = Repaired(rate, drafts, final=rate >= ceiling * (1 - SLACK))
+    return best
+
+
+def _within_fan_in(network: Network, drafts: Sequence[Draft]) -> bool:
+    most = network.limits.fan_in
+    return all(len(m) <= most for d in drafts for v, m in d.members().items() if v != d.root)

@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What every scheme is given, and the options it reads: one typed reader for all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from controller.planning.formulation import Model, Solution
+from controller.planning.layout import Report
+from controller.planning.network import Network
+from controller.planning.plan import JobSpec, Plan, PlanningError
+
+OPTIONS = ("roundings", "trees_per_server", "trees", "time_limit", "atp_variant", "switchml_variant")
+"""All options that some scheme reads."""
+
+
+Split = tuple[tuple[str, ...], tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One planning problem: a job on what is left of a fabric. `began` is perf_counter() at the start."""
+
+    network: Network
+    job: JobSpec
+    seed: int = 0
+    began: float = field(default_factory=time.perf_counter)
+    relaxations: dict[Split, tuple[Model, Solution]] = field(default_factory=dict)
+    """Solved relaxations by servers and shares: `auto` plans the same ones several times."""
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        return self.job.workers
+
+    def servers(self) -> tuple[str, ...]:
+        """The job's parameter servers with ingress left; PlanningError if there is none."""
+        job, network = self.job, self.network
+        if not job.parameter_servers:
+            raise PlanningError(f"job '{job.name}' names no parameter server, which this scheme needs")
+        usable = tuple(s for s in job.parameter_servers if network.capacity[network.server_id[s]] > 0)
+        if not usable:
+            raise PlanningError(
+                f"job '{job.name}': no parameter server has ingress left; name another or wait"
+            )
+        return usable
+
+    def relaxed(self, servers: Sequence[str], shares: Sequence[float]) -> tuple[Model, Solution]:
+        """The relaxation at fixed shares over all switches that can add up, solved once."""
+        key = (tuple(servers), tuple(shares))
+        if key not in self.relaxations:
+            model = Model(self.network, self.workers, servers, self.network.aggregators(), shares=shares)
+            self.relaxations[key] = (model, model.solve())
+        return self.relaxations[key]
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """An integer option of the job within [low, high]."""
+        value = self.job.options.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise PlanningError(
+                f"job '{self.job.name}': option '{name}' is {value!r}; it is a number {low} to {high}"
+            )
+        return value
+
+    def real(self, name: str, default: float) -> float:
+        """A positive real option of the job."""
+        value = self.job.options.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise PlanningError(
+                f"job '{self.job.name}': option '{name}' is {value!r}; it is a number above 0"
+            )
+        return float(value)
+
+    def word(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
+        """An option of the job that is one of a few words."""
+        value = self.job.options.get(name, default)
+        if value not in allowed:
+            raise PlanningError(
+                f"job '{self.job.name}': option '{name}' is {value!r}; it is one of {', '.join(allowed)}"
+            )
+        return str(value)
+
+    def report(
+        self,
+        algorithm: str,
+        bound: float | None = None,
+        rounded: float | None = None,
+        *,
+        seeded: bool = False,
+    ) -> Report:
+        seed = self.seed if seeded else None
+        return Report(algorithm, bound, rounded, seed, time.perf_counter() - self.began)
+
+    def with_options(self, **options: str | float | int | bool) -> Task:
+        return replace(self, job=replace(self.job, options={**self.job.options, **options}))
+
+
+Scheme = Callable[[Task], Plan]

@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""SwitchML (NSDI 2021; NetReduce shares the shape): one tree, rooted at a rack's switch.
+
+The job's option `switchml_variant`: `root` turns the sum around in the switch, racks being added up in
+their own switches first; `server` is the baseline of GRID's evaluation, in which every rack's switch sends
+its sum to the parameter server.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from controller.planning.layout import Draft, finish, route_results
+from controller.planning.plan import Plan, PlanningError
+from controller.planning.reduction import plan_rooted
+from controller.planning.scheme import Task
+from controller.planning.search import Search
+
+ROOTS = 4
+"""How many racks are tried as the root."""
+
+
+def plan_switchml(task: Task) -> Plan:
+    if task.word("switchml_variant", "root", ("root", "server")) == "server":
+        return _to_server(task)
+    racks = Counter(task.network.attachment(w) for w in task.workers)
+    able = set(task.network.aggregators())
+    roots = [v for v, _ in racks.most_common() if v in able]
+    if not roots:
+        raise PlanningError(
+            f"job '{task.job.name}' by switchml: none of its racks' switches ({', '.join(sorted(racks))}) "
+            "has aggregation capacity left"
+        )
+    attempts = (
+        ([v for v in roots if racks[v] == racks[roots[0]]], able & racks.keys()),
+        (roots, able),  # more racks than a switch has children: add up between them too
+        (roots[::-1], able),  # or turn around where the fewest workers of its own come on top
+    )
+    first: PlanningError | None = None
+    for candidates, nodes in attempts:
+        plans = []
+        for root in candidates[:ROOTS]:
+            try:
+                plans.append(plan_rooted(task, "switchml", [root], able=nodes))
+            except PlanningError as error:
+                first = first or error
+        if plans:
+            return max(plans, key=lambda p: p.rate)
+    assert first is not None
+    raise first
+
+
+def _to_server(task: Task) -> Plan:
+    """Racks without capacity, and workers beyond a switch's fan-in, send straight to the server."""
+    network, server = task.network, task.servers()[0]
+    draft = Draft(server, 1.0)
+    search = Search(network, [draft], ())
+    able, members = set(network.aggregators()), Counter[str]()
+    for worker in task.workers:
+        switch = network.attachment(worker)
+        inside = switch in able and members[switch] < network.limits.fan_in
+        members[switch] += inside
+        search.place(0, worker, switch if inside else server)
+    for switch in [v for v, count in members.items() if count]:
+        search.place(0, switch, server)
+    route_results(network, [draft], task.workers)
+    return finish(network, task.job, [draft], task.report("switchml"))

@@ -1,0 +1,199 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The validator: it trusts no planner. From the trees alone it recomputes what a plan puts on the fabric,
+and checks the shape of every tree and every capacity, with what earlier jobs use."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import pairwise
+from typing import TypeVar
+
+from controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, Tree
+from topologies.fabric import Fabric
+
+MAX_FAN_IN = 32
+TOLERANCE = 1e-6
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def validate(
+    fabric: Fabric,
+    job: JobSpec,
+    plan: Plan,
+    background: Loads | None = None,
+    *,
+    fan_in: int = MAX_FAN_IN,
+) -> None:
+    """Raise InvalidPlan, naming tree and element, unless the plan is one that may be installed.
+
+    Every tree: one edge per worker and inner node; simple paths over links of the fabric that pass through
+    switches only; nodes that are switches with capacity and at most `fan_in` children; parents that lead
+    to the root; a way down that is a tree from the root to every worker. The plan: shares that sum to 1, a
+    rate above 0, loads as stated, no link direction, switch or server above its capacity together with
+    `background`.
+    """
+    if not math.isfinite(plan.rate) or plan.rate <= 0:
+        raise InvalidPlan(f"plan of job '{job.name}': rate {plan.rate} is not above 0")
+    if not plan.trees:
+        raise InvalidPlan(f"plan of job '{job.name}': it has no tree")
+    total = sum(t.share for t in plan.trees)
+    if abs(total - 1.0) > TOLERANCE or any(not t.share > 0 for t in plan.trees):
+        raise InvalidPlan(f"plan of job '{job.name}': shares {[t.share for t in plan.trees]} do not sum to 1")
+    for number, tree in enumerate(plan.trees):
+        _check_tree(fabric, job, tree, fan_in, f"plan of job '{job.name}', tree {number} (root {tree.root})")
+    loads = recompute_loads(fabric, plan.trees, plan.rate)
+    _check_stated(job, loads, plan.loads)
+    _check_capacities(fabric, job, loads if background is None else add_loads(loads, background))
+
+
+def recompute_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> Loads:
+    """What trees at a rate put on every directed link, switch and parameter server (fabric units)."""
+    links: dict[tuple[str, str], float] = defaultdict(float)
+    switches: dict[str, float] = defaultdict(float)
+    servers: dict[str, float] = defaultdict(float)
+    for tree in trees:
+        stream = tree.share * rate
+        for edge in tree.edges:
+            for hop in pairwise(edge.path):
+                links[hop] += stream
+            (servers if fabric.is_host(edge.parent) else switches)[edge.parent] += stream
+        for hop in tree.down:
+            links[hop] += stream
+    return Loads(dict(links), dict(switches), dict(servers))
+
+
+def add_loads(first: Loads, second: Loads) -> Loads:
+    """The sum of two loads: the background that a later job plans on."""
+    return Loads(
+        _added(first.links, second.links),
+        _added(first.switches, second.switches),
+        _added(first.servers, second.servers),
+    )
+
+
+def _added(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key, float]:
+    return {k: first.get(k, 0.0) + second.get(k, 0.0) for k in {**first, **second}}
+
+
+def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int, where: str) -> None:
+    if fabric.is_host(tree.root):
+        if tree.root not in job.parameter_servers:
+            raise InvalidPlan(f"{where}: the root is a host but no parameter server of the job")
+    else:
+        _check_node(fabric, tree.root, where)
+    times = Counter(e.child for e in tree.edges)
+    for child, count in times.items():
+        if count > 1:
+            raise InvalidPlan(f"{where}: '{child}' has {count} edges; a child has one")
+    inner = {e.parent for e in tree.edges} - {tree.root}
+    for worker in job.workers:
+        if worker not in times:
+            raise InvalidPlan(f"{where}: worker '{worker}' has no edge")
+    for child in times.keys() - set(job.workers):
+        if child not in inner:
+            raise InvalidPlan(f"{where}: '{child}' sends but is neither a worker nor a node with children")
+    for node in inner:
+        _check_node(fabric, node, where)
+    children = Counter(e.parent for e in tree.edges)
+    for node, count in children.items():
+        if count > fan_in and not fabric.is_host(node):
+            raise InvalidPlan(f"{where}: switch '{node}' has {count} children; {fan_in} are the most")
+    for edge in tree.edges:
+        _check_path(fabric, edge, where)
+    _check_ascent(tree, where)
+    _check_down(fabric, job, tree, where)
+
+
+def _check_node(fabric: Fabric, node: str, where: str) -> None:
+    if node not in fabric.graph or fabric.is_host(node):
+        raise InvalidPlan(f"{where}: '{node}' adds up but is no switch of fabric '{fabric.name}'")
+    if fabric.switch(node).capacity <= 0:
+        raise InvalidPlan(f"{where}: switch '{node}' adds up but has no aggregation capacity")
+
+
+def _check_path(fabric: Fabric, edge: Edge, where: str) -> None:
+    path = edge.path
+    here = f"{where}: path {'-'.join(path)} of '{edge.child}'"
+    if len(path) < 2 or path[0] != edge.child or path[-1] != edge.parent:
+        raise InvalidPlan(f"{here} does not run from '{edge.child}' to '{edge.parent}'")
+    if len(set(path)) < len(path):
+        raise InvalidPlan(f"{here} passes a node twice")
+    for hop in pairwise(path):
+        if not fabric.graph.has_edge(*hop):
+            raise InvalidPlan(f"{here} uses {hop[0]}-{hop[1]}, which is no link of fabric '{fabric.name}'")
+    for node in path[1:-1]:
+        if fabric.is_host(node):
+            raise InvalidPlan(f"{here} passes through host '{node}'")
+
+
+def _check_ascent(tree: Tree, where: str) -> None:
+    """Every child reaches the root."""
+    parent = {e.child: e.parent for e in tree.edges}
+    if tree.root in parent:
+        raise InvalidPlan(f"{where}: the root has an edge of its own")
+    for child in parent:
+        at, steps = child, 0
+        while at != tree.root:
+            if at not in parent or steps > len(parent):
+                raise InvalidPlan(f"{where}: the parents of '{child}' do not lead to the root")
+            at, steps = parent[at], steps + 1
+
+
+def _check_down(fabric: Fabric, job: JobSpec, tree: Tree, where: str) -> None:
+    """`down` is a tree: one link into each node but the root, everything reached from the root, workers
+    the leaves."""
+    below: dict[str, list[str]] = defaultdict(list)
+    entered: set[str] = set()
+    for a, b in tree.down:
+        if not fabric.graph.has_edge(a, b):
+            raise InvalidPlan(
+                f"{where}: the way down uses {a}-{b}, which is no link of fabric '{fabric.name}'"
+            )
+        if b in entered or b == tree.root:
+            raise InvalidPlan(f"{where}: the way down enters '{b}' twice")
+        entered.add(b)
+        below[a].append(b)
+    reached, open_nodes = {tree.root}, [tree.root]
+    while open_nodes:
+        for near in below.get(open_nodes.pop(), ()):
+            reached.add(near)
+            open_nodes.append(near)
+    for node in entered - reached:
+        raise InvalidPlan(f"{where}: the way down to '{node}' does not start at the root")
+    for worker in job.workers:
+        if worker not in reached:
+            raise InvalidPlan(f"{where}: the way down misses worker '{worker}'")
+    for node in entered:
+        if fabric.is_host(node) and (node not in job.workers or node in below):
+            raise InvalidPlan(f"{where}: the way down passes host '{node}'")
+
+
+def _check_stated(job: JobSpec, loads: Loads, stated: Loads) -> None:
+    for kind in ("links", "switches", "servers"):
+        ours: Mapping[object, float] = getattr(loads, kind)
+        theirs: Mapping[object, float] = getattr(stated, kind)
+        for key in {*ours, *theirs}:
+            mine, its = ours.get(key, 0.0), theirs.get(key, 0.0)
+            if abs(mine - its) > TOLERANCE * max(1.0, mine):
+                raise InvalidPlan(
+                    f"plan of job '{job.name}': load of {kind} {key} is {mine:g}, the plan says {its:g}"
+                )
+
+
+def _check_capacities(fabric: Fabric, job: JobSpec, loads: Loads) -> None:
+    here = f"plan of job '{job.name}'"
+    for (a, b), load in loads.links.items():
+        _check_within(f"{here}: link {a}->{b}", load, fabric.link(a, b).rate)
+    for switch, load in loads.switches.items():
+        _check_within(f"{here}: switch {switch}", load, fabric.switch(switch).capacity)
+    for server, load in loads.servers.items():
+        _check_within(f"{here}: parameter server {server}", load, fabric.ingress_capacity(server))
+
+
+def _check_within(what: str, load: float, capacity: float) -> None:
+    if load > capacity * (1 + TOLERANCE) + 1e-12:
+        raise InvalidPlan(f"{what} carries {load:g} of {capacity:g}")

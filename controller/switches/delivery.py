@@ -1,0 +1,28 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The tables `neighbors` and `congestion` (p4src/v1model/delivery.p4): the last step before the wire, one
+entry a port."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+from controller.switches.entries import TableEntry, action, entry
+
+
+def to_host(port: int, src: str, dst: str, address: IPv4Address) -> TableEntry:
+    call = action("to_host", src=mac_number(src), dst=mac_number(dst), address=int(address))
+    return entry("neighbors", {"port": port}, call)
+
+
+def to_switch(port: int, src: str, dst: str) -> TableEntry:
+    return entry("neighbors", {"port": port}, action("to_switch", src=mac_number(src), dst=mac_number(dst)))
+
+
+def mark_above(port: int, packets: int) -> TableEntry:
+    """ECN-capable packets that meet a queue of `packets` or more are marked."""
+    return entry("congestion", {"port": port}, action("mark_above", packets=packets))
+
+
+def mac_number(mac: str) -> int:
+    return int(mac.replace(":", ""), 16)

@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a switch can hold, as frozen values: table entries and multicast groups, to compare, to diff and
+to print.
+
+Names are those of p4src without the controls they live in (`admission`, `pass`): the targets' P4Info
+prefixes them differently. All values are plain integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import finsy as fy
+
+Field = int | tuple[int, int]
+"""Of a match: an exact value; (value, mask) of a ternary or (value, prefix length) of an LPM field."""
+
+
+class UnknownEntityError(Exception):
+    """A switch holds something that this controller never writes and cannot name."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action with its parameters, sorted by name."""
+
+    name: str
+    args: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{k}={v}' for k, v in self.args)})"
+
+
+def action(name: str, **args: int) -> Action:
+    return Action(name, tuple(sorted(args.items())))
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """An entry: `match` sorted by field, wildcards left out. Several `actions` are an ECMP set of equal
+    weights."""
+
+    table: str
+    match: tuple[tuple[str, Field], ...]
+    actions: tuple[Action, ...]
+    priority: int = 0
+
+    @property
+    def key(self) -> Key:
+        return (self.table, self.match, self.priority)
+
+    def __str__(self) -> str:
+        match = ", ".join(f"{k}={_shown(v)}" for k, v in self.match)
+        return f"{self.table}[{match}] -> {' | '.join(map(str, self.actions))}"
+
+
+def entry(table: str, match: dict[str, Field], *actions: Action, priority: int = 0) -> TableEntry:
+    """A table entry in its canonical form."""
+    chosen = tuple(sorted(actions, key=lambda a: (a.name, a.args)))
+    return TableEntry(table, tuple(sorted(match.items())), chosen, priority)
+
+
+@dataclass(frozen=True)
+class MulticastGroup:
+    """A multicast group (P4Runtime's packet replication engine): `ports` sorted, one copy each."""
+
+    group: int
+    ports: tuple[int, ...]
+
+    @property
+    def key(self) -> Key:
+        return ("multicast", (("group", self.group),), 0)
+
+    def __str__(self) -> str:
+        return f"multicast[{self.group}] -> {', '.join(map(str, self.ports))}"
+
+
+Key = tuple[str, tuple[tuple[str, Field], ...], int]
+Entity = TableEntry | MulticastGroup
+Contents = dict[Key, Entity]
+
+
+def add(contents: Contents, entity: Entity) -> None:
+    """Raises ValueError if there is another entity under the same key: a switch can hold only one."""
+    if contents.setdefault(entity.key, entity) != entity:
+        raise ValueError(f"two entries for one key: {entity} and {contents[entity.key]}")
+
+
+class Codec:
+    """To and from finsy's entities, by the names of one P4Info."""
+
+    def __init__(self, schema: fy.P4Schema) -> None:
+        self._tables = {_bare(t.alias): t.alias for t in schema.tables if not t.is_const}
+        self._actions = {
+            (_bare(t.alias), _bare(a.alias)): a.alias
+            for t in schema.tables
+            if not t.is_const
+            for a in t.actions
+        }
+
+    def encode(self, entity: Entity) -> fy.P4TableEntry | fy.P4MulticastGroupEntry:
+        if isinstance(entity, MulticastGroup):
+            return fy.P4MulticastGroupEntry(entity.group, replicas=entity.ports)
+        calls = [fy.Action(self._actions[entity.table, a.name], **dict(a.args)) for a in entity.actions]
+        return fy.P4TableEntry(
+            self._tables[entity.table],
+            match=fy.Match(entity.match),
+            action=calls[0]
+            if entity.table != "ipv4_routes"
+            else fy.P4IndirectAction([(1, c) for c in calls]),
+            priority=entity.priority,
+        )
+
+    def decode(self, held: object) -> Entity | None:
+        """None for what belongs to the program itself: constant entries and default actions."""
+        if isinstance(held, fy.P4MulticastGroupEntry):
+            ports = tuple(sorted(int(r if isinstance(r, int) else r[0]) for r in held.replicas))  # type: ignore[index]
+            return MulticastGroup(held.multicast_group_id, ports)
+        if not isinstance(held, fy.P4TableEntry):
+            raise UnknownEntityError(f"{held!r}")
+        if held.is_const or held.is_default_action or _bare(held.table_id) not in self._tables:
+            return None
+        match: dict[str, Field] = dict(held.match or {})
+        return entry(_bare(held.table_id), match, *_decoded_actions(held), priority=held.priority)
+
+
+def _decoded_actions(held: fy.P4TableEntry) -> list[Action]:
+    if isinstance(held.action, fy.P4TableAction):
+        return [_decoded_action(held.action)]
+    if isinstance(held.action, fy.P4IndirectAction) and held.action.action_set is not None:
+        return [_decoded_action(a) for _, a in held.action.action_set]
+    raise UnknownEntityError(f"{held!r}")
+
+
+def _decoded_action(held: fy.P4TableAction) -> Action:
+    return action(_bare(held.name), **held.args)
+
+
+def _bare(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
+
+
+def _shown(field: Field) -> str:
+    return str(field) if isinstance(field, int) else f"{field[0]:#x}/{field[1]:#x}"

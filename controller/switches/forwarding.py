@@ -1,0 +1,27 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The tables `ipv4_routes` and `arp_responder` (p4src/v1model/forwarding.p4): all that is no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Network
+
+from controller.switches.delivery import mac_number
+from controller.switches.entries import TableEntry, action, entry
+
+
+def route(to: IPv4Network, ports: Iterable[int]) -> TableEntry:
+    """A prefix by one port or, as an ECMP set, by several (P4Runtime spec 9.2.3, one-shot)."""
+    calls = (action("nexthop", port=p) for p in sorted(set(ports)))
+    return entry("ipv4_routes", _prefix("destination", to), *calls)
+
+
+def arp_answer(subnet: IPv4Network, mac: str) -> TableEntry:
+    """ARP requests for any address of the subnet are answered with the switch's own MAC address."""
+    return entry("arp_responder", _prefix("target", subnet), action("reply", mac=mac_number(mac)))
+
+
+def _prefix(field: str, network: IPv4Network) -> dict[str, int | tuple[int, int]]:
+    # P4Runtime writes the prefix of length 0 as an absent field
+    return {field: (int(network.network_address), network.prefixlen)} if network.prefixlen else {}

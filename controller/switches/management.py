@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""READ and RESET of slots in-band (docs/protocol.md, section 3.6): P4Runtime on BMv2 has no register
+access. The switch answers with the slot's tag, marks and lanes in the packet and its bitmap beside it, to
+the controller alone."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+import finsy as fy
+
+from controller.switches.admission import Kind
+
+_ETHERNET = struct.Struct("!6s6sH")
+_IPV4 = struct.Struct("!BBHHHBBH4s4s")
+_UDP = struct.Struct("!HHHH")
+_NETFOLD = struct.Struct("!BBHIHHBBH")
+_VERSION = 1
+_PORT = 61440
+_FLAG_OVERFLOW, _FLAG_CONGESTION = 0x80, 0x40
+
+
+@dataclass(frozen=True)
+class SlotView:
+    """What a slot holds; `request` and `sender` are those of the packet that asked."""
+
+    ingress_port: int
+    tree: int
+    slot: int
+    request: int
+    sender: IPv4Address
+    epoch: int
+    round: int
+    bitmap: int
+    overflow: bool
+    congestion: bool
+    lanes: tuple[int, ...]
+
+
+def slot_packet(kind: Kind, *, mark: int, slot: int, request: int, sender: IPv4Address, lanes: int) -> bytes:
+    """A management packet; `request` (16 bits) comes back in the answer."""
+    payload = 16 + 4 * lanes
+    header = _IPV4.pack(0x45, 0, 28 + payload, 0, 0, 64, 17, 0, sender.packed, sender.packed)
+    checked = header[:10] + struct.pack("!H", _checksum(header)) + header[12:]
+    netfold = _NETFOLD.pack(_VERSION << 4 | kind, 0, mark, 0, slot, request, 0, 0, lanes)
+    return (
+        _ETHERNET.pack(bytes(6), b"\x02\x00" + sender.packed, 0x0800)
+        + checked
+        + _UDP.pack(_PORT, _PORT, 8 + payload, 0)
+        + netfold
+        + bytes(4 * lanes)
+    )
+
+
+def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
+    """The answer in a packet-in, None if it is something else."""
+    data = packet.payload
+    first = _ETHERNET.size + _IPV4.size + _UDP.size
+    beside = {"ingress_port", "bitmap"} <= packet.metadata.keys()
+    if not beside or len(data) < first + _NETFOLD.size or data[first] >> 4 != _VERSION:
+        return None
+    kind, flags, tree, tag, slot, request, _, _, lanes = _NETFOLD.unpack_from(data, first)
+    first += _NETFOLD.size
+    if kind & 0xF not in (Kind.READ, Kind.RESET) or len(data) < first + 4 * lanes:
+        return None
+    return SlotView(
+        ingress_port=packet["ingress_port"],
+        tree=tree,
+        slot=slot,
+        request=request,
+        sender=IPv4Address(data[26:30]),
+        epoch=tag >> 20,
+        round=tag & 0xFFFFF,
+        bitmap=packet["bitmap"],
+        overflow=bool(flags & _FLAG_OVERFLOW),
+        congestion=bool(flags & _FLAG_CONGESTION),
+        lanes=struct.unpack_from(f"!{lanes}i", data, first),
+    )
+
+
+def _checksum(header: bytes) -> int:
+    """RFC 1071, over a header whose checksum field is 0."""
+    total: int = sum(struct.unpack("!10H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF

@@ -1,0 +1,384 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""One switch over P4Runtime: connect, push the pipeline, read back, and keep it as it should be.
+
+There is one path for all of it. After every (re)connect the switch is read; whatever differs from the
+target is written; then the session waits for a new target, or for the next audit, which reads again. An
+error of any kind leads back to reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import finsy as fy
+
+from controller.install import Op, Step, apply, differences, steps
+from controller.switches.entries import Codec, Contents, Entity, Key, UnknownEntityError
+
+log = logging.getLogger(__name__)
+
+FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
+CONNECT_S, CLOSE_S = 30.0, 5.0
+ANSWER_S = 5.0
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What p4c made of the switch program, for one lane count."""
+
+    p4info: Path
+    blob: Path
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the switch should hold; versions count up."""
+
+    version: int
+    contents: Contents
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a switch is. `marker` is the key that only this store's controllers write: with it, registers
+    hold nothing that the store does not know of."""
+
+    name: str
+    address: str
+    device_id: int
+    marker: Key
+
+
+@dataclass
+class Health:
+    """What a session tells about its switch."""
+
+    ready: bool = False
+    applied: int = 0
+    error: str = "not connected yet"
+    since: float = field(default_factory=time.monotonic)
+    repaired: int = 0
+    converge_s: float = 0.0
+    audits: int = 0
+
+
+class ForeignStateError(Exception):
+    """The switch holds what this store's controllers did not write: its pipeline has to be pushed again."""
+
+
+class SwitchAwayError(Exception):
+    """The switch cannot be asked now."""
+
+
+class SwitchSession:
+    """Runs until canceled. `lost(name)` is awaited before anything is written into a switch whose
+    registers are empty; `changed()` is called after every change of `health`; `packet_in` gets what the
+    switch sends up."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        pipeline: Pipeline,
+        election_id: int,
+        *,
+        lost: Callable[[str], Awaitable[None]],
+        changed: Callable[[str], None],
+        packet_in: Callable[[str, fy.P4PacketIn], None],
+        port_down: Callable[[str, int, bool], None],
+        audit_s: float = 30.0,
+        alive_s: float = 0.5,
+    ) -> None:
+        self.endpoint = endpoint
+        self.health = Health()
+        self._options = fy.SwitchOptions(
+            p4info=pipeline.p4info,
+            p4blob=pipeline.blob,
+            device_id=endpoint.device_id,
+            initial_election_id=election_id,
+            ready_handler=self._ready,
+        )
+        self._lost = lost
+        self._changed = changed
+        self._packet_in = packet_in
+        self._port_down = port_down
+        self._audit_s = audit_s
+        self._alive_s = alive_s
+        self._target: Target | None = None
+        self._renewed = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._held: Contents = {}
+        self._force = False
+        self._switch: fy.Switch | None = None
+        self._codec: Codec | None = None
+
+    def aim(self, target: Target) -> None:
+        """Give the switch a new target."""
+        self._target = target
+        self._renewed.set()
+
+    async def run(self) -> None:
+        pause = FIRST_RETRY_S
+        while True:
+            began = time.monotonic()
+            try:
+                await self._connected()
+            except fy.P4ClientError as error:
+                self._down(_cause(error))
+            except (
+                RuntimeError,
+                ValueError,
+                OSError,
+            ) as error:  # finsy's protocol violations, a malformed answer
+                self._down(str(error) or type(error).__name__)
+            pause = FIRST_RETRY_S if time.monotonic() - began > LAST_RETRY_S else min(2 * pause, LAST_RETRY_S)
+            await asyncio.sleep(pause)
+
+    async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """At least one cell of the counter `verdicts`: (packets, bytes). Raises SwitchAwayError."""
+        switch = self._online()
+        wanted = [fy.P4CounterEntry("verdicts", index=c) for c in cells]
+        found: dict[int, tuple[int, int]] = {}
+        with self._answering("its counters cannot be read"):
+            async with asyncio.timeout(ANSWER_S):
+                async for e in _read(switch, wanted):
+                    if isinstance(e, fy.P4CounterEntry) and e.index is not None:
+                        found[e.index] = (e.packet_count, e.byte_count)
+        return found
+
+    async def packet_out(self, payload: bytes, egress_port: int = 0) -> None:
+        """Send by a port, or (0) let the switch take the packet as if it had come in from the CPU port. Raises
+        SwitchAwayError."""
+        switch = self._online()
+        with self._answering("it takes no packet"):
+            async with asyncio.timeout(ANSWER_S):
+                await switch.write([fy.P4PacketOut(payload, egress_port=egress_port, padding=0)])
+
+    @contextmanager
+    def _answering(self, otherwise: str) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            raise SwitchAwayError(
+                f"switch {self.endpoint.name}: {otherwise} within {ANSWER_S:g} s"
+            ) from error
+        except fy.P4ClientError as error:
+            raise SwitchAwayError(f"switch {self.endpoint.name}: {otherwise}: {_cause(error)}") from error
+        except AssertionError as error:  # finsy asserts that its client is open
+            raise SwitchAwayError(f"switch {self.endpoint.name}: {otherwise}: it is not connected") from error
+
+    # ---- the connection --------------------------------------------------------------------------
+
+    async def _connected(self) -> None:
+        """One connection, until it is lost or of no more use."""
+        switch = fy.Switch(self.endpoint.name, self.endpoint.address, self._options(p4force=self._force))
+        self._closing.clear()
+        switch.ee.add_listener(fy.SwitchEvent.CHANNEL_DOWN, lambda _: self._closing.set())
+        switch.ee.add_listener(fy.SwitchEvent.PORT_DOWN, lambda _, port: self._port(port.id, down=True))
+        switch.ee.add_listener(fy.SwitchEvent.PORT_UP, lambda _, port: self._port(port.id, down=False))
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await switch.__aenter__()
+            try:
+                await self._closing.wait()
+            finally:
+                self._switch = None
+                if self.health.ready or not self.health.error:
+                    self._down("the connection was lost")
+                async with asyncio.timeout(CLOSE_S):
+                    await switch.__aexit__(None, None, None)
+        finally:
+            self._switch = None
+
+    async def _ready(self, switch: fy.Switch) -> None:
+        """finsy's ready handler: the channel is up, arbitration is decided, the pipeline is there.
+        Canceled when the channel breaks or another controller becomes primary; what it meets itself ends
+        the connection."""
+        if not switch.is_primary:
+            self._switch = None
+            self._down("another controller is primary")
+            return
+        try:
+            await self._serve(switch)
+        except fy.P4ClientError as error:
+            self._down(_cause(error))
+        except ForeignStateError as error:
+            self._force = True
+            self._down(f"{error}; the pipeline is pushed again")
+        except SwitchAwayError as error:
+            self._down(str(error))
+        except asyncio.CancelledError:
+            # a call that is under way when its channel closes ends like this, and nobody canceled this task
+            if _asked_to_stop():
+                raise
+            self._down("the connection was lost")
+        except Exception as error:  # an answer that finsy or the codec cannot read
+            log.exception("%s: the session broke", self.endpoint.name)
+            self._down(str(error) or type(error).__name__)
+        finally:
+            # also when finsy canceled this task: it may do so without saying that the channel is down
+            self._closing.set()
+
+    async def _serve(self, switch: fy.Switch) -> None:
+        self._force = False
+        self._switch = switch
+        self._codec = Codec(switch.p4info)
+        switch.create_task(self._listen(switch))
+        await self._adopt(switch)
+        await self._keep(switch)
+
+    async def _listen(self, switch: fy.Switch) -> None:
+        async for packet in switch.read_packets(queue_size=1024):
+            self._packet_in(self.endpoint.name, packet)
+
+    async def _adopt(self, switch: fy.Switch) -> None:
+        """Find out what the switch holds, and whether its registers can hold sums of ours."""
+        self._held = await self._read(switch)
+        if self.endpoint.marker in self._held:
+            wanted = await self._next_target(0)
+            self.health.repaired += differences(self._held, wanted.contents)
+            return
+        if self._held:
+            raise ForeignStateError(f"{len(self._held)} entries are there that are not of this store")
+        await self._lost(self.endpoint.name)
+
+    async def _keep(self, switch: fy.Switch) -> None:
+        failures = 0
+        while True:
+            target = await self._next_target(0)
+            try:
+                await self._converge(switch, target)
+            except fy.P4ClientError as error:
+                failures += 1
+                self.health.error = _cause(error)
+                log.warning("%s: a write failed: %s", self.endpoint.name, self.health.error)
+                self._held = await self._read(switch)
+                with suppress(TimeoutError):
+                    pause = min(FIRST_RETRY_S * 2 ** (failures - 1), LAST_RETRY_S)
+                    await asyncio.wait_for(self._next_target(target.version), pause)
+                continue
+            failures = 0
+            self._up(target.version)
+            await self._wait(switch, target.version)
+
+    async def _converge(self, switch: fy.Switch, target: Target) -> None:
+        began = time.monotonic()
+        for step in steps(self._held, target.contents):
+            await self._write(switch, step)
+            apply(self._held, step)
+            self.health.converge_s = time.monotonic() - began
+
+    async def _wait(self, switch: fy.Switch, version: int) -> None:
+        """Until there is a newer target; meanwhile a sign of life now and then, and an audit more rarely."""
+        audited = time.monotonic()
+        while True:
+            try:
+                await asyncio.wait_for(self._next_target(version), min(self._alive_s, self._audit_s))
+                return
+            except TimeoutError:
+                await self._sign_of_life()
+            if time.monotonic() - audited >= self._audit_s:
+                audited = time.monotonic()
+                await self._audit(switch)
+                if self._target is None or differences(self._held, self._target.contents):
+                    return
+
+    async def _sign_of_life(self) -> None:
+        """Raises SwitchAwayError. A switch that hangs closes no connection; and finsy may lose its own reader without
+        saying so, when the stream is canceled from below."""
+        await self.read_counters([0])
+
+    async def _audit(self, switch: fy.Switch) -> None:
+        held = await self._read(switch)
+        drift = differences(held, self._held)
+        self._held = held
+        self.health.audits += 1
+        self.health.repaired += drift
+        if drift:
+            log.warning("%s: %d entries had drifted", self.endpoint.name, drift)
+        if self.endpoint.marker not in held:
+            if held:
+                raise ForeignStateError("the entry that marks this store is gone")
+            await self._lost(self.endpoint.name)
+
+    async def _next_target(self, after: int) -> Target:
+        while self._target is None or self._target.version <= after:
+            self._renewed.clear()
+            await self._renewed.wait()
+        return self._target
+
+    async def _read(self, switch: fy.Switch) -> Contents:
+        assert self._codec is not None
+        held: Contents = {}
+        try:
+            for kind in (fy.P4TableEntry(), fy.P4MulticastGroupEntry()):
+                async for entity in _read(switch, [kind]):
+                    decoded = self._codec.decode(entity)
+                    if decoded is not None:
+                        held[decoded.key] = decoded
+        except UnknownEntityError as error:
+            raise ForeignStateError(str(error)) from error
+        return held
+
+    async def _write(self, switch: fy.Switch, step: Step) -> None:
+        assert self._codec is not None
+        encoded = [self._encode(e) for e in step.entities]
+        if step.op is Op.INSERT:
+            await switch.insert(encoded)
+        elif step.op is Op.MODIFY:
+            await switch.modify(encoded)
+        else:
+            await switch.delete(encoded, strict=False)
+
+    def _encode(self, entity: Entity) -> fy.P4TableEntry | fy.P4MulticastGroupEntry:
+        assert self._codec is not None
+        return self._codec.encode(entity)
+
+    # ---- what others see -------------------------------------------------------------------------
+
+    def _online(self) -> fy.Switch:
+        if self._switch is None or not self._switch.is_up:
+            raise SwitchAwayError(f"switch {self.endpoint.name} is not connected: {self.health.error}")
+        return self._switch
+
+    def _port(self, name: str, *, down: bool) -> None:
+        if str(name).isdigit():
+            self._port_down(self.endpoint.name, int(name), down)
+
+    def _up(self, version: int) -> None:
+        if not self.health.ready:
+            self.health.since = time.monotonic()
+        self.health.ready, self.health.applied, self.health.error = True, version, ""
+        self._changed(self.endpoint.name)
+
+    def _down(self, error: str) -> None:
+        if self.health.ready:
+            self.health.since = time.monotonic()
+            log.warning("%s: %s", self.endpoint.name, error)
+        self.health.ready, self.health.error = False, error
+        self._changed(self.endpoint.name)
+
+
+def _read(switch: fy.Switch, wanted: Sequence[fy.p4entity.P4Entity]) -> AsyncIterator[object]:
+    # finsy's overloads call an async generator a coroutine
+    return cast(AsyncIterator[object], switch.read(wanted))
+
+
+def _asked_to_stop() -> bool:
+    """This task was canceled, and not only a call within it."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _cause(error: fy.P4ClientError) -> str:
+    """What the first refused update met, or else the call."""
+    for detail in error.details.values():
+        return f"{detail.canonical_code.name}: {detail.message}"
+    return f"{error.code.name}: {error.message}"

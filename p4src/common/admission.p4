@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Who sent it, and what is this switch to it?
+//
+// One entry for each (ingress port, kind, tree, child) that the controller admitted, in the tree's epoch and slot range;
+// a host reaches nothing else (I4). The slot key is ternary: its high bits are 0 for a slot inside the tree's range, so
+// a forged index misses. Two entries of lower priority tell why a packet of an admitted child is refused:
+//
+//   priority  epoch    slot      action
+//   30        exact    < A       add_at_inner / add_at_root / pass / relay / manage
+//   20        exact    any       refuse(BAD_SLOT)
+//   10        any      any       refuse(STALE_EPOCH)
+//   (miss)                       refuse(UNADMITTED)
+
+control Admission(in headers_t hdr, inout metadata_t meta) {
+
+    @brief("Refuse the packet for the given reason, a verdict number of 16 or more.")
+    action refuse(tree_index_t tree_index, verdict_t reason) {
+        meta.role = role_t.NONE;
+        meta.tree_index = tree_index;
+        meta.verdict = reason;
+    }
+
+    @brief("This switch is an inner node of the tree: add up, send the sum up.")
+    action add_at_inner(tree_index_t tree_index, bitmap_t bit_of_child, bitmap_t full, slot_t base) {
+        meta.role = role_t.INNER;
+        meta.tree_index = tree_index;
+        meta.bit_of_child = bit_of_child;
+        meta.full = full;
+        meta.slot.index = (slot_index_t)(base + hdr.netfold.slot);
+    }
+
+    @brief("This switch is the root of the tree: add up, turn the sum around.")
+    action add_at_root(tree_index_t tree_index, bitmap_t bit_of_child, bitmap_t full, slot_t base) {
+        meta.role = role_t.ROOT;
+        meta.tree_index = tree_index;
+        meta.bit_of_child = bit_of_child;
+        meta.full = full;
+        meta.slot.index = (slot_index_t)(base + hdr.netfold.slot);
+    }
+
+    @brief("This switch only lies on the path of the child's edge.")
+    action pass(tree_index_t tree_index, port_t port) {
+        meta.role = role_t.PASS;
+        meta.tree_index = tree_index;
+        meta.up_port = port;
+    }
+
+    @brief("A result from the root's side: replicate it towards the workers.")
+    action relay(tree_index_t tree_index) {
+        meta.role = role_t.RELAY;
+        meta.tree_index = tree_index;
+    }
+
+    @brief("The controller reads or resets a slot.")
+    action manage(tree_index_t tree_index, slot_t base) {
+        meta.role = role_t.MANAGER;
+        meta.tree_index = tree_index;
+        meta.slot.index = (slot_index_t)(base + hdr.netfold.slot);
+    }
+
+    table admission {
+        key = {
+            meta.ingress_port      : exact   @name("ingress_port");
+            hdr.netfold.kind       : exact   @name("kind");
+            hdr.netfold.tree       : exact   @name("tree");
+            hdr.netfold.child      : ternary @name("child");
+            hdr.netfold.tag[31:20] : ternary @name("epoch");
+            hdr.netfold.slot       : ternary @name("slot");
+        }
+        actions = { add_at_inner; add_at_root; pass; relay; manage; refuse; }
+        const default_action = refuse(0, verdict_t.UNADMITTED);
+        size = CHILDREN;
+    }
+
+    apply {
+        admission.apply();
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Where do a tree's packets leave this switch? Up by one port, as the node's own child number; down by a multicast group.
+
+control TreeRoutes(inout metadata_t meta) {
+
+    action up(port_t port, child_t child) {
+        meta.up_port = port;
+        meta.up_child = child;
+    }
+
+    table uplink {
+        key = { meta.tree_index : exact @name("tree_index"); }
+        actions = { up; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = TREES;
+    }
+
+    action down(group_t group) {
+        meta.down_group = group;
+    }
+
+    table downlink {
+        key = { meta.tree_index : exact @name("tree_index"); }
+        actions = { down; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = TREES;
+    }
+
+    apply {
+        if (meta.role == role_t.INNER) {
+            uplink.apply();
+        } else if (meta.role == role_t.ROOT || meta.role == role_t.RELAY) {
+            downlink.apply();
+        }
+    }
+}

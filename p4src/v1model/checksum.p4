@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The IPv4 header checksum, with and without options (RFC 791).
+
+#define IPV4_FIELDS \
+    hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length, hdr.ipv4.identification, \
+    hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.ttl, \
+    hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst
+
+control VerifyIpv4Checksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && !hdr.ipv4_options.isValid(),
+            { IPV4_FIELDS }, hdr.ipv4.checksum, HashAlgorithm.csum16);
+        verify_checksum(hdr.ipv4_options.isValid(),
+            { IPV4_FIELDS, hdr.ipv4_options.options }, hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+control UpdateIpv4Checksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        update_checksum(hdr.ipv4.isValid() && !hdr.ipv4_options.isValid(),
+            { IPV4_FIELDS }, hdr.ipv4.checksum, HashAlgorithm.csum16);
+        update_checksum(hdr.ipv4_options.isValid(),
+            { IPV4_FIELDS, hdr.ipv4_options.options }, hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}

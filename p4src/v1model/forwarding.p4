@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// All that is no gradient: an ordinary L3 switch. IPv4 by longest prefix with ECMP; ARP for anything the switch can
+// route to is answered with the switch's own address, so that hosts need no static entries.
+
+control Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+
+    action drop() {
+        mark_to_drop(standard);
+    }
+
+    action nexthop(port_t port) {
+        standard.egress_spec = port;
+        meta.routed = 1;
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+    }
+
+    action_selector(HashAlgorithm.crc16, NEXTHOPS, 14) nexthops;
+
+    table ipv4_routes {
+        key = {
+            hdr.ipv4.dst      : lpm      @name("destination");
+            hdr.ipv4.src      : selector;
+            hdr.ipv4.dst      : selector;
+            hdr.ipv4.protocol : selector;
+            meta.l4_src_port  : selector;
+            meta.l4_dst_port  : selector;
+        }
+        actions = { nexthop; }
+        implementation = nexthops;
+        size = ROUTES;
+    }
+
+    action reply(mac_t mac) {
+        ipv4_t asked = hdr.arp.target_ip;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = mac;
+        hdr.arp.operation = ARP_REPLY;
+        hdr.arp.target_mac = hdr.arp.sender_mac;
+        hdr.arp.target_ip = hdr.arp.sender_ip;
+        hdr.arp.sender_mac = mac;
+        hdr.arp.sender_ip = asked;
+        standard.egress_spec = standard.ingress_port;
+    }
+
+    table arp_responder {
+        key = { hdr.arp.target_ip : lpm @name("target"); }
+        actions = { reply; @defaultonly drop; }
+        const default_action = drop();
+        size = ROUTES;
+    }
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            if (standard.parser_error != error.NoError || standard.checksum_error == 1 || hdr.ipv4.ttl <= 1) {
+                drop();
+            } else if (ipv4_routes.apply().miss) {
+                drop();
+            }
+        } else if (hdr.arp.isValid() && hdr.arp.operation == ARP_REQUEST) {
+            arp_responder.apply();
+        } else {
+            drop();
+        }
+    }
+}

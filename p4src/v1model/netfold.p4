@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// netfold for v1model (softswitch, BMv2).
+//
+//            +-------------------------------- Ingress ---------------------------------+      +---- Egress ----+
+//   parser ->|  Admission -> SlotTag -> SlotBitmap -> SlotMarks, Lanes                   |  TM  |                |
+//            |      |                                      |                            |----->|    Delivery    |-> deparser
+//            |      +--> TreeRoutes ----------------> Verdict -> Exit -> verdicts        |      |                |
+//            |  (everything else) Forwarding                                            |      +----------------+
+//            +--------------------------------------------------------------------------+
+//
+// Each control answers one question; Verdict is the page to read first. The contract is docs/protocol.md.
+
+#include "arch.p4"
+#include "parser.p4"
+#include "checksum.p4"
+#include "../common/admission.p4"
+#include "../common/tree_routes.p4"
+#include "../common/verdict.p4"
+#include "slot_tag.p4"
+#include "slot_bitmap.p4"
+#include "slot_marks.p4"
+#include "lanes.p4"
+#include "exit.p4"
+#include "forwarding.p4"
+#include "delivery.p4"
+
+control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+
+    Admission()   admission;
+    SlotTag()     slot_tag;
+    SlotBitmap()  slot_bitmap;
+    SlotMarks()   slot_marks;
+    Lanes()       lanes;
+    TreeRoutes()  tree_routes;
+    Verdict()     verdict;
+    Exit()        exit_port;
+    Forwarding()  forwarding;
+
+    @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
+    counter(VERDICT_CELLS, CounterType.packets_and_bytes) verdicts;
+
+    apply {
+        if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
+            standard.egress_spec = hdr.packet_out.egress_port;
+        } else if (meta.gradient == 1) {
+            meta.verdict = verdict_t.MALFORMED;
+            if (meta.wellformed == 1 && standard.checksum_error == 0) {
+                admission.apply(hdr, meta);
+                if (meta.role == role_t.INNER || meta.role == role_t.ROOT || meta.role == role_t.MANAGER) {
+                    slot_tag.apply(hdr, meta);
+                    slot_bitmap.apply(meta);
+                    slot_marks.apply(hdr, meta);
+                    lanes.apply(hdr, meta);
+                }
+                tree_routes.apply(meta);
+                verdict.apply(hdr, meta);
+            }
+            exit_port.apply(meta, standard);
+            verdicts.count((bit<32>)(meta.tree_index ++ (bit<5>)meta.verdict));
+        } else {
+            forwarding.apply(hdr, meta, standard);
+        }
+        hdr.packet_out.setInvalid();
+    }
+}
+
+control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+
+    Delivery() delivery;
+
+    apply {
+        if (standard.egress_port == CPU_PORT) {
+            hdr.packet_in = { meta.ingress_port, 0, meta.slot.seen };
+        } else if (meta.routed == 1) {
+            delivery.apply(hdr, meta, standard);
+        }
+    }
+}
+
+control PacketDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+@pkginfo(name="netfold", version="1")
+V1Switch(PacketParser(), VerifyIpv4Checksum(), SwitchIngress(), SwitchEgress(), UpdateIpv4Checksum(),
+    PacketDeparser()) main;

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Is it new? The tag register says which chunk a slot holds.
+//
+//   register  tags[slot]: epoch ++ round; 0 if never used, older than any tag (epochs begin at 1)
+//   written   by the packet of a newer chunk, which claims the slot, and by the controller's RESET
+//   cleared   never: a stale value is older than the next chunk's tag and is overwritten by it
+
+control SlotTag(in headers_t hdr, inout metadata_t meta) {
+
+    register<tag_t>(SLOTS) tags;
+
+    @hidden action compare_and_claim() {
+        tags.read(meta.slot.tag, meta.slot.index);
+        meta.slot.age = age_t.OLDER;
+        if (hdr.netfold.tag == meta.slot.tag) {
+            meta.slot.age = age_t.SAME;
+        }
+        if (hdr.netfold.tag > meta.slot.tag) {
+            meta.slot.age = age_t.NEWER;
+            tags.write(meta.slot.index, hdr.netfold.tag);
+        }
+    }
+
+    @hidden action read() {
+        tags.read(meta.slot.tag, meta.slot.index);
+    }
+
+    @hidden action reset() {
+        tags.read(meta.slot.tag, meta.slot.index);
+        tags.write(meta.slot.index, 0);
+    }
+
+    apply {
+        if (meta.role != role_t.MANAGER) {
+            compare_and_claim();
+        } else if (hdr.netfold.kind == kind_t.RESET) {
+            reset();
+        } else {
+            read();
+        }
+    }
+}

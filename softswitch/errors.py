@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The errors of the embedded switch, one type per cause. A P4Runtime server maps each to a status code:
+AlreadyExists -> ALREADY_EXISTS, NotFound -> NOT_FOUND, ResourceExhausted -> RESOURCE_EXHAUSTED, InvalidArgument ->
+INVALID_ARGUMENT, PermissionDenied -> PERMISSION_DENIED, UnsupportedConstruct -> UNIMPLEMENTED, PipelineError
+-> INTERNAL (or INVALID_ARGUMENT for a push)."""
+
+from __future__ import annotations
+
+
+class SwitchError(Exception):
+    """Base of all errors the switch raises. Nothing is half-applied when one is raised."""
+
+
+class PipelineError(SwitchError):
+    """The program cannot be loaded: the JSON is malformed, or the C compiler is missing or failed."""
+
+
+class UnsupportedConstruct(PipelineError):
+    """The program uses something that the switch does not run; it is refused rather than run wrong."""
+
+    def __init__(self, construct: str, source_file: str | None = None, line: int | None = None) -> None:
+        self.construct = construct
+        self.source_file = source_file
+        self.line = line
+        where = f" at {source_file}:{line}" if source_file is not None else ""
+        super().__init__(f"unsupported construct: {construct}{where}")
+
+
+class ControlError(SwitchError):
+    """A control operation was refused: what it named, where, and what would be right."""
+
+
+class AlreadyExists(ControlError):
+    """The object is there already."""
+
+
+class NotFound(ControlError):
+    """No such object, or no entry with that key."""
+
+
+class ResourceExhausted(ControlError):
+    """A table, profile or group is full."""
+
+
+class InvalidArgument(ControlError):
+    """A value is out of range, of the wrong length or kind, or refers to something that does not exist."""
+
+
+class PermissionDenied(ControlError):
+    """The object is constant (const entries, const default action)."""

@@ -1,0 +1,174 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The forwarding-pipeline configuration: which program runs, and which one is saved to run next."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from finsy.proto import p4r
+
+from softswitch.errors import PipelineError
+from softswitch.p4runtime import agreement
+from softswitch.p4runtime.forwarding import Forwarding
+from softswitch.p4runtime.schema import Schema
+from softswitch.p4runtime.status import Code, Refused, invalid
+from softswitch.pipeline import Pipeline, Switch
+
+log = logging.getLogger(__name__)
+Request = p4r.SetForwardingPipelineConfigRequest
+
+
+@dataclass(eq=False)
+class Loaded:
+    """A program with its configuration as it was pushed."""
+
+    config: p4r.ForwardingPipelineConfig
+    forwarding: Forwarding
+    closed: bool = False
+
+    def close(self) -> None:
+        """Frees its state; a reader in progress sees `closed`."""
+        if not self.closed:
+            self.closed = True
+            self.forwarding.pipeline.close()
+
+
+class Device:
+    """One switch and its programs. All methods belong to the event loop; only translation runs beside it."""
+
+    def __init__(self, switch: Switch, cache_dir: Path) -> None:
+        self._switch = switch
+        self._cache_dir = cache_dir
+        self._running: Loaded | None = None
+        self._saved: Loaded | None = None
+        self._pushing = asyncio.Lock()
+
+    @property
+    def running(self) -> Loaded | None:
+        """The program that packets meet."""
+        return self._running
+
+    @property
+    def current(self) -> Loaded | None:
+        """The program that Read and Write speak of: a saved one has its own state and takes them until it is
+        committed (specification, VERIFY_AND_SAVE)."""
+        return self._saved or self._running
+
+    async def push(
+        self,
+        action: Request.Action.ValueType,
+        config: p4r.ForwardingPipelineConfig | None,
+        permit: Callable[[], None],
+    ) -> None:
+        """Carries out a SetForwardingPipelineConfig. `permit` raises Refused when the client may not; it is
+        asked again after the translation, which takes seconds. When this raises, the old program runs on."""
+        async with self._pushing:
+            permit()
+            if action == Request.COMMIT:
+                self._commit(config)
+                return
+            if action not in (
+                Request.VERIFY,
+                Request.VERIFY_AND_SAVE,
+                Request.VERIFY_AND_COMMIT,
+                Request.RECONCILE_AND_COMMIT,
+            ):
+                raise invalid(f"action {action} is unset or unknown")
+            if config is None:
+                raise invalid("the config is not set")
+            loaded = await self._load(config)
+            try:
+                permit()
+                if action == Request.RECONCILE_AND_COMMIT:
+                    self._reconcile(loaded)
+            except Refused:
+                loaded.close()
+                raise
+            self._install(action, loaded)
+
+    async def _load(self, config: p4r.ForwardingPipelineConfig) -> Loaded:
+        task = asyncio.ensure_future(asyncio.to_thread(load, config, self._cache_dir))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # The client has given up; the translation cannot be stopped, but nobody wants what it yields.
+            task.add_done_callback(_discard)
+            raise
+
+    def _commit(self, config: p4r.ForwardingPipelineConfig | None) -> None:
+        if config is not None:
+            raise invalid("COMMIT takes no config: it realizes the saved one")
+        if self._saved is None:
+            raise Refused(Code.NOT_FOUND, "no config is saved: VERIFY_AND_SAVE must come first")
+        self._run(self._saved)
+
+    def _reconcile(self, loaded: Loaded) -> None:
+        if self.current is None:
+            return
+        try:
+            self.current.forwarding.copy_to(loaded.forwarding)
+        except Refused as error:
+            raise invalid(f"the forwarding state cannot be kept: {error.message}") from error
+
+    def _install(self, action: Request.Action.ValueType, loaded: Loaded) -> None:
+        if action == Request.VERIFY:
+            loaded.close()
+        elif action == Request.VERIFY_AND_SAVE:
+            self._drop_saved()
+            self._saved = loaded
+        else:
+            self._drop_saved()
+            self._run(loaded)
+
+    def _drop_saved(self) -> None:
+        if self._saved is not None:
+            self._saved.close()
+            self._saved = None
+
+    def _run(self, loaded: Loaded) -> None:
+        old = self._running
+        self._switch.swap(loaded.forwarding.pipeline)
+        self._running = loaded
+        self._saved = None
+        if old is not None:
+            old.close()
+        log.info("running %s", loaded.config.p4info.pkg_info.name or "a program without a name")
+
+    def start_with(self, config: p4r.ForwardingPipelineConfig) -> None:
+        """Runs a program given on the command line. Raises Refused."""
+        self._run(load(config, self._cache_dir))
+
+    def close(self) -> None:
+        """Takes the programs out of the switch."""
+        self._drop_saved()
+        if self._running is not None:
+            self._switch.swap(None)
+            self._running.close()
+            self._running = None
+
+
+def _discard(task: asyncio.Future[Loaded]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
+
+
+def load(config: p4r.ForwardingPipelineConfig, cache_dir: Path) -> Loaded:
+    """Translates a configuration. Raises Refused (INVALID_ARGUMENT) when it cannot be realized."""
+    if not config.p4_device_config:
+        raise invalid("the config has no p4_device_config: give the JSON that p4c-bm2-ss writes")
+    schema = Schema(config.p4info)
+    try:
+        pipeline = Pipeline.load(config.p4_device_config, cache_dir)
+    except PipelineError as error:
+        raise invalid(f"the program cannot be realized: {error}") from error
+    try:
+        agreement.check(schema, pipeline)
+    except Refused:
+        pipeline.close()
+        raise
+    return Loaded(config, Forwarding(schema, pipeline))

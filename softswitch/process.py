@@ -1,0 +1,242 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""One switch process: the core, the engine, the P4Runtime server and the control socket, from start to drain."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+from finsy.proto import p4r, p4r_grpc
+from google.protobuf import text_format
+
+from softswitch.control.server import ControlServer
+from softswitch.engine.engine import Engine, EngineError
+from softswitch.errors import SwitchError
+from softswitch.p4runtime.device import Device
+from softswitch.p4runtime.service import P4RuntimeService
+from softswitch.p4runtime.status import Refused
+from softswitch.pipeline import Switch
+
+log = logging.getLogger(__name__)
+
+# From the data plane, before the requests of controllers have their turn again.
+EVENTS_AT_ONCE = 64
+# How long an RPC in progress may take to end once the switch is told to stop.
+GRACE_S = 1.0
+GRPC_OPTIONS = (
+    # A program of 256 lanes is some MB of JSON; gRPC takes 4 MiB unless told otherwise.
+    ("grpc.max_receive_message_length", 256 * 1024 * 1024),
+    # Two switches on one address are a mistake, not load balancing.
+    ("grpc.so_reuseport", 0),
+    # A controller that vanished without a word is noticed, and the next one takes over.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1_000),
+)
+
+
+class StartError(Exception):
+    """The switch cannot start as it was told to; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """The emulated link behind a port."""
+
+    rate_bps: int
+    queue_packets: int
+
+
+@dataclass(frozen=True)
+class Tls:
+    """PEM files; with `ca` the clients must show a certificate of it."""
+
+    certificate: Path
+    key: Path
+    ca: Path | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that the command line says."""
+
+    cache_dir: Path
+    ports: Mapping[int, str] = field(default_factory=dict)
+    links: Mapping[int, Link] = field(default_factory=dict)
+    device_id: int = 1
+    address: str = "127.0.0.1:9559"
+    cpu_port: int = 510
+    drop_port: int = 511
+    program: Path | None = None
+    p4info: Path | None = None
+    captures: Path | None = None
+    control_socket: Path | None = None
+    tls: Tls | None = None
+    ready_fd: int | None = None
+    seed: int = 1
+
+
+async def serve(settings: Settings) -> None:
+    """Runs a switch until SIGTERM or SIGINT, then drains it. Raises StartError."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        async with _data_plane(settings) as (switch, engine):
+            device = Device(switch, settings.cache_dir)
+            try:
+                await _serve_control_plane(settings, switch, engine, device, stopped)
+            finally:
+                engine.stop()
+                device.close()
+    except (EngineError, SwitchError, OSError) as error:
+        raise StartError(str(error)) from error
+
+
+@contextlib.asynccontextmanager
+async def _data_plane(settings: Settings) -> AsyncIterator[tuple[Switch, Engine]]:
+    switch = Switch(drop_port=settings.drop_port, start_ns=time.monotonic_ns(), seed=settings.seed)
+    try:
+        engine = Engine(switch, settings.cpu_port, settings.cache_dir)
+        try:
+            _set_up_ports(settings, switch, engine)
+            engine.start()
+            yield switch, engine
+        finally:
+            engine.close()
+    finally:
+        switch.close()
+
+
+def _set_up_ports(settings: Settings, switch: Switch, engine: Engine) -> None:
+    if settings.captures is not None:
+        settings.captures.mkdir(parents=True, exist_ok=True)
+        engine.set_capture(settings.captures)
+    for port, link in settings.links.items():
+        switch.port_config(port, link.rate_bps, link.queue_packets)
+    for port, interface in settings.ports.items():
+        engine.add_port(port, interface)
+    for status in engine.ports():
+        if not status.up:
+            log.warning("port %d waits for its interface %s", status.number, status.ifname)
+
+
+async def _serve_control_plane(
+    settings: Settings, switch: Switch, engine: Engine, device: Device, stopped: asyncio.Event
+) -> None:
+    if settings.program is not None:
+        _start_program(settings, device)
+    service = P4RuntimeService(device, settings.device_id, engine.packet_out, engine.service)
+    _watch_data_plane(switch, engine, service)
+    server = grpc.aio.server(options=GRPC_OPTIONS)
+    p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
+    grpc_port = _bind(server, settings)
+    await server.start()
+    control = ControlServer(switch, engine, lambda: _info(settings, grpc_port, device))
+    try:
+        if settings.control_socket is not None:
+            await _start_control(control, settings.control_socket)
+        _announce(settings, grpc_port)
+        await stopped.wait()
+        log.info("stopping")
+    finally:
+        service.close_streams()
+        await server.stop(GRACE_S)
+        await control.close()
+        _unwatch_data_plane(switch, engine)
+
+
+async def _start_control(control: ControlServer, path: Path) -> None:
+    try:
+        await control.start(path)
+    except OSError as error:
+        raise StartError(f"control socket {path}: {error.strerror or error}") from error
+
+
+def _start_program(settings: Settings, device: Device) -> None:
+    assert settings.program is not None
+    config = p4r.ForwardingPipelineConfig(p4_device_config=settings.program.read_bytes())
+    if settings.p4info is None:
+        raise StartError(f"{settings.program}: give its P4Info too (--p4info): a controller needs the ids")
+    try:
+        text_format.Parse(settings.p4info.read_text(), config.p4info)
+    except text_format.ParseError as error:
+        raise StartError(f"{settings.p4info}: not P4Info in text form: {error}") from error
+    try:
+        device.start_with(config)
+    except Refused as error:
+        raise StartError(f"{settings.program}: {error.message}") from error
+
+
+def _watch_data_plane(switch: Switch, engine: Engine, service: P4RuntimeService) -> None:
+    def take_packets() -> None:
+        for _ in range(EVENTS_AT_ONCE):
+            if (frame := engine.packet_in()) is None:
+                return
+            service.on_packet_in(frame)
+
+    loop = asyncio.get_running_loop()
+    loop.add_reader(engine.packet_in_fd(), take_packets)
+    loop.add_reader(switch.event_fd(), lambda: service.on_events(switch.events(EVENTS_AT_ONCE)))
+
+
+def _unwatch_data_plane(switch: Switch, engine: Engine) -> None:
+    loop = asyncio.get_running_loop()
+    loop.remove_reader(engine.packet_in_fd())
+    loop.remove_reader(switch.event_fd())
+
+
+def _bind(server: grpc.aio.Server, settings: Settings) -> int:
+    try:
+        if settings.tls is None:
+            port = server.add_insecure_port(settings.address)
+        else:
+            port = server.add_secure_port(settings.address, _credentials(settings.tls))
+    except (RuntimeError, ValueError):
+        port = 0
+    if port == 0:
+        reason = "the address is in use, not of this machine, or not HOST:PORT"
+        if settings.tls is not None:
+            reason += (
+                f"; or {settings.tls.certificate} and {settings.tls.key} are no certificate and its key (PEM)"
+            )
+        raise StartError(f"cannot listen on {settings.address}: {reason}")
+    return port
+
+
+def _credentials(tls: Tls) -> grpc.ServerCredentials:
+    pair = (tls.key.read_bytes(), tls.certificate.read_bytes())
+    ca = tls.ca.read_bytes() if tls.ca is not None else None
+    return grpc.ssl_server_credentials([pair], ca, require_client_auth=ca is not None)
+
+
+def _info(settings: Settings, grpc_port: int, device: Device) -> dict[str, Any]:
+    running = device.running
+    return {
+        "device_id": settings.device_id,
+        "pid": os.getpid(),
+        "grpc_port": grpc_port,
+        "program": None if running is None else running.config.p4info.pkg_info.name,
+    }
+
+
+def _announce(settings: Settings, grpc_port: int) -> None:
+    host = settings.address.rpartition(":")[0]
+    log.info("device %d serves P4Runtime on %s:%d", settings.device_id, host, grpc_port)
+    if settings.ready_fd is not None:
+        try:
+            os.write(settings.ready_fd, f"ready {grpc_port}\n".encode())
+            os.close(settings.ready_fd)
+        except OSError as error:
+            raise StartError(f"--ready-fd {settings.ready_fd}: {error.strerror}") from error

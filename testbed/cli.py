@@ -1,0 +1,174 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold run`, `netfold measure` and `netfold doctor`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+run = typer.Typer(add_completion=False)
+measure = typer.Typer(add_completion=False)
+doctor = typer.Typer(add_completion=False)
+
+_RUN_HELP = """Train a real model through the switches of a fabric, and show what happened.
+
+Brings up the fabric in Mininet, starts the controller, trains handwritten-digit recognition data-parallel over all
+workers, reduces larger arrays for the links' sake, does both again as a TCP ring, and compares. Writes run.json and
+fabric.png. Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
+
+
+@run.command(help=_RUN_HELP)
+def run_command(
+    fabric: Annotated[
+        str, typer.Option(help="A fabric's YAML file, or the name of a spec of netfold.")
+    ] = "leaf-spine-2x2",
+    target: Annotated[
+        str, typer.Option(help="The switches: softswitch, bmv2, or auto: bmv2 where it is on PATH.")
+    ] = "auto",
+    scheme: Annotated[str, typer.Option(help="The planner; see `netfold plan --help`.")] = "panama",
+    lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 256,
+    scale: Annotated[
+        float | None, typer.Option(help="Rates on the wire over those of the fabric's file.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 12,
+    size: Annotated[int, typer.Option(min=4, help="Bytes of the larger arrays.")] = 1 << 20,
+    iterations: Annotated[int, typer.Option(min=1, help="How often the larger arrays are reduced.")] = 8,
+    ring: Annotated[bool, typer.Option(help="Compare with a TCP ring over the same links.")] = True,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds that each step may take.")] = 120.0,
+    out: Annotated[Path, typer.Option(help="Folder for run.json and fabric.png.")] = Path("out"),
+) -> None:
+    from testbed.deployment import Setup
+    from testbed.errors import RunError
+    from testbed.run import Options, Run, Watcher
+    from topologies.errors import NetworkError
+    from topologies.fabric import FabricError
+
+    console = Console()
+
+    class Display(Watcher):
+        def step(self, text: str) -> None:
+            console.print(f"[dim]{text}[/dim]")
+            bars.update(bar, description=text, completed=0)
+
+        def progress(self, fraction: float, text: str) -> None:
+            bars.update(bar, description=text, completed=fraction)
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    try:
+        with Progress(*columns, console=console, transient=True) as bars:
+            bar = bars.add_task("", total=1.0)
+            setup = Setup(fabric, target, lanes, scale)
+            options = Options(setup, scheme, epochs, size, iterations, ring, timeout, out)
+            report = Run(options, Display()).execute()
+    except (RunError, NetworkError, FabricError, OSError) as error:
+        typer.echo(f"netfold: {error}", err=True)
+        sys.exit(1)
+    console.print(report.render())
+    console.print(f"{report.seconds:.0f} s in all; {out / 'run.json'} and {out / 'fabric.png'} are written")
+    sys.exit(0 if report.wrong_elements == 0 and report.identical else 1)
+
+
+@measure.command()
+def measure_command(
+    fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
+    schemes: Annotated[str, typer.Option(help="Planners to compare, A,B,C.")] = "none,atp,grid,inart",
+    base: Annotated[str, typer.Option(help="The scheme that reductions are given against.")] = "none",
+    target: Annotated[str, typer.Option(help="The switches: softswitch, bmv2, or auto.")] = "auto",
+    lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 256,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            help="Rates on the wire over those of the fabric's file: 0.01 makes 30 Mbit/s of 3 Gbit/s."
+        ),
+    ] = None,
+    size: Annotated[int, typer.Option(min=4, help="Bytes of the arrays.")] = 1 << 20,
+    iterations: Annotated[int, typer.Option(min=1, help="All-reduces of each job.")] = 4,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Jobs that share the fabric's workers and run at once.")
+    ] = 1,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds for the jobs of one scheme.")] = 300.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run each scheme's plan on a fabric in Mininet: planned and measured rates side by side.
+
+    Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
+    from testbed.deployment import Setup
+    from testbed.errors import RunError
+    from testbed.measure import Experiment, Measuring, reductions
+    from topologies.errors import NetworkError
+    from topologies.fabric import FabricError
+
+    console = Console(stderr=True)
+    setup = Setup(fabric, target, lanes, scale)
+    experiment = Experiment(setup, schemes.split(","), size, iterations, jobs, timeout)
+    try:
+        rows = Measuring(experiment, lambda text: console.print(f"[dim]{text}[/dim]")).run()
+    except (RunError, NetworkError, FabricError, OSError) as error:
+        typer.echo(f"netfold: {error}", err=True)
+        sys.exit(1)
+    saved = reductions(rows, base)
+    if as_json:
+        typer.echo(
+            json.dumps({"rows": [r.to_dict() for r in rows], "reduction": saved, "base": base}, indent=2)
+        )
+    else:
+        table = Table(title=f"{fabric}: planned and measured rate of a worker")
+        for column in (
+            "scheme",
+            "job",
+            "plan",
+            "published",
+            "plan Mbit/s",
+            "measured",
+            "of plan",
+            "all-reduce ms",
+        ):
+            table.add_column(column, justify="left" if column in ("scheme", "job") else "right")
+        table.add_column(f"time saved over {base}", justify="right")
+        for row in rows:
+            table.add_row(
+                row.scheme,
+                row.job,
+                f"{row.rate:.4g} {row.unit}",
+                "-" if row.published is None else f"{row.published:g}",
+                f"{row.planned_mbps:.2f}",
+                f"{row.measured_mbps:.2f}",
+                f"{row.of_plan:.1%}",
+                f"{row.iteration_ms:.1f}",
+                f"{saved[row.scheme]:.1%}" if row.scheme in saved else "-",
+            )
+        Console().print(table)
+    sys.exit(0 if not any(r.wrong_elements for r in rows) else 1)
+
+
+@doctor.command()
+def doctor_command() -> None:
+    """Show what this machine has of what netfold can use, and how to get the rest.
+
+    Exit codes: 0 nothing that is required is missing, 1 something is."""
+    from testbed.doctor import Need, examine
+
+    findings = examine()
+    table = Table(title="netfold doctor")
+    for column in ("", "what", "for", "found, or how to get it"):
+        table.add_column(column, overflow="fold")
+    for finding in findings:
+        mark = (
+            "[green]ok[/green]"
+            if finding.found
+            else "[red]missing[/red]"
+            if not finding.ok
+            else "[yellow]-[/yellow]"
+        )
+        need = "" if finding.need is Need.REQUIRED else " (optional)"
+        table.add_row(mark, f"{finding.name}{need}", finding.purpose, finding.found or finding.remedy)
+    Console().print(table)
+    sys.exit(0 if all(f.ok for f in findings) else 1)

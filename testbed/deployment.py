@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A whole system on this machine: a fabric that runs, its controller, and jobs whose members run in the hosts."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from controller.planning.plan import Plan
+from testbed.errors import RunError
+from testbed.processes import Group, Task
+from testbed.service import Service
+from topologies.addressing import FIRST_GRPC_PORT
+from topologies.fabric import Fabric
+from topologies.network import Network
+from topologies.spec import load_fabric
+from topologies.state import DEFAULT_NAME
+from topologies.targets import netfold_command
+
+JOB_TIMEOUT_S = 30.0
+
+Results = Mapping[str, Mapping[str, Any]]
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What to bring up. `fabric` is a spec's name or file; `scale` multiplies its rates on the wire. Systems of
+    different `name` (1 to 6 small letters) and ports can be up side by side."""
+
+    fabric: str = "leaf-spine-2x2"
+    target: str = "auto"
+    lanes: int = 256
+    scale: float | None = None
+    name: str = DEFAULT_NAME
+    first_grpc_port: int = FIRST_GRPC_PORT
+
+
+@dataclass
+class RunningJob:
+    """A job whose members have been started. `progress` is the file of the first worker's progress."""
+
+    name: str
+    plan: Plan
+    workers: Group
+    servers: Group
+    progress: Path
+    started: float = field(default_factory=time.monotonic)
+
+
+class Deployment:
+    """A running system; a context manager that takes everything down again."""
+
+    def __init__(self, setup: Setup, tell: Callable[[str], None] = lambda _: None) -> None:
+        self.setup = setup
+        self.fabric: Fabric = load_fabric(setup.fabric)
+        self.workers = [h.name for h in self.fabric.hosts if not h.parameter_server]
+        self._tell = tell
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        setup = self.setup
+        try:
+            self.directory = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="netfold-")))
+            hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
+            self._tell(f"bringing up {self.fabric.name}: {switches} switches, {hosts} hosts")
+            network = Network(
+                self.fabric,
+                target=setup.target,
+                scale=setup.scale,
+                name=setup.name,
+                first_grpc_port=setup.first_grpc_port,
+            )
+            self.net = self._open.enter_context(network)
+            self._tell(f"starting the controller ({self.net.target.name}, {setup.lanes} lanes)")
+            self.start_controller()
+        except BaseException:
+            self._open.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @property
+    def link_mbps(self) -> float:
+        """What the first worker's link carries on the wire."""
+        return self.net.rate_bps(self.workers[0], self.fabric.attachment(self.workers[0])) / 1e6
+
+    def start_controller(self) -> None:
+        """Start it, again after `service.close` or `service.kill`: it goes on where the last one was."""
+        setup = self.setup
+        service = Service(
+            setup.fabric, self.directory, setup.lanes, setup.scale or 1.0, setup.first_grpc_port
+        )
+        self.service = self._open.enter_context(service)
+
+    def check(self) -> None:
+        """Raises RunError when a switch or the controller is gone."""
+        self.service.check()
+        for switch in self.net.switches.values():
+            if switch.pid is None:
+                raise RunError(f"switch {switch.name} died; its log is {switch.log}")
+
+    def submit(self, name: str, workers: Sequence[str], **spec: object) -> Plan:
+        """Admits a job and waits until it runs; `spec` are more keys of the job file (docs/jobs.md)."""
+        text = yaml.safe_dump({"name": name, "workers": list(workers), **spec})
+        return self.service.submit(text, JOB_TIMEOUT_S)
+
+    def start_job(
+        self, name: str, flags: Sequence[object], workers: Sequence[str] | None = None, **spec: object
+    ) -> RunningJob:
+        """Submits a job and starts its members: workers with `flags` of `netfold worker`, and parameter servers."""
+        chosen = list(workers or self.workers)
+        plan = self.submit(name, chosen, **spec)
+        folder = self.directory / name
+        folder.mkdir()
+        member = ["--job", name, "--controller", self.service.address]
+        roots = dict.fromkeys(t.root for t in plan.trees if self.fabric.is_host(t.root))
+        servers = [self._task(folder, h, ["ps", *member, "--host", h]) for h in roots]
+        tasks = [
+            self._task(
+                folder, h, ["worker", *member, *flags, "--host", h, "--progress", folder / f"{h}.progress"]
+            )
+            for h in chosen
+        ]
+        running_servers = self._open.enter_context(Group(self.net, servers))
+        running_workers = self._open.enter_context(Group(self.net, tasks))
+        return RunningJob(name, plan, running_workers, running_servers, folder / f"{chosen[0]}.progress")
+
+    def finish(self, job: RunningJob, timeout_s: float, meanwhile: Callable[[], None] = _nothing) -> Results:
+        """The workers' results, when all members have ended well. Raises RunError."""
+
+        def look() -> None:
+            self.check()
+            meanwhile()
+
+        results = job.workers.wait(timeout_s, look)
+        self.service.wait_over(job.name, JOB_TIMEOUT_S)
+        job.servers.wait(JOB_TIMEOUT_S, self.service.check)
+        return results
+
+    def start_ring(self, name: str, flags: Sequence[object], port: int) -> tuple[Group, Path]:
+        """The same workload as a TCP ring over all workers; gives the group and the first one's progress file."""
+        folder = self.directory / f"ring-{name}"
+        folder.mkdir()
+        addresses = ",".join(str(self.net.addressing.hosts[h].ip) for h in self.workers)
+        peer = ["ring", "--hosts", addresses, "--port", port, *flags]
+        tasks = [
+            self._task(folder, h, [*peer, "--rank", rank, "--progress", folder / f"{h}.progress"])
+            for rank, h in enumerate(self.workers)
+        ]
+        return self._open.enter_context(Group(self.net, tasks)), folder / f"{self.workers[0]}.progress"
+
+    def _task(self, folder: Path, host: str, command: Sequence[object]) -> Task:
+        result = folder / f"{host}.json"
+        return Task(host, [netfold_command(), *command, "--out", result], result)

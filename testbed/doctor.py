@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine has of what netfold can use, and how to get the rest. Looks only; changes nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Need(StrEnum):
+    """How much is lost without it."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked for: `found` is its version or place, None if it is missing; `remedy` is how to get it."""
+
+    name: str
+    need: Need
+    purpose: str
+    found: str | None
+    remedy: str
+
+    @property
+    def ok(self) -> bool:
+        return self.found is not None or self.need is Need.OPTIONAL
+
+
+P4LANG_PACKAGES = (
+    "p4lang's packages for Debian and Ubuntu (see the READMEs of p4lang/p4c and p4lang/behavioral-model), "
+    "or a build from their sources"
+)
+
+
+def examine() -> list[Finding]:
+    """Look at everything once, in the order in which a newcomer meets it."""
+    return [
+        Finding(
+            "Python",
+            Need.REQUIRED,
+            "everything",
+            _python(),
+            "install Python 3.11 or newer; PYTHON=... make setup",
+        ),
+        Finding("root", Need.REQUIRED, "namespaces and links", _root(), "run as root, or install sudo"),
+        Finding(
+            "namespaces",
+            Need.REQUIRED,
+            "Mininet hosts",
+            _namespaces(),
+            "allow network namespaces on this machine",
+        ),
+        _tool("gcc", Need.REQUIRED, "softswitch compiles P4 to native code", "apt-get install gcc libc6-dev"),
+        _tool("ip", Need.REQUIRED, "links and namespaces", "apt-get install iproute2"),
+        _tool("ethtool", Need.REQUIRED, "offloads of virtual links off", "apt-get install ethtool"),
+        _tool("mnexec", Need.REQUIRED, "Mininet", "apt-get install mininet"),
+        Finding("mininet (Python)", Need.REQUIRED, "Mininet", _module("mininet"), "make setup"),
+        _tool("tcpdump", Need.OPTIONAL, "netfold pcap", "apt-get install tcpdump"),
+        _tool("tshark", Need.OPTIONAL, "tests of the Wireshark dissector", "apt-get install tshark"),
+        _tool("p4c-bm2-ss", Need.OPTIONAL, "make p4: compile the P4 programs again", P4LANG_PACKAGES),
+        _tool("simple_switch_grpc", Need.OPTIONAL, "TARGET=bmv2, comparisons with BMv2", P4LANG_PACKAGES),
+        Finding(
+            "torch",
+            Need.OPTIONAL,
+            "PyTorch hook, gloo as a peer",
+            _module("torch"),
+            "pip install 'netfold[torch]'",
+        ),
+        Finding(
+            "p4runtime-shell",
+            Need.OPTIONAL,
+            "netfold shell",
+            _path(Path(sys.prefix).parent / ".venv-p4rt-shell/bin/python"),
+            "make shell-env",
+        ),
+    ]
+
+
+def _tool(name: str, need: Need, purpose: str, remedy: str) -> Finding:
+    return Finding(name, need, purpose, shutil.which(name), remedy)
+
+
+def _module(name: str) -> str | None:
+    spec = importlib.util.find_spec(name)
+    return None if spec is None else str(spec.origin or "a namespace package")
+
+
+def _path(path: Path) -> str | None:
+    return str(path) if path.exists() else None
+
+
+def _python() -> str | None:
+    return sys.version.split()[0] if sys.version_info >= (3, 11) else None
+
+
+def _root() -> str | None:
+    return "root" if os.geteuid() == 0 else shutil.which("sudo")
+
+
+def _namespaces() -> str | None:
+    if os.geteuid() != 0:
+        return "not tried without root"
+    if shutil.which("unshare") is None:
+        return None
+    tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False, timeout=10)
+    return "yes" if tried.returncode == 0 else None

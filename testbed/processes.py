@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of a run that write a JSON result: started together, waited for together, ended together."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import ProcessFailed, RunTimeout
+from topologies.network import Network
+
+POLL_S = 0.1  # between two looks at the processes; what they compute does not wait for it
+
+
+@dataclass(frozen=True)
+class Task:
+    """A command to run in a host. `result` is the JSON file that it writes when it is done."""
+
+    host: str
+    command: Sequence[object]
+    result: Path
+
+
+def last_line(log: Path) -> str:
+    """The last line that says something, without the rest of a traceback."""
+    lines = [x.strip() for x in log.read_text(errors="replace").splitlines() if x.strip()]
+    return lines[-1].removeprefix("netfold: ") if lines else ""
+
+
+class Group:
+    """The processes of one step. The first that fails ends all; leaving the `with` block ends what still runs."""
+
+    def __init__(self, net: Network, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self._logs = {t.host: t.result.with_suffix(".log") for t in tasks}
+        self._running: dict[str, subprocess.Popen[Any]] = {}
+        for task in tasks:
+            with self._logs[task.host].open("w") as log:
+                self._running[task.host] = net.hosts[task.host].popen(
+                    task.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                )
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._running.values():
+            process.terminate()
+        for process in self._running.values():
+            try:
+                process.wait(timeout=3)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def kill(self, host: str) -> None:
+        """End one process at once, as a crash would."""
+        self._running[host].kill()
+
+    def outcomes(self, timeout_s: float) -> dict[str, tuple[int, str]]:
+        """Exit code and last line of each process, when all have ended, well or not. Raises RunTimeout."""
+        deadline = time.monotonic() + timeout_s
+        for host, process in self._running.items():
+            try:
+                process.wait(timeout=max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                raise RunTimeout(f"{host} did not end within {timeout_s:.0f} s") from None
+        return {h: (p.returncode, last_line(self._logs[h])) for h, p in self._running.items()}
+
+    def wait(self, timeout_s: float, meanwhile: Callable[[], None]) -> dict[str, Mapping[str, Any]]:
+        """The results by host, when all have ended well. `meanwhile` is called again and again; what it raises
+        ends the wait. Raises ProcessFailed, RunTimeout."""
+        deadline = time.monotonic() + timeout_s
+        waiting = dict(self._running)
+        while waiting:
+            for host, process in list(waiting.items()):
+                code = process.poll()
+                if code is None:
+                    continue
+                del waiting[host]
+                if code != 0:
+                    raise ProcessFailed(f"the process on host {host}", code, last_line(self._logs[host]))
+            meanwhile()
+            if waiting and time.monotonic() > deadline:
+                raise RunTimeout(f"{', '.join(waiting)} did not finish within {timeout_s:.0f} s")
+            if waiting:
+                _wait_for_one(next(iter(waiting.values())))
+        return {t.host: json.loads(t.result.read_text()) for t in self._tasks}
+
+
+def _wait_for_one(process: subprocess.Popen[Any]) -> None:
+    try:
+        process.wait(timeout=POLL_S)
+    except subprocess.TimeoutExpired:
+        return

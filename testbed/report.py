@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a run found: as JSON for programs, as a table for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rich.console import Group
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class AllReduce:
+    """All-reduces of one transport. Times are of the slowest worker; rates in Mbit/s of array data: algbw is the
+    array's size over the time (nccl-tests), which is also what each worker takes in."""
+
+    ms_p50: float
+    ms_p99: float
+    algbw_mbps: float
+    wrong_elements: int
+    checked_elements: int
+    retransmits: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run. `wrong_elements` counts over both workloads; the headline rates are of the `bandwidth` workload, arrays
+    of `bandwidth_bytes`; the all-reduce times are of the training."""
+
+    fabric: str
+    target: str
+    scheme: str
+    workers: int
+    lanes: int
+    link_mbps: float
+    accuracy: float
+    reference_accuracy: float
+    identical: bool
+    wrong_elements: int
+    allreduce_ms_p50: float
+    allreduce_ms_p99: float
+    bandwidth_bytes: int
+    algbw_mbps: float
+    goodput_mbps_per_worker: float
+    goodput_of_link: float
+    packets_aggregated: int
+    retransmits: int
+    ring_algbw_mbps: float | None
+    training: AllReduce
+    training_ring: AllReduce | None
+    bandwidth: AllReduce
+    bandwidth_ring: AllReduce | None
+    seconds: float
+    switches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def write(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+    def render(self) -> Group:
+        return Group(self._outcome(), self._rates(), self._counters())
+
+    def _outcome(self) -> Table:
+        table = Table(
+            title=f"{self.workers} workers on {self.fabric} ({self.target}, {self.scheme})", min_width=72
+        )
+        table.add_column("")
+        table.add_column("value", justify="right")
+        table.add_row("accuracy", f"{self.accuracy:.4f}")
+        table.add_row("accuracy of the single-machine reference", f"{self.reference_accuracy:.4f}")
+        checked = self.training.checked_elements + self.bandwidth.checked_elements
+        table.add_row("wrong elements", f"{self.wrong_elements} of {checked:,} checked")
+        table.add_row("results bit-identical on all workers", "yes" if self.identical else "NO")
+        table.add_row("packets aggregated in switches", f"{self.packets_aggregated:,}")
+        table.add_row("retransmissions", f"{self.retransmits:,}")
+        table.add_row("goodput per worker", f"{self.goodput_mbps_per_worker:.1f} Mbit/s")
+        table.add_row(
+            f"  of the link's payload rate ({self.link_mbps:g} Mbit/s on the wire)",
+            f"{self.goodput_of_link:.0%}",
+        )
+        return table
+
+    def _rates(self) -> Table:
+        table = Table(title="all-reduce", min_width=72)
+        for column in ("workload", "transport", "p50 ms", "p99 ms", "algbw Mbit/s", "wrong"):
+            table.add_column(column, justify="left" if column in ("workload", "transport") else "right")
+        size = f"{self.bandwidth_bytes / 2**20:g} MiB"
+        rows = (
+            ("training", "netfold", self.training),
+            ("training", "ring (TCP)", self.training_ring),
+            (size, "netfold", self.bandwidth),
+            (size, "ring (TCP)", self.bandwidth_ring),
+        )
+        for workload, transport, measured in rows:
+            if measured is not None:
+                table.add_row(
+                    workload,
+                    transport,
+                    f"{measured.ms_p50:.2f}",
+                    f"{measured.ms_p99:.2f}",
+                    f"{measured.algbw_mbps:.2f}",
+                    str(measured.wrong_elements),
+                )
+        return table
+
+    def _counters(self) -> Table:
+        table = Table(title="packets by switch and verdict", min_width=72)
+        table.add_column("verdict")
+        for switch in self.switches:
+            table.add_column(switch, justify="right")
+        for verdict in dict.fromkeys(v for counts in self.switches.values() for v in counts):
+            table.add_row(verdict, *(f"{counts.get(verdict, 0):,}" for counts in self.switches.values()))
+        return table

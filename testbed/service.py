@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The controller of a run: a process of its own, as an operator would start it, and a client for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+
+from api import netfold_pb2 as pb
+from api import netfold_pb2_grpc as rpc
+from controller.planning.document import plan_from_document
+from controller.planning.plan import Plan
+from testbed.errors import ProcessFailed, RunError, RunTimeout
+from testbed.processes import last_line
+from topologies.targets import netfold_command
+
+READY_S = 30.0
+
+# Hosts and switches of a testbed share a few cores: a chunk's round trip is mostly waiting for its turn on one of them,
+# and windows have to cover that.
+RTT_MS = 20.0
+
+
+class Service:
+    """A running controller. `address` is what members and the command line are told."""
+
+    def __init__(self, fabric: str, directory: Path, lanes: int, scale: float, first_grpc_port: int) -> None:
+        self.address = f"unix:{directory}/controller.sock"
+        self._log = directory / "controller.log"
+        command = [
+            netfold_command(), "controller", "run", fabric,
+            "--listen", self.address, "--state", str(directory / "controller.db"),
+            "--lanes", str(lanes), "--scale", str(scale), "--first-grpc-port", str(first_grpc_port),
+            "--rtt-ms", str(RTT_MS),
+        ]  # fmt: skip
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._channel = grpc.insecure_channel(self.address)
+        self._stub: Any = rpc.ControllerStub(self._channel)
+
+    def __enter__(self) -> Self:
+        try:
+            self._wait_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def check(self) -> None:
+        """Raises ProcessFailed if the controller is gone."""
+        code = self._process.poll()
+        if code is not None:
+            raise ProcessFailed("the controller", code, last_line(self._log))
+
+    def submit(self, spec_yaml: str, timeout_s: float) -> Plan:
+        """Admits a job and waits until it runs. Raises RunError with the controller's reason."""
+        with _plain_answers():
+            job = self._stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec_yaml), timeout=timeout_s)
+            for state in self._stub.WatchJob(pb.JobName(name=job.name), timeout=timeout_s):
+                if state.state == pb.RUNNING:
+                    return plan_from_document(json.loads(state.plan_json))
+                if state.state in (pb.FAILED, pb.CANCELED, pb.DONE):
+                    raise RunError(f"job {job.name} does not run: {state.reason}")
+        raise RunError(f"job {job.name} ended before it ran")
+
+    def wait_over(self, name: str, timeout_s: float) -> pb.Job:
+        """Waits until the job is over, whichever way."""
+        with _plain_answers():
+            last = pb.Job(name=name)
+            for state in self._stub.WatchJob(pb.JobName(name=name), timeout=timeout_s):
+                last = state
+            return last
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        self._channel.close()
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _wait_ready(self) -> None:
+        ready = grpc.channel_ready_future(self._channel)
+        deadline = time.monotonic() + READY_S
+        while True:
+            self.check()
+            try:
+                ready.result(timeout=0.2)
+            except grpc.FutureTimeoutError:
+                if time.monotonic() > deadline:
+                    raise RunTimeout(f"the controller did not answer within {READY_S:.0f} s") from None
+            else:
+                return
+
+
+@contextmanager
+def _plain_answers() -> Iterator[None]:
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise RunError(f"the controller answers: {error.details()}") from error

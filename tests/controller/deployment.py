@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A whole control plane in one process: fake switches for a fabric, the controller, its service, and members."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import finsy as fy
+import grpc
+from finsy.proto import p4r
+
+from api import netfold_pb2 as pb
+from api import netfold_pb2_grpc as pb_grpc
+from controller.admission import Wire
+from controller.core import Controller, Options
+from controller.daemon import fingerprint
+from controller.desired import Broken, Setting, desired
+from controller.fleet import FleetOptions
+from controller.outages import Patience
+from controller.records import JobState
+from controller.server import serving
+from controller.service import Service
+from controller.store import Store
+from controller.switches.entries import Codec, Contents
+from controller.switches.session import Pipeline
+from tests.controller.fake_switch import FakeSwitch
+from topologies.addressing import Addressing, addresses
+from topologies.fabric import Fabric
+
+COMPILED = Path(__file__).resolve().parents[2] / "p4src" / "compiled"
+PIPELINE = Pipeline(COMPILED / "netfold-v1model-32.p4info.txtpb", COMPILED / "netfold-v1model-32.json")
+PATIENCE = Patience(reroute=0.1, restart=3.0, start=10.0, install=5.0)
+DEADLINE_S = 20.0
+
+
+class Deployment:
+    """`start` a controller, `kill` it as a crash would, start the next one on the same store."""
+
+    def __init__(self, fabric: Fabric, folder: Path, *, probe_s: float = 0.0, audit_s: float = 30.0) -> None:
+        self.fabric = fabric
+        self.folder = folder
+        self.switches = {s.name: FakeSwitch(i + 1) for i, s in enumerate(fabric.switches)}
+        self.options = Options(Wire(32), PIPELINE, PATIENCE, FleetOptions(audit_s), probe_s)
+        self.cut: set[frozenset[str]] = set()
+        self.slot: Callable[[str, int], tuple[int, int]] = lambda switch, slot: (0, 0)
+        for name, switch in self.switches.items():
+            switch.on_packet_out = lambda packet, name=name: self._carry(name, packet)
+        self.controller: Controller
+        self.store: Store
+        self._running: asyncio.Task[None] | None = None
+
+    def _carry(self, name: str, packet: p4r.PacketOut) -> None:
+        """READ packets: answered by the switch itself, or by the neighbor unless the link is cut."""
+        egress = int.from_bytes(packet.metadata[0].value, "big")
+        if egress == 0:
+            self._answer(name, 510, packet.payload)
+            return
+        near = next(n for n, p in self.fabric.ports[name].items() if p == egress)
+        if frozenset((name, near)) not in self.cut:
+            self._answer(near, self.fabric.ports[near][name], packet.payload)
+
+    def _answer(self, name: str, ingress: int, payload: bytes) -> None:
+        """A READ's answer: the tag in the packet (byte 4 of the header), the bitmap beside it."""
+        slot = int.from_bytes(payload[50:52], "big")
+        tag, bitmap = self.slot(name, slot)
+        answer = payload[:46] + tag.to_bytes(4, "big") + payload[50:]
+        metadata = {1: ingress.to_bytes(2, "big"), 2: b"\0", 3: bitmap.to_bytes(4, "big")}
+        self.switches[name].send_packet_in(answer, metadata)
+
+    def addressing(self) -> Addressing:
+        known = addresses(self.fabric)
+        moved = {
+            name: dataclasses.replace(a, grpc_port=self.switches[name].port)
+            for name, a in known.switches.items()
+        }
+        return Addressing(known.hosts, moved)
+
+    def start(self) -> Controller:
+        self.store = Store(self.folder / "state.db", fingerprint(self.fabric))
+        term = self.store.try_lead()
+        assert term is not None
+        setting = Setting(self.fabric, self.addressing(), self.store.mark)
+        self.controller = Controller(setting, self.store, self.options, term)
+        self._running = asyncio.create_task(self.controller.run())
+        return self.controller
+
+    async def kill(self) -> None:
+        """Nothing is tidied up: whatever was under way stays undone."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+            self._running = None
+        self.store.close()
+
+    async def until(self, true: Callable[[], bool], what: str) -> None:
+        """Wait for the controller's own pulse until something holds."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not true():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(self.controller.pulse.wait()), 0.05)
+        assert true(), what
+
+    async def settled(self) -> None:
+        """Every switch has the newest target, and no job is on its way."""
+
+        def done() -> bool:
+            fleet = self.controller.fleet
+            return all(fleet.holds(n, fleet.version) for n in self.switches) and not any(
+                j.state is JobState.INSTALLING for j in self.controller.book.all()
+            )
+
+        await self.until(done, "settled")
+
+    async def idle(self) -> None:
+        """Settled, with nothing under way that could change it again."""
+        while True:
+            await self.settled()
+            if not self.controller._tasks:
+                return
+            await asyncio.gather(*self.controller._tasks)
+
+    def held(self) -> dict[str, Contents]:
+        return {name: switch_contents(switch) for name, switch in self.switches.items()}
+
+    def state(self, name: str) -> JobState:
+        return self.controller.book.get(name).state
+
+    async def runs(self, name: str) -> None:
+        await self.until(lambda: self.state(name) is JobState.RUNNING, f"{name} runs")
+
+    def assert_exact(self, broken: Broken | None = None) -> None:
+        """Each switch holds what the store asks for, to the entry."""
+        wanted = desired(self.controller.setting, self.store.jobs(), broken or self.controller.broken)
+        for name, switch in self.switches.items():
+            held = switch_contents(switch)
+            assert held == wanted[name], (
+                f"{name}: too many {[str(held[k]) for k in held.keys() - wanted[name].keys()]}, "
+                f"missing {[str(wanted[name][k]) for k in wanted[name].keys() - held.keys()]}"
+            )
+
+
+def switch_contents(switch: FakeSwitch) -> Contents:
+    schema = fy.P4Schema(PIPELINE.p4info)
+    codec = Codec(schema)
+    found: Contents = {}
+    messages = [p4r.Entity(table_entry=e) for e in switch.state.tables.values()]
+    messages += [
+        p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(multicast_group_entry=g))
+        for g in switch.state.groups.values()
+    ]
+    for message in messages:
+        decoded = codec.decode(fy.p4entity.decode_entity(message, schema))
+        assert decoded is not None
+        found[decoded.key] = decoded
+    return found
+
+
+@contextlib.asynccontextmanager
+async def deployed(fabric: Fabric, folder: Path, **options: float) -> AsyncIterator[Deployment]:
+    """A deployment with its controller started."""
+    deployment = Deployment(fabric, folder, **options)
+    for switch in deployment.switches.values():
+        await switch.start()
+    try:
+        deployment.start()
+        yield deployment
+    finally:
+        await deployment.kill()
+        for switch in deployment.switches.values():
+            await switch.stop()
+
+
+@contextlib.asynccontextmanager
+async def asked(deployment: Deployment) -> AsyncIterator[pb_grpc.ControllerStub]:
+    """The service over a unix socket, and a stub for it."""
+    where = f"unix:{deployment.folder}/s"
+    async with (
+        serving(Service(deployment.controller), where, None),
+        grpc.aio.insecure_channel(where) as channel,
+    ):
+        yield pb_grpc.ControllerStub(channel)
+
+
+class MemberStream:
+    """One Attend stream, as a worker opens it."""
+
+    def __init__(self, stub: pb_grpc.ControllerStub, job: str, host: str) -> None:
+        self.job, self.host = job, host
+        self.call = stub.Attend()
+
+    async def say(self, **fields: object) -> None:
+        await self.call.write(pb.Attendance(job=self.job, host=self.host, **fields))
+
+    async def hear(self) -> pb.Notice:
+        """The next notice that says more than the lease."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                notice = await self.call.read()
+                assert isinstance(notice, pb.Notice), notice
+                if notice.WhichOneof("notice"):
+                    return notice

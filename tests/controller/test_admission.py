@@ -1,0 +1,212 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Who may run and who has to wait, and what the answer says."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from controller.admission import RefusedError
+from controller.core import JobExistsError
+from controller.records import JobState
+from tests.controller.deployment import deployed
+from topologies.generators import leaf_spine, single_switch
+from topologies.marked_yaml import SpecError
+
+
+def _spec(name: str, workers: str, **more: object) -> str:
+    lines = {"name": name, "workers": workers, "scheme": "switchml", "parameter_servers": 0, **more}
+    return "".join(f"{k}: {v}\n" for k, v in lines.items())
+
+
+def _run(fabric, tmp_path, scenario):
+    async def whole():
+        async with deployed(fabric, tmp_path) as deployment:
+            await deployment.settled()
+            await scenario(deployment)
+
+    asyncio.run(whole())
+
+
+def test_a_refusal_names_the_resource_that_binds(tmp_path):
+    async def scenario(deployment):
+        await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
+        with pytest.raises(RefusedError, match="link h1->s1 has nothing left of its 100 Mbit/s"):
+            await deployment.controller.submit(_spec("b", "[h1, h3]"), queue=False)
+        assert [j.name for j in deployment.controller.book.all()] == ["a"]
+
+    _run(single_switch(4), tmp_path, scenario)
+
+
+def test_a_rate_below_the_least_is_refused_with_what_would_fit(tmp_path):
+    async def scenario(deployment):
+        await deployment.controller.submit(_spec("a", "[h1, h2]", rate=70), queue=False)
+        with pytest.raises(RefusedError, match="a min_rate of at most 30 would fit"):
+            await deployment.controller.submit(_spec("b", "[h1, h3]", min_rate=50), queue=False)
+        admitted = await deployment.controller.submit(_spec("b", "[h1, h3]", min_rate=30), queue=False)
+        assert admitted.placement.plan.rate == pytest.approx(30)
+
+    _run(single_switch(4), tmp_path, scenario)
+
+
+def test_slots_run_out_with_an_answer_and_come_back_with_the_job(tmp_path):
+    async def scenario(deployment):
+        controller = deployment.controller
+        for name in ("a", "b"):
+            await controller.submit(_spec(name, "[h1, h2]", rate=20, slots=32), queue=False)
+        with pytest.raises(RefusedError, match="switch s1 has 64 of 64 slots in use"):
+            await controller.submit(_spec("c", "[h1, h2]", rate=20, slots=32), queue=False)
+        controller.cancel("a")
+        admitted = await controller.submit(_spec("c", "[h1, h2]", rate=20, slots=32), queue=False)
+        assert admitted.placement.trees[0].bases == {"s1": 0}
+        assert admitted.epoch == 2, "the slots have seen epoch 1"
+
+    _run(single_switch(4, slots=64), tmp_path, scenario)
+
+
+def test_fewer_slots_than_wished_are_taken_when_no_more_are_left(tmp_path):
+    async def scenario(deployment):
+        await deployment.controller.submit(_spec("a", "[h1, h2]", rate=20, slots=32), queue=False)
+        admitted = await deployment.controller.submit(_spec("b", "[h1, h2]", rate=20, slots=64), queue=False)
+        tree = admitted.placement.trees[0]
+        assert (tree.slots, tree.window) == (32, 16)
+
+    _run(single_switch(4, slots=64), tmp_path, scenario)
+
+
+def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
+    async def scenario(deployment):
+        controller = deployment.controller
+        await controller.submit(_spec("first", "[h1, h2]"), queue=False)
+        for name, priority in (("low", 0), ("high", 5), ("later", 5)):
+            job = await controller.submit(_spec(name, "[h1, h2]", priority=priority), queue=True)
+            assert job.state is JobState.QUEUED
+            assert job.reason.startswith("waits: ")
+        for running, expected in (("first", "high"), ("high", "later"), ("later", "low")):
+            controller.cancel(running)
+            await deployment.runs(expected)
+        deployment.controller.cancel("low")
+        await deployment.settled()
+        deployment.assert_exact()
+
+    _run(single_switch(2), tmp_path, scenario)
+
+
+def test_a_queued_job_can_be_canceled(tmp_path):
+    async def scenario(deployment):
+        await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
+        await deployment.controller.submit(_spec("b", "[h1, h2]"), queue=True)
+        assert deployment.controller.cancel("b").state is JobState.CANCELED
+        deployment.controller.cancel("a")
+        await deployment.settled()
+        assert deployment.state("b") is JobState.CANCELED
+
+    _run(single_switch(2), tmp_path, scenario)
+
+
+def test_a_name_is_free_again_when_its_job_is_over(tmp_path):
+    async def scenario(deployment):
+        await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
+        with pytest.raises(JobExistsError, match="cancel it or choose another name"):
+            await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
+        deployment.controller.cancel("a")
+        again = await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
+        assert again.placement.trees[0].tree != 1, "numbers are used again as late as possible"
+        assert again.state is JobState.INSTALLING
+
+    _run(single_switch(2), tmp_path, scenario)
+
+
+def test_jobs_share_a_fabric_with_numbers_of_their_own(tmp_path):
+    async def scenario(deployment):
+        jobs = [
+            await deployment.controller.submit(_spec(n, w, rate=10), queue=False)
+            for n, w in (("a", "[h1, h3]"), ("b", "[h1, h3]"), ("c", "[h2, h4]"))
+        ]
+        assert len({j.udp_port for j in jobs}) == 3
+        assert len({t.tree for j in jobs for t in j.placement.trees}) == 3
+        await deployment.settled()
+        deployment.assert_exact()
+
+    _run(leaf_spine(2, 2, 2), tmp_path, scenario)
+
+
+def test_replan_moves_a_job_that_gains_and_only_that(tmp_path):
+    """The second job got what the first left; when the first is gone it can have all."""
+
+    async def scenario(deployment):
+        controller = deployment.controller
+        await controller.submit(_spec("a", "[h1, h2]", rate=80), queue=False)
+        await controller.submit(_spec("b", "[h1, h2]"), queue=False)
+        await deployment.runs("b")
+        assert await controller.replan([]) == []
+        controller.cancel("a")
+        old = controller.book.get("b")
+        assert await controller.replan([]) == ["b"]
+        await deployment.runs("b")
+        new = controller.book.get("b")
+        assert new.placement.plan.rate == pytest.approx(100)
+        assert new.epoch > old.epoch
+        assert new.placement.trees[0].tree != old.placement.trees[0].tree
+        await deployment.settled()
+        deployment.assert_exact()
+
+    _run(single_switch(2), tmp_path, scenario)
+
+
+def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
+    """Until every switch has the new entries, the old ones stay."""
+
+    async def scenario(deployment):
+        controller = deployment.controller
+        await controller.submit(_spec("a", "[h1, h2]", rate=80), queue=False)
+        await controller.submit(_spec("b", "[h1, h2]"), queue=False)
+        await deployment.settled()
+        controller.cancel("a")
+        await deployment.settled()
+        switch = deployment.switches["s1"]
+        switch.log.clear()
+        await controller.replan(["b"])
+        assert controller.book.get("b").previous is not None
+        await deployment.settled()
+        kinds = [op for op, _ in switch.log]
+        assert kinds == sorted(kinds, key=["INSERT", "MODIFY", "DELETE"].index)
+        assert controller.book.get("b").previous is None
+
+    _run(single_switch(2), tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "the file is empty"),
+        ("- a\n", "a job is a mapping"),
+        ("name: a\nworker: [h1]\n", r"job:2:1: unknown key 'worker'; did you mean 'workers'\?"),
+        ("workers: [h1]\n", "'name' is missing"),
+        (
+            "name: a\nworkers: [h1, hh2]\n",
+            r"job:2:\d+: 'hh2' is no host of fabric 'single-4'; did you mean 'h2'",
+        ),
+        ("name: a\nworkers: [h1, h1]\n", "'h1' is named twice"),
+        ("name: a\nworkers: 9\n", "9 workers are wanted, fabric 'single-4' has 4"),
+        ("name: a\nscheme: gird\n", "scheme 'gird' is unknown; there are none, lbmm"),
+        ("name: a\nslots: 48\n", "slots is 48; it must be a power of two"),
+        ("name: a\nelements: 0\n", "elements is 0: must be greater than or equal to 1"),
+        ("name: a\nrate: yes\n", "a number is needed"),
+        ("name: a\nrate: 5\nmin_rate: 9\n", "min_rate 9 is above rate 5"),
+        ("name: a\nnumerics: {mod: fixed}\n", r"unknown key 'mod'; did you mean 'mode'\?"),
+        ("name: a\non_worker_loss: panic\n", "on_worker_loss is 'panic'"),
+        ("name: a\nname: b\n", "'name' is given twice"),
+        ("#" * (300 << 10), "a job file has at most 262144"),
+        ("name: " + "[" * 5000, "nested too deeply"),
+    ],
+)
+def test_a_bad_job_file_names_line_and_field(spec, message, tmp_path):
+    async def scenario(deployment):
+        with pytest.raises(SpecError, match=message):
+            await deployment.controller.submit(spec, queue=True)
+        assert not deployment.controller.book.all()
+
+    _run(single_switch(4), tmp_path, scenario)

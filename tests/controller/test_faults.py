@@ -1,0 +1,293 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What breaks while jobs run: switches, links, connections, entries, workers. Jobs go on around it, or end with a
+reason, and the switches hold exactly what they should."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import grpc
+import pytest
+
+from api import netfold_pb2 as pb
+from controller.records import JobState
+from controller.switches import session
+from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+from topologies.generators import leaf_spine, single_switch
+
+FABRIC = leaf_spine(2, 2, 2)
+SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
+LOCAL = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 300\n"
+
+
+async def _running(deployment: Deployment, spec: str) -> None:
+    await deployment.settled()
+    await deployment.controller.submit(spec, queue=False)
+    await deployment.runs("job")
+
+
+def _spine_of(deployment: Deployment) -> str:
+    used = deployment.controller.book.get("job").placement.links
+    return next(n for link in used for n in link if n.startswith("spine"))
+
+
+def test_a_restarted_switch_gets_its_entries_back_in_a_new_epoch(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path) as deployment:
+            await _running(deployment, SPREAD)
+            root = deployment.controller.book.get("job").placement.plan.trees[0].root
+            await deployment.switches[root].restart()
+            await deployment.until(lambda: deployment.controller.book.get("job").epoch == 2, "epoch 2")
+            await deployment.settled()
+            assert deployment.switches[root].pushes == 2
+            assert deployment.state("job") is JobState.RUNNING
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_broken_control_connection_changes_nothing_in_the_switch(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path) as deployment:
+            await _running(deployment, SPREAD)
+            switch = deployment.switches["leaf1"]
+            before, updates = switch.entries(), switch.updates
+            await switch.drop_connections()
+            await deployment.until(lambda: not deployment.controller.fleet.health("leaf1").ready, "noticed")
+            await deployment.settled()
+            assert (switch.entries(), switch.updates) == (before, updates)
+            assert deployment.controller.book.get("job").epoch == 1
+
+    asyncio.run(scenario())
+
+
+def test_jobs_move_around_a_switch_that_stays_away(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path) as deployment:
+            await _running(deployment, SPREAD)
+            spine = _spine_of(deployment)
+            await deployment.switches[spine].stop()
+            began = time.monotonic()
+            await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
+            await deployment.runs("job")
+            assert time.monotonic() - began < 2.0
+            assert spine in deployment.controller.broken.switches
+            await deployment.switches[spine].start()
+            await deployment.settled()
+            assert not deployment.controller.broken.switches
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_jobs_move_around_a_switch_that_hangs(tmp_path, monkeypatch):
+    """Its connection stays open, and nothing comes back."""
+    monkeypatch.setattr(session, "ANSWER_S", 0.3)
+
+    async def scenario():
+        async with deployed(FABRIC, tmp_path) as deployment:
+            await _running(deployment, SPREAD)
+            spine = _spine_of(deployment)
+            deployment.switches[spine].hangs.set()
+            await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
+            await deployment.runs("job")
+            deployment.switches[spine].hangs.clear()
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_that_cannot_do_without_a_switch_fails_with_a_reason(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await _running(deployment, LOCAL)
+            await deployment.switches["s1"].stop()
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
+            assert "switch s1 is away for 3 s" in deployment.controller.book.get("job").reason
+            await deployment.switches["s1"].start()
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_jobs_move_off_a_link_that_is_down(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
+            await _running(deployment, SPREAD)
+            spine = _spine_of(deployment)
+            await deployment.until(
+                lambda: all(p.seen for p in deployment.controller.links._hops.values()), "probed"
+            )
+            began = time.monotonic()
+            deployment.cut.add(frozenset(("leaf1", spine)))
+            await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
+            await deployment.runs("job")
+            assert time.monotonic() - began < 2.0
+            await deployment.settled()
+            deployment.assert_exact()
+            deployment.cut.clear()
+            await deployment.until(lambda: not deployment.controller.broken.links, "the link is back")
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_cut_off_by_links_fails_and_names_them(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
+            await _running(deployment, SPREAD)
+            await deployment.until(
+                lambda: all(p.seen for p in deployment.controller.links._hops.values()), "probed"
+            )
+            deployment.cut |= {frozenset(("leaf1", "spine1")), frozenset(("leaf1", "spine2"))}
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
+            assert "no working way leads from h1 to h3" in deployment.controller.book.get("job").reason
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_the_audit_repairs_drift_and_counts_it(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path, audit_s=0.1) as deployment:
+            await _running(deployment, LOCAL)
+            switch = deployment.switches["s1"]
+            lost = next(k for k, e in switch.state.tables.items() if e.priority == 20)
+            del switch.state.tables[lost]
+            switch.state.groups[999] = next(iter(switch.state.groups.values())).__class__(
+                multicast_group_id=999
+            )
+            await deployment.until(lambda: deployment.controller.fleet.health("s1").repaired == 2, "repaired")
+            await deployment.settled()
+            await deployment.until(
+                lambda: 999 not in switch.state.groups and lost in switch.state.tables, "as before"
+            )
+            deployment.assert_exact()
+            assert deployment.controller.book.get("job").epoch == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_write_is_tried_again(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            switch = deployment.switches["s1"]
+            failures = iter([True, False, True])
+
+            def sometimes(_: int) -> None:
+                if next(failures, False):
+                    raise RuntimeError("no room just now")
+
+            switch.before_update = sometimes
+            await _running(deployment, LOCAL)
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_refuses_an_entry_for_good_fails_the_job(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+
+            def never(_: int) -> None:
+                raise RuntimeError("no room")
+
+            deployment.switches["s1"].before_update = never
+            await deployment.controller.submit(LOCAL, queue=False)
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
+            assert "switches did not take its entries" in deployment.controller.book.get("job").reason
+            deployment.switches["s1"].before_update = lambda n: None
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_with_foreign_entries_is_given_its_pipeline_again(tmp_path):
+    async def scenario():
+        (tmp_path / "other").mkdir()
+        (tmp_path / "own").mkdir()
+        fabric = single_switch(2)
+        first = Deployment(fabric, tmp_path / "other")
+        second = Deployment(fabric, tmp_path / "own")
+        second.switches = first.switches
+        switch = first.switches["s1"]
+        await switch.start()
+        first.start()
+        await _running(first, LOCAL)
+        await first.kill()
+        second.start()
+        try:
+            await second.settled()
+            assert switch.pushes == 2
+            second.assert_exact()
+        finally:
+            await second.kill()
+            await switch.stop()
+
+    asyncio.run(scenario())
+
+
+def test_survivors_hear_at_once_that_a_worker_is_gone(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment) as stub:
+            await _running(deployment, LOCAL)
+            silent, survivor = MemberStream(stub, "job", "h1"), MemberStream(stub, "job", "h2")
+            await survivor.say()
+            assert (await survivor.hear()).HasField("assignment")
+            await silent.say()
+            await silent.hear()
+            beats = asyncio.create_task(_beat(survivor))
+            over = (await survivor.hear()).over
+            beats.cancel()
+            assert over.state == pb.FAILED
+            assert "the lease of h1 expired" in over.reason
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_may_go_on_without_a_worker(tmp_path):
+    async def scenario():
+        fabric = single_switch(3)
+        spec = "name: job\nscheme: switchml\nlease_ms: 300\non_worker_loss: continue\n"
+        async with deployed(fabric, tmp_path) as deployment, asked(deployment) as stub:
+            await _running(deployment, spec)
+            members = {h: MemberStream(stub, "job", h) for h in ("h1", "h2", "h3")}
+            for member in members.values():
+                await member.say()
+                assert (await member.hear()).assignment.workers == 3
+            beats = [asyncio.create_task(_beat(members[h])) for h in ("h1", "h3")]
+            told = (await members["h3"].hear()).assignment
+            assert (told.workers, told.rank, told.epoch) == (2, 1, 2)
+            assert (await members["h1"].hear()).assignment.rank == 0
+            for beat in beats:
+                beat.cancel()
+            late = MemberStream(stub, "job", "h2")
+            await late.say()
+            assert "went on without 'h2'" in str(await _error_of(late))
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+async def _beat(member: MemberStream) -> None:
+    while True:
+        await asyncio.sleep(0.05)
+        await member.say()
+
+
+async def _error_of(member: MemberStream) -> str:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await member.call.read()
+    return caught.value.details() or ""

@@ -1,0 +1,203 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The controller is killed after every single write into a switch, whatever it is doing. The next one converges to
+exactly what the store asks for: no entry is missing, none is left behind, no slot is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from controller.admission import slot_pools
+from controller.records import JobState
+from tests.controller.deployment import Deployment, deployed
+from topologies.generators import leaf_spine
+
+FABRIC = leaf_spine(2, 2, 2, parameter_servers=1)
+FIRST = "name: first\nworkers: [h1, h3]\nparameter_servers: 0\nscheme: switchml\nrate: 20\n"
+SECOND = "name: second\nworkers: [h2, h4]\nparameter_servers: [ps1]\nscheme: none\nrate: 20\n"
+
+
+class Freeze:
+    """From one update on every switch refuses all writes, until it thaws."""
+
+    def __init__(self, deployment: Deployment, after: int) -> None:
+        self.done = 0
+        self.hit = asyncio.Event()
+        self._after = after
+        for switch in deployment.switches.values():
+            switch.before_update = self._before
+
+    def _before(self, _: int) -> None:
+        if self.done >= self._after:
+            self.hit.set()
+            raise RuntimeError("frozen")
+        self.done += 1
+
+    def thaw(self) -> None:
+        self._after = 1 << 60
+
+
+async def _install(deployment: Deployment) -> None:
+    await deployment.controller.submit(SECOND, queue=False)
+    await deployment.settled()
+
+
+async def _remove(deployment: Deployment) -> None:
+    deployment.controller.cancel("first")
+    await deployment.settled()
+
+
+async def _raise_epoch(deployment: Deployment) -> None:
+    deployment.controller.attend("first", "h1", worn_epoch=deployment.controller.book.get("first").epoch)
+    await deployment.settled()
+
+
+async def _restart_switch(deployment: Deployment) -> None:
+    placement = deployment.controller.book.get("first").placement
+    epoch = placement.epoch
+    await deployment.switches[next(iter(placement.trees[0].bases))].restart()
+    await deployment.until(
+        lambda: deployment.controller.book.get("first").epoch > epoch, "the epoch is raised"
+    )
+    await deployment.settled()
+
+
+async def _replace(deployment: Deployment) -> None:
+    """The second job takes the place of the first in one go."""
+    deployment.controller.cancel("first")
+    await deployment.controller.submit(SECOND, queue=False)
+    await deployment.settled()
+
+
+OPERATIONS = {f.__name__.strip("_"): f for f in (_install, _remove, _raise_epoch, _restart_switch, _replace)}
+
+
+async def _writes_of(operation, folder) -> int:
+    """How many updates the operation takes when nothing goes wrong."""
+    async with deployed(FABRIC, folder) as deployment:
+        await deployment.controller.submit(FIRST, queue=False)
+        await deployment.settled()
+        freeze = Freeze(deployment, 1 << 60)
+        await operation(deployment)
+        deployment.assert_exact()
+        return freeze.done
+
+
+async def _killed_after(operation, writes: int, folder) -> None:
+    folder.mkdir()
+    async with deployed(FABRIC, folder) as deployment:
+        await deployment.controller.submit(FIRST, queue=False)
+        await deployment.settled()
+        freeze = Freeze(deployment, writes)
+        work = asyncio.create_task(operation(deployment))
+        async with asyncio.timeout(20):
+            await freeze.hit.wait()
+        await deployment.kill()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        freeze.thaw()
+        deployment.start()
+        await deployment.settled()
+        deployment.assert_exact()
+        for job in deployment.controller.book.all():
+            assert job.state in (JobState.RUNNING, JobState.CANCELED), f"after {writes} writes: {job.reason}"
+        _assert_slots(deployment)
+
+
+class DiesAtCommit(Freeze):
+    """The process is gone at its nth commit: before it, or right after it."""
+
+    def __init__(self, deployment: Deployment, commits: int, *, before: bool) -> None:
+        super().__init__(deployment, 1 << 60)
+        self.commits = 0
+        change = deployment.store.change
+
+        @contextlib.contextmanager
+        def dying() -> Iterator[None]:
+            last = self.commits == commits
+            if self.hit.is_set() or (last and before):
+                self._die()
+            with change():
+                yield
+            self.commits += 1
+            if last:
+                self._die()
+
+        deployment.store.change = dying
+
+    def _die(self) -> None:
+        self._after = 0
+        self.hit.set()
+        raise SystemError("gone")
+
+
+async def _dies_at(operation, commits: int, *, before: bool, folder) -> bool:
+    """False if the operation has fewer commits."""
+    folder.mkdir()
+    async with deployed(FABRIC, folder) as deployment:
+        await deployment.controller.submit(FIRST, queue=False)
+        await deployment.settled()
+        death = DiesAtCommit(deployment, commits, before=before)
+        work = asyncio.create_task(operation(deployment))
+        hit = asyncio.create_task(death.hit.wait())
+        await asyncio.wait([work, hit], return_when=asyncio.FIRST_COMPLETED)
+        hit.cancel()
+        if not death.hit.is_set():
+            return False
+        await deployment.kill()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        death.thaw()
+        deployment.start()
+        await deployment.settled()
+        deployment.assert_exact()
+        _assert_slots(deployment)
+        return True
+
+
+def _assert_slots(deployment: Deployment) -> None:
+    placements = [p for j in deployment.controller.book.all() for p in j.placements]
+    pools = slot_pools(deployment.fabric, placements, {})
+    wanted = sum(t.slots * len(t.bases) for p in placements for t in p.trees)
+    assert sum(p.in_use for p in pools.values()) == wanted
+
+
+async def _killed_everywhere(name: str, step: int, folder) -> None:
+    (folder / "dry").mkdir()
+    writes = await _writes_of(OPERATIONS[name], folder / "dry")
+    assert writes > 0
+    for after in range(0, writes, step):
+        await _killed_after(OPERATIONS[name], after, folder / str(after))
+
+
+@pytest.mark.parametrize("name", ["install", "remove", "raise_epoch"])
+def test_killed_after_every_write(name, tmp_path):
+    asyncio.run(_killed_everywhere(name, 1, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["restart_switch", "replace"])
+def test_killed_after_some_writes_of_a_longer_operation(name, tmp_path):
+    """Most of them are of the same few kinds; the longer proof tries each."""
+    asyncio.run(_killed_everywhere(name, 7, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["install", "remove", "raise_epoch", "restart_switch"])
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_killed_at_every_commit(name, before, tmp_path):
+    async def scenario():
+        commits = 0
+        while await _dies_at(OPERATIONS[name], commits, before=before, folder=tmp_path / str(commits)):
+            commits += 1
+        assert commits > 0
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["restart_switch", "replace"])
+def test_killed_after_every_write_of_a_longer_operation(name, tmp_path):
+    asyncio.run(_killed_everywhere(name, 1, tmp_path))

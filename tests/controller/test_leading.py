@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Who leads: a standby takes over where the first one was, whoever lost a switch to another gives way."""
+
+from __future__ import annotations
+
+import asyncio
+
+from controller.core import Controller
+from controller.daemon import fingerprint
+from controller.desired import Setting
+from controller.records import JobState
+from controller.slots import Range
+from controller.store import Store
+from tests.controller.deployment import MemberStream, asked, deployed
+from topologies.generators import leaf_spine, single_switch
+
+SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 2000\n"
+
+
+def test_the_standby_takes_over_and_no_job_is_lost(tmp_path):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path) as deployment:
+            standby = Store(tmp_path / "state.db", fingerprint(deployment.fabric))
+            await deployment.settled()
+            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.settled()
+            assert standby.try_lead() is None
+            before = {n: (s.entries(), s.updates) for n, s in deployment.switches.items()}
+            standby.close()
+            await deployment.kill()
+            deployment.start()
+            await deployment.settled()
+            assert {n: (s.entries(), s.updates) for n, s in deployment.switches.items()} == before
+            assert (deployment.state("job"), deployment.controller.book.get("job").epoch) == (
+                JobState.RUNNING,
+                1,
+            )
+            await deployment.controller.submit(SPEC.replace("job", "more"), queue=False)
+            await deployment.runs("more")
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_members_of_a_running_job_hardly_notice_a_new_controller(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            async with asked(deployment) as stub:
+                await deployment.settled()
+                await deployment.controller.submit(SPEC, queue=False)
+                for host in ("h1", "h2"):
+                    member = MemberStream(stub, "job", host)
+                    await member.say()
+                    first = (await member.hear()).assignment
+            await deployment.kill()
+            deployment.start()
+            async with asked(deployment) as stub:
+                member = MemberStream(stub, "job", "h2")
+                await member.say()
+                assert (await member.hear()).assignment == first
+
+    asyncio.run(scenario())
+
+
+def test_whoever_was_there_before_the_restart_has_to_come_back_within_the_lease(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC.replace("2000", "400"), queue=False)
+            await deployment.runs("job")
+            deployment.controller.attend("job", "h1")
+            await deployment.kill()
+            deployment.start()
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
+            assert "the lease of h1 expired" in deployment.controller.book.get("job").reason
+
+    asyncio.run(scenario())
+
+
+def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
+    """A second controller with the same store but a greater term, as after a takeover that the first one missed."""
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            (tmp_path / "copy").mkdir()
+            newer = Store(tmp_path / "copy" / "state.db", fingerprint(deployment.fabric))
+            setting = Setting(deployment.fabric, deployment.addressing(), deployment.store.mark)
+            winner = Controller(setting, newer, deployment.options, term=99)
+            running = asyncio.create_task(winner.run())
+            try:
+                loser = deployment.controller.fleet
+                await deployment.until(lambda: winner.fleet.health("s1").ready, "the newer one leads")
+                other = "another controller is primary"
+                await deployment.until(lambda: loser.health("s1").error == other, "the older one gave way")
+                assert not loser.health("s1").ready
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+                newer.close()
+            await deployment.settled()
+            assert loser.health("s1").ready, "it leads again when the other one is gone"
+
+    asyncio.run(scenario())
+
+
+def test_slots_that_are_nearly_worn_are_reset_in_band(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2, slots=64), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC + "slots: 16\n", queue=False)
+            with deployment.store.change():
+                deployment.store.use_slots({"s1": [Range(0, 64)]}, 4000)
+            resets = []
+            deployment.slot = lambda switch, slot: (resets.append(slot), (0, 0))[1]
+            assert await deployment.controller.recycler.recycle("s1") == 3
+            assert resets == list(range(16, 64)), "all but the job's own"
+            assert deployment.store.epochs("s1") == {0: 4000}
+
+    asyncio.run(scenario())
+
+
+def test_a_job_that_used_up_its_epochs_ends_with_a_reason(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.runs("job")
+            with deployment.store.change():
+                deployment.store.use_slots({"s1": [Range(0, 16)]}, 4095)
+            deployment.controller.attend("job", "h1", worn_epoch=1)
+            assert deployment.state("job") is JobState.FAILED
+            assert "all 4095 epochs are used up" in deployment.controller.book.get("job").reason
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_file_of_another_version_ends_its_job_and_nothing_else(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            for name in ("old", "new"):
+                await deployment.controller.submit(SPEC.replace("job", name), queue=False)
+            await deployment.settled()
+            old = deployment.controller.book.get("old").model_copy(
+                update={"spec_yaml": "name: old\nspeed: 3\n"}
+            )
+            with deployment.store.change():
+                deployment.store.put(old)
+            await deployment.kill()
+            deployment.start()
+            await deployment.settled()
+            assert deployment.state("old") is JobState.FAILED
+            assert "unknown key 'speed'" in deployment.controller.book.get("old").reason
+            assert deployment.state("new") is JobState.RUNNING
+            deployment.assert_exact()
+
+    asyncio.run(scenario())

@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The commands as an operator runs them, each a process of its own; the switches are fakes in this one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from controller.cli import app
+from controller.commands import job
+from tests.controller.fake_switch import FakeSwitch
+
+START = "from cli.main import main; main()"
+JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\n"
+
+
+class Operator:
+    """Runs netfold commands against one controller address."""
+
+    def __init__(self, folder: Path, switch: FakeSwitch) -> None:
+        self.folder = folder
+        self.switch = switch
+        self.address = f"unix:{folder}/c.sock"
+        fabric = {"name": "one", "generate": {"single_switch": {"hosts": 4, "rate": 100}}}
+        (folder / "one.yaml").write_text(yaml.safe_dump(fabric))
+        (folder / "job.yaml").write_text(JOB)
+
+    async def start(self, *arguments: str, **pipes: int) -> asyncio.subprocess.Process:
+        environment = {**os.environ, "NETFOLD_CONTROLLER": self.address, "COLUMNS": "200"}
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-c", START, *arguments, env=environment, cwd=self.folder, **pipes
+        )
+
+    async def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, output, errors."""
+        process = await self.start(*arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode is not None
+        return process.returncode, out.decode(), err.decode()
+
+    @contextlib.asynccontextmanager
+    async def controller(self, *more: str) -> AsyncIterator[asyncio.subprocess.Process]:
+        """A controller process; `serves` waits until it leads."""
+        process = await self.start(
+            "controller", "run", "one.yaml", "--listen", self.address, "--lanes", "32",
+            "--first-grpc-port", str(self.switch.port), *more, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def serves(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        async with asyncio.timeout(30):
+            while b"serving at" not in (line := await process.stderr.readline()):
+                assert line, f"the controller ended with {await process.wait()}"
+
+
+def _run(folder: Path, scenario) -> None:
+    async def whole():
+        switch = FakeSwitch()
+        await switch.start()
+        try:
+            await scenario(Operator(folder, switch))
+        finally:
+            await switch.stop()
+
+    asyncio.run(whole())
+
+
+def test_a_jobs_life_by_command_line(tmp_path):
+    async def scenario(operator: Operator):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            metrics = probe.getsockname()[1]
+        async with operator.controller("--metrics-port", str(metrics)) as process:
+            await operator.serves(process)
+            code, out, _ = await operator.run("job", "submit", "job.yaml", "--wait", "--json")
+            assert (code, json.loads(out)["state"]) == (0, "running")
+            assert (await operator.run("job", "submit", "job.yaml"))[0] == 2
+            (operator.folder / "big.yaml").write_text("name: big\nworkers: 2\nmin_rate: 90\n")
+            code, _, err = await operator.run("job", "submit", "big.yaml")
+            assert code == 3
+            assert "binds" in err
+            code, _, err = await operator.run("job", "submit", "one.yaml")
+            assert code == 2
+            assert "job:1" in err or "job:2" in err or "generate" in err
+            assert (await operator.run("job", "why", "other"))[0] == 5
+            code, out, _ = await operator.run("top", "--looks", "1", "--json")
+            shown = json.loads(out)
+            assert (code, shown["jobs"][0]["name"], shown["switches"][0]["ready"]) == (0, "job", True)
+            assert {"link": "h1->s1", "load": 30, "capacity": 100} in shown["links"]
+            page = await asyncio.to_thread(_get, f"http://127.0.0.1:{metrics}/metrics")
+            assert 'netfold_slots_in_use{switch="s1"} ' in page
+            assert 'netfold_job_epoch{job="job"} 1.0' in page
+            assert 'netfold_packets_total{job="",switch="s1",verdict="unadmitted"} 0.0' in page
+            assert (await operator.run("job", "cancel", "job"))[0] == 0
+            code, out, _ = await operator.run("job", "watch", "job")
+            assert code == 6
+            assert "canceled by an operator" in out
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert (await operator.run("job", "list"))[0] == 4
+
+    _run(tmp_path, scenario)
+
+
+def _get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
+    async def scenario(operator: Operator):
+        async with operator.controller() as first:
+            await operator.serves(first)
+            assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+            held = operator.switch.entries()
+            async with operator.controller() as standby:
+                first.kill()
+                await operator.serves(standby)
+                code, out, _ = await operator.run("job", "show", "job", "--json")
+                job = json.loads(out)
+                assert (code, job["state"], job["epoch"]) == (0, "running", 1)
+                assert operator.switch.entries() == held
+                assert (await operator.run("job", "cancel", "job"))[0] == 0
+
+    _run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("run", "nowhere.yaml"), 2, "no spec of netfold"),
+        (("run", "single", "--lanes", "48"), 2, "there are programs for"),
+        (("run", "single", "--listen", "localhost:0"), 4, "which needs --tls-cert"),
+        (("run", "single", "--tls-cert", "x"), 2, "TCP needs all of"),
+        (("run", "single", "--tls-cert", "a", "--tls-key", "b", "--tokens", "c"), 2, "No such file"),
+        (("run", "single", "--state", "text"), 4, "not a database"),
+    ],
+)
+def test_bad_options_end_with_a_line_that_says_what_is_wrong(arguments, code, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("no database, and long enough to be looked at " * 100)
+    ended = CliRunner().invoke(app, [*arguments])
+    assert (ended.exit_code, message in " ".join(ended.stderr.split())) == (code, True), ended.stderr
+
+
+def test_a_job_file_that_is_not_there(tmp_path):
+    ended = CliRunner().invoke(job, ["submit", str(tmp_path / "nowhere.yaml")])
+    assert ended.exit_code == 2
+    assert "nowhere.yaml" in ended.stderr

@@ -1,0 +1,289 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The service as operators and members meet it: answers, typed refusals, streams, TLS and tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+
+import grpc
+import pytest
+
+from api import netfold_pb2 as pb
+from api import netfold_pb2_grpc as pb_grpc
+from controller.client import Connection, open_channel
+from controller.server import ListenError, Security, serving
+from controller.service import Service
+from tests.controller.deployment import MemberStream, asked, deployed
+from topologies.generators import single_switch
+
+SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 20\nlease_ms: 600\nnumerics: {mode: fixed, fraction_bits: 12}\n"
+WITH_SERVER = "name: job\nworkers: 2\nscheme: none\nrate: 20\n"
+
+
+def _run(tmp_path, scenario, *, servers: int = 0):
+    async def whole():
+        async with (
+            deployed(single_switch(3, parameter_servers=servers), tmp_path) as deployment,
+            asked(deployment) as stub,
+        ):
+            await deployment.settled()
+            await scenario(deployment, stub)
+
+    asyncio.run(whole())
+
+
+async def _code_of(call) -> grpc.StatusCode:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    return caught.value.code()
+
+
+def test_refusals_have_a_code_each(tmp_path):
+    async def scenario(deployment, stub):
+        submit = lambda spec: stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))  # noqa: E731
+        await submit(SPEC)
+        assert await _code_of(submit(SPEC)) == grpc.StatusCode.ALREADY_EXISTS
+        assert await _code_of(submit("nonsense: 1\n")) == grpc.StatusCode.INVALID_ARGUMENT
+        assert (
+            await _code_of(submit("name: b\nworkers: 2\nmin_rate: 90\n"))
+            == grpc.StatusCode.RESOURCE_EXHAUSTED
+        )
+        for ask in (stub.GetJob, stub.CancelJob, stub.ExplainJob):
+            assert await _code_of(ask(pb.JobName(name="none"))) == grpc.StatusCode.NOT_FOUND
+        assert await _code_of(stub.Replan(pb.ReplanRequest(jobs=["none"]))) == grpc.StatusCode.NOT_FOUND
+
+    _run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("job", "host", "code"),
+    [("none", "h1", grpc.StatusCode.NOT_FOUND), ("job", "h3", grpc.StatusCode.PERMISSION_DENIED)],
+)
+def test_strangers_cannot_attend(job, host, code, tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+        stranger = MemberStream(stub, job, host)
+        await stranger.say()
+        assert await _code_of(stranger.call.read()) == code
+
+    _run(tmp_path, scenario)
+
+
+def test_a_stream_speaks_for_one_member_only(tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+        member = MemberStream(stub, "job", "h1")
+        await member.say()
+        await member.hear()
+        await member.call.write(pb.Attendance(job="job", host="h2", leave=True))
+        assert await member.call.read() is grpc.aio.EOF
+        assert not deployment.controller.book.get("job").member("h2").left
+
+    _run(tmp_path, scenario)
+
+
+def test_members_learn_all_they_need(tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=WITH_SERVER))
+        told = {}
+        for host in ("h1", "h2", "ps1"):
+            member = MemberStream(stub, "job", host)
+            await member.say()
+            told[host] = (await member.hear()).assignment
+        known = deployment.controller.setting.addresses
+        worker, server = told["h2"], told["ps1"]
+        assert worker.trees[0].destination == str(known.hosts["ps1"].ip)
+        assert (worker.rank, worker.workers, worker.rate_mbps) == (1, 2, pytest.approx(20))
+        assert list(server.trees[0].children) == [told["h1"].trees[0].child, told["h2"].trees[0].child]
+        assert worker.trees[0].tree == server.trees[0].tree
+        assert worker.udp_port == server.udp_port in range(61440, 61696)
+
+    _run(tmp_path, scenario, servers=1)
+
+
+def test_a_switch_root_is_addressed_by_its_loopback_and_numerics_are_told(tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+        member = MemberStream(stub, "job", "h1")
+        await member.say()
+        told = (await member.hear()).assignment
+        assert told.trees[0].destination == str(
+            deployment.controller.setting.addresses.switches["s1"].loopback
+        )
+        assert (told.numerics.mode, told.numerics.fraction_bits) == ("fixed", 12)
+
+    _run(tmp_path, scenario)
+
+
+def test_a_server_that_no_tree_needs_waits_and_hears_the_end(tmp_path):
+    async def scenario(deployment, stub):
+        spec = "name: job\nworkers: 2\nscheme: switchml\nrate: 20\nlease_ms: 300\n"
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+        server = MemberStream(stub, "job", "ps1")
+        await server.say()
+        heard = asyncio.create_task(server.hear())
+        await asyncio.sleep(0.8)  # longer than its lease
+        assert not heard.done()
+        await deployment.runs("job")
+        await stub.CancelJob(pb.JobName(name="job"))
+        assert (await heard).over.state == pb.CANCELED
+
+    _run(tmp_path, scenario, servers=1)
+
+
+def test_a_member_may_ask_for_a_new_epoch_once(tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+        members = [MemberStream(stub, "job", h) for h in ("h1", "h2")]
+        for member in members:
+            await member.say()
+            assert (await member.hear()).assignment.epoch == 1
+        for member in members:
+            await member.say(worn_epoch=1)
+        for member in members:
+            assert (await member.hear()).assignment.epoch == 2
+        await deployment.settled()
+        assert deployment.controller.book.get("job").epoch == 2
+        deployment.assert_exact()
+
+    _run(tmp_path, scenario)
+
+
+def test_a_stream_that_breaks_may_be_opened_again_within_the_lease(tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+        for _ in range(3):
+            for host in ("h1", "h2"):
+                member = MemberStream(stub, "job", host)
+                await member.say(report=pb.Report(chunks=5, retransmits=1))
+                assert (await member.hear()).assignment.epoch == 1
+                member.call.cancel()
+            await asyncio.sleep(0.2)
+        job = await stub.GetJob(pb.JobName(name="job"))
+        assert job.state == pb.RUNNING
+        assert job.members[0].report.chunks == 5
+
+    _run(tmp_path, scenario)
+
+
+def test_workers_that_never_join_end_the_job(tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC + "join_s: 0.3\n"))
+        last = [job async for job in stub.WatchJob(pb.JobName(name="job"))][-1]
+        assert last.state == pb.FAILED
+        assert "h1, h2 did not join within 0.3 s" in last.reason
+
+    _run(tmp_path, scenario)
+
+
+def test_watching_a_job_tells_each_state_until_it_is_over(tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+        states = []
+        async for job in stub.WatchJob(pb.JobName(name="job")):
+            if not states or states[-1] != job.state:
+                states.append(job.state)
+            if job.state == pb.RUNNING:
+                await stub.CancelJob(pb.JobName(name="job"))
+        assert states[-2:] == [pb.RUNNING, pb.CANCELED]
+        plan = json.loads(job.plan_json)
+        assert plan["rate"] == 20
+        assert plan["installed"][0]["bases"] == {"s1": 0}
+
+    _run(tmp_path, scenario)
+
+
+def test_why_names_the_child_that_slots_wait_for(tmp_path):
+    async def scenario(deployment, stub):
+        await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+        await deployment.runs("job")
+        tree = deployment.controller.book.get("job").placement.trees[0].tree
+        await deployment.until(
+            lambda: ("s1", tree) in deployment.controller.counters.trees, "counted from here"
+        )
+        deployment.switches["s1"].state.counters[tree * 32 + 17] = 3
+        deployment.slot = lambda switch, slot: (1 << 20, 0b01)  # epoch 1, round 0: only the first child is in
+        steps = list((await stub.ExplainJob(pb.JobName(name="job"))).steps)
+        text = "\n".join(steps)
+        assert "Not attending: h1, h2" in text
+        assert "stale_epoch 3" in text
+        assert "32 wait; they lack h2 in 32" in text
+
+    _run(tmp_path, scenario)
+
+
+def test_why_tells_what_a_queued_job_waits_for(tmp_path):
+    async def scenario(deployment, stub):
+        for name in ("job", "late"):
+            spec = f"name: {name}\nworkers: 2\nscheme: switchml\n"
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec, queue=True))
+        steps = (await stub.ExplainJob(pb.JobName(name="late"))).steps
+        assert "has nothing left of its 100 Mbit/s" in steps[0]
+
+    _run(tmp_path, scenario)
+
+
+@pytest.fixture(scope="module")
+def security(tmp_path_factory) -> Security:
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost", "-keyout", folder / "key", "-out", folder / "cert"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(folder / "cert", folder / "key")
+    tokens = frozenset({"a-token-of-an-operator", "a-token-of-a-worker"})
+    return Security((folder / "cert").read_bytes(), (folder / "key").read_bytes(), tokens)
+
+
+@pytest.mark.parametrize("token", ["", "a-token-of-nobody", "a-token-of-an-operato"])
+def test_tcp_refuses_whoever_has_no_token(token, security, tmp_path):
+    async def scenario(deployment, _):
+        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+            where = Connection(address, security.certificate, token)
+            async with open_channel(where) as channel:
+                stub = pb_grpc.ControllerStub(channel)
+                assert await _code_of(stub.ListJobs(pb.ListJobsRequest())) == grpc.StatusCode.UNAUTHENTICATED
+                stream = MemberStream(stub, "job", "h1")
+                assert await _code_of(stream.call.read()) == grpc.StatusCode.UNAUTHENTICATED
+
+    _run(tmp_path, scenario)
+
+
+def test_tcp_serves_whoever_has_a_token(security, tmp_path):
+    async def scenario(deployment, _):
+        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+            where = Connection(address, security.certificate, "a-token-of-a-worker")
+            async with open_channel(where) as channel:
+                stub = pb_grpc.ControllerStub(channel)
+                assert (await stub.GetStatus(pb.StatusRequest())).primary
+            async with grpc.aio.insecure_channel(address) as channel:
+                plain = pb_grpc.ControllerStub(channel).ListJobs(pb.ListJobsRequest(), timeout=2)
+                assert await _code_of(plain) in (
+                    grpc.StatusCode.UNAVAILABLE,
+                    grpc.StatusCode.DEADLINE_EXCEEDED,
+                )
+
+    _run(tmp_path, scenario)
+
+
+def test_tcp_needs_tls(tmp_path):
+    async def scenario(deployment, _):
+        with pytest.raises(ListenError, match="needs --tls-cert"):
+            async with serving(Service(deployment.controller), "localhost:0", None):
+                pass
+
+    _run(tmp_path, scenario)
+
+
+def test_a_socket_that_answers_is_not_taken_over(tmp_path):
+    async def scenario(deployment, _):
+        with pytest.raises(ListenError, match="another process listens"):
+            async with serving(Service(deployment.controller), f"unix:{tmp_path}/s", None):
+                pass
+
+    _run(tmp_path, scenario)

@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The store: what was committed is there after a crash, what was not is not; one leader at a time."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from controller.planning.plan import JobSpec
+from controller.planning.planner import make_plan
+from controller.records import JobRecord, JobState, Member, Placement, PlannedTree
+from controller.slots import Range
+from controller.store import HISTORY, Store, StoreError
+from topologies.generators import leaf_spine
+
+
+def _job(name: str, seq: int, state: JobState = JobState.RUNNING) -> JobRecord:
+    return JobRecord(name=name, seq=seq, spec_yaml="name: x\n", state=state, members=(Member(host="h1"),))
+
+
+def test_a_job_with_its_plan_comes_back_as_it_was(tmp_path):
+    fabric = leaf_spine(2, 2, 2, parameter_servers=1)
+    plan = make_plan(fabric, JobSpec("j", ("h1", "h3"), ("ps1",), scheme="grid"))
+    tree = PlannedTree(tree=3, slots=64, window=32, bases={"leaf1": 64})
+    job = _job("j", 1).model_copy(update={"placement": Placement(plan=plan, trees=(tree,), epoch=7)})
+    store = Store(tmp_path / "db", "f")
+    with store.change():
+        store.put(job)
+    store.close()
+    assert Store(tmp_path / "db", "f").jobs() == [job]
+
+
+def test_a_change_that_fails_leaves_nothing(tmp_path):
+    store = Store(tmp_path / "db", "f")
+
+    def fail():
+        with store.change():
+            store.put(_job("j", 1))
+            store.set_number("tree", 5)
+            store.use_slots({"s": [Range(0, 32)]}, 3)
+            raise KeyError("on purpose")
+
+    with pytest.raises(KeyError, match="on purpose"):
+        fail()
+    assert (store.jobs(), store.number("tree"), store.epochs("s")) == ([], 0, {})
+
+
+def test_a_process_killed_within_a_change_leaves_nothing(tmp_path):
+    script = (
+        "import os, signal, sys; from pathlib import Path; from controller.store import Store\n"
+        "store = Store(Path(sys.argv[1]), 'f'); assert store.try_lead() == 1\n"
+        "with store.change(): store.set_number('kept', 1)\n"
+        "with store.change():\n"
+        "    store.set_number('lost', 1); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tmp_path / "db"], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    store = Store(tmp_path / "db", "f")
+    assert (store.number("kept"), store.number("lost")) == (1, 0)
+    assert store.try_lead() == 2, "the kernel took the lock back"
+
+
+def test_epochs_of_blocks(tmp_path):
+    store = Store(tmp_path / "db", "f")
+    with store.change():
+        store.use_slots({"s": [Range(32, 32)], "t": [Range(0, 16)]}, 3)
+        store.use_slots({"s": [Range(32, 16)]}, 5)
+    assert store.epochs("s") == {2: 5, 3: 3}
+    with store.change():
+        store.registers_empty("s", [2])
+    assert store.epochs("s") == {3: 3}
+    with store.change():
+        store.registers_empty("s")
+    assert store.epochs("s") == {}
+    assert store.epochs("t") == {0: 3}
+
+
+def test_one_leads_and_terms_grow(tmp_path):
+    first, second = Store(tmp_path / "db", "f"), Store(tmp_path / "db", "f")
+    assert first.try_lead() == 1
+    assert second.try_lead() is None
+    first.close()
+    assert second.try_lead() == 2
+
+
+def test_a_store_belongs_to_one_fabric(tmp_path):
+    Store(tmp_path / "db", "f").close()
+    with pytest.raises(StoreError, match="belongs to another fabric"):
+        Store(tmp_path / "db", "g")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "db").write_text("something else, and long enough to be looked at" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        Store(tmp_path / "db", "f")
+
+
+def test_old_jobs_are_forgotten(tmp_path):
+    store = Store(tmp_path / "db", "f")
+    with store.change():
+        store.put(_job("live", 1))
+        for seq in range(2, HISTORY + 10):
+            store.put(_job(f"j{seq}", seq, JobState.DONE))
+    names = [j.name for j in store.jobs()]
+    assert len(names) == HISTORY + 1
+    assert names[0] == "live"
+    assert "j2" not in names
+
+
+def test_the_mark_is_the_stores_own(tmp_path):
+    marks = {Store(tmp_path / f"db{i}", "f").mark for i in range(8)}
+    assert len(marks) > 1
+    assert all(1024 <= m <= 65535 for m in marks)

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A switch and its oracle side by side: what is set on one is set on the other, and every frame that leaves and every
+counter has to be the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.dataplane.device import Device, Frames
+from tests.dataplane.node import Setting, TreeAt
+from tests.dataplane.oracle import Oracle
+from traffic.wire import Verdict
+
+
+class Tally:
+    """How much was compared in a test run."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[str] = Counter()
+        self.compared: Counter[str] = Counter()
+
+
+class Bench:
+    def __init__(self, device: Device, lanes: int, tally: Tally, target: str) -> None:
+        self.device = device
+        self.lanes = lanes
+        self.oracle = Oracle(lanes)
+        self._tally = tally
+        self._target = target
+        self._installed: dict[int, TreeAt] = {}
+
+    def install(self, *settings: Setting) -> None:
+        for setting in settings:
+            if isinstance(setting, TreeAt):
+                self.remove(setting.tree)
+                self._installed[setting.tree] = setting
+            self.device.insert(setting.entities())
+            self.oracle.install(setting)
+
+    def remove(self, tree: int) -> None:
+        """Takes a tree out, if it is there, in the order that leaves nothing pointing at what is gone."""
+        if tree in self._installed:
+            self.device.delete(reversed(list(self._installed.pop(tree).entities())))
+            self.oracle.remove(tree)
+
+    def send(self, port: int, frame: bytes) -> Frames:
+        """One frame through both; gives what left."""
+        found = self.device.inject(port, frame)
+        expected = self.oracle.receive(port, frame)
+        self._tally.sent[self._target] += 1
+        self._tally.compared[self._target] += len(expected)
+        assert found == expected, _difference(port, frame, found, expected)
+        return found
+
+    def check_counters(self, *trees: int) -> None:
+        """Each packet counted once, in the right cell (I8): of these trees, of those installed, and of no tree."""
+        for index in {0, *trees, *self._installed}:
+            wanted = {v: n for (i, v), n in self.oracle.verdicts.items() if i == index}
+            found = self.device.verdicts(index)
+            assert found == wanted, f"tree {index}: counted {_named(found)}, expected {_named(wanted)}"
+
+    def verdict_of(self, port: int, frame: bytes) -> Verdict:
+        """Sends a frame and gives the verdict that was counted."""
+        before = self.oracle.verdicts.copy()
+        self.send(port, frame)
+        ((index, verdict),) = self.oracle.verdicts - before
+        self.check_counters(index)
+        return Verdict(verdict)
+
+
+def _named(cells: dict[int, int]) -> dict[str, int]:
+    names = {int(verdict): verdict.name.lower() for verdict in Verdict}
+    return {names.get(verdict, str(verdict)): packets for verdict, packets in sorted(cells.items())}
+
+
+def _difference(port: int, frame: bytes, found: Frames, expected: Frames) -> str:
+    lines = [f"after {frame.hex()} into port {port}"]
+    lines += [f"  left    port {out}: {data.hex()}" for out, data in found]
+    lines += [f"  instead port {out}: {data.hex()}" for out, data in expected]
+    return "\n".join(lines)

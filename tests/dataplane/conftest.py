@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every test with a `bench` runs on each target that is here: softswitch always, BMv2 where it is installed
+(`test_targets.py` says so where it is not)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.dataplane import bmv2
+from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.device import Device, SoftDevice, compiled
+from tests.dataplane.frames import LANES
+
+BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root])
+TARGETS = ["softswitch", *([] if bmv2.missing() else [BMV2])]
+TALLY = pytest.StashKey[Tally]()
+
+Devices = Callable[[str, int, int], Device]
+
+
+@pytest.fixture(scope="session")
+def tally(request: pytest.FixtureRequest) -> Tally:
+    return request.config.stash.setdefault(TALLY, Tally())
+
+
+@pytest.fixture(scope="session")
+def devices() -> Iterator[Devices]:
+    """Switches by (target, lanes, number), started when first asked for and kept for the session."""
+    running: dict[tuple[str, int, int], Device] = {}
+    with ExitStack() as stack:
+
+        def get(target: str, lanes: int, number: int = 0) -> Device:
+            key = target, lanes, number
+            if key not in running:
+                running[key] = stack.enter_context(_start(target, lanes))
+            return running[key]
+
+        yield get
+
+
+def _start(target: str, lanes: int):
+    if target == "softswitch":
+        return SoftDevice(compiled(lanes)[0])
+    return bmv2.bmv2(lanes)
+
+
+@pytest.fixture(params=TARGETS)
+def target(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def bench(target: str, devices: Devices, tally: Tally) -> Bench:
+    """A fresh switch of 32 lanes."""
+    device = devices(target, LANES, 0)
+    device.clear()
+    return Bench(device, LANES, tally, target)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    tally = config.stash.get(TALLY, None)
+    for target, sent in sorted(tally.sent.items()) if tally is not None else ():
+        left = tally.compared[target]
+        terminalreporter.write_line(
+            f"data plane on {target}: {sent:,} packets sent, {left:,} that left compared"
+        )

@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A job of the stateful test: what its workers contribute, and what they know of the sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.dataplane.layout import TreeShape
+from traffic.slots import SlotPool
+from traffic.wire import LANE_MAX, LANE_MIN, Flag
+
+Words = NDArray[np.int32]
+Result = tuple[Flag, int, tuple[int, ...]]  # overflow or not, exponent, lanes
+
+
+@dataclass
+class Worker:
+    """What a host knows of a tree: the epoch it is in and the results it has."""
+
+    host: int
+    epoch: int
+    received: dict[int, Result] = field(default_factory=dict)
+
+
+@dataclass
+class Server:
+    """A parameter server as root of a tree."""
+
+    pool: SlotPool
+    epoch: int
+
+
+@dataclass
+class Job:
+    """A tree and its members. `chunks` is what an epoch of it adds up; `results` what the workers agreed on."""
+
+    shape: TreeShape
+    epoch: int
+    window: int
+    chunks: int
+    lanes: int
+    workers: list[Worker]
+    server: Server | None
+    results: dict[tuple[int, int], Result] = field(default_factory=dict)
+
+    def contribution(self, child: int, epoch: int, chunk: int) -> tuple[int, Words]:
+        """Exponent and lanes: small numbers, and in some chunks numbers at the rails."""
+        made = np.random.default_rng([self.shape.tree, epoch, child, chunk])
+        lanes = made.integers(-1000, 1000, self.lanes)
+        if chunk % 3 == 2:
+            lanes[made.integers(self.lanes)] = made.choice([LANE_MIN, LANE_MIN + 1, LANE_MAX - 1, LANE_MAX])
+        return int(made.integers(256)), lanes.astype(np.int32)
+
+    def exact(self, epoch: int, chunk: int) -> tuple[int, NDArray[np.int64]]:
+        parts = [self.contribution(child, epoch, chunk) for child in range(len(self.workers))]
+        return max(e for e, _ in parts), np.sum([lanes.astype(np.int64) for _, lanes in parts], axis=0)
+
+    def in_window(self, worker: Worker) -> list[int]:
+        """The chunks that a worker may send now (docs/protocol.md, section 7)."""
+        return [
+            chunk
+            for chunk in range(self.chunks)
+            if chunk not in worker.received
+            and (chunk < self.window or chunk - self.window in worker.received)
+        ]
+
+    @property
+    def done(self) -> bool:
+        return all(w.epoch == self.epoch and len(w.received) == self.chunks for w in self.workers)

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What one switch is to one tree, as plain data: the harness turns it into table entries with the controller's own
+builders, the oracle reads it directly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv4Network
+
+from controller.switches import admission, delivery, forwarding, groups, tree_routes
+from controller.switches.entries import Entity
+
+
+@dataclass(frozen=True)
+class Child:
+    """A sender whose packets come in from `port`. Its bit is its place among the node's children."""
+
+    port: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A sender that this switch only passes on, to `to_port`."""
+
+    port: int
+    number: int
+    to_port: int
+
+
+@dataclass(frozen=True)
+class TreeAt:
+    """`up` is the node's own (port, child number), None at a root or where nothing is added up; `down` the ports by
+    which results leave; `results_from` the port they come in by, None at a root."""
+
+    tree: int
+    epoch: int
+    slots: int
+    base: int = 0
+    root: bool = False
+    children: tuple[Child, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    answers: tuple[Pass, ...] = ()  # results for one child alone, on its own way
+    results_from: int | None = None
+    up: tuple[int, int] | None = None
+    down: tuple[int, ...] = ()
+
+    def at(self, epoch: int) -> TreeAt:
+        return replace(self, epoch=epoch)
+
+    def entities(self) -> Iterator[Entity]:
+        full = (1 << len(self.children)) - 1
+        for bit, child in enumerate(self.children):
+            sender = self._sender(child)
+            yield from admission.added_up(sender, root=self.root, bit=bit, full=full, base=self.base)
+        for way in self.passes:
+            yield admission.passed_up(self._sender(way), way.to_port)
+        for way in self.answers:
+            yield admission.answer_passed(self._sender(way), way.to_port)
+        if self.results_from is not None:
+            yield admission.relayed(self.results_from, self.tree, self.epoch)
+        if self.down:
+            yield groups.down(self.tree, self.down)
+            yield tree_routes.downlink(self.tree, self.tree)
+        if self.up is not None:
+            yield tree_routes.uplink(self.tree, *self.up)
+
+    def _sender(self, who: Child | Pass) -> admission.Sender:
+        return admission.Sender(who.port, self.tree, who.number, self.epoch, self.slots)
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """Who is at the other end of a port; `address` is that of a host, None for a switch."""
+
+    port: int
+    src: str
+    dst: str
+    address: str | None = None
+
+    def entities(self) -> Iterator[Entity]:
+        if self.address is None:
+            yield delivery.to_switch(self.port, self.src, self.dst)
+        else:
+            yield delivery.to_host(self.port, self.src, self.dst, IPv4Address(self.address))
+
+
+@dataclass(frozen=True)
+class Route:
+    prefix: str
+    ports: tuple[int, ...]
+
+    def entities(self) -> Iterator[Entity]:
+        yield forwarding.route(IPv4Network(self.prefix), self.ports)
+
+
+@dataclass(frozen=True)
+class ArpAnswer:
+    prefix: str
+    mac: str
+
+    def entities(self) -> Iterator[Entity]:
+        yield forwarding.arp_answer(IPv4Network(self.prefix), self.mac)
+
+
+MANAGED = 0xFFFF  # the tree number under which the controller reads and resets slots
+
+
+@dataclass(frozen=True)
+class Management:
+    """READ and RESET of every slot, from the CPU port."""
+
+    def entities(self) -> Iterator[Entity]:
+        kinds = (admission.Kind.READ, admission.Kind.RESET)
+        yield from admission.managed(admission.CPU_PORT, MANAGED, *kinds)
+
+
+Setting = TreeAt | Neighbor | Route | ArpAnswer | Management

@@ -1,0 +1,294 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a switch has to do with a frame, byte for byte, from docs/protocol.md and the slot pool: the other side of every
+comparison. It shares no code with the P4 program and reads no table entry."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+
+import numpy as np
+
+from controller.switches.admission import CPU_PORT
+from tests.dataplane.device import Frames
+from tests.dataplane.frames import (
+    ARP,
+    CE,
+    ECT0,
+    IP_AT,
+    IPV4,
+    LANES_AT,
+    NETFOLD_AT,
+    TCP,
+    UDP,
+    UDP_AT,
+    checksum,
+    ip,
+    mac,
+)
+from tests.dataplane.node import MANAGED, ArpAnswer, Child, Management, Neighbor, Pass, Route, Setting, TreeAt
+from traffic.slots import SlotPool, SlotState, Sum
+from traffic.wire import FLAGS, LANE_MAX, LANE_MIN, PORT_FIRST, PORT_LAST, VERSION, Flag, Kind, Verdict
+
+_SENT_BACK_TTL = 64
+_EMPTY = SlotState(0, frozenset(), Flag(0), 0, np.zeros(1, np.int32))
+
+
+@dataclass
+class _Installed:
+    """A tree on this switch and its slots."""
+
+    at: TreeAt
+    pool: SlotPool | None
+
+
+class Oracle:
+    """One switch. `verdicts` counts packets by (tree index, verdict)."""
+
+    def __init__(self, lanes: int) -> None:
+        self._lanes = lanes
+        self._trees: dict[int, _Installed] = {}
+        self._neighbors: dict[int, Neighbor] = {}
+        self._routes: dict[IPv4Network, int] = {}
+        self._arp: dict[IPv4Network, str] = {}
+        self._managed = False
+        self._memory: dict[int, SlotState] = {}  # what the registers hold, whoever wrote it
+        self.verdicts: Counter[tuple[int, int]] = Counter()
+
+    def install(self, setting: Setting) -> None:
+        if isinstance(setting, TreeAt):
+            self._trees[setting.tree] = _Installed(setting, self._pool(setting) if setting.children else None)
+        elif isinstance(setting, Neighbor):
+            self._neighbors[setting.port] = setting
+        elif isinstance(setting, Route):
+            (self._routes[IPv4Network(setting.prefix)],) = setting.ports
+        elif isinstance(setting, ArpAnswer):
+            self._arp[IPv4Network(setting.prefix)] = setting.mac
+        elif isinstance(setting, Management):
+            self._managed = True
+
+    def _pool(self, at: TreeAt) -> SlotPool:
+        """On the registers as they are: what a slot holds is brought about by the packets that would have."""
+        pool = SlotPool(at.slots, self._lanes, len(at.children), at.root)
+        for slot in range(at.slots):
+            held = self._memory.get(at.base + slot, _EMPTY)
+            lanes = np.broadcast_to(held.lanes, self._lanes)
+            for bit in sorted(held.seen & set(range(len(at.children)))) if held.tag else ():
+                pool.gradient(held.tag, slot, bit, held.flags, held.exponent, lanes)
+                lanes = np.zeros(self._lanes, np.int32)
+        return pool
+
+    def remove(self, tree: int) -> None:
+        del self._trees[tree]
+
+    def receive(self, port: int, frame: bytes) -> Frames:
+        """All that leaves, sorted."""
+        if port == CPU_PORT:
+            egress = struct.unpack_from(">H", frame)[0] >> 7
+            frame = frame[2:]
+            if egress:
+                return [(egress, with_checksum(frame))]
+        if len(frame) < 14:
+            return []
+        kind = struct.unpack_from(">H", frame, 12)[0]
+        if kind == ARP:
+            return self._answer_arp(port, frame)
+        if kind != IPV4 or len(frame) < 34:
+            return []
+        return sorted(self._netfold(port, frame) if _to_a_job(frame) else self._forward(frame))
+
+    def _netfold(self, port: int, frame: bytes) -> Frames:
+        index, verdict, leaving = self._judge(port, frame)
+        self.verdicts[index, int(verdict)] += 1
+        return leaving
+
+    def _judge(self, port: int, frame: bytes) -> tuple[int, Verdict, Frames]:
+        if not self._wellformed(frame):
+            return 0, Verdict.MALFORMED, []
+        first, _, tree, tag, slot, child = struct.unpack_from(">BBHIHH", frame, NETFOLD_AT)
+        kind, epoch = Kind(first & 15), tag >> 20
+        if tree == MANAGED and self._managed and port == CPU_PORT and kind in {Kind.READ, Kind.RESET}:
+            return self._manage(kind, frame)
+        installed = self._trees.get(tree)
+        if installed is None or kind in {Kind.READ, Kind.RESET}:
+            return 0, Verdict.UNADMITTED, []
+        at = installed.at
+        if kind is Kind.RESULT:
+            return self._result(at, port, child, epoch, frame)
+        bit = next((b for b, c in enumerate(at.children) if c == Child(port, child)), None)
+        if bit is not None:
+            if epoch != at.epoch:
+                return tree, Verdict.STALE_EPOCH, []
+            if slot >= at.slots:
+                return tree, Verdict.BAD_SLOT, []
+            return self._add(installed, bit, port, frame)
+        way = _way(at.passes, port, child)
+        if way is None or epoch != at.epoch or slot >= at.slots:
+            return 0, Verdict.UNADMITTED, []
+        return tree, Verdict.PASSED, [self._deliver(way.to_port, frame)]
+
+    def _wellformed(self, frame: bytes) -> bool:
+        size = 16 + 4 * self._lanes
+        length = struct.unpack_from(">H", frame, IP_AT + 2)[0]
+        udp_length = struct.unpack_from(">H", frame, UDP_AT + 4)[0]
+        if len(frame) < NETFOLD_AT + size or length != 28 + size or udp_length != 8 + size:
+            return False
+        first, lanes = frame[NETFOLD_AT], struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0]
+        known = first >> 4 == VERSION and first & 15 <= Kind.RESET
+        return known and lanes == self._lanes and checksum(frame[IP_AT:UDP_AT]) == 0
+
+    def _result(
+        self, at: TreeAt, port: int, child: int, epoch: int, frame: bytes
+    ) -> tuple[int, Verdict, Frames]:
+        if epoch != at.epoch:
+            return 0, Verdict.UNADMITTED, []
+        if port == at.results_from:
+            if not at.down:
+                return at.tree, Verdict.UNROUTED, []
+            return at.tree, Verdict.RELAYED, [self._deliver(out, frame) for out in at.down]
+        way = _way(at.answers, port, child)
+        if way is None:
+            return 0, Verdict.UNADMITTED, []
+        return at.tree, Verdict.PASSED, [self._deliver(way.to_port, frame)]
+
+    def _add(self, installed: _Installed, bit: int, port: int, frame: bytes) -> tuple[int, Verdict, Frames]:
+        at, pool = installed.at, installed.pool
+        assert pool is not None
+        flags, _, tag, slot, _, exponent = struct.unpack_from(">BHIHHB", frame, NETFOLD_AT + 1)
+        marked = Flag.CONGESTION if frame[IP_AT + 1] & 3 == CE else 0
+        lanes = np.frombuffer(frame, ">i4", self._lanes, LANES_AT)
+        outcome = pool.gradient(tag, slot, bit, flags & FLAGS | marked, exponent, lanes)
+        self._memory[at.base + slot] = pool.read(slot)
+        if outcome.packet is None:
+            return at.tree, outcome.verdict, []
+        out = _carrying(frame, outcome.packet)
+        out[8 + IP_AT] = _SENT_BACK_TTL
+        out[1 + IP_AT] = out[1 + IP_AT] & 0xFC | ECT0
+        if not at.root:
+            if at.up is None:
+                return at.tree, Verdict.UNROUTED, []
+            struct.pack_into(">H", out, NETFOLD_AT + 10, at.up[1])
+            return at.tree, outcome.verdict, [self._deliver(at.up[0], out)]
+        out[NETFOLD_AT] = VERSION << 4 | Kind.RESULT
+        out[IP_AT + 12 : IP_AT + 20] = out[IP_AT + 16 : IP_AT + 20] + out[IP_AT + 12 : IP_AT + 16]
+        if outcome.verdict is Verdict.RESULT_REPEATED:
+            return at.tree, outcome.verdict, [self._deliver(port, out)]
+        if not at.down:
+            return at.tree, Verdict.UNROUTED, []
+        return at.tree, outcome.verdict, [self._deliver(down, out) for down in at.down]
+
+    def _manage(self, kind: Kind, frame: bytes) -> tuple[int, Verdict, Frames]:
+        slot = struct.unpack_from(">H", frame, NETFOLD_AT + 8)[0]
+        state = self._memory.get(slot, _EMPTY)
+        if kind is Kind.RESET:
+            self._reset(slot)
+        lanes = np.broadcast_to(state.lanes, self._lanes)
+        at_rail = bool(((lanes == LANE_MAX) | (lanes == LANE_MIN)).any())
+        out = _carrying(
+            frame, Sum(state.flags | (Flag.OVERFLOW if at_rail else Flag(0)), state.exponent, lanes)
+        )
+        struct.pack_into(">I", out, NETFOLD_AT + 4, state.tag)
+        header = _packet_in(sum(1 << bit for bit in state.seen))
+        verdict = Verdict.SLOT_READ if kind is Kind.READ else Verdict.SLOT_RESET
+        return 0, verdict, [(CPU_PORT, header + with_checksum(bytes(out)))]
+
+    def _reset(self, index: int) -> None:
+        if index in self._memory:
+            old = self._memory[index]
+            self._memory[index] = SlotState(0, old.seen, old.flags, old.exponent, old.lanes)
+        for installed in self._trees.values():
+            at = installed.at
+            if installed.pool is not None and at.base <= index < at.base + at.slots:
+                installed.pool.reset(index - at.base)
+
+    def _forward(self, frame: bytes) -> Frames:
+        """RFC 1812 in short: verify, look up, decrement."""
+        version, words, ttl = frame[IP_AT] >> 4, frame[IP_AT] & 15, frame[IP_AT + 8]
+        end = IP_AT + 4 * words
+        if version != 4 or words < 5 or len(frame) < end or checksum(frame[IP_AT:end]) != 0 or ttl <= 1:
+            return []
+        if len(frame) < end + _transport_bytes(frame):
+            return []
+        to = IPv4Address(frame[IP_AT + 16 : IP_AT + 20])
+        matching = [network for network in self._routes if to in network]
+        if not matching:
+            return []
+        port = self._routes[max(matching, key=lambda network: network.prefixlen)]
+        out = bytearray(frame)
+        out[IP_AT + 8] = ttl - 1
+        neighbor = self._neighbors.get(port)
+        if neighbor is not None:
+            out[:12] = mac(neighbor.dst) + mac(neighbor.src)
+        return [(port, with_checksum(bytes(out)))]
+
+    def _answer_arp(self, port: int, frame: bytes) -> Frames:
+        if len(frame) < 42 or struct.unpack_from(">H", frame, 20)[0] != 1:
+            return []
+        target = IPv4Address(frame[38:42])
+        matching = [network for network in self._arp if target in network]
+        if not matching:
+            return []
+        own = mac(self._arp[max(matching, key=lambda network: network.prefixlen)])
+        asker, asked = frame[22:32], frame[38:42]
+        answer = frame[6:12] + own + frame[12:20] + b"\0\2" + own + asked + asker + frame[42:]
+        return [(port, _packet_in(0) + answer if port == CPU_PORT else answer)]
+
+    def _deliver(self, port: int, frame: bytes | bytearray) -> tuple[int, bytes]:
+        """The last step of a netfold packet: the neighbor's addresses, no UDP checksum."""
+        out = bytearray(frame)
+        out[UDP_AT + 6 : UDP_AT + 8] = b"\0\0"
+        neighbor = self._neighbors.get(port)
+        if neighbor is not None:
+            out[:12] = mac(neighbor.dst) + mac(neighbor.src)
+            if neighbor.address is not None:
+                out[IP_AT + 16 : IP_AT + 20] = ip(neighbor.address)
+        return port, with_checksum(bytes(out))
+
+
+def _packet_in(bitmap: int) -> bytes:
+    """What the controller finds before a packet that it sent in itself."""
+    return struct.pack(">HI", CPU_PORT << 7, bitmap)
+
+
+def _to_a_job(frame: bytes) -> bool:
+    """IPv4 without options and not a fragment, UDP, to a netfold port."""
+    if frame[IP_AT] & 15 != 5 or frame[IP_AT] >> 4 != 4 or frame[IP_AT + 9] != UDP or len(frame) < NETFOLD_AT:
+        return False
+    if struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x3FFF:
+        return False
+    port: int = struct.unpack_from(">H", frame, UDP_AT + 2)[0]
+    return PORT_FIRST <= port <= PORT_LAST
+
+
+def _transport_bytes(frame: bytes) -> int:
+    """How much of a UDP or TCP header the switch reads: none behind options and in fragments."""
+    whole = frame[IP_AT] & 15 == 5 and struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x3FFF == 0
+    return {UDP: 8, TCP: 4}.get(frame[IP_AT + 9], 0) if whole else 0
+
+
+def _way(ways: tuple[Pass, ...], port: int, child: int) -> Pass | None:
+    return next((way for way in ways if (way.port, way.number) == (port, child)), None)
+
+
+def _carrying(frame: bytes, sums: Sum) -> bytearray:
+    """The frame with what a slot decides in place."""
+    out = bytearray(frame)
+    out[NETFOLD_AT + 1] = sums.flags
+    out[NETFOLD_AT + 12] = sums.exponent
+    lanes = sums.lanes.astype(">i4").tobytes()
+    out[LANES_AT : LANES_AT + len(lanes)] = lanes
+    return out
+
+
+def with_checksum(frame: bytes) -> bytes:
+    """The IPv4 header checksum put right."""
+    if len(frame) < UDP_AT or struct.unpack_from(">H", frame, 12)[0] != IPV4:
+        return frame
+    end = IP_AT + 4 * (frame[IP_AT] & 15)
+    if frame[IP_AT] >> 4 != 4 or not UDP_AT <= end <= len(frame):
+        end = UDP_AT  # what the controller sends out broken stays so
+    header = frame[IP_AT : IP_AT + 10] + b"\0\0" + frame[IP_AT + 12 : end]
+    return frame[: IP_AT + 10] + struct.pack(">H", checksum(header)) + frame[IP_AT + 12 :]

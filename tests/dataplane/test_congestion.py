@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The congestion mark: ECN-capable packets that meet a queue above its threshold, on softswitch's emulated links (BMv2
+has its queues' rates behind Thrift)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from controller.switches.delivery import mark_above
+from tests.dataplane.device import Frames, SoftDevice, compiled
+from tests.dataplane.fixtures import HOSTS, SETTINGS, UPLINK, passing, root, sent
+from tests.dataplane.frames import CE, ECT0, ECT1, LANES, NOT_ECT, Ip, checksum, ethernet, mac, udp
+from traffic.wire import Flag, Kind, Packet
+
+PROGRAM = compiled(LANES)[0]
+THRESHOLD, QUEUE = 4, 12
+SLOW_BPS = 1_000_000
+SECOND = 10**9
+
+
+@pytest.fixture
+def device() -> Iterator[SoftDevice]:
+    with SoftDevice(PROGRAM) as device:
+        device.insert(entity for setting in SETTINGS for entity in setting.entities())
+        for port in (1, UPLINK):
+            device.insert([mark_above(port, THRESHOLD)])
+            device.switch.port_config(port, SLOW_BPS, QUEUE)
+        yield device
+
+
+def burst(device: SoftDevice, port: int, frames: list[bytes]) -> Frames:
+    """All that leaves, in order, when the frames arrive at one instant."""
+    left: Frames = []
+    for frame in frames:
+        left += device.switch.inject(port, frame, now_ns=SECOND)
+    now: int | None = SECOND
+    while now is not None:
+        more, now = device.switch.service(now)
+        left += more
+    return left
+
+
+@pytest.mark.parametrize(("ecn", "marked"), [(ECT0, CE), (ECT1, CE), (CE, CE), (NOT_ECT, NOT_ECT)])
+def test_packets_that_meet_a_long_queue_are_marked_if_they_may_be(device: SoftDevice, ecn: int, marked: int):
+    frame = ethernet(Ip(dst="10.0.0.1", dscp=10, ecn=ecn).pack(udp(bytes(100), 5, 6)))
+    left = burst(device, 2, [frame] * 10)
+    found = [out[15] for _, out in left]
+    assert len(found) == 10
+    first = found.index(10 << 2 | marked) if marked != ecn else 0
+    assert set(found[:first]) <= {10 << 2 | ecn}
+    assert set(found[first:]) == {10 << 2 | marked}
+    assert first in {0, THRESHOLD, THRESHOLD + 1}  # by whether the packet on the wire counts
+    assert all(checksum(out[14:34]) == 0 for _, out in left)
+
+
+def test_gradients_carry_the_mark_in_their_own_header_too(device: SoftDevice):
+    device.insert(passing(1, 2).entities())
+    left = burst(device, 2, [sent(2, round=n) for n in range(10)])
+    packets = [Packet.parse(out[42:]) for _, out in left]
+    assert [p.round for p in packets] == list(range(10))
+    for (_, out), packet in zip(left, packets, strict=True):
+        assert (Flag.CONGESTION in packet.flags) is (out[15] & 3 == CE)
+    marks = [Flag.CONGESTION in packet.flags for packet in packets]
+    assert marks == sorted(marks)
+    assert 0 < sum(marks) < 10
+
+
+def test_a_mark_met_on_the_way_up_comes_back_in_the_result(device: SoftDevice):
+    """Two switches in a row in one: what was marked on the way is added up as congested."""
+    device.insert(passing(1, 2).entities())
+    left = burst(device, 2, [sent(2, round=n) for n in range(10)])
+    with SoftDevice(PROGRAM) as above:
+        above.insert(entity for setting in (*SETTINGS, root(2)) for entity in setting.entities())
+        for n, (_, out) in enumerate(left):
+            above.inject(1, sent(1, round=n))
+            results = above.inject(2, out)
+            flags = {Packet.parse(result[42:]).flags for _, result in results}
+            assert flags == {Flag.CONGESTION if out[15] & 3 == CE else Flag(0)}
+
+
+def test_results_are_marked_on_the_way_down(device: SoftDevice):
+    device.insert(passing(1, 2).entities())
+    left = [
+        out for port, out in burst(device, UPLINK, [sent(2, kind=Kind.RESULT, round=n) for n in range(10)])
+    ]
+    to_slow = [out for out in left if out[:6] == mac(HOSTS[0].dst)]
+    to_fast = [out for out in left if out[:6] == mac(HOSTS[1].dst)]
+    assert len(to_slow) == len(to_fast) == 10
+    assert sum(out[15] & 3 == CE for out in to_slow) in {10 - THRESHOLD, 10 - THRESHOLD - 1}
+    assert not any(out[15] & 3 == CE for out in to_fast)
+
+
+def test_without_an_entry_nothing_is_marked():
+    with SoftDevice(PROGRAM) as device:
+        device.insert(entity for setting in SETTINGS for entity in setting.entities())
+        device.switch.port_config(1, SLOW_BPS, QUEUE)
+        frame = ethernet(Ip(dst="10.0.0.1", ecn=ECT0).pack(udp(bytes(100), 5, 6)))
+        assert {out[15] & 3 for _, out in burst(device, 2, [frame] * QUEUE)} == {ECT0}

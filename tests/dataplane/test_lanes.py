@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every lane of every program: 32, 64 and 256 lanes, on each target."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.conftest import Devices
+from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner, root
+from tests.dataplane.frames import Ip, Netfold, gradient
+from tests.dataplane.node import Child, TreeAt
+from tools.p4build import LANES as PROGRAMS
+from traffic.wire import LANE_MAX, LANE_MIN, Flag, Packet, Verdict
+
+MAX, MIN = int(LANE_MAX), int(LANE_MIN)
+
+
+@pytest.fixture(params=PROGRAMS)
+def wide(request: pytest.FixtureRequest, target: str, devices: Devices, tally: Tally) -> Bench:
+    device = devices(target, request.param, 0)
+    device.clear()
+    return Bench(device, request.param, tally, target)
+
+
+def give(bench: Bench, child: Child, values: list[int], **fields: int) -> list[Packet]:
+    header = Netfold(tree=TREE, epoch=EPOCH, child=child.number, lanes=values, **fields)
+    left = bench.send(child.port, gradient(header, Ip(src=f"10.0.0.{child.port}")))
+    return [Packet.parse(frame[42:]) for _, frame in left]
+
+
+def test_every_lane_is_added_to_its_own_sum(wide: Bench):
+    wide.install(*SETTINGS, root(3))
+    for child, factor in zip(root(3).children, (1, 1000, -1_000_000), strict=True):
+        results = give(wide, child, [factor * (lane + 1) for lane in range(wide.lanes)])
+    assert results[0].lane == tuple(-998_999 * (lane + 1) for lane in range(wide.lanes))
+    wide.check_counters()
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("limit", [1000, 2**28, 2**31 - 1], ids=["small", "below the rails", "all"])
+def test_running_sums_of_mixed_signs(wide: Bench, seed: int, limit: int):
+    """Seven children, so that sums cross zero and the rails in both directions."""
+    random = Random(seed)
+    children = tuple(Child(1 + number % 3, number) for number in range(7))
+    wide.install(*SETTINGS, TreeAt(TREE, EPOCH, 4, root=True, children=children, down=(1, 2, 3)))
+    exact = [0] * wide.lanes
+    for child in random.sample(children, len(children)):
+        values = [random.randint(-limit - 1, limit) for _ in range(wide.lanes)]
+        exact = [a + b for a, b in zip(exact, values, strict=True)]
+        results = give(wide, child, values)
+    result = results[0]
+    assert Flag.OVERFLOW in result.flags or result.lane == tuple(exact)
+    assert (Flag.OVERFLOW in result.flags) is (limit > 2**30)
+
+
+@pytest.mark.parametrize("node", [root(2), inner(2)], ids=["root", "inner"])
+@pytest.mark.parametrize("rail", [MAX, MIN])
+def test_each_single_lane_at_a_rail_flags_the_sum_and_its_repetition(wide: Bench, node: TreeAt, rail: int):
+    wide.install(*SETTINGS, node)
+    one, two = node.children
+    for round_, lane in enumerate({0, 1, wide.lanes // 2, wide.lanes - 2, wide.lanes - 1}):
+        values = [-5] * wide.lanes
+        values[lane] = rail
+        give(wide, one, [0] * wide.lanes, round=round_)
+        (done, *_) = give(wide, two, values, round=round_)
+        (again, *_) = give(wide, one, [0] * wide.lanes, round=round_)
+        assert [p.flags for p in (done, again)] == [Flag.OVERFLOW] * 2
+        assert done.lane == again.lane
+
+
+def test_another_program_s_packets_are_malformed(wide: Bench):
+    wide.install(*SETTINGS, root(1))
+    for lanes in {*PROGRAMS, wide.lanes - 1, wide.lanes + 1} - {wide.lanes}:
+        header = Netfold(tree=TREE, epoch=EPOCH, child=1, lanes=[1] * lanes)
+        assert wide.verdict_of(1, gradient(header)) is Verdict.MALFORMED

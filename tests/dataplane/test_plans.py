@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""From a plan to the sums, without a testbed: the plan of every scheme, as the controller's entries, in switches that
+run the compiled program. Workers get exact sums under loss, duplication and reordering; no honest packet is refused."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import strategies as st
+
+from controller.admission import Numbers, RefusedError, Wire, place, plan_order
+from controller.desired import Broken
+from controller.jobs import read_order
+from controller.planning.plan import PlanningError
+from controller.planning.planner import SCHEMES
+from controller.records import JobRecord, JobState
+from tests.dataplane.device import SoftDevice, compiled
+from tests.dataplane.frames import LANES
+from tests.dataplane.planned import PlannedRun
+from tests.planning.cases import random_fabrics
+from topologies.fabric import Fabric
+from topologies.generators import fat_tree, leaf_spine, single_switch
+from topologies.spec import load_fabric
+
+FABRICS = {
+    "single switch": single_switch(6, parameter_servers=2),
+    "leaf-spine": leaf_spine(3, 2, 3, parameter_servers=2),
+    "fat-tree": fat_tree(4, parameter_servers=2),
+    "GRID's example": load_fabric("grid-fig1"),
+    "InArt's example": load_fabric("inart-fig1"),
+}
+CHUNKS, EVENTS = 20, 2000  # more chunks than slots
+LOSS, REPEATS = 0.05, 0.1
+
+
+@pytest.fixture(scope="module")
+def spare() -> list[SoftDevice]:
+    """Switches that any fabric may use."""
+    return []
+
+
+def placed(fabric: Fabric, scheme: str) -> JobRecord:
+    """A running job over all hosts. Raises RefusedError where the fabric has no room for it."""
+    text = f"name: j\nscheme: {scheme}\nslots: 16\n"
+    order = read_order(text, fabric)
+    plan = plan_order(fabric, order, [], Broken(), frozenset())
+    placement = place(fabric, Wire(LANES), order, plan, [], Numbers(0, {}), after_epoch=0)
+    return JobRecord(
+        name="j", seq=1, spec_yaml=text, state=JobState.RUNNING, placement=placement, udp_port=0xF000
+    )
+
+
+def devices(fabric: Fabric, spare: list[SoftDevice]) -> dict[str, SoftDevice]:
+    while len(spare) < len(fabric.switches):
+        spare.append(SoftDevice(compiled(LANES)[0]))
+    for device in spare:
+        device.clear()
+    return {switch.name: device for switch, device in zip(fabric.switches, spare, strict=False)}
+
+
+def prove(fabric: Fabric, job: JobRecord, spare: list[SoftDevice], seed: int) -> None:
+    run = PlannedRun(fabric, job, devices(fabric, spare), CHUNKS)
+    run.run(Random(seed), EVENTS, LOSS, REPEATS)
+    run.finish()
+    assert run.refusals() == {}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", FABRICS)
+def test_every_scheme_s_plan_adds_up(name: str, scheme: str, spare: list[SoftDevice]):
+    prove(FABRICS[name], placed(FABRICS[name], scheme), spare, seed=1)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
+    print_blob=True,
+)
+@given(fabric=random_fabrics(), scheme=st.sampled_from(sorted(SCHEMES)), seed=st.integers(0, 2**32 - 1))
+def test_plans_on_random_fabrics_add_up(spare: list[SoftDevice], fabric: Fabric, scheme: str, seed: int):
+    try:
+        job = placed(fabric, scheme)
+    except (PlanningError, RefusedError):
+        event("refused")  # no room for such a job there
+        return
+    event("planned")
+    prove(fabric, job, spare, seed)

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ties the model to the code: `Machine.step` and `traffic.slots.SlotPool` agree on every small state and
+every packet; and the arithmetic, which the model leaves out, is exact or flagged in every tree, over
+values at the rails."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.model.machine import EMPTY, Machine, Slot, Step
+from tests.model.network import CONGESTION, OVERFLOW, Tree, flat, two_levels
+from traffic.slots import SlotPool
+from traffic.wire import LANE_MAX, LANE_MIN, Flag, Verdict, make_tag
+
+TAGS = [make_tag(1, 0), make_tag(1, 1), make_tag(2, 0)]
+VERDICTS = {
+    (True, Step.COMPLETED): Verdict.RESULT_SENT,
+    (True, Step.REPEATED): Verdict.RESULT_REPEATED,
+    (False, Step.COMPLETED): Verdict.SUM_SENT,
+    (False, Step.REPEATED): Verdict.SUM_REPEATED,
+}
+PLAIN = {
+    Step.STALE: Verdict.STALE_CHUNK,
+    Step.ABSORBED: Verdict.ABSORBED,
+    Step.DUPLICATE: Verdict.DUPLICATE,
+}
+
+
+def _marks(flags: Flag) -> int:
+    return (OVERFLOW if Flag.OVERFLOW in flags else 0) | (CONGESTION if Flag.CONGESTION in flags else 0)
+
+
+def _flags(marks: int) -> int:
+    return (Flag.OVERFLOW if marks & OVERFLOW else 0) | (Flag.CONGESTION if marks & CONGESTION else 0)
+
+
+@pytest.mark.parametrize("root", [True, False], ids=["root", "inner"])
+@pytest.mark.parametrize("children", [1, 2, 3])
+def test_the_model_is_the_code(children: int, root: bool):
+    machine, full = Machine(), (1 << children) - 1
+    start = SlotPool(slots=1, lanes=1, children=children, root=root)
+    waiting, known, compared = [(EMPTY, start)], {EMPTY}, 0
+    while waiting:
+        slot, pool = waiting.pop()
+        for tag, child, marks in itertools.product(TAGS, range(children), range(4)):
+            value = 10**child * (1 + TAGS.index(tag))
+            after, step = machine.step(slot, tag, 1 << child, marks, value, full)
+            node = copy.deepcopy(pool)
+            outcome = node.gradient(tag, 0, child, _flags(marks), 0, [value])
+            compared += 1
+            state = node.read(0)
+            seen = sum(1 << bit for bit in state.seen)
+            assert Slot(state.tag, seen, _marks(state.flags), int(state.lanes[0])) == after
+            assert outcome.verdict is (PLAIN.get(step) or VERDICTS[root, step])
+            assert (outcome.packet is None) is (step in PLAIN)
+            if outcome.packet is not None:
+                assert (int(outcome.packet.lanes[0]), _marks(outcome.packet.flags)) == (
+                    after.total,
+                    after.marks,
+                )
+            if after not in known:
+                known.add(after)
+                waiting.append((after, node))
+    assert len(known) == 1 + len(TAGS) * full * 4  # every tag, every set of children, every pair of marks
+    assert compared == len(known) * len(TAGS) * children * 4
+
+
+RAILS = [int(LANE_MIN), int(LANE_MIN) + 1, -1, 0, 1, int(LANE_MAX) - 1, int(LANE_MAX)]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        flat(4),
+        two_levels(2, 2),
+        two_levels(3, direct=1),
+        two_levels(1, 2, direct=1),
+        Tree(3, (0, 0, 1, 2, 2, 1, 0)),
+    ],
+    ids=["flat", "2+2", "3 and 1", "1, 2 and 1", "three levels"],
+)
+def test_sums_at_the_rails_are_exact_or_flagged_at_every_level(tree: Tree):
+    contributions = np.array(list(itertools.product(RAILS, repeat=4)), np.int64)  # (cases, workers)
+    flags, lanes = _sum_at(tree, 0, contributions)
+    exact = contributions.sum(axis=1)
+    flagged = (flags & Flag.OVERFLOW) != 0
+    assert (flagged | (lanes == exact)).all()
+    assert not flagged[np.abs(contributions).max(axis=1) <= 1].any()
+    assert flagged.any()
+
+
+def _sum_at(tree: Tree, part: int, contributions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What a part of the tree sends up in each case: one slot for each, all taken as batches."""
+    cases = len(contributions)
+    if part >= tree.nodes:
+        return np.zeros(cases, np.uint8), contributions[:, part - tree.nodes].astype(np.int32)
+    children = tree.children(part)
+    pool = SlotPool(slots=4096, lanes=1, children=len(children), root=part == 0)
+    for bit, child in enumerate(children):
+        flags, lanes = _sum_at(tree, child, contributions)
+        outcomes = pool.gradients(
+            np.full(cases, make_tag(1, 0), np.uint32),
+            np.arange(cases),
+            np.full(cases, bit),
+            flags,
+            np.zeros(cases, np.uint8),
+            lanes[:, None],
+        )
+    return outcomes.flags, outcomes.lanes[:, 0]

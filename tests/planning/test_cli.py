@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold plan` and `netfold reproduce` as a user calls them, and job files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import build
+from controller.planning.jobfile import JobError, default_job, example_names, load_job
+from controller.planning.plan import Loads
+from controller.planning.planner import SCHEMES, make_plan
+from controller.planning.plot import plot_plan
+from controller.planning.reproduction.cli import app as reproduce_app
+from controller.planning.reproduction.published import GRID_FIGURES, INART_FIGURES, Paper
+from controller.planning.reproduction.run import reproduce
+from controller.planning.reproduction.setups import draw
+from topologies.generators import fat_tree
+from topologies.spec import load_fabric
+
+KEYS = {"algorithm", "rate", "unit", "bound", "gap", "rounded_rate", "published", "solve_s", "trees", "loads"}
+
+
+def _netfold(*arguments: str) -> Result:
+    return CliRunner().invoke(build("plan"), ["plan", *arguments])
+
+
+def test_json_has_the_promised_keys_and_the_papers_rate() -> None:
+    result = _netfold("grid-fig1", "--algorithm", "grid", "--json")
+    assert result.exit_code == 0
+    plan = json.loads(result.stdout)
+    assert plan.keys() >= KEYS
+    assert plan["rate"] == pytest.approx(3.0)
+    assert (plan["algorithm"], plan["unit"], plan["published"]) == ("grid", "Gbit/s", 3.0)
+    assert plan["loads"]["switches"]["S1"] == {"load": pytest.approx(9.0), "capacity": 9.0}
+    assert plan["loads"]["links"]["S1->S3"]["capacity"] == 3.0
+
+
+def test_the_jobs_own_scheme_is_the_default() -> None:
+    plan = json.loads(_netfold("inart-fig1", "--json").stdout)
+    assert plan["algorithm"] == "inart"
+    assert plan["published"] == 2.5
+
+
+def test_published_is_null_where_no_paper_has_a_figure() -> None:
+    assert json.loads(_netfold("grid-fig1", "-a", "panama", "--json").stdout)["published"] is None
+
+
+def test_compare_has_a_row_per_scheme() -> None:
+    result = _netfold("inart-fig1", "--compare", "--json")
+    assert [row["scheme"] for row in json.loads(result.stdout)] == list(SCHEMES)
+    table = _netfold("inart-fig1", "--compare").stdout
+    assert all(name in table for name in SCHEMES)
+    assert "2.66667" in table
+
+
+def test_tables_name_trees_and_loads() -> None:
+    table = _netfold("grid-fig1", "-a", "atp").stdout
+    for text in ("2.4375", "link S1->S3", "switch S1", "W1 W2 W3 W4"):
+        assert text in table
+
+
+def test_a_picture_is_drawn(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "plan.png"
+    assert _netfold("inart-fig1", "--plot", str(file)).exit_code == 0
+    assert file.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_picture_can_show_measured_loads_and_large_fabrics(tmp_path: Path, suffix: str) -> None:
+    for fabric in (load_fabric("grid-fig1"), fat_tree(6, parameter_servers=1)):
+        plan = make_plan(fabric, default_job(fabric).spec)
+        file = tmp_path / f"{fabric.name}{suffix}"
+        plot_plan(fabric, plan, file, measured=Loads(links={next(iter(plan.loads.links)): 0.5}))
+        assert file.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["no-such-fabric"], 2, "no-such-fabric"),
+        (["grid-fig1", "--algorithm", "best"], 2, "there are none"),
+        (["grid-fig1", "no-such-job"], 2, "no-such-job"),
+        (["grid-fig1", "--plot", "picture.exe"], 2, "picture.exe"),
+        (["grid-fig1", "--plot", "/proc/nowhere/x.png"], 2, "/proc/nowhere"),
+        (["grid-fig1", "--roundings", "0"], 2, "roundings"),
+        (["grid-fig1", "--compare", "--plot", "x.png"], 2, "leave --compare out"),
+        (["inart-fig1", "grid-fig1"], 2, "W7"),
+    ],
+)
+def test_bad_input_is_named_with_its_exit_code(arguments: list[str], code: int, message: str) -> None:
+    result = _netfold(*arguments)
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_job_without_a_plan_exits_with_3(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("name: j\nparameter_servers: []\nworkers: [W1, W2]\nscheme: grid\n")
+    result = _netfold("grid-fig1", str(job))
+    assert result.exit_code == 3
+    assert "parameter server" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: j\nworkers: [W1, X9]\n", r"job.yaml:2:15: 'X9' is no host"),
+        ("name: j\nworker: [W1]\n", r"job.yaml:2:1: unknown key 'worker'; a job has name, workers"),
+        ("workers: [W1]\n", "name"),
+        ("name: j\nelements: 0\n", "elements"),
+        ("name: j\nworkers: []\n", "workers"),
+        ("name: j\nname: k\n", "given twice"),
+        ("[1, 2]\n", "a job is a mapping"),
+        ("name: j\npublished: {grid: -1}\n", "published"),
+        ("name: ../j\n", "name"),
+    ],
+)
+def test_a_bad_job_file_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(Exception, match=message) as caught:
+        load_job(file, load_fabric("grid-fig1"))
+    assert isinstance(caught.value, JobError | ValueError)
+
+
+def test_a_job_takes_all_hosts_and_servers_unless_it_says_otherwise(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("name: j\nelements: 5\n")
+    spec = load_job(file, load_fabric("grid-fig1")).spec
+    assert spec.workers == tuple(f"W{i}" for i in range(1, 9))
+    assert spec.parameter_servers == ("PS",)
+    assert (spec.elements, spec.scheme) == (5, "auto")
+
+
+@pytest.mark.parametrize("name", example_names())
+def test_every_committed_example_plans(name: str) -> None:
+    fabric = load_fabric(name)
+    assert make_plan(fabric, default_job(fabric).spec).rate > 0
+
+
+def test_a_fabric_without_an_example_gets_a_job_over_all_hosts() -> None:
+    result = _netfold("leaf-spine-4x2", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["rate"] > 0
+
+
+def test_setups_have_the_papers_sizes() -> None:
+    for figure in GRID_FIGURES:
+        setup = draw(Paper.GRID, figure, figure.x[-1], 0)
+        assert len(setup.job.workers) == figure.x[-1]
+        able = sum(s.aggregates for s in setup.fabric.switches)
+        assert able == {"11a": 32, "11b": 30, "12a": 16, "12b": 12}[figure.name]
+    for figure in INART_FIGURES:
+        setup = draw(Paper.INART, figure, figure.x[-1], 0)
+        assert len(setup.fabric.switches) == 45
+        assert setup.fabric == draw(Paper.INART, figure, figure.x[-1], 0).fabric
+        assert setup.fabric != draw(Paper.INART, figure, figure.x[-1], 1).fabric
+
+
+def test_reproduced_columns_stand_in_the_right_order() -> None:
+    point = next(reproduce(Paper.INART, draws=1, seed=0))
+    v = point.values
+    assert v["scaled"] <= v["repaired"] <= v["optimal"] <= v["optimal <="] <= v["LP bound"] * (1 + 1e-6)
+    assert v["lbmm"] == pytest.approx(80 / point.x)
+    assert v["lbmm"] < v["atp"] < v["repaired"]
+
+
+def test_reproduce_refuses_a_place_it_cannot_write() -> None:
+    result = CliRunner().invoke(reproduce_app, ["grid", "--out", "/proc/nowhere"])
+    assert result.exit_code == 2
+    assert "/proc/nowhere" in result.stderr

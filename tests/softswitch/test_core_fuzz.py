@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every program under AddressSanitizer and UndefinedBehaviorSanitizer, fed with damaged frames."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from running import PROGRAMS
+
+from softswitch import native
+
+FUZZ = Path(__file__).with_name("fuzz.py")
+COMPILED = Path(__file__).parents[2] / "p4src" / "compiled"
+ALL = sorted([*PROGRAMS.glob("*.json"), *COMPILED.glob("*-64.json")])
+DEADLINE_S = 240
+
+
+def runtime(name: str) -> str:
+    done = subprocess.run(
+        [native.compiler(), f"-print-file-name={name}"], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def fuzz(program: Path, cache: Path, seed: int, count: int) -> None:
+    preload = runtime("libasan.so")
+    if not Path(preload).exists():
+        pytest.skip("SKIPPED: gcc has no libasan")
+    options = "detect_leaks=1:abort_on_error=0:exitcode=99"
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": f"{preload} {runtime('libubsan.so')}",
+        "ASAN_OPTIONS": options,
+        "LSAN_OPTIONS": f"suppressions={FUZZ.with_name('leaks.txt')}:print_suppressions=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "NETFOLD_CACHE": str(cache),
+        "PYTHONMALLOC": "malloc",
+    }
+    command = [sys.executable, str(FUZZ), str(program), str(cache), str(seed), str(count)]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, f"seed {seed}:\n{done.stdout}\n{done.stderr[-6000:]}"
+
+
+@pytest.mark.parametrize(
+    "program", [PROGRAMS / "parsing.json", PROGRAMS / "copies.json"], ids=lambda p: p.stem
+)
+def test_damaged_frames_a_few(program: Path, cache_dir: Path) -> None:
+    fuzz(program, cache_dir, 1, 300)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.stem)
+def test_damaged_frames(program: Path, seed: int, cache_dir: Path) -> None:
+    fuzz(program, cache_dir, seed, 20_000)

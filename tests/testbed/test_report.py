@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `netfold run` writes and prints, and what `netfold doctor` says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from testbed import doctor
+from testbed.report import AllReduce, Report
+
+PROMISED = {
+    "accuracy", "reference_accuracy", "wrong_elements", "target", "workers", "link_mbps", "allreduce_ms_p50",
+    "allreduce_ms_p99", "algbw_mbps", "goodput_mbps_per_worker", "retransmits", "ring_algbw_mbps",
+}  # fmt: skip
+
+
+@pytest.fixture
+def report() -> Report:
+    trained = AllReduce(ms_p50=5.0, ms_p99=9.0, algbw_mbps=40.0, wrong_elements=0, checked_elements=100)
+    return Report(
+        fabric="leaf-spine-2x2",
+        target="softswitch",
+        scheme="panama",
+        workers=8,
+        lanes=256,
+        link_mbps=100.0,
+        accuracy=0.9611,
+        reference_accuracy=0.9611,
+        identical=True,
+        wrong_elements=3,
+        allreduce_ms_p50=5.0,
+        allreduce_ms_p99=9.0,
+        bandwidth_bytes=1 << 20,
+        algbw_mbps=80.0,
+        goodput_mbps_per_worker=80.0,
+        goodput_of_link=0.84,
+        packets_aggregated=123456,
+        retransmits=7,
+        ring_algbw_mbps=None,
+        training=trained,
+        training_ring=None,
+        bandwidth=trained,
+        bandwidth_ring=None,
+        seconds=42.0,
+        switches={"leaf1": {"absorbed": 11}, "spine1": {"result_sent": 22}},
+    )
+
+
+def test_the_json_has_what_is_promised(report: Report, tmp_path: Path) -> None:
+    report.write(tmp_path / "deep" / "run.json")
+    written = json.loads((tmp_path / "deep" / "run.json").read_text())
+    assert written.keys() >= PROMISED
+    assert written["wrong_elements"] == 3
+    assert written["training"]["ms_p99"] == 9.0
+    assert written["switches"]["spine1"] == {"result_sent": 22}
+
+
+def test_the_table_shows_errors_rates_and_every_switch(report: Report) -> None:
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(report.render())
+    text = captured.get()
+    for shown in ("0.9611", "3 of 200 checked", "84%", "123,456", "1 MiB", "leaf1", "spine1", "result_sent"):
+        assert shown in text
+
+
+def test_doctor_says_what_is_missing_and_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = {f.name: f for f in doctor.examine() if f.found is None}
+    assert "apt-get install gcc" in missing["gcc"].remedy
+    assert not missing["gcc"].ok
+    assert missing["p4c-bm2-ss"].ok, "the P4 compiler is optional"
+    assert "p4lang" in missing["simple_switch_grpc"].remedy

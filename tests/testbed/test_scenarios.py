@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whole systems in Mininet: what becomes of running jobs when things die, and that their sums stay exact."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from testbed.deployment import Deployment, Results, RunningJob, Setup
+from testbed.errors import ProcessFailed, RunError
+from topologies.faults import Faults
+
+pytestmark = [pytest.mark.root, pytest.mark.mininet]
+
+# Gradients of AlexNet's shape at a thousandth of its size, often enough that something can happen in the middle.
+LONG = ["--workload", "alexnet", "--scale", "0.001", "--iterations", 12, "--timeout", 40]
+FINISH_S = 120.0
+
+
+@pytest.fixture
+def system() -> Iterator[Deployment]:
+    with Deployment(Setup(target="softswitch", lanes=64, name="scen", first_grpc_port=9700)) as running:
+        yield running
+
+
+def wait_for_progress(system: Deployment, job: RunningJob, lines: int = 2) -> None:
+    """Until the first worker is in the middle of its work."""
+    until(lambda: job.progress.exists() and len(job.progress.read_text().splitlines()) >= lines, "progress")
+    system.check()
+
+
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"no {what} within {timeout_s} s"
+        time.sleep(0.05)
+
+
+def assert_exact(results: Results) -> None:
+    assert sum(r["wrong_elements"] for r in results.values()) == 0
+    assert min(r["checked_elements"] for r in results.values()) > 0
+    assert len({r["digest"] for r in results.values()}) == 1, "the workers' results differ"
+
+
+def test_five_percent_loss_on_every_link_changes_no_sum(system: Deployment) -> None:
+    for link in system.fabric.links:
+        for sender, receiver in ((link.a, link.b), (link.b, link.a)):
+            system.net.set_faults(sender, receiver, Faults(loss=0.05, seed=7))
+    job = system.start_job("lossy", ["--workload", "digits", "--epochs", 1], scheme="panama")
+    results = system.finish(job, FINISH_S)
+    assert_exact(results)
+    assert sum(r["retransmits"] for r in results.values()) > 0
+    first = next(iter(results.values()))
+    assert first["accuracy"] == first["reference_accuracy"]
+
+
+def test_two_jobs_share_the_fabric_and_both_are_exact(system: Deployment) -> None:
+    halves = system.workers[::2], system.workers[1::2]
+    jobs = [
+        system.start_job(f"job{n}", LONG, workers=half, scheme="grid", parameter_servers=[f"ps{n}"])
+        for n, half in enumerate(halves, start=1)
+    ]
+    for job in jobs:
+        assert_exact(system.finish(job, FINISH_S))
+
+
+def test_a_killed_worker_fails_the_job_and_the_others_say_so(system: Deployment) -> None:
+    job = system.start_job("killed", LONG, scheme="switchml")
+    wait_for_progress(system, job)
+    victim = system.workers[-1]
+    job.workers.kill(victim)
+    outcomes = job.workers.outcomes(30.0)
+    survivors = {h: o for h, o in outcomes.items() if h != victim}
+    assert all(code == 1 for code, _ in survivors.values()), survivors
+    assert all(victim in line for _, line in survivors.values()), survivors
+    assert system.service.wait_over("killed", 10.0).reason
+
+
+def test_a_job_goes_on_without_a_killed_worker_if_it_says_so(system: Deployment) -> None:
+    job = system.start_job("smaller", LONG, scheme="switchml", on_worker_loss="continue")
+    wait_for_progress(system, job)
+    victim = system.workers[-1]
+    job.workers.kill(victim)
+    outcomes = job.workers.outcomes(FINISH_S)
+    assert {h for h, (code, _) in outcomes.items() if code == 0} == set(system.workers) - {victim}, outcomes
+
+
+def test_a_restarted_switch_costs_an_epoch_and_no_sum(system: Deployment) -> None:
+    job = system.start_job("restarted", LONG, scheme="switchml")
+    wait_for_progress(system, job)
+    system.net.switches["leaf1"].restart()
+    results = system.finish(job, FINISH_S)
+    assert_exact(results)
+    assert max(r["restarts"] for r in results.values()) >= 1
+
+
+def test_a_cut_link_is_planned_around(system: Deployment) -> None:
+    job = system.start_job("cut", LONG, scheme="panama")
+    wait_for_progress(system, job)
+    system.net.link_down("leaf1", "spine1")
+    results = system.finish(job, FINISH_S)
+    assert_exact(results)
+    assert max(r["restarts"] for r in results.values()) >= 1
+
+
+def test_a_killed_controller_is_not_missed_and_takes_up_where_it_was(system: Deployment) -> None:
+    job = system.start_job("orphan", LONG, scheme="switchml")
+    wait_for_progress(system, job)
+    system.service.kill()
+    system.start_controller()
+    results = system.finish(job, FINISH_S)
+    assert_exact(results)
+    assert max(r["restarts"] for r in results.values()) == 0, "traffic of a running job was touched"
+
+
+def test_a_dead_switch_ends_a_run_with_one_line(system: Deployment) -> None:
+    job = system.start_job("doomed", LONG, scheme="switchml")
+    wait_for_progress(system, job)
+    system.net.switches["leaf2"].kill()
+    with pytest.raises(RunError, match="leaf2"):
+        system.finish(job, FINISH_S)
+
+
+def test_a_worker_that_fails_ends_the_wait_with_its_own_words(system: Deployment) -> None:
+    job = system.start_job(
+        "broken", ["--workload", "no-such-model"], workers=system.workers[:2], scheme="switchml"
+    )
+    with pytest.raises(ProcessFailed, match="no-such-model"):
+        system.finish(job, FINISH_S)

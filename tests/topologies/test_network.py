@@ -1,0 +1,459 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Networks that come up, are used, fail and go down, with stand-in switches: nothing may be left behind."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.utils import rdpcap
+
+from tests.topologies.conftest import FakeTarget, Place, needs_network, new_place
+from topologies import generators, keeper
+from topologies.errors import (
+    AlreadyUpError,
+    NetworkError,
+    NotUpError,
+    PortTakenError,
+    SwitchFailedError,
+    UnknownElementError,
+)
+from topologies.fabric import Fabric, Host, Link, Switch
+from topologies.faults import Faults, ask
+from topologies.network import Network
+from topologies.state import processes_of
+from topologies.targets import Bmv2, Target, netfold_command
+
+FABRIC = generators.leaf_spine(2, 1, 2, parameter_servers=1, rate=50, delay_ms=0)
+PING = ["ping", "-n", "-c", "1", "-W", "5"]
+
+
+def network(place: Place, target: Target | None = None, **options: object) -> Network:
+    return Network(
+        FABRIC,
+        target=target or FakeTarget(FABRIC),
+        name=place.name,
+        first_grpc_port=place.first_grpc_port,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture(scope="module")
+def net() -> Iterator[Network]:
+    with network(new_place()) as running:
+        yield running
+
+
+def ping(net: Network, source: str, destination: str) -> int:
+    return net.run(source, [*PING, net.addressing.hosts[destination].ip], 10).returncode
+
+
+@needs_network
+def test_hosts_reach_one_another_over_their_gateways(net: Network) -> None:
+    assert ping(net, "h1", "h2") == 0
+    assert ping(net, "h1", "h4") == 0
+    assert ping(net, "ps1", "h3") == 0
+
+
+@needs_network
+def test_a_host_is_set_up_as_promised(net: Network) -> None:
+    host = net.addressing.hosts["h3"]
+    shown = net.run("h3", ["sh", "-c", "ip -o addr show; ip route; tc qdisc show dev eth0"], 10).stdout
+    assert f"inet {host.ip}/32" in shown
+    assert "inet6" not in shown
+    assert f"default via {host.gateway_ip}" in shown
+    assert "tbf" in shown
+    assert "rate 50Mbit" in shown
+    link = net.run("h3", ["ip", "link", "show", "eth0"], 10).stdout
+    assert host.mac in link
+    assert "mtu 1500" in link
+    features = net.run("h3", ["ethtool", "-k", "eth0"], 10).stdout
+    for feature in ("tx-checksumming", "rx-checksumming", "scatter-gather", "tcp-segmentation-offload"):
+        assert f"{feature}: off" in features
+    for feature in ("generic-segmentation-offload", "generic-receive-offload"):
+        assert f"{feature}: off" in features
+
+
+@needs_network
+def test_switch_ports_answer_nothing_themselves(net: Network) -> None:
+    interface = net.interface("leaf1", "h1")
+    shown = subprocess.run(
+        ["ip", "-o", "addr", "show", interface], capture_output=True, text=True, check=True
+    ).stdout
+    assert "inet" not in shown
+    flags = Path(f"/sys/class/net/{interface}/flags").read_text()
+    assert int(flags, 16) & 0x80, "IFF_NOARP"
+
+
+@needs_network
+def test_run_and_popen(net: Network) -> None:
+    assert net.run("h1", ["sh", "-c", "echo out; echo err >&2; exit 7"], 10).returncode == 7
+    with net.hosts["h2"].popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.communicate("hello", timeout=10)[0] == "hello"
+    with pytest.raises(subprocess.TimeoutExpired):
+        net.run("h1", ["sleep", "60"], 0.2)
+    with pytest.raises(UnknownElementError, match="'h9' is no host of this network; known are h1, h2"):
+        net.run("h9", ["true"], 1)
+    with pytest.raises(UnknownElementError, match="neighbor of 'leaf1'"):
+        net.interface("leaf1", "h3")
+
+
+@needs_network
+def test_processes_outlive_the_thread_that_asked_for_them(net: Network) -> None:
+    started: list[subprocess.Popen[str]] = []
+    command = [sys.executable, "-c", "import sys; print('ready', flush=True); sys.stdin.read()"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    asker = threading.Thread(target=lambda: started.append(net.hosts["h1"].popen(command, **pipes)))
+    asker.start()
+    asker.join()
+    with started[0] as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.communicate(timeout=10)
+        assert process.returncode == 0
+
+
+@needs_network
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="needs tcpdump")
+def test_pcap_sees_both_directions_of_a_link(net: Network, tmp_path: Path) -> None:
+    file = tmp_path / "uplink.pcap"
+    command = [netfold_command(), "pcap", "--name", net.name, "spine1-leaf1", "-w", str(file)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "listening" in process.stderr.readline()
+        assert ping(net, "h1", "h4") == 0
+        process.terminate()
+    ends = [(p[IP].src, p[IP].dst) for p in rdpcap(str(file)) if ICMP in p]
+    h1, h4 = (str(net.addressing.hosts[h].ip) for h in ("h1", "h4"))
+    assert ends == [(h1, h4), (h4, h1)]
+
+
+@needs_network
+def test_link_down_and_up(net: Network) -> None:
+    net.link_down("leaf1", "spine1")
+    try:
+        carrier = Path(f"/sys/class/net/{net.interface('spine1', 'leaf1')}/carrier")
+        assert carrier.read_text().strip() == "0"
+        assert ping(net, "h1", "h2") == 0
+        assert net.run("h1", ["ping", "-n", "-c1", "-W1", net.addressing.hosts["h4"].ip], 10).returncode != 0
+    finally:
+        net.link_up("spine1", "leaf1")
+    assert carrier.read_text().strip() == "1"
+    assert ping(net, "h1", "h4") == 0
+
+
+@needs_network
+def test_switch_killed_and_started_again(net: Network) -> None:
+    switch = net.switches["leaf1"]
+    before = switch.pid
+    switch.kill()
+    assert switch.pid is None
+    assert ping(net, "h3", "h4") == 0
+    switch.start()
+    assert ping(net, "h1", "h4") == 0
+    switch.restart()
+    assert switch.pid not in (None, before)
+
+
+@needs_network
+def test_another_network_under_the_same_name_is_refused(net: Network) -> None:
+    with pytest.raises(AlreadyUpError, match=f"'{net.name}' is up already .* process {os.getpid()}"):
+        Network(FABRIC, target=FakeTarget(FABRIC), name=net.name).start()
+    assert ping(net, "h1", "h2") == 0
+
+
+@needs_network
+def test_cli_finds_the_network(net: Network) -> None:
+    def netfold(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [netfold_command(), words[0], "--name", net.name, *words[1:]]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+    assert netfold("exec", "h1", "--", *PING, str(net.addressing.hosts["h4"].ip)).returncode == 0
+    assert netfold("exec", "h1", "sh", "-c", "exit 3").returncode == 3
+    assert f'"run": "{net._run}"' in netfold("status", "--json").stdout
+    wrong = netfold("exec", "h7", "true")
+    assert wrong.returncode == 1
+    assert wrong.stderr.startswith("netfold: 'h7' is no host")
+    assert "'leaf1-leaf2' is no link" in netfold("pcap", "leaf1-leaf2").stderr
+
+
+@needs_network
+def test_arp_through_the_fabric(place: Place) -> None:
+    with network(place, arp="fabric") as net:
+        assert ping(net, "h1", "h4") == 0
+        assert net.addressing.hosts["h1"].gateway_mac in net.run("h1", ["ip", "neigh"], 5).stdout
+
+
+@needs_network
+def test_links_are_shaped_where_the_target_does_not(place: Place) -> None:
+    with network(place, FakeTarget(FABRIC, shapes_links=False)) as net:
+        interface = net.interface("spine1", "leaf2")
+        shown = subprocess.run(
+            ["tc", "qdisc", "show", "dev", interface], capture_output=True, text=True, check=True
+        )
+        assert "tbf" in shown.stdout
+        assert "rate 50Mbit" in shown.stdout
+
+
+@needs_network
+def test_close_leaves_nothing(place: Place) -> None:
+    with network(place) as net:
+        sleeper = net.hosts["h1"].popen(["sleep", "1000"])
+        pids = processes_of(net._run)
+        assert len(pids) >= len(FABRIC.hosts) + len(FABRIC.switches) + 1
+        net.close()
+        assert sleeper.wait(20) != 0
+        net.close()
+    assert place.leftovers(net._run) == []
+    assert not place.directory.owned
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@needs_network
+def test_exception_leaves_nothing(place: Place) -> None:
+    net = network(place)
+    with pytest.raises(ZeroDivisionError), net:
+        raise ZeroDivisionError
+    assert place.leftovers(net._run) == []
+
+
+@needs_network
+def test_dead_switch_is_told_with_its_last_words(place: Place) -> None:
+    net = network(place, FakeTarget(FABRIC, trouble="--fail", troubled="spine1"))
+    with pytest.raises(
+        SwitchFailedError, match=r"'spine1' ended with exit code 1: first line \| no such device: the moon"
+    ):
+        net.start()
+    assert place.leftovers(net._run) == []
+
+
+@needs_network
+def test_mute_switch_is_told_in_time(place: Place) -> None:
+    net = network(place, FakeTarget(FABRIC, trouble="--mute", troubled="leaf2"), ready_timeout_s=2.0)
+    with pytest.raises(SwitchFailedError, match=r"'leaf2' did not answer at 127\.0\.0\.1:\d+ within 2 s"):
+        net.start()
+    assert place.leftovers(net._run) == []
+
+
+@needs_network
+def test_taken_port_is_told_with_its_holder(place: Place) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", place.first_grpc_port + 2))
+        holder.listen()
+        net = network(place)
+        with pytest.raises(PortTakenError, match=f"'spine1', is taken by process {os.getpid()} "):
+            net.start()
+    assert place.leftovers(net._run) == []
+
+
+PROGRAM = """
+import signal, sys
+from tests.topologies.conftest import FakeTarget
+from topologies.network import Network
+from tests.topologies.test_network import FABRIC
+
+with Network(FABRIC, target=FakeTarget(FABRIC), name=sys.argv[1], first_grpc_port=int(sys.argv[2])) as net:
+    sleeper = net.hosts["h1"].popen(["sleep", "1000"])
+    print(net._run, flush=True)
+    while True:
+        signal.pause()
+"""
+
+
+def start_holder(place: Place) -> tuple[subprocess.Popen[str], str]:
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), place.name, str(place.first_grpc_port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    run = process.stdout.readline().strip()
+    assert run, "the holder did not come up"
+    return process, run
+
+
+@needs_network
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda n: n.name)
+def test_signals_leave_nothing(place: Place, number: signal.Signals) -> None:
+    process, run = start_holder(place)
+    assert len(processes_of(run)) > len(FABRIC.hosts)
+    process.send_signal(number)
+    assert process.wait(20) != 0
+    assert place.leftovers(run) == []
+
+
+@needs_network
+def test_switches_and_host_commands_end_with_their_parent(place: Place) -> None:
+    process, run = start_holder(place)
+    commands = {p: Path(f"/proc/{p}/cmdline").read_bytes() for p in processes_of(run)}
+    orphans = [os.pidfd_open(p) for p, c in commands.items() if b"fake_switch" in c or b"sleep\0" in c]
+    try:
+        assert len(orphans) == len(FABRIC.switches) + 1
+        process.kill()
+        process.wait()
+        for orphan in orphans:
+            assert select.select([orphan], [], [], 20)[0], "it lives on"
+    finally:
+        for orphan in orphans:
+            os.close(orphan)
+        keeper.stop(place.directory)
+    assert place.leftovers(run) == []
+
+
+@needs_network
+def test_next_run_cleans_up_after_a_crash(place: Place) -> None:
+    process, run = start_holder(place)
+    process.kill()
+    process.wait()
+    assert not place.directory.owned
+    with pytest.raises(NotUpError):
+        place.directory.up()
+    with network(place) as net:
+        assert processes_of(run) == []
+        assert ping(net, "h1", "h3") == 0
+    assert place.leftovers(net._run) == []
+
+
+@needs_network
+def test_down_cleans_up_after_a_crash(place: Place) -> None:
+    process, run = start_holder(place)
+    process.kill()
+    process.wait()
+    assert keeper.stop(place.directory) == "removed what a crashed run had left"
+    assert place.leftovers(run) == []
+    assert keeper.stop(place.directory) == "nothing was up"
+
+
+@needs_network
+def test_keeper_holds_the_network_until_it_is_taken_down(place: Place) -> None:
+    options = {"target": FakeTarget(FABRIC), "name": place.name, "first_grpc_port": place.first_grpc_port}
+    keeper.start(FABRIC, options)
+    state = place.directory.up()
+    assert state.owner != os.getpid()
+    assert set(state.hosts) == {h.name for h in FABRIC.hosts}
+    assert "is down" in keeper.stop(place.directory)
+    assert place.leftovers(state.run) == []
+
+
+@needs_network
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_up_and_down_from_the_command_line(place: Place, tmp_path: Path) -> None:
+    spec = tmp_path / "two.yaml"
+    spec.write_text("name: two\ngenerate: {single_switch: {hosts: 2, rate: 10}}\n")
+
+    def netfold(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [netfold_command(), *(str(w) for w in words), "--name", place.name]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    options = [
+        "--target",
+        "softswitch",
+        "--first-grpc-port",
+        place.first_grpc_port,
+        "--pcap",
+        tmp_path / "pcaps",
+    ]
+    up = netfold("up", spec, *options)
+    assert up.returncode == 0, up.stderr
+    assert f"127.0.0.1:{place.first_grpc_port}" in up.stdout
+    run = place.directory.up().run
+    again = netfold("up", spec, *options)
+    assert again.returncode == 1
+    assert "is up already" in again.stderr
+    assert "is down" in netfold("down").stdout
+    assert place.leftovers(run) == []
+    assert {p.name for p in (tmp_path / "pcaps").iterdir()} >= {f"{place.name}1-1_in.pcap"}
+    assert "nothing was up" in netfold("down").stdout
+
+
+@needs_network
+def test_keepers_failure_is_told_to_its_parent(place: Place) -> None:
+    target = FakeTarget(FABRIC, trouble="--fail", troubled="leaf1")
+    options = {"target": target, "name": place.name, "first_grpc_port": place.first_grpc_port}
+    with pytest.raises(Exception, match="switch 'leaf1' ended with exit code 1"):
+        keeper.start(FABRIC, options)
+    assert place.leftovers() == []
+
+
+@needs_network
+@pytest.mark.bmv2
+@pytest.mark.skipif(shutil.which("simple_switch_grpc") is None, reason="needs simple_switch_grpc on PATH")
+def test_bmv2_comes_up_with_shaped_links(place: Place) -> None:
+    with network(place, Bmv2()) as net:
+        with grpc.insecure_channel(net.switches["spine1"].grpc_address) as channel:
+            capabilities = channel.unary_unary("/p4.v1.P4Runtime/Capabilities")
+            assert b"1." in capabilities(b"", timeout=10)
+        net.switches["leaf1"].restart()
+        interface = net.interface("leaf1", "spine1")
+        shown = subprocess.run(
+            ["tc", "qdisc", "show", "dev", interface], capture_output=True, text=True, check=True
+        )
+        assert "rate 50Mbit" in shown.stdout
+    assert place.leftovers(net._run) == []
+
+
+SLOW = Fabric(
+    "slow",
+    (Host("h1"), Host("h2")),
+    (Switch("s1"), Switch("s2")),
+    (Link("h1", "s1", 10, delay_ms=3), Link("s1", "s2", 10), Link("s2", "h2", 10)),
+)
+
+
+def port_of(net: Network, switch: str, neighbor: str) -> dict[str, Any]:
+    """What softswitch counts at a port."""
+    [ports] = ask(net.switches[switch].control_socket, [{"op": "ports"}])
+    [port] = [p for p in ports if p["interface"] == net.interface(switch, neighbor)]
+    found: dict[str, Any] = port
+    return found
+
+
+def shout(net: Network) -> None:
+    """Three frames out of h1; nobody answers, for the switches have no program. Returns when s1 has them."""
+    before = port_of(net, "s1", "h1")["link"]["rx_packets"]
+    net.run("h1", ["ping", "-n", "-c", "3", "-i", "0.01", "-W", "0.01", net.addressing.hosts["h2"].ip], 10)
+    deadline = time.monotonic() + 20
+    while port_of(net, "s1", "h1")["link"]["rx_packets"] < before + 3:
+        assert time.monotonic() < deadline, "frames did not arrive"
+
+
+@needs_network
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_softswitch_emulates_delays_and_faults(place: Place) -> None:
+    net = Network(SLOW, target="softswitch", name=place.name, first_grpc_port=place.first_grpc_port)
+    with net:
+        shout(net)
+        assert port_of(net, "s1", "h1")["faults"]["in"]["delayed"] == 3, "the link's own delay"
+        net.set_faults("h1", "s1", Faults(loss=1))
+        shout(net)
+        assert port_of(net, "s1", "h1")["faults"]["in"]["lost"] == 3
+        net.switches["s1"].restart()
+        shout(net)
+        assert port_of(net, "s1", "h1")["faults"]["in"]["lost"] == 3, "faults outlive the switch"
+        net.clear_faults()
+        shout(net)
+        assert port_of(net, "s1", "h1")["faults"]["in"]["lost"] == 3
+        net.switches["s2"].kill()
+        with pytest.raises(NetworkError, match=r"s2\.sock does not answer"):
+            net.set_faults("s2", "s1", Faults(loss=0.1))
+    assert place.leftovers(net._run) == []
+
+
+@needs_network
+def test_faults_are_refused_where_they_cannot_be(net: Network) -> None:
+    with pytest.raises(NetworkError, match="the target fake cannot set faults"):
+        net.set_faults("h1", "leaf1", Faults(loss=0.1))
+    with pytest.raises(UnknownElementError, match="'h1-leaf2' is no link"):
+        net.set_faults("h1", "leaf2", Faults())

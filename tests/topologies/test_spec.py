@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Spec files: what they may say, and that every error names file, line and what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from topologies.fabric import Fabric, FabricError, SwitchRole
+from topologies.marked_yaml import SpecError
+from topologies.spec import SCHEMA, load_fabric, schema_text, spec_names
+
+GOOD = """\
+name: two-racks
+unit: Gbit/s
+defaults:
+  link: {rate: 10, queue: 32}
+  switch: {role: leaf, capacity: 40}
+switches:
+  s1: {}
+  s2: {capacity: 0, slots: 64}
+hosts:
+  h1: {at: s1}
+  ps: {at: s2, parameter_server: true, capacity: 8, rate: 20, delay_ms: 0.5}
+links:
+  - {between: [s1, s2], rate: 5}
+"""
+
+
+def _write(tmp_path: Path, text: str, name: str = "fabric.yaml") -> Path:
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_spec_gives_what_it_says(tmp_path: Path) -> None:
+    fabric = load_fabric(_write(tmp_path, GOOD))
+    assert fabric.unit.bits_per_second == 1e9
+    assert fabric.switch("s1").capacity == 40
+    assert not fabric.switch("s2").aggregates
+    assert fabric.switch("s2").slots == 64
+    assert fabric.switch("s1").role is SwitchRole.LEAF
+    assert fabric.link("h1", "s1").queue == 32
+    assert fabric.link("ps", "s2").delay_ms == 0.5
+    assert fabric.ingress_capacity("ps") == 8
+    assert fabric.link("s1", "s2").rate == 5
+    assert fabric.ports["s1"] == {"h1": 1, "s2": 2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("rate: 5", "rat: 5", 13, "unknown key 'rat'; did you mean 'rate'?"),
+        ("unit: Gbit/s", "unit: Gb", 2, "'Gbit/s'"),
+        ("name: two-racks\n", "", 1, "'name' is missing"),
+        ("name: two-racks", "name: 1racks", 1, "starts with a letter"),
+        ("at: s1", "at: s3", 10, "'s3', which is no switch; known are s1, s2"),
+        ("{at: s1}", "{}", 10, "'at' is missing in hosts.h1"),
+        ("queue: 32", "queue: many", 4, "must be a valid integer"),
+        ("capacity: 40", "capacity: yes", 5, "not a truth value"),
+        ("capacity: 40", "capacity: -1", 5, "must be greater than or equal to 0"),
+        ("rate: 10", "rate: 0", 4, "must be greater than 0"),
+        ("rate: 10", "rate: .inf", 4, "must be a finite number"),
+        ("role: leaf", "role: leave", 5, "'leaf'"),
+        ("[s1, s2]", "[s1, h1]", 13, "'h1' is a host"),
+        ("[s1, s2]", "[s1, s1]", 13, "joins 's1' with itself"),
+        ("[s1, s2]", "[s1]", 13, "at least 2"),
+        ("[s1, s2], rate: 5}", "[s1, s2]}\n  - {between: [s2, s1]}", 14, "is in line 13 already"),
+        ("rate: 10, ", "", 10, "give 'rate' here or in defaults.link"),
+        (
+            "  h1: {at: s1}",
+            "  h1: {at: s1}\n  h1: {at: s2}",
+            11,
+            "'h1' is given twice; the first is in line 10",
+        ),
+        ("  h1: {at: s1}", "  s1: {at: s1}", 10, "the name of a switch too"),
+        ("  - {between: [s1, s2], rate: 5}", "  []", 1, "falls into parts"),
+        ("unit: Gbit/s", "unit: [Gbit/s", 3, "not YAML"),
+        ("unit: Gbit/s", "unit: 2026-13-01", 2, "not YAML: month must be in 1..12"),
+        ("unit: Gbit/s", "generate: {fat_tree: {k: 4}}", 6, "exclude each other"),
+    ],
+)
+def test_error_names_line_and_remedy(tmp_path: Path, old: str, new: str, line: int, says: str) -> None:
+    assert GOOD.count(old) == 1, "the case must change one place"
+    path = _write(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(SpecError) as caught:
+        load_fabric(path)
+    assert says in str(caught.value)
+    assert line in [p.line for p in caught.value.problems]
+    assert all(message.startswith(f"{path}:") for message in str(caught.value).splitlines())
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    path = _write(tmp_path, GOOD.replace("queue: 32", "queue: x").replace("at: s1", "att: s1"))
+    with pytest.raises(SpecError) as caught:
+        load_fabric(path)
+    assert sorted({p.line for p in caught.value.problems}) == [4, 10]
+
+
+@pytest.mark.parametrize(
+    ("generate", "says"),
+    [
+        ("{}", "exactly one"),
+        ("{fat_tree: {k: 4}, single_switch: {hosts: 2}}", "exactly one"),
+        ("{fat_tree: {k: 3}}", "must be even"),
+        ("{leaf_spine: {leaves: 2, spines: 2}}", "one of the two"),
+        ("{leaf_spine: {leaves: 2, spines: 2, hosts: 4, oversubscription: 2, fabric_rate: 4}}", "not both"),
+        ("{leaf_spin: {leaves: 2}}", "did you mean 'leaf_spine'?"),
+        ("{leaf_spine: {leafs: 2, spines: 2}}", "did you mean 'leaves'?"),
+    ],
+)
+def test_generate_errors(tmp_path: Path, generate: str, says: str) -> None:
+    path = _write(tmp_path, f"name: g\ngenerate: {generate}\n")
+    with pytest.raises(SpecError, match=r"fabric\.yaml:2:") as caught:
+        load_fabric(path)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "just text\n", "a: &a [*a]\n", "\x00", "? [1, 2]\n: 3\n"])
+def test_what_is_no_spec_is_an_error(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SpecError):
+        load_fabric(_write(tmp_path, text))
+
+
+def test_alias_bomb_is_refused(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    with pytest.raises(SpecError, match="more than"):
+        load_fabric(_write(tmp_path, "\n".join(lines)))
+
+
+def test_not_text_and_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_bytes(b"name: a\nunit: \xff\n")
+    with pytest.raises(SpecError, match=r"f\.yaml:2:1: not UTF-8"):
+        load_fabric(path)
+    with pytest.raises(FabricError, match=r"no spec of netfold .*grid-fig1"):
+        load_fabric("grid-fig2")
+
+
+@pytest.mark.parametrize("name", spec_names())
+def test_committed_specs_load(name: str) -> None:
+    assert load_fabric(name).name == name
+
+
+def test_grid_example() -> None:
+    """GRID Fig. 1: the triangle, 3 on every link, 9 into the parameter server and for each switch."""
+    fabric = load_fabric("grid-fig1")
+    assert _racks(fabric) == {
+        "S1": {"W1", "W2", "W3", "W4"},
+        "S2": {"W5", "W6"},
+        "S3": {"W7", "W8", "PS"},
+    }
+    assert {s.capacity for s in fabric.switches} == {9}
+    assert fabric.ingress_capacity("PS") == 9
+    assert {x.rate for x in fabric.links if "PS" not in (x.a, x.b)} == {3}
+    assert {frozenset((x.a, x.b)) for x in fabric.links[-3:]} == {
+        frozenset(p) for p in (("S1", "S2"), ("S1", "S3"), ("S2", "S3"))
+    }
+
+
+def test_inart_example() -> None:
+    """InArt Fig. 1: C(V) = 6, B(S) = 4, links 6."""
+    fabric = load_fabric("inart-fig1")
+    assert _racks(fabric) == {"V1": {"W1", "W2", "W3", "W4", "S1"}, "V2": {"W5", "W6", "S2"}}
+    assert {s.capacity for s in fabric.switches} == {6}
+    assert {x.rate for x in fabric.links} == {6}
+    assert [fabric.ingress_capacity(s) for s in ("S1", "S2")] == [4, 4]
+
+
+def _racks(fabric: Fabric) -> dict[str, set[str]]:
+    return {
+        s.name: {h.name for h in fabric.hosts if fabric.attachment(h.name) == s.name} for s in fabric.switches
+    }
+
+
+def test_schema_is_up_to_date() -> None:
+    assert SCHEMA.read_text() == schema_text(), (
+        "write it anew: netfold fabric schema > topologies/schema.json"
+    )
+
+
+TUTORIAL = (
+    '{"hosts": {"h1": {"ip": "10.0.1.1/24"}}, "switches": {"s1": {}}, "links": [["h1", "s1-p1", "1ms", 4]]}'
+)
+
+
+@given(
+    text=st.sampled_from([GOOD, TUTORIAL]),
+    start=st.integers(0, 400),
+    length=st.integers(0, 12),
+    new=st.one_of(
+        st.text(max_size=8),
+        st.sampled_from(
+            ["null", "[]", "{}", "1e999", ".nan", "-1", "true", "*x", "&x", "!!int", "<<: ", "[[]]", "/"]
+        ),
+    ),
+)
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_specs_are_read_or_refused(
+    tmp_path: Path, text: str, start: int, length: int, new: str
+) -> None:
+    """Whatever is in the file, the answer is a fabric or a FabricError."""
+    path = tmp_path / "damaged.yaml"
+    path.write_bytes((text[:start] + new + text[start + length :]).encode(errors="surrogatepass"))
+    complaint = None
+    try:
+        fabric = load_fabric(path)
+    except FabricError as error:
+        complaint = str(error)
+    if complaint is None:
+        assert fabric.graph.number_of_nodes() == len(fabric.elements)
+    else:
+        assert complaint.startswith(str(path)), "the file is named"

@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Workers and a parameter server on loopback, in threads of one process, over lossy endpoints."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from traffic.assignment import Assignment, TreePart
+from traffic.congestion import Congestion
+from traffic.errors import JobFailed
+from traffic.quantize import Scheme
+from traffic.server import ParameterServer
+from traffic.session import Connect, connect_udp
+from traffic.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
+from traffic.worker import Stats, Worker
+
+SERVER = "127.77.0.254"
+_PORTS = itertools.cycle(range(61440, 61696))
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Chances of a packet to be lost, doubled, or held back until after the next ones."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    delay: float = 0.0
+
+
+class LossyEndpoint:
+    """An endpoint that mistreats what it sends."""
+
+    def __init__(self, inner: Endpoint, lanes: int, faults: Faults, seed: int) -> None:
+        self.drop_all = False
+        self.sent = 0
+        self.on_send: Callable[[int], None] = lambda sent: None
+        self._inner = inner
+        self._faults = faults
+        self._random = random.Random(seed)
+        self._out = Rows(BATCH, lanes)
+        self._held: list[tuple[bytes, bytes]] = []
+
+    def fileno(self) -> int:
+        return self._inner.fileno()
+
+    def receive(self, inbox: Inbox) -> int:
+        return self._inner.receive(inbox)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def send(self, rows: Rows, count: int) -> int:
+        out, self._held, held = [], [], self._held
+        for message in range(count):
+            packet = (rows.payload(message), rows.destination(message))
+            if self.drop_all or self._random.random() < self._faults.loss:
+                continue
+            late = self._random.random() < self._faults.delay
+            (self._held if late else out).append(packet)
+            if self._random.random() < self._faults.duplicate:
+                (self._held if not late else out).append(packet)
+        out += held
+        for start in range(0, len(out), BATCH):
+            self._transmit(out[start : start + BATCH])
+        self.sent += count
+        self.on_send(self.sent)
+        return count
+
+    def _transmit(self, packets: list[tuple[bytes, bytes]]) -> None:
+        whole = b"".join(payload for payload, _ in packets)
+        self._out.records[: len(packets)] = np.frombuffer(whole, self._out.records.dtype)
+        names = [np.frombuffer(name, np.uint8) for _, name in packets]
+        self._out.point(np.arange(len(packets)))
+        if names and len(names[0]):
+            self._out.address(np.array(names))
+        self._inner.send(self._out, len(packets))
+
+
+class Members:
+    """A membership that a test drives: a new epoch, or the end of the job."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        self._over = ""
+        self._wake: Callable[[], None] | None = None
+        self.reports: list[int] = []
+
+    def wait(self, seconds: float) -> Assignment:
+        return self.current()
+
+    def current(self) -> Assignment:
+        if self._over:
+            raise JobFailed(self._over)
+        return self._assignment
+
+    def on_change(self, wake: Callable[[], None] | None) -> None:
+        self._wake = wake
+
+    def report(self, stats: Stats) -> None:
+        self.reports.append(stats.calls)
+
+    def close(self) -> None:
+        pass
+
+    def change(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        self._notify()
+
+    def end(self, reason: str) -> None:
+        self._over = reason
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._wake is not None:
+            self._wake()
+
+
+@dataclass
+class Rig:
+    """`workers[i]` has the membership `members[i]` and sends through `links[i]` (one for each epoch it was
+    in)."""
+
+    workers: list[Worker]
+    members: list[Members]
+    server: ParameterServer
+    assignments: list[Assignment]
+    of_server: Assignment
+    links: list[list[LossyEndpoint]] = field(default_factory=list)
+    server_link: LossyEndpoint | None = None
+
+    def all_reduce(self, arrays: list[np.ndarray], timeout: float = 30.0) -> list[Exception | None]:
+        """Each worker reduces its array; gives what each raised."""
+
+        def one(worker: Worker, array: np.ndarray) -> Exception | None:
+            try:
+                worker.all_reduce(array, timeout=timeout)
+            except Exception as error:
+                return error
+            return None
+
+        with ThreadPoolExecutor(len(arrays)) as pool:
+            return list(pool.map(one, self.workers, arrays))
+
+    def raise_epoch(self, epoch: int) -> None:
+        """A new epoch with the same trees: first at the server, then at the workers, as the controller
+        does."""
+        self.server.assign(replace(self.of_server, epoch=epoch))
+        for members, assignment in zip(self.members, self.assignments, strict=True):
+            members.change(replace(assignment, epoch=epoch))
+
+
+@contextmanager
+def rig(
+    workers: int,
+    lanes: int = 8,
+    slots: int = 8,
+    shares: tuple[float, ...] = (1.0,),
+    faults: Faults | None = None,
+    scheme: Scheme | None = None,
+    congestion: Congestion = Congestion.PANAMA,
+    seed: int = 0,
+    rate_mbps: float = 0.0,
+) -> Iterator[Rig]:
+    """`workers` workers and their server at work; all is ended on the way out."""
+    port = next(_PORTS)
+    faults = faults or Faults()
+
+    def assignment(rank: int, server: bool) -> Assignment:
+        trees = tuple(
+            TreePart(
+                tree=40 + number,
+                share=share,
+                slots=slots,
+                window=slots // 2,
+                child=rank * 3 + number,
+                destination=SERVER,
+                children=tuple(r * 3 + number for r in range(workers)) if server else (),
+            )
+            for number, share in enumerate(shares)
+        )
+        return Assignment("test", 1, port, lanes, rank, workers, trees, rate_mbps)
+
+    hosts = [f"127.77.0.{rank + 1}" for rank in range(workers)]
+    server_link = LossyEndpoint(UdpEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed)
+    server = ParameterServer(
+        assignment(0, True), reply_to=[Address(host, port) for host in hosts], endpoint=server_link
+    )
+    assignments = [assignment(rank, False) for rank in range(workers)]
+    members = [Members(a) for a in assignments]
+    links: list[list[LossyEndpoint]] = [[] for _ in hosts]
+
+    def connect(rank: int) -> Connect:
+        def make(local: Address, peers: Sequence[Address]) -> Sequence[Endpoint]:
+            made = [
+                LossyEndpoint(e, lanes, faults, seed * 1000 + rank + 1) for e in connect_udp(local, peers)
+            ]
+            links[rank] += made
+            return made
+
+        return make
+
+    members_and_hosts = zip(members, hosts, strict=True)
+    team = [
+        Worker(m, host, scheme, congestion, connect(rank)) for rank, (m, host) in enumerate(members_and_hosts)
+    ]
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    try:
+        yield Rig(team, members, server, assignments, assignment(0, True), links, server_link)
+    finally:
+        for worker in team:
+            worker.close()
+        server.stop()
+        thread.join()
+        server.close()

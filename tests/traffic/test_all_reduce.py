@@ -1,0 +1,253 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.traffic.rig import Faults, rig
+from traffic import quantize
+from traffic.congestion import Congestion
+from traffic.errors import AllReduceTimeout, CallMismatch, JobFailed, NotFinite, SumOverflow
+from traffic.quantize import Fixed, SharedExponent
+
+MAX = 2**31 - 1
+
+
+def gradients(workers: int, size: int, dtype: str, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    if dtype == "int32":
+        return [rng.integers(-(2**20), 2**20, size, dtype=np.int32) for _ in range(workers)]
+    magnitude = np.exp(rng.uniform(-6, 3, size))
+    return [(rng.standard_normal(size) * magnitude).astype(dtype) for _ in range(workers)]
+
+
+def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lanes: int) -> None:
+    """Bit-identical at all workers, and exact (int32) or within the documented bound (floats)."""
+    for other in after[1:]:
+        assert other.tobytes() == after[0].tobytes()
+    exact = np.sum([b.astype(np.float64 if b.dtype.kind == "f" else np.int64) for b in before], axis=0)
+    if before[0].dtype == np.int32:
+        assert after[0].tolist() == exact.tolist()
+        return
+    workers = len(before)
+    if isinstance(scheme, Fixed):
+        bound = workers * 2.0 ** (-scheme.bits - 1)
+    else:  # the opening lets the first A/2 chunks share an exponent: take the largest of all
+        largest = max(np.abs(b.astype(np.float32)).max() for b in before)
+        bound = quantize.error_bound(int(np.float32(largest).view(np.uint32) >> 23), workers)
+    rounding = np.finfo(before[0].dtype).eps * np.abs(exact) + np.finfo(before[0].dtype).smallest_subnormal
+    assert (np.abs(after[0].astype(np.float64) - exact) <= bound + rounding).all()
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    workers=st.integers(1, 5),
+    size=st.integers(1, 700),
+    lanes=st.sampled_from([4, 8, 32]),
+    slots=st.sampled_from([2, 4, 16, 64]),
+    shares=st.sampled_from([(1.0,), (0.5, 0.5), (0.2, 0.0, 0.8)]),
+    dtype=st.sampled_from(["float32", "float16", "int32"]),
+    scheme=st.sampled_from([SharedExponent(), Fixed(12)]),
+    congestion=st.sampled_from(list(Congestion)),
+    faults=st.sampled_from(
+        [Faults(), Faults(duplicate=0.2, delay=0.2), Faults(0.05, 0.05, 0.05), Faults(loss=0.2)]
+    ),
+    seed=st.integers(0, 1000),
+)
+def test_all_workers_get_the_same_right_sums(
+    workers, size, lanes, slots, shares, dtype, scheme, congestion, faults, seed
+):
+    size = min(size, 20 * lanes * slots)  # few rounds: a round that loses a packet takes a timeout
+    with rig(workers, lanes, slots, shares, faults, scheme, congestion, seed) as fabric:
+        for call in range(2):
+            before = gradients(workers, size, dtype, seed + call)
+            after = [b.copy() for b in before]
+            assert fabric.all_reduce(after) == [None] * workers
+            check(before, after, scheme, lanes)
+
+
+def test_any_shape_and_more_chunks_than_slots():
+    with rig(3, lanes=16, slots=8) as fabric:
+        before = [g.reshape(7, 11, 13) for g in gradients(3, 7 * 11 * 13, "float32", 5)]
+        after = [b.copy() for b in before]
+        assert fabric.all_reduce(after) == [None] * 3
+        check(before, after, SharedExponent(), 16)
+
+
+def test_an_empty_array_needs_nobody():
+    with rig(2) as fabric:
+        fabric.workers[0].all_reduce(np.empty(0, np.float32), timeout=0.01)
+
+
+def test_a_chunk_that_overflows_the_fixed_scale_is_repeated_at_its_shared_exponent():
+    with rig(3, lanes=4, slots=4, scheme=Fixed(20)) as fabric:
+        before = [np.full(40, 0.25, np.float32) for _ in range(3)]
+        before[1][9] = 5e4  # alone beyond 2^31 / 2^20
+        before[0][20] = before[1][20] = before[2][20] = 1500.0  # only the sum is
+        after = [b.copy() for b in before]
+        assert fabric.all_reduce(after) == [None] * 3
+        assert after[0][[0, 9, 20]].tolist() == [0.75, 5e4 + 0.5, 4500.0]
+        assert all(a.tobytes() == after[0].tobytes() for a in after)
+        assert [w.stats.overflows for w in fabric.workers] == [2, 2, 2]
+
+
+def test_int32_sums_that_only_touch_the_rails_are_exact():
+    with rig(2, lanes=4) as fabric:
+        after = [np.array([MAX, -MAX, 2**30, 7], np.int32), np.array([0, -1, 2**30 - 1, 8], np.int32)]
+        assert fabric.all_reduce(after) == [None, None]
+        assert after[0].tolist() == after[1].tolist() == [MAX, -MAX - 1, MAX, 15]
+
+
+def test_int32_sums_that_do_not_fit_are_an_error_at_all_workers_and_the_job_goes_on():
+    with rig(2, lanes=4) as fabric:
+        errors = fabric.all_reduce([np.array([0] * 6 + [MAX], np.int32), np.array([0] * 6 + [2], np.int32)])
+        assert [type(e) for e in errors] == [SumOverflow, SumOverflow]
+        assert [e.index for e in errors] == [6, 6]
+        assert str(MAX + 2) in str(errors[0])
+        after = [np.array([1], np.int32), np.array([2], np.int32)]
+        assert fabric.all_reduce(after) == [None, None]
+        assert after[0].tolist() == [3]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_nan_and_infinity_are_refused_by_index_before_anything_is_sent(value, dtype):
+    with rig(1) as fabric:
+        array = np.zeros(50, dtype)
+        array[33] = value
+        with pytest.raises(NotFinite, match=r"gradient\[33\] is") as caught:
+            fabric.workers[0].all_reduce(array)
+        assert caught.value.index == 33
+        array[33] = 1
+        fabric.workers[0].all_reduce(array)  # nothing was sent, so nobody is out of step
+
+
+@pytest.mark.parametrize(
+    ("array", "error"),
+    [
+        (np.zeros(4), TypeError),
+        ([1.0], TypeError),
+        (np.zeros((4, 4), np.float32)[:, :2], ValueError),
+        (np.broadcast_to(np.float32(0), (4,)), ValueError),
+    ],
+)
+def test_an_array_that_cannot_be_reduced_in_place_is_refused(array, error):
+    with rig(1) as fabric, pytest.raises(error, match="all_reduce"):
+        fabric.workers[0].all_reduce(array)
+
+
+def test_a_missing_worker_is_a_timeout_that_names_what_is_missing_and_leaves_the_array_alone():
+    with rig(3) as fabric:
+        array = np.arange(100, dtype=np.float32)
+        with pytest.raises(AllReduceTimeout, match=r"rank 0.*missing: tree 40 \(to 127.77.0.254\)"):
+            fabric.workers[0].all_reduce(array, timeout=0.3)
+        assert array.tolist() == list(range(100))
+        with pytest.raises(AllReduceTimeout, match="out of step until the controller raises the epoch"):
+            fabric.workers[0].all_reduce(array, timeout=0.3)
+
+
+def test_after_a_timeout_a_new_epoch_brings_the_workers_together_again():
+    with rig(2) as fabric:
+        arrays = gradients(2, 100, "int32", 1)
+        with pytest.raises(AllReduceTimeout):
+            fabric.workers[0].all_reduce(arrays[0], timeout=0.2)
+        fabric.raise_epoch(2)
+        after = [a.copy() for a in arrays]
+        assert fabric.all_reduce(after) == [None, None]
+        check(arrays, after, None, 8)
+
+
+def test_workers_that_call_with_different_sizes_are_told():
+    with rig(2) as fabric:
+        errors = fabric.all_reduce([np.zeros(64, np.float32), np.zeros(65, np.float32)])
+        assert [type(e) for e in errors] == [CallMismatch, CallMismatch]
+
+
+def test_the_end_of_the_job_ends_a_call_at_once():
+    with rig(2) as fabric:
+        array = np.ones(100, np.float32)
+        started = time.monotonic()
+        threading.Timer(0.1, lambda: fabric.members[0].end("worker h2 was lost")).start()
+        with pytest.raises(JobFailed, match="worker h2 was lost"):
+            fabric.workers[0].all_reduce(array, timeout=30)
+        assert time.monotonic() - started < 15
+        assert array.tolist() == [1.0] * 100
+
+
+def test_each_call_is_reported():
+    with rig(1) as fabric:
+        for _ in range(2):
+            fabric.workers[0].all_reduce(np.ones(10, np.float32))
+        assert fabric.members[0].reports == [1, 2]
+        assert fabric.workers[0].stats.chunks == 4
+
+
+@settings(max_examples=12, deadline=None)
+@given(at=st.integers(1, 250), loss=st.sampled_from([0.0, 0.1]), seed=st.integers(0, 99))
+def test_a_new_epoch_in_the_middle_of_a_call_changes_nothing_but_time(at, loss, seed):
+    """The epoch is raised when the server has sent `at` packets, wherever the workers are in their first
+    calls."""
+    workers, calls = 3, 4
+    before = [gradients(workers, 150, "float32", seed + number) for number in range(calls)]
+    after = [[b.copy() for b in arrays] for arrays in before]
+    with rig(workers, lanes=4, slots=8, faults=Faults(loss=loss), seed=seed) as fabric:
+        raised = threading.Event()
+
+        def on_send(sent):
+            if sent >= at and not raised.is_set():
+                raised.set()
+                fabric.raise_epoch(2)
+
+        def train(rank):
+            for arrays in after:
+                fabric.workers[rank].all_reduce(arrays[rank], timeout=30)
+
+        fabric.server_link.on_send = on_send
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(train, range(workers)))
+        assert raised.is_set()
+        assert all(w.stats.restarts <= 1 for w in fabric.workers)
+    for inputs, results in zip(before, after, strict=True):
+        check(inputs, results, SharedExponent(), 4)
+
+
+@pytest.mark.parametrize("cut_off", [0, 2])
+def test_a_worker_cut_off_at_the_end_of_a_call_does_not_lose_it_to_a_new_epoch(cut_off):
+    """All have sent everything; then one gets nothing any more, and the epoch changes."""
+    workers = 3
+    with rig(workers, lanes=4, slots=64) as fabric:
+        warm = [np.ones(4, np.float32) for _ in range(workers)]
+        assert fabric.all_reduce(warm) == [None] * workers
+        before = gradients(workers, 60, "float32", 3)
+        after = [b.copy() for b in before]
+        link = fabric.links[cut_off][-1]
+        start = link.sent
+
+        def cut(sent):
+            # opening (1) and data (15) are out: what this worker sends from now on, the closing chunk, is lost
+            if sent >= start + 16 and not link.drop_all:
+                link.drop_all = True
+                threading.Timer(0.2, lambda: fabric.raise_epoch(2)).start()
+
+        link.on_send = cut
+        assert fabric.all_reduce(after) == [None] * workers
+        check(before, after, SharedExponent(), 4)
+        assert [w.stats.restarts for w in fabric.workers] == [1] * workers
+        again = [np.full(9, 2.0, np.float32) for _ in range(workers)]
+        assert fabric.all_reduce(again) == [None] * workers
+        assert again[0].tolist() == [6.0] * 9
+
+
+def test_pacing_holds_the_rate():
+    """4000 elements in packets of 90 bytes at 1 Mbit/s: more than 0.3 s, where it takes a few ms unpaced."""
+    with rig(1, lanes=8, slots=64, rate_mbps=1.0) as fabric:
+        started = time.monotonic()
+        fabric.workers[0].all_reduce(np.ones(4000, np.float32))
+        assert time.monotonic() - started > 0.3

@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traffic.assignment import Assignment, TreePart
+from traffic.errors import BadAssignment
+
+
+def part(tree: int = 1, share: float = 1.0, **changes: object) -> TreePart:
+    fields = {"slots": 8, "window": 4, "child": 0, "destination": "10.0.0.1", **changes}
+    return TreePart(tree=tree, share=share, **fields)
+
+
+def job(*trees: TreePart) -> Assignment:
+    return Assignment("j", 1, 61440, 64, 0, 2, trees)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"slots": 6}, "slots is 6"),
+        ({"slots": 1, "window": 1}, "slots is 1"),
+        ({"window": 5}, "window is 5; it must be 1 to half the slots, 4"),
+        ({"window": 0}, "window is 0"),
+        ({"share": 1.5}, "share is 1.5"),
+        ({"share": float("nan")}, "share is nan"),
+        ({"destination": "h1"}, "destination is 'h1'"),
+        ({"tree": 1 << 16}, "tree is 65536"),
+        ({"children": (1, 1)}, "child is named twice"),
+    ],
+)
+def test_a_bad_tree_is_refused_by_field(changes, what):
+    with pytest.raises(BadAssignment, match=what):
+        part(**changes)
+
+
+def test_trees_are_told_apart_and_there_is_one():
+    with pytest.raises(BadAssignment, match="trees is empty"):
+        job()
+    with pytest.raises(BadAssignment, match="named twice"):
+        job(part(3, 0.5), part(3, 0.5))
+
+
+def test_shares_have_to_add_up():
+    with pytest.raises(BadAssignment, match=r"add up to 0\.9"):
+        job(part(1, 0.4), part(2, 0.5)).cut(10)
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=6).filter(any), st.integers(0, 10_000))
+def test_the_cut_covers_every_chunk_once_and_follows_the_shares(weights, chunks):
+    shares = [w / sum(weights) for w in weights]
+    ranges = job(*(part(i, s) for i, s in enumerate(shares))).cut(chunks)
+    assert [chunk for first, last in ranges for chunk in range(first, last)] == list(range(chunks))
+    for share, (first, last) in zip(shares, ranges, strict=True):
+        assert abs((last - first) - share * chunks) <= 1.001

@@ -1,0 +1,133 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""channels.c against its twin in numpy, on whatever may come from the network."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from traffic import native
+from traffic.channels import NEVER, Channels, Filled, NativeChannels, make_channels
+from traffic.transport import Inbox
+from traffic.wire import packet_bytes
+
+LANES, SLOTS, EPOCH, TREE = 4, 8, 3, 9
+
+
+@pytest.fixture(scope="module")
+def code():
+    found = native.library()
+    if found is None:
+        pytest.skip("no C compiler: channels.c cannot be built and compared")
+    return found
+
+
+def twins(code) -> tuple[Channels, Channels]:
+    return Channels(SLOTS, LANES, EPOCH, TREE, 1), NativeChannels(code, SLOTS, LANES, EPOCH, TREE, 1)
+
+
+def state(channels: Channels) -> tuple:
+    arrays = (channels.due, channels.busy, channels.sent_at, channels.resent)
+    return (*(a.tolist() for a in arrays), channels.rows.records.tobytes())
+
+
+arrivals = st.lists(
+    st.tuples(
+        st.sampled_from([0x11, 0x11, 0x11, 0x10, 0x21, 0xFF]),  # version and kind
+        st.sampled_from([0, 0x80, 0x40, 0xFF]),  # flags
+        st.sampled_from([TREE, TREE, TREE, 8, 65535]),
+        st.sampled_from([EPOCH, EPOCH, EPOCH, EPOCH - 1, 4095]),
+        st.integers(0, 3) | st.just(2**20 - 1),  # round
+        st.integers(0, SLOTS) | st.just(65535),
+        st.sampled_from([LANES, LANES, LANES, 5, 0]),
+        st.sampled_from([0, 0, 0, 1, -1, -30]),  # bytes more than a packet has
+        st.booleans(),  # CE
+    ),
+    max_size=20,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    arrivals=arrivals,
+    sent=st.lists(st.booleans(), min_size=4, max_size=4),
+    rounds=st.lists(st.integers(0, 5), min_size=4, max_size=4),
+    resent=st.lists(st.booleans(), min_size=4, max_size=4),
+    ecn=st.booleans(),
+)
+def test_both_take_the_same_results(code, arrivals, sent, rounds, resent, ecn):
+    pair = twins(code)
+    inbox = Inbox(32, LANES, ecn)
+    for row, (kind, flags, tree, epoch, round_, slot, lanes, more, marked) in enumerate(arrivals):
+        record = inbox.records[row]
+        record["version_kind"], record["flags"], record["tree"], record["lanes"] = kind, flags, tree, lanes
+        record["tag"], record["slot"], record["exponent"] = epoch << 20 | round_, slot, row
+        record["lane"] = np.arange(LANES) - row
+        inbox.sizes(row + 1)[row] = packet_bytes(LANES) + more
+        inbox._control[row, 16] = 3 if marked else 2
+    for channels in pair:
+        channels.busy[:] = sent
+        channels.due += 4 * np.array(rounds)
+        channels.sent_at[:] = [1.0, 2.0, 3.0, 4.0]
+        channels.resent[:] = resent
+    one, two = (channels.match(inbox, len(arrivals)) for channels in pair)
+    for name in ("chunks", "lanes", "exponents", "flags", "marked", "fresh", "sent_sum", "sent_max"):
+        a, b = (np.asarray(getattr(found, name)).tolist() for found in (one, two))
+        assert a == b, name
+    assert state(pair[0]) == state(pair[1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_both_send_the_same_packets_and_miss_the_same_ones(code, data):
+    pair = twins(code)
+    busy = data.draw(st.lists(st.booleans(), min_size=4, max_size=4))
+    rounds = data.draw(st.lists(st.integers(0, 5), min_size=4, max_size=4))
+    end, highest, room = (data.draw(st.integers(0, 30)) for _ in range(3))
+    limit = data.draw(st.sampled_from([0.0, 2.5, NEVER]))
+    for channels in pair:
+        channels.busy[:] = busy
+        channels.due += 4 * np.array(rounds)
+        channels.sent_at[:] = [1.0, 2.0, 3.0, 4.0]
+    late = [channels.overdue(limit) for channels in pair]
+    assert late[0][0].tolist() == late[1][0].tolist()
+    assert late[0][1] == late[1][1]
+    ready = [channels.ready(end, highest, room) for channels in pair]
+    assert ready[0].tolist() == ready[1].tolist()
+    count = len(ready[0])
+    lanes = np.arange(count * LANES, dtype=np.int32).reshape(count, LANES) - 7
+    exponents = np.arange(count, dtype=np.uint8)
+    flags = data.draw(st.sampled_from([None, np.full(count, 0x80, np.uint8)]))
+    put = [c.put(r, Filled(lanes, exponents, flags)) for c, r in zip(pair, ready, strict=True)]
+    assert put[0].tolist() == put[1].tolist()
+    assert state(pair[0]) == state(pair[1])
+
+
+def test_without_a_compiler_numpy_does_it_and_a_log_line_says_so(monkeypatch, caplog, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    native.library.cache_clear()
+    try:
+        assert type(make_channels(SLOTS, LANES, EPOCH, TREE, 1)) is Channels
+        assert "no C compiler" in caplog.text
+    finally:
+        native.library.cache_clear()
+
+
+def test_it_is_built_once_and_appears_whole(tmp_path, code):
+    source = tmp_path / "one.c"
+    source.write_text("int one(void) { return 1; }\n")
+    built = native.build(source, tmp_path / "cache")
+    stamp = built.stat().st_mtime_ns
+    assert native.build(source, tmp_path / "cache") == built
+    assert built.stat().st_mtime_ns == stamp
+    source.write_text("int one(void) { return }\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        native.build(source, tmp_path / "cache")
+    assert [p.name for p in Path(tmp_path / "cache").iterdir()] == [built.name]

@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from traffic import quantize
+from traffic.errors import NotFinite
+from traffic.slots import SlotPool
+from traffic.wire import LANE_MAX, LANE_MIN, Flag
+
+LANES = 5
+floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
+blocks = hnp.arrays(np.float32, (LANES,), elements=floats)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(blocks, min_size=1, max_size=9))
+def test_a_shared_exponent_never_overflows_and_keeps_the_documented_bound(parts):
+    workers = len(parts)
+    exponent = max(int(quantize.block_exponents(p[None, :])[0]) for p in parts)
+    bits = quantize.shared_bits(np.array([exponent], np.uint8), workers)
+    pool = SlotPool(1, LANES, workers, root=True)
+    for child, part in enumerate(parts):
+        done = pool.gradient(1, 0, child, 0, exponent, quantize.quantize(part[None, :], bits)[0])
+    assert done.packet is not None
+    assert Flag.OVERFLOW not in done.packet.flags
+    bound = Fraction(quantize.error_bound(exponent, workers))
+    for lane in range(LANES):
+        exact = sum(Fraction(float(part[lane])) for part in parts)
+        summed = Fraction(int(done.packet.lanes[lane])) / Fraction(2) ** int(bits[0])
+        assert abs(summed - exact) <= bound
+    with np.errstate(over="ignore"):
+        got = quantize.dequantize(done.packet.lanes[None, :], bits)[0]
+    exact32 = np.array([float(Fraction(int(v)) / Fraction(2) ** int(bits[0])) for v in done.packet.lanes])
+    with np.errstate(over="ignore"):
+        assert got.tolist() == exact32.astype(np.float32).tolist()  # one rounding, no second one
+
+
+@given(blocks)
+def test_the_exponent_byte_bounds_its_block(block):
+    byte = int(quantize.block_exponents(block[None, :])[0])
+    assert float(np.abs(block).max()) < 2.0 ** (byte - 126)
+    if byte > 0:
+        assert float(np.abs(block).max()) >= 2.0 ** (byte - 127)
+
+
+@pytest.mark.parametrize("exponent", [0, 30, 31, 127, 254])
+@pytest.mark.parametrize("workers", [1, 2, 8, 32, 1000])
+def test_scales_are_normal_floats(exponent, workers):
+    bits = quantize.shared_bits(np.array([exponent], np.uint8), workers)
+    scale = np.ldexp(np.float32(1), bits)[0]
+    assert np.isfinite(scale)
+    assert scale >= np.finfo(np.float32).tiny
+    assert quantize.error_bound(exponent, workers) == workers / 2 / float(scale)
+
+
+@pytest.mark.parametrize("where", [(0, 0), (3, 4), (200_000, 1)])
+def test_the_first_value_that_is_not_finite_is_named(where):
+    blocks = np.zeros((200_001, LANES), np.float32)
+    blocks[where] = np.nan
+    with pytest.raises(NotFinite) as caught:
+        quantize.block_exponents(blocks)
+    assert caught.value.index == where[0] * LANES + where[1]
+
+
+@given(blocks, st.integers(-96, 126))
+def test_a_fixed_scale_cuts_what_does_not_fit_and_says_so(block, bits):
+    with np.errstate(over="ignore"):
+        lanes, cut = quantize.quantize_saturating(block[None, :], np.array([bits], np.int32))
+    scaled = [Fraction(float(v)) * Fraction(2) ** bits for v in block]
+    assert bool(cut[0]) == any(abs(round(v)) > 2**31 - 128 for v in scaled)
+    for lane, value in zip(lanes[0].tolist(), scaled, strict=True):
+        expected = max(-(2**31 - 128), min(2**31 - 128, round(value)))
+        assert lane == expected
+
+
+@given(hnp.arrays(np.int32, (3, LANES), elements=st.integers(int(LANE_MIN), int(LANE_MAX))))
+def test_halves_join_to_what_was_split(values):
+    assert quantize.join_halves(quantize.split_halves(values)).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("bits", [-97, 127])
+def test_a_fixed_scale_out_of_range_is_refused(bits):
+    with pytest.raises(ValueError, match=f"is {bits}; it must be -96 to 126"):
+        quantize.Fixed(bits)

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from traffic.assignment import Assignment, TreePart
+from traffic.server import ParameterServer
+from traffic.transport import TransportError
+from traffic.wire import Flag, Kind, Packet, Verdict
+
+SERVER, PORT = "127.55.0.9", 61660
+PART = TreePart(7, 1.0, 4, 2, 0, SERVER, (10, 20))
+ASSIGNMENT = Assignment("t", 3, PORT, 4, 0, 2, (PART,))
+
+
+@contextmanager
+def running() -> Iterator[tuple[ParameterServer, socket.socket, socket.socket]]:
+    server = ParameterServer(ASSIGNMENT, SERVER)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+    try:
+        for number, sock in enumerate(socks):
+            sock.bind((f"127.55.0.{number + 1}", PORT))
+            sock.connect((SERVER, PORT))
+            sock.settimeout(10)
+        yield server, *socks
+    finally:
+        server.stop()
+        thread.join()
+        server.close()
+        for sock in socks:
+            sock.close()
+
+
+def gradient(child: int, lane: int, **changes: object) -> Packet:
+    return replace(Packet(Kind.GRADIENT, 7, 3, 0, 1, child, (lane,) * 4), **changes)
+
+
+def test_the_sum_goes_to_who_completed_it_and_again_to_who_asks():
+    with running() as (_, one, two):
+        one.send(gradient(10, 5, flags=Flag.CONGESTION, exponent=3).pack())
+        two.send(gradient(20, 7, exponent=9).pack())
+        result = Packet.parse(two.recv(2000))
+        assert (result.kind, result.tree, result.epoch, result.slot, result.lane) == (
+            Kind.RESULT,
+            7,
+            3,
+            1,
+            (12,) * 4,
+        )
+        assert (result.flags, result.exponent) == (Flag.CONGESTION, 9)
+        one.send(gradient(10, 5).pack())
+        assert Packet.parse(one.recv(2000)).lane == (12,) * 4
+
+
+@pytest.mark.parametrize(
+    ("payload", "verdict"),
+    [
+        (b"x" * 32, Verdict.MALFORMED),
+        (b"", Verdict.MALFORMED),
+        (gradient(10, 1).pack() + b"0", Verdict.MALFORMED),
+        (gradient(10, 1, kind=Kind.RESULT).pack(), Verdict.MALFORMED),
+        (replace(gradient(10, 1), lane=(1,) * 5).pack(), Verdict.MALFORMED),
+        (gradient(11, 1).pack(), Verdict.UNADMITTED),
+        (gradient(10, 1, tree=8).pack(), Verdict.UNADMITTED),
+        (gradient(10, 1, epoch=2).pack(), Verdict.STALE_EPOCH),
+        (gradient(10, 1, slot=4).pack(), Verdict.BAD_SLOT),
+    ],
+)
+def test_what_is_not_the_trees_changes_no_slot_and_counts_once(payload, verdict):
+    with running() as (server, one, two):
+        one.send(payload)
+        for sock, child in ((one, 10), (two, 20)):
+            sock.send(gradient(child, 2).pack())
+        assert Packet.parse(two.recv(2000)).lane == (4,) * 4
+    assert server.counts() == {verdict.name.lower(): 1, "absorbed": 1, "result_sent": 1}
+
+
+def test_a_new_epoch_starts_with_empty_slots():
+    with running() as (server, one, two):
+        one.send(gradient(10, 5).pack())
+        one.send(gradient(20, 5).pack())
+        one.recv(2000)
+        server.assign(replace(ASSIGNMENT, epoch=4))
+        two.settimeout(0.05)
+        for _ in range(200):  # until the server has taken the new epoch over, the packet is of another one
+            two.send(gradient(20, 1, epoch=4).pack())
+            one.send(gradient(10, 1, epoch=4).pack())
+            try:
+                assert Packet.parse(two.recv(2000)).lane == (2,) * 4
+            except TimeoutError:
+                continue
+            break
+        else:
+            pytest.fail("no result in the new epoch")
+
+
+def test_a_port_that_is_taken_is_an_error_that_names_it():
+    with (
+        running(),
+        pytest.raises(TransportError, match=f"no UDP socket at {SERVER}:{PORT}: Address already in use"),
+    ):
+        ParameterServer(ASSIGNMENT, SERVER)

@@ -1,0 +1,205 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The fabric: hosts, switches and the links between them, with their capacities.
+
+One model for everybody: planners read capacities, the testbed builds a network from it, pictures draw it.
+Rates and capacities are numbers in the fabric's own `unit` (the papers' examples use Gbit/s or none at all);
+`unit.bits_per_second` is what one of them is on a wire.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+import networkx as nx
+
+NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,31}$"
+NAME_RULE = "a name starts with a letter and has at most 32 letters, digits, '_', '.' and '-'"
+
+
+class FabricError(ValueError):
+    """A fabric that cannot be: the message names the element and what would be right."""
+
+
+class SwitchRole(StrEnum):
+    """Where a switch stands. Planners of rack-rooted trees look for leaves, those of spine-rooted trees for
+    tops."""
+
+    LEAF = "leaf"
+    AGGREGATION = "aggregation"
+    SPINE = "spine"
+    CORE = "core"
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What the numbers of a fabric mean: a name to print and the bits per second of one."""
+
+    name: str = "Mbit/s"
+    bits_per_second: float = 1e6
+
+
+@dataclass(frozen=True)
+class Host:
+    """A server. `capacity` is what it takes in as a parameter server (fabric units); None means its link's
+    rate."""
+
+    name: str
+    parameter_server: bool = False
+    capacity: float | None = None
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A switch. `capacity` is the sum of the incoming rates that it can aggregate (fabric units, GRID's C_s);
+    0 means that it only forwards. `slots` are the slots of its one pool (see docs/protocol.md)."""
+
+    name: str
+    role: SwitchRole = SwitchRole.PLAIN
+    capacity: float = 0.0
+    slots: int = 4096
+
+    @property
+    def aggregates(self) -> bool:
+        return self.capacity > 0
+
+
+@dataclass(frozen=True)
+class Link:
+    """A full-duplex link: `rate` holds in each direction (fabric units); `queue` in packets; `delay_ms` one
+    way."""
+
+    a: str
+    b: str
+    rate: float
+    queue: int = 64
+    delay_ms: float = 0.0
+
+
+Element = Host | Switch
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """An immutable fabric. `graph` is the one networkx view of it: node attribute `element`, edge attribute
+    `link`."""
+
+    name: str
+    hosts: tuple[Host, ...]
+    switches: tuple[Switch, ...]
+    links: tuple[Link, ...]
+    unit: Unit = field(default_factory=Unit)
+
+    def __post_init__(self) -> None:
+        names = [e.name for e in self.elements]
+        for name in names:
+            if not re.match(NAME_PATTERN, name):
+                raise FabricError(f"{self.name}: '{name}': {NAME_RULE}")
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise FabricError(
+                    f"{self.name}: the name '{name}' is used twice; every host and switch needs its own"
+                )
+        known = set(names)
+        pairs: set[frozenset[str]] = set()
+        for link in self.links:
+            for end in (link.a, link.b):
+                if end not in known:
+                    raise FabricError(
+                        f"{self.name}: link {link.a}-{link.b} ends at '{end}', which is no host or switch"
+                    )
+            if link.a == link.b:
+                raise FabricError(f"{self.name}: link {link.a}-{link.b} joins a node with itself")
+            if frozenset((link.a, link.b)) in pairs:
+                raise FabricError(
+                    f"{self.name}: link {link.a}-{link.b} is given twice; add the rates up instead"
+                )
+            pairs.add(frozenset((link.a, link.b)))
+            self._check_link(link)
+        for switch in self.switches:
+            if not 0 <= switch.capacity < math.inf:
+                raise FabricError(
+                    f"{self.name}: switch '{switch.name}' has capacity {switch.capacity}; it must be 0 or more"
+                )
+        for host in self.hosts:
+            if self.graph.degree[host.name] != 1:
+                raise FabricError(
+                    f"{self.name}: host '{host.name}' has {self.graph.degree[host.name]} links; "
+                    "it needs exactly one"
+                )
+            if not isinstance(self.graph.nodes[self.attachment(host.name)]["element"], Switch):
+                raise FabricError(
+                    f"{self.name}: host '{host.name}' hangs on a host; it must hang on a switch"
+                )
+        if names and not nx.is_connected(self.graph):
+            raise FabricError(f"{self.name}: the fabric falls into parts that no link joins")
+
+    def _check_link(self, link: Link) -> None:
+        what = f"{self.name}: link {link.a}-{link.b} has"
+        if not 0 < link.rate < math.inf:
+            raise FabricError(f"{what} rate {link.rate}; it must be a number above 0")
+        if link.queue < 1:
+            raise FabricError(f"{what} a queue of {link.queue}; it must have room for a packet")
+        if not 0 <= link.delay_ms < math.inf:
+            raise FabricError(f"{what} a delay of {link.delay_ms} ms; it must be 0 or more")
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """All nodes: the hosts, then the switches."""
+        return (*self.hosts, *self.switches)
+
+    @cached_property
+    def graph(self) -> nx.Graph[str]:
+        graph: nx.Graph[str] = nx.Graph(name=self.name)
+        for element in self.elements:
+            graph.add_node(element.name, element=element)
+        for link in self.links:
+            graph.add_edge(link.a, link.b, link=link)
+        return graph
+
+    @cached_property
+    def ports(self) -> dict[str, dict[str, int]]:
+        """`ports[node][neighbor]` is the node's port number towards that neighbor: 1, 2, ... in the order of
+        `links`."""
+        ports: dict[str, dict[str, int]] = {e.name: {} for e in self.elements}
+        for link in self.links:
+            ports[link.a][link.b] = len(ports[link.a]) + 1
+            ports[link.b][link.a] = len(ports[link.b]) + 1
+        return ports
+
+    def host(self, name: str) -> Host:
+        return self._hosts[name]
+
+    def switch(self, name: str) -> Switch:
+        return self._switches[name]
+
+    def is_host(self, name: str) -> bool:
+        return name in self._hosts
+
+    def link(self, a: str, b: str) -> Link:
+        link: Link = self.graph.edges[a, b]["link"]
+        return link
+
+    def attachment(self, host: str) -> str:
+        """The switch that a host hangs on."""
+        return next(iter(self.graph.adj[host]))
+
+    def ingress_capacity(self, host: str) -> float:
+        """What a parameter server can take in (fabric units): its own limit, never above its link's rate."""
+        rate = self.link(host, self.attachment(host)).rate
+        capacity = self.host(host).capacity
+        return rate if capacity is None else min(rate, capacity)
+
+    @cached_property
+    def _hosts(self) -> dict[str, Host]:
+        return {h.name: h for h in self.hosts}
+
+    @cached_property
+    def _switches(self) -> dict[str, Switch]:
+        return {s.name: s for s in self.switches}

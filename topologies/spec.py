@@ -1,0 +1,382 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Fabrics as YAML files. `load_fabric` reads one; what a file may say is in `topologies/schema.json`.
+
+    name: two-racks
+    unit: Mbit/s                      # what rates and capacities count: bit/s ... Gbit/s, or none
+    defaults:
+      link: {rate: 100, queue: 64}
+      switch: {capacity: 400}
+    switches:
+      s1: {role: leaf}
+      s2: {role: leaf}
+    hosts:
+      h1: {at: s1}
+      ps1: {at: s2, parameter_server: true, capacity: 80}
+    links:
+      - {between: [s1, s2], rate: 50}
+
+or, in place of switches, hosts and links, `generate: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf:
+4}}`. Ports count from 1: those of a switch's hosts first, then those of its `links`, both in the order of
+the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from topologies import generators
+from topologies.fabric import (
+    NAME_PATTERN,
+    NAME_RULE,
+    Fabric,
+    FabricError,
+    Host,
+    Link,
+    Switch,
+    SwitchRole,
+    Unit,
+)
+from topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
+from topologies.tutorials import is_tutorials_form, tutorials_fabric
+
+SPECS = Path(__file__).parent / "specs"
+SCHEMA = Path(__file__).parent / "schema.json"
+
+UNITS = {
+    "bit/s": Unit("bit/s", 1.0),
+    "kbit/s": Unit("kbit/s", 1e3),
+    "Mbit/s": Unit("Mbit/s", 1e6),
+    "Gbit/s": Unit("Gbit/s", 1e9),
+    "none": Unit("none", 1e6),  # a pure number; on a wire it needs a scale, which then counts Mbit/s
+}
+
+
+def _no_truth_value(value: Any) -> Any:
+    """YAML reads yes, no, on and off as truth values, which pydantic would take for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("a number is needed, not a truth value")
+    return value
+
+
+_Number = BeforeValidator(_no_truth_value)
+Rate = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
+Capacity = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
+Delay = Annotated[float, _Number, Field(ge=0, le=10_000)]
+Queue = Annotated[int, _Number, Field(ge=1, le=1_000_000)]
+Slots = Annotated[int, _Number, Field(ge=1, le=65_536)]
+Count = Annotated[int, _Number, Field(ge=1, le=65_000)]
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+UnitName = Literal["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "none"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LinkDefaults(_Part):
+    rate: Rate | None = None
+    queue: Queue = 64
+    delay_ms: Delay = 0.0
+
+
+class SwitchDefaults(_Part):
+    role: SwitchRole = SwitchRole.PLAIN
+    capacity: Capacity = 0.0
+    slots: Slots = 4096
+
+
+class Defaults(_Part):
+    link: LinkDefaults = LinkDefaults()
+    switch: SwitchDefaults = SwitchDefaults()
+
+
+class SwitchSpec(_Part):
+    """A switch; what is left out comes from `defaults.switch`."""
+
+    role: SwitchRole | None = None
+    capacity: Annotated[Capacity | None, Field(description="sum of the incoming rates it can aggregate")] = (
+        None
+    )
+    slots: Slots | None = None
+
+
+class _LinkValues(_Part):
+    rate: Annotated[Rate | None, Field(description="in each direction; else defaults.link.rate")] = None
+    queue: Annotated[Queue | None, Field(description="packets")] = None
+    delay_ms: Annotated[Delay | None, Field(description="one way")] = None
+
+
+class HostSpec(_LinkValues):
+    """A host on the switch `at`; rate, queue and delay are those of its link."""
+
+    at: Annotated[str, Field(description="the switch it hangs on")]
+    parameter_server: bool = False
+    capacity: Annotated[Rate | None, Field(description="what it takes in as a parameter server")] = None
+
+
+class LinkSpec(_LinkValues):
+    """A link between two switches."""
+
+    between: Annotated[list[str], Field(min_length=2, max_length=2)]
+
+
+class _Generated(_Part):
+    parameter_servers: Annotated[
+        int, _Number, Field(ge=0, le=1000, description="hosts ps1, ps2, ... more")
+    ] = 0
+    rate: Rate = 100.0
+    queue: Queue = 64
+    delay_ms: Delay = 0.0
+    capacity: Annotated[Capacity | None, Field(description="of each switch; else what its links carry")] = (
+        None
+    )
+    slots: Slots = 4096
+
+
+class SingleSwitchSpec(_Generated):
+    hosts: Count
+
+
+class LeafSpineSpec(_Generated):
+    leaves: Count
+    spines: Count
+    hosts_per_leaf: Count | None = None
+    hosts: Annotated[
+        Count | None, Field(description="of all leaves together, in place of hosts_per_leaf")
+    ] = None
+    fabric_rate: Annotated[Rate | None, Field(description="of the links between leaves and spines")] = None
+    oversubscription: Rate | None = None
+
+
+class FatTreeSpec(_Generated):
+    k: Annotated[int, _Number, Field(ge=2, le=64)]
+    hosts_per_edge: Count | None = None
+
+
+class Generate(_Part):
+    """Exactly one generator with its arguments."""
+
+    single_switch: SingleSwitchSpec | None = None
+    leaf_spine: LeafSpineSpec | None = None
+    fat_tree: FatTreeSpec | None = None
+
+
+class FabricSpec(_Part):
+    """A fabric: either `generate`, or `switches`, `hosts` and `links`."""
+
+    name: Name
+    unit: UnitName = "Mbit/s"
+    defaults: Defaults = Defaults()
+    switches: dict[Name, SwitchSpec] = {}
+    hosts: dict[Name, HostSpec] = {}
+    links: list[LinkSpec] = []
+    generate: Generate | None = None
+
+
+def load_fabric(name_or_path: str | Path) -> Fabric:
+    """A fabric from a spec file, a `topology.json` of p4lang/tutorials, or the name of a spec that comes
+    with netfold.
+
+    Raises FabricError; a SpecError names file, line, column, what is wrong and what would be right.
+    """
+    path = _find(name_or_path)
+    document = read_document(path)
+    if is_tutorials_form(document.value):
+        return tutorials_fabric(document, path.resolve().parent.name or "tutorials")
+    return _build(document, _validate(document))
+
+
+def spec_names() -> list[str]:
+    """The specs that come with netfold."""
+    return sorted(p.stem for p in SPECS.glob("*.yaml"))
+
+
+def schema_text() -> str:
+    """The JSON Schema of a spec file, as committed in `schema.json`."""
+    schema = FabricSpec.model_json_schema()
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "netfold fabric"}
+    return json.dumps({**schema, **head}, indent=2, sort_keys=True) + "\n"
+
+
+def _find(name_or_path: str | Path) -> Path:
+    path = Path(name_or_path)
+    if path.name == str(name_or_path) and str(name_or_path) in spec_names():
+        return SPECS / f"{name_or_path}.yaml"
+    try:
+        if path.is_file():
+            return path
+    except OSError as error:
+        raise FabricError(f"'{path}' cannot be read: {error.strerror}") from error
+    known = ", ".join(spec_names())
+    raise FabricError(f"'{name_or_path}' is no file, and no spec of netfold ({known})")
+
+
+def _validate(document: Document) -> FabricSpec:
+    if not isinstance(document.value, dict):
+        raise document.error(
+            (), "a spec is a mapping with name, switches, hosts and links, or name and generate"
+        )
+    try:
+        return FabricSpec.model_validate(document.value)
+    except ValidationError as error:
+        problems = [_explain(document, dict(e)) for e in error.errors()]
+        raise SpecError(document.file, problems) from None
+
+
+def _explain(document: Document, error: dict[str, Any]) -> Problem:
+    place: Place = tuple(p for p in error["loc"] if p != "[key]")
+    what = ".".join(str(p) for p in place) or "the spec"
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        keys = _keys_at(place[:-1])
+        return document.problem(place, f"unknown key '{place[-1]}'{_hint(str(place[-1]), keys)}")
+    if kind == "missing":
+        return document.problem(
+            place[:-1], f"'{place[-1]}' is missing in {'.'.join(map(str, place[:-1])) or 'the spec'}"
+        )
+    if kind == "string_pattern_mismatch":
+        return document.problem(place, f"'{error['input']}': {NAME_RULE}")
+    if kind in ("enum", "literal_error"):
+        return document.problem(place, f"{what} is '{error['input']}'; it must be {context['expected']}")
+    if kind == "value_error":
+        return document.problem(place, f"{what}: {context['error']}")
+    message = str(error["msg"]).removeprefix("Input ").replace("should be", "must be")
+    return document.problem(place, f"{what} is {_shown(error['input'])}; it {message}")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _hint(given: str, known: Iterable[str]) -> str:
+    names = list(known)
+    listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    close = difflib.get_close_matches(given, names, n=1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known are {listed}" if names else ""
+
+
+def _keys_at(place: Place) -> list[str]:
+    """The keys that a spec may have at a place."""
+    models: dict[Place, type[_Part]] = {
+        (): FabricSpec,
+        ("defaults",): Defaults,
+        ("defaults", "link"): LinkDefaults,
+        ("defaults", "switch"): SwitchDefaults,
+        ("generate",): Generate,
+        ("generate", "single_switch"): SingleSwitchSpec,
+        ("generate", "leaf_spine"): LeafSpineSpec,
+        ("generate", "fat_tree"): FatTreeSpec,
+    }
+    members: dict[Any, type[_Part]] = {"switches": SwitchSpec, "hosts": HostSpec, "links": LinkSpec}
+    model = models.get(place) or (members.get(place[0]) if len(place) == 2 else None)
+    return list(model.model_fields) if model else []
+
+
+def _build(document: Document, spec: FabricSpec) -> Fabric:
+    try:
+        if spec.generate is not None:
+            return _generated(document, spec, spec.generate)
+        return _listed(document, spec)
+    except SpecError:
+        raise
+    except FabricError as error:
+        raise document.error(("generate",) if spec.generate else (), str(error)) from error
+
+
+def _generated(document: Document, spec: FabricSpec, generate: Generate) -> Fabric:
+    for key in ("switches", "hosts", "links", "defaults"):
+        if key in spec.model_fields_set:
+            raise document.error((key,), f"'{key}' and 'generate' exclude each other; leave one out")
+    chosen = {k: v for k, v in generate if v is not None}
+    if len(chosen) != 1:
+        known = ", ".join(Generate.model_fields)
+        raise document.error(("generate",), f"generate needs exactly one of {known}; it has {len(chosen)}")
+    [(name, arguments)] = chosen.items()
+    fabric: Fabric = getattr(generators, name)(**dict(arguments), unit=UNITS[spec.unit], name=spec.name)
+    return fabric
+
+
+def _listed(document: Document, spec: FabricSpec) -> Fabric:
+    problems = [*_name_problems(document, spec), *_link_problems(document, spec)]
+    if problems:
+        raise SpecError(document.file, problems)
+    switch = spec.defaults.switch
+    switches = tuple(
+        Switch(
+            name,
+            s.role or switch.role,
+            switch.capacity if s.capacity is None else s.capacity,
+            s.slots or switch.slots,
+        )
+        for name, s in spec.switches.items()
+    )
+    hosts = tuple(Host(name, h.parameter_server, h.capacity) for name, h in spec.hosts.items())
+    links = [_link(document, spec, ("hosts", name), (name, h.at), h) for name, h in spec.hosts.items()]
+    links += [
+        _link(document, spec, ("links", i), (x.between[0], x.between[1]), x) for i, x in enumerate(spec.links)
+    ]
+    return Fabric(spec.name, hosts, switches, tuple(links), UNITS[spec.unit])
+
+
+def _link(
+    document: Document, spec: FabricSpec, place: Place, ends: tuple[str, str], values: _LinkValues
+) -> Link:
+    default = spec.defaults.link
+    rate = values.rate or default.rate
+    if rate is None:
+        raise document.error(
+            place, f"the link {ends[0]}-{ends[1]} has no rate; give 'rate' here or in defaults.link"
+        )
+    delay = default.delay_ms if values.delay_ms is None else values.delay_ms
+    return Link(*ends, rate, values.queue or default.queue, delay)
+
+
+def _name_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
+    if not spec.switches:
+        yield document.problem(
+            ("switches",), "a fabric needs at least one switch; list 'switches' or 'generate' it"
+        )
+    for name in spec.hosts:
+        if name in spec.switches:
+            yield document.problem(
+                ("hosts", name), f"'{name}' is the name of a switch too; every node needs its own"
+            )
+
+
+def _link_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
+    for name, host in spec.hosts.items():
+        if host.at not in spec.switches:
+            hint = _hint(host.at, spec.switches)
+            yield document.problem(
+                ("hosts", name, "at"), f"host '{name}' is at '{host.at}', which is no switch{hint}"
+            )
+    seen: dict[frozenset[str], int] = {}
+    for i, link in enumerate(spec.links):
+        ends, place = frozenset(link.between), ("links", i, "between")
+        for end in link.between:
+            if end in spec.hosts:
+                yield document.problem(
+                    place, f"'{end}' is a host; its link is given by its 'at', not in 'links'"
+                )
+            elif end not in spec.switches:
+                hint = _hint(end, spec.switches)
+                yield document.problem(place, f"a link ends at '{end}', which is no switch{hint}")
+        if len(ends) == 1:
+            yield document.problem(place, f"a link joins '{link.between[0]}' with itself")
+        elif ends in seen:
+            line = document.problem(("links", seen[ends]), "").line
+            yield document.problem(
+                place,
+                f"the link {link.between[0]}-{link.between[1]} is in line {line} already; add the rates up",
+            )
+        seen.setdefault(ends, i)

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Import of the `topology.json` of p4lang/tutorials: hosts, switches, and links `[end, end, latency,
+bandwidth]`.
+
+A switch's end is `s1-p3` (port 3), latency is a text such as "5ms" or a number of ms, bandwidth is in
+Mbit/s. What only the tutorials' own runner needs (addresses, host commands, table entries) is not taken
+over: netfold derives its own. Links are put into an order that gives every switch the ports of the file;
+where no order does, that is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+
+from topologies.fabric import Fabric, FabricError, Host, Link, Switch
+from topologies.marked_yaml import Document, Place
+
+DEFAULT_RATE = 100.0
+"""Mbit/s of a link whose file gives none (Mininet leaves it unlimited)."""
+
+_END = re.compile(r"^(?P<switch>[A-Za-z0-9_.]+)-p(?P<port>[1-9][0-9]{0,2})$")
+_LATENCY = re.compile(r"^(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>us|ms|s)?$")
+_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3, None: 1.0}
+
+
+@dataclass(frozen=True)
+class _Wire:
+    link: Link
+    ports: tuple[tuple[str, int], ...]
+    """The switch ports that it occupies."""
+
+
+def is_tutorials_form(value: Any) -> bool:
+    """Links as lists are what tells this form from netfold's own."""
+    links = value.get("links") if isinstance(value, dict) else None
+    return isinstance(links, list) and bool(links) and all(isinstance(x, list) for x in links)
+
+
+def tutorials_fabric(document: Document, name: str) -> Fabric:
+    """The fabric of a tutorials file. Raises SpecError with the line of what is wrong. Switches do not
+    aggregate less than their links carry: the form says nothing of capacity."""
+    hosts = _names(document, "hosts")
+    switches = _names(document, "switches")
+    wires = [
+        _wire(document, ("links", i), entry, hosts, switches)
+        for i, entry in enumerate(document.value["links"])
+    ]
+    ordered = _in_port_order(document, wires)
+    links = tuple(w.link for w in ordered)
+    carried = {s: sum(x.rate for x in links if s in (x.a, x.b)) for s in switches}
+    try:
+        return Fabric(
+            name,
+            tuple(Host(h) for h in hosts),
+            tuple(Switch(s, capacity=carried[s]) for s in switches),
+            links,
+        )
+    except FabricError as error:
+        raise document.error(("links",), str(error)) from error
+
+
+def _names(document: Document, key: str) -> list[str]:
+    value = document.value.get(key)
+    if not isinstance(value, dict | list) or not value:
+        raise document.error((key,), f"'{key}' must name the {key}, as in p4lang/tutorials' topology.json")
+    return [str(v) for v in value]
+
+
+def _wire(document: Document, place: Place, entry: Any, hosts: list[str], switches: list[str]) -> _Wire:
+    if not 2 <= len(entry) <= 4:
+        raise document.error(
+            place, f"a link is [end, end, latency, bandwidth]; this one has {len(entry)} members"
+        )
+    ends, ports = [], []
+    for i in range(2):
+        end = str(entry[i])
+        match = _END.match(end)
+        if end in hosts:
+            ends.append(end)
+        elif match and match["switch"] in switches:
+            ends.append(match["switch"])
+            ports.append((match["switch"], int(match["port"])))
+        else:
+            raise document.error(
+                (*place, i), f"'{end}' is no host, and no switch port such as '{switches[0]}-p1'"
+            )
+    delay = _latency(document, (*place, 2), entry[2]) if len(entry) > 2 else 0.0
+    rate = _bandwidth(document, (*place, 3), entry[3]) if len(entry) > 3 else DEFAULT_RATE
+    return _Wire(Link(ends[0], ends[1], rate, delay_ms=delay), tuple(ports))
+
+
+def _latency(document: Document, place: Place, value: Any) -> float:
+    match = _LATENCY.match(str(value))
+    if not match or isinstance(value, bool):
+        raise document.error(place, f"latency '{value}' must be a number of ms, or a text such as '5ms'")
+    return float(match["number"]) * _MS[match["unit"]]
+
+
+def _bandwidth(document: Document, place: Place, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise document.error(place, f"bandwidth '{value}' must be a number of Mbit/s above 0")
+    return float(value)
+
+
+def _in_port_order(document: Document, wires: list[_Wire]) -> list[_Wire]:
+    """Fabric numbers ports in the order of the links: sort them so that this gives the file's numbers."""
+    at: dict[tuple[str, int], int] = {}
+    for i, wire in enumerate(wires):
+        for end in wire.ports:
+            if end in at:
+                raise document.error(("links", i), f"port {end[1]} of '{end[0]}' is used twice")
+            at[end] = i
+    order: nx.DiGraph[int] = nx.DiGraph()
+    order.add_nodes_from(range(len(wires)))
+    for (switch, port), i in at.items():
+        if port > 1:
+            if (switch, port - 1) not in at:
+                raise document.error(
+                    ("links", i), f"'{switch}' has port {port} but no port {port - 1}; ports count 1, 2, ..."
+                )
+            order.add_edge(at[(switch, port - 1)], i)
+    try:
+        return [wires[i] for i in nx.lexicographical_topological_sort(order)]
+    except nx.NetworkXUnfeasible:
+        raise document.error(
+            ("links",), "no order of the links gives these port numbers; renumber them"
+        ) from None

@@ -1,0 +1,233 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The channels of a flow: which chunk each waits for, whether it is under way, and its packet.
+
+`Channels` says it in numpy. `NativeChannels` does the same with one call into C for each step
+(channels.c), where a compiler is at hand: a turn of a worker's loop then costs one call in place of 60 small ones.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traffic.native import library
+from traffic.transport import BATCH, Inbox, Rows
+from traffic.wire import FLAGS, HEADER_BYTES, ROUNDS, VERSION, Flag, Kind, Records, Words, wellformed
+
+Chunks = NDArray[np.int64]
+
+_FLAGS, _CONGESTION = np.uint8(FLAGS), np.uint8(Flag.CONGESTION)
+_ROUND_BITS = 20
+NEVER = 1e300
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What k chunks carry: lanes (k, L) int32, exponents and flags (k,) uint8."""
+
+    lanes: Words
+    exponents: NDArray[np.uint8]
+    flags: NDArray[np.uint8] | None = None
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The results that were waited for, valid until the next match: absolute chunk numbers, lanes,
+    exponents and flags; how many were marked; of those that went only once, how many, the sum and the
+    latest of when they went."""
+
+    chunks: Chunks
+    lanes: Words
+    exponents: NDArray[np.uint8]
+    flags: NDArray[np.uint8]
+    marked: int
+    fresh: int
+    sent_sum: float
+    sent_max: float
+
+
+class Channels:
+    """`slots / 2` channels, each with a row for its packet; child and tree are those of all packets."""
+
+    def __init__(self, slots: int, lanes: int, epoch: int, tree: int, child: int) -> None:
+        self.count = slots // 2
+        self.slots = slots
+        self.epoch = epoch
+        self.tree = tree
+        self.lanes = lanes
+        self.rows = Rows(self.count, lanes)
+        records = self.rows.records
+        records["version_kind"] = VERSION << 4 | Kind.GRADIENT
+        records["tree"] = tree
+        records["child"] = child
+        records["lanes"] = lanes
+        self.due = np.arange(self.count, dtype=np.int64)
+        self.busy = np.zeros(self.count, np.bool_)
+        self.sent_at = np.zeros(self.count)
+        self.resent = np.zeros(self.count, np.bool_)
+
+    def match(self, inbox: Inbox, count: int) -> Matched:
+        """Takes the well-formed results of the tree, among the first `count` that came, that channels wait
+        for; of two equal ones, one."""
+        records, congested = inbox.records[:count], inbox.congested(count)
+        good = wellformed(records, inbox.sizes(count), self.lanes) & (records["tree"] == self.tree)
+        good &= records["version_kind"] == (VERSION << 4 | Kind.RESULT)
+        if not good.all():
+            records, congested = records[good], congested[good]
+        tags = records["tag"].astype(np.int64)
+        chunks = (tags & (ROUNDS - 1)) * self.slots + records["slot"]
+        channels = chunks & (self.count - 1)
+        new = self.busy[channels] & (self.due[channels] == chunks) & (tags >> _ROUND_BITS == self.epoch)
+        index = np.flatnonzero(new)
+        if len(index) > 1:
+            _, first = np.unique(chunks[index], return_index=True)
+            index = index[np.sort(first)]
+        records, chunks, channels, congested = (
+            records[index],
+            chunks[index],
+            channels[index],
+            congested[index],
+        )
+        sent_at = self.sent_at[channels[~self.resent[channels]]]
+        self.busy[channels] = False
+        self.due[channels] += self.count
+        flags = records["flags"] & _FLAGS
+        return Matched(
+            chunks,
+            _native_lanes(records),
+            records["exponent"].copy(),
+            flags,
+            int(np.count_nonzero(congested | (flags & _CONGESTION != 0))),
+            len(sent_at),
+            float(sent_at.sum()),
+            float(sent_at.max(initial=0.0)),
+        )
+
+    def ready(self, end: int, highest: int, room: int) -> Chunks:
+        """The chunks below `end` that may go now, ascending: all below `highest`, others while there is
+        room."""
+        ready = np.sort(self.due[~self.busy & (self.due < end)])
+        return ready[: max(room, int(np.searchsorted(ready, highest)))]
+
+    def put(self, chunks: Chunks, filled: Filled) -> NDArray[np.int64]:
+        """Writes the packets of chunks that are to go; gives their channels."""
+        channels = chunks & (self.count - 1)
+        records = self.rows.records
+        records["tag"][channels] = self.epoch << _ROUND_BITS | chunks // self.slots
+        records["slot"][channels] = chunks & (self.slots - 1)
+        records["exponent"][channels] = filled.exponents
+        records["flags"][channels] = 0 if filled.flags is None else filled.flags
+        records["lane"][channels] = filled.lanes
+        self.busy[channels] = True
+        self.resent[channels] = False
+        return channels
+
+    def overdue(self, limit: float) -> tuple[NDArray[np.int64], float]:
+        """The channels under way that went last before `limit`, and when the oldest of all went (NEVER:
+        none)."""
+        busy = np.flatnonzero(self.busy)
+        sent_at = self.sent_at[busy]
+        return busy[sent_at < limit], float(sent_at.min(initial=NEVER))
+
+
+class _State(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("due", "busy", "sent_at", "resent", "rows")),
+        *((name, ctypes.c_int64) for name in ("count", "slots", "epoch", "tree", "stride", "lanes")),
+    )
+
+
+class _Matched(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("count", "marked", "fresh")),
+        *((name, ctypes.c_double) for name in ("sent_sum", "sent_max")),
+    )
+
+
+class NativeChannels(Channels):
+    """The same with channels.c. `code` is what `native.library` gives."""
+
+    def __init__(self, code: ctypes.CDLL, slots: int, lanes: int, epoch: int, tree: int, child: int) -> None:
+        super().__init__(slots, lanes, epoch, tree, child)
+        self._code = code
+        self._state = _State(
+            self.due.ctypes.data,
+            self.busy.ctypes.data,
+            self.sent_at.ctypes.data,
+            self.resent.ctypes.data,
+            self.rows.records.ctypes.data,
+            self.count,
+            slots,
+            epoch,
+            tree,
+            self.rows.stride,
+            lanes,
+        )
+        self._at = ctypes.addressof(self._state)
+        self._list = np.zeros(self.count, np.int64)
+        self._oldest = ctypes.c_double()
+        self._matched = _Matched()
+        self._chunks = np.zeros(BATCH, np.int64)
+        self._lanes = np.zeros((BATCH, lanes), np.int32)
+        self._exponents = np.zeros(BATCH, np.uint8)
+        self._flags = np.zeros(BATCH, np.uint8)
+        self._no_flags = np.zeros(self.count, np.uint8)
+        out = (self._chunks, self._lanes, self._exponents, self._flags)
+        self._results = (*(array.ctypes.data for array in out), ctypes.addressof(self._matched))
+        self._list_at = self._list.ctypes.data
+
+    def match(self, inbox: Inbox, count: int) -> Matched:
+        found = self._matched
+        self._code.nf_match(
+            self._at, inbox.first_row, count, inbox.pointer(0), inbox.control_pointer, *self._results
+        )
+        n = found.count
+        return Matched(
+            self._chunks[:n],
+            self._lanes[:n],
+            self._exponents[:n],
+            self._flags[:n],
+            found.marked,
+            found.fresh,
+            found.sent_sum,
+            found.sent_max,
+        )
+
+    def ready(self, end: int, highest: int, room: int) -> Chunks:
+        return self._list[: self._code.nf_ready(self._at, end, highest, room, self._list_at)].copy()
+
+    def put(self, chunks: Chunks, filled: Filled) -> NDArray[np.int64]:
+        lanes = np.ascontiguousarray(filled.lanes, np.int32)
+        exponents = np.ascontiguousarray(filled.exponents, np.uint8)
+        flags = self._no_flags if filled.flags is None else np.ascontiguousarray(filled.flags, np.uint8)
+        self._code.nf_put(
+            self._at,
+            chunks.ctypes.data,
+            len(chunks),
+            lanes.ctypes.data,
+            exponents.ctypes.data,
+            flags.ctypes.data,
+        )
+        return chunks & (self.count - 1)
+
+    def overdue(self, limit: float) -> tuple[NDArray[np.int64], float]:
+        count = self._code.nf_overdue(self._at, limit, self._list_at, ctypes.byref(self._oldest))
+        return self._list[:count].copy(), self._oldest.value
+
+
+def make_channels(slots: int, lanes: int, epoch: int, tree: int, child: int) -> Channels:
+    """The fastest kind that this machine has."""
+    code = library()
+    if code is None:
+        return Channels(slots, lanes, epoch, tree, child)
+    return NativeChannels(code, slots, lanes, epoch, tree, child)
+
+
+def _native_lanes(records: Records) -> Words:
+    words = records.dtype.itemsize // 4
+    lanes = records.view(np.int32).reshape(len(records), words)[:, HEADER_BYTES // 4 :]
+    return lanes.byteswap() if np.little_endian else lanes.copy()

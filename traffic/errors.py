@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong on a host, by cause. A call gives its result or raises one of these, in bounded time
+(I9)."""
+
+from __future__ import annotations
+
+
+class TrafficError(Exception):
+    """The base of all that the host side raises on its own account."""
+
+
+class NotFinite(TrafficError, ValueError):
+    """The gradient holds a NaN or an infinity, which no integer stands for. Nothing was sent."""
+
+    def __init__(self, index: int, value: float) -> None:
+        super().__init__(
+            f"gradient[{index}] is {value}; an all-reduce takes finite numbers only "
+            "(skip the step or scale the loss)"
+        )
+        self.index = index
+
+
+class SumOverflow(TrafficError, OverflowError):
+    """A sum of int32 gradients does not fit into int32. All workers raise it for the same call."""
+
+    def __init__(self, index: int, total: int) -> None:
+        super().__init__(f"the sum of all gradients[{index}] is {total}; it must fit into int32")
+        self.index = index
+
+
+class AllReduceTimeout(TrafficError, TimeoutError):
+    """The deadline passed; the message names what is missing. The array is as it was before the call."""
+
+
+class JobFailed(TrafficError):
+    """The controller ended the job; the message is its reason. `done`: because all workers left."""
+
+    def __init__(self, message: str, done: bool = False) -> None:
+        super().__init__(message)
+        self.done = done
+
+
+class ControllerUnreachable(TrafficError):
+    """No controller answered within the lease, so nobody may assume that the job still holds its slots."""
+
+
+class CallMismatch(TrafficError):
+    """The workers of a job are not in the same call, or not with the same array: the program has to be
+    mended."""
+
+
+class RoundsExhausted(TrafficError):
+    """The epoch has no chunk numbers left for this call; the controller has to raise the epoch."""
+
+
+class BadAssignment(TrafficError, ValueError):
+    """An assignment that breaks a rule of docs/protocol.md; the message names the field."""
+
+
+class EpochChanged(TrafficError):
+    """The job goes on in a new epoch: the call in hand starts again. Seen inside of a worker only."""

@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""How long to wait for a result before asking again: RFC 6298's estimator, with bounds fit for a fabric."""
+
+from __future__ import annotations
+
+
+class RttEstimator:
+    """Smoothed round-trip time and its variation, seconds. The caller gives no samples of repeated chunks
+    (Karn)."""
+
+    INITIAL = 0.05
+    FLOOR = 0.01  # below it, the scheduling of a shared processor would look like loss
+    CEILING = 1.0
+
+    def __init__(self) -> None:
+        self.smoothed = 0.0
+        self.minimum = self.CEILING
+        self._variation = 0.0
+        self._backoff = 1
+
+    def sample(self, seconds: float) -> None:
+        self.minimum = min(self.minimum, seconds)
+        if self.smoothed == 0.0:
+            self.smoothed, self._variation = seconds, seconds / 2
+            return
+        self._variation += (abs(self.smoothed - seconds) - self._variation) / 4
+        self.smoothed += (seconds - self.smoothed) / 8
+
+    def progress(self) -> None:
+        """Something came back: the next timeout is a first one again."""
+        self._backoff = 1
+
+    def expired(self) -> None:
+        """Nothing came back: wait twice as long the next time."""
+        if self.timeout < self.CEILING:
+            self._backoff *= 2
+
+    @property
+    def timeout(self) -> float:
+        measured = max(self.FLOOR, self.smoothed + 4 * self._variation)
+        first = measured if self.smoothed else self.INITIAL
+        return min(self.CEILING, first * self._backoff)
+
+    @property
+    def reordering(self) -> float:
+        """How much later a chunk may have been sent than one that it overtakes without the latter being lost
+        (RFC 8985's reordering window, a quarter of the round trip)."""
+        return max(0.0005, self.smoothed / 4)
