@@ -5,9 +5,12 @@ down`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pickle
 import select
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,43 +19,52 @@ from typing import Any
 from topologies.errors import NetworkError
 from topologies.fabric import Fabric, FabricError
 from topologies.network import Network
+from topologies.signals import wait_for_signal
 from topologies.state import RunDirectory
 
-_READY = "ready"
+_READY = b"ready"
 
 
 def hold(fabric: Fabric, options: dict[str, Any], on_ready: Callable[[], None]) -> None:
     """Bring the network up and keep it until Ctrl-C or a signal. Raises NetworkError."""
     with Network(fabric, **options):
         on_ready()
-        try:
-            while True:
-                signal.pause()
-        except KeyboardInterrupt:
-            return
+        with contextlib.suppress(KeyboardInterrupt):
+            wait_for_signal()
 
 
 def start(fabric: Fabric, options: dict[str, Any]) -> None:
     """Start a process that holds the network, and return when that is up. Raises NetworkError with its
-    message."""
+    message.
+
+    It is a new interpreter, not a fork: this process may have threads (gRPC's), which do not survive one."""
     directory = RunDirectory(options["name"])
     directory.prepare()
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reader)
-        _be_keeper(fabric, options, directory, writer)
-    os.close(writer)
-    with os.fdopen(reader) as answer:
-        try:
-            text = answer.read()
-        except KeyboardInterrupt:
-            os.kill(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
-            raise
-    if text != _READY:
-        os.waitpid(pid, 0)
-        raise NetworkError(text or "the process that should hold the network ended without a word")
+    importable = os.pathsep.join(p for p in sys.path if p)
+    with (directory.logs / "keeper.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "topologies.keeper"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": importable},
+            start_new_session=True,
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        with process.stdin, process.stdout:
+            with contextlib.suppress(BrokenPipeError):  # it died at once; its silence says so
+                process.stdin.write(pickle.dumps((fabric, options)))
+                process.stdin.close()
+            answer = process.stdout.read()
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        raise
+    if answer != _READY:
+        process.wait()
+        raise NetworkError(answer.decode() or "the process that should hold the network ended without a word")
 
 
 def stop(directory: RunDirectory, timeout_s: float = 30.0) -> str:
@@ -86,32 +98,23 @@ def _end(owner: int, timeout_s: float) -> None:
         os.close(descriptor)
 
 
-def _be_keeper(fabric: Fabric, options: dict[str, Any], directory: RunDirectory, answer: int) -> None:
-    """In the child: hold the network, tell the parent once, never return."""
-
-    def say(text: str) -> None:
-        os.write(answer, text.encode())
-        os.close(answer)
-
+def _be_keeper() -> None:
+    """Hold the network that the parent describes on stdin; tell it once on stdout how that went."""
+    fabric, options = pickle.load(sys.stdin.buffer)
     try:
-        os.setsid()
-        _redirect(directory)
-        hold(fabric, options, on_ready=lambda: say(_READY))
-    except SystemExit:
-        pass
+        hold(fabric, options, on_ready=lambda: _say(_READY))
     except (NetworkError, FabricError) as error:
-        say(str(error))
-    except BaseException as error:
+        _say(str(error).encode())
+    except Exception as error:
         traceback.print_exc()
-        say(f"{type(error).__name__}: {error}")
-    finally:
-        sys.stderr.flush()
-        os._exit(0)
+        _say(f"{type(error).__name__}: {error}".encode())
 
 
-def _redirect(directory: RunDirectory) -> None:
-    """The terminal belongs to the parent; what the keeper has to say goes to its log."""
-    log = os.open(directory.logs / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (log, 1), (log, 2)):
-        os.dup2(source, target)
+def _say(answer: bytes) -> None:
+    """The parent reads to the end of stdout, so from here on that is the log too."""
+    os.write(sys.stdout.fileno(), answer)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    _be_keeper()

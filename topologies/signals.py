@@ -6,11 +6,13 @@ is taken down."""
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -43,6 +45,22 @@ def held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def wait_for_signal() -> NoReturn:
+    """Wait in the main thread until a signal's handler raises.
+
+    Not signal.pause(): a signal that comes just before it, or that another thread takes, would not end it."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    old = signal.set_wakeup_fd(writer)
+    try:
+        while True:
+            select.select([reader], [], [])
+            os.read(reader, 64)
+    finally:
+        signal.set_wakeup_fd(old)
+        os.close(reader)
+        os.close(writer)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -262,16 +262,18 @@ def test_taken_port_is_told_with_its_holder(place: Place) -> None:
 
 
 PROGRAM = """
-import signal, sys
+import subprocess, sys
 from tests.topologies.conftest import FakeTarget
 from topologies.network import Network
+from topologies.signals import wait_for_signal
 from tests.topologies.test_network import FABRIC
 
 with Network(FABRIC, target=FakeTarget(FABRIC), name=sys.argv[1], first_grpc_port=int(sys.argv[2])) as net:
-    sleeper = net.hosts["h1"].popen(["sleep", "1000"])
+    command = ["sh", "-c", "echo up; exec sleep 1000"]
+    sleeper = net.hosts["h1"].popen(command, stdout=subprocess.PIPE)
+    sleeper.stdout.readline()
     print(net._run, flush=True)
-    while True:
-        signal.pause()
+    wait_for_signal()
 """
 
 
@@ -298,11 +300,11 @@ def test_signals_leave_nothing(place: Place, number: signal.Signals) -> None:
 def test_switches_and_host_commands_end_with_their_parent(place: Place) -> None:
     process, run = start_holder(place)
     commands = {p: Path(f"/proc/{p}/cmdline").read_bytes() for p in processes_of(run)}
-    orphans = [os.pidfd_open(p) for p, c in commands.items() if b"fake_switch" in c or b"sleep\0" in c]
+    orphans = [os.pidfd_open(p) for p, c in commands.items() if b"fake_switch" in c or b"1000\0" in c]
+    process.kill()
+    process.wait()
     try:
         assert len(orphans) == len(FABRIC.switches) + 1
-        process.kill()
-        process.wait()
         for orphan in orphans:
             assert select.select([orphan], [], [], 20)[0], "it lives on"
     finally:
@@ -345,6 +347,19 @@ def test_keeper_holds_the_network_until_it_is_taken_down(place: Place) -> None:
     assert set(state.hosts) == {h.name for h in FABRIC.hosts}
     assert "is down" in keeper.stop(place.directory)
     assert place.leftovers(state.run) == []
+
+
+@needs_network
+def test_keeper_starts_beside_calls_of_grpc(place: Place) -> None:
+    options = {"target": FakeTarget(FABRIC), "name": place.name, "first_grpc_port": place.first_grpc_port}
+    with (
+        socket.create_server(("127.0.0.1", 0)) as mute,
+        grpc.insecure_channel(f"127.0.0.1:{mute.getsockname()[1]}") as channel,
+    ):
+        calls = [channel.unary_unary("/never/Answered").future(b"", timeout=60) for _ in range(4)]
+        keeper.start(FABRIC, options)
+        assert not any(c.done() for c in calls)
+    assert "is down" in keeper.stop(place.directory)
 
 
 @needs_network
