@@ -39,16 +39,22 @@ class Work(Protocol):
 
 
 class Pacer:
-    """Lets through at most `rate_mbps` of packets of `wire_bytes`, in bursts of a few milliseconds; 0: no
-    limit."""
+    """Lets through at most `share` of `rate_mbps` of packets of `wire_bytes`, in bursts of a few
+    milliseconds; 0: no limit.
+
+    Each tree has its own: a plan sizes every edge of a tree for the tree's share of the rate. Trees that drew
+    on one allowance would go one after the other, each as fast as its narrowest edge at the whole rate.
+    """
 
     BURST_SECONDS = 0.004
     BURST_PACKETS = 16
+    BURST_LEAST = 4
     UNLIMITED = 1 << 30
 
-    def __init__(self, rate_mbps: float, wire_bytes: int, now: float) -> None:
-        self._per_second = rate_mbps * 1e6 / (8 * wire_bytes)
-        self._depth = max(self.BURST_PACKETS, self._per_second * self.BURST_SECONDS)
+    def __init__(self, rate_mbps: float, wire_bytes: int, now: float, share: float = 1.0) -> None:
+        self._per_second = share * rate_mbps * 1e6 / (8 * wire_bytes)
+        burst = max(self.BURST_LEAST, share * self.BURST_PACKETS)
+        self._depth = max(burst, self._per_second * self.BURST_SECONDS)
         self._tokens = self._depth
         self._filled = now
 
@@ -86,6 +92,7 @@ class Flow:
         self.part = part
         self.rtt = RttEstimator()
         self.retransmits = 0
+        self.probes = 0  # of them, those sent because nothing came back
         self.under_way = 0
         self._endpoint = endpoint
         self._congestion = congestion
@@ -98,6 +105,7 @@ class Flow:
         self._base = self._end = self._highest = 0
         self._left = 0
         self._backlog = np.empty(0, np.int64)  # channels whose packet the socket did not take yet
+        self._held_back = False  # the pacer let less go than the window
         self._newest_back = 0.0  # when the youngest chunk was sent whose result is in
         self._shrank_at = 0.0
         self._probed_at = 0.0  # when probes went last, with nothing back since
@@ -130,7 +138,9 @@ class Flow:
             "window": self._congestion.window,
             "limit": self.part.window,
             "rtt_ms": round(self.rtt.smoothed * 1e3, 3),
+            "rtt_min_ms": round(self.rtt.minimum * 1e3, 3),
             "retransmits": self.retransmits,
+            "probes": self.probes,
         }
 
     def missing(self) -> str:
@@ -152,7 +162,6 @@ class Flow:
         if found.fresh:
             self.rtt.sample(now - found.sent_sum / found.fresh)
             self._newest_back = max(self._newest_back, found.sent_max)
-        self.rtt.progress()
         self._probed_at = 0.0
         self.under_way -= count
         self._congestion.on_results(count, found.marked)
@@ -164,14 +173,21 @@ class Flow:
     def pump(self, now: float) -> int:
         """Sends what the window and the pacer let go; gives how many packets."""
         self._flush()
-        allowance = self._pacer.allowance(now)
-        if self.blocked or allowance == 0 or self._left == self.under_way:
+        self._held_back = False
+        if self.blocked or self._left == self.under_way:
             return 0
         room = max(0, self._congestion.window - self.under_way)
-        chunks = self._channels.ready(self._end, self._highest, room)[:allowance]
+        ready = self._channels.ready(self._end, self._highest, room)
+        chunks = ready[: self._allowance(now)]
+        self._held_back = len(chunks) < len(ready)
         if len(chunks):
             self._send_new(chunks, now)
         return len(chunks)
+
+    def _allowance(self, now: float) -> int:
+        """A work of one chunk is a question, not a stream: it goes at once, and what follows pays for it."""
+        assert self._work is not None
+        return max(int(self._work.count == 1), self._pacer.allowance(now))
 
     def _send_new(self, chunks: Chunks, now: float) -> None:
         assert self._work is not None
@@ -205,6 +221,7 @@ class Flow:
             self._probed_at = now
             waiting, _ = self._channels.overdue(NEVER)
             lost = waiting[np.argsort(self._channels.sent_at[waiting], kind="stable")[: self.PROBES]]
+            self.probes += len(lost)
             self.rtt.expired()
         if len(lost):
             self._resend(lost, now)
@@ -217,8 +234,9 @@ class Flow:
         self.retransmits += len(allowed)
         self._send(allowed, now)
 
-    def next_timer(self) -> float:
-        """When `on_timer` has to be called next."""
+    def next_turn(self, now: float) -> float:
+        """When `on_timer` or `pump` has to be called next, if nothing comes in before."""
+        pump = now + self._pacer.wait() if self._held_back else float("inf")
         if self.under_way == 0:
-            return float("inf")
-        return max(self._channels.overdue(0.0)[1], self._probed_at) + self.rtt.timeout
+            return pump
+        return min(pump, max(self._channels.overdue(0.0)[1], self._probed_at) + self.rtt.timeout)

@@ -10,7 +10,7 @@ class RttEstimator:
     (Karn)."""
 
     INITIAL = 0.05
-    FLOOR = 0.01  # below it, the scheduling of a shared processor would look like loss
+    GRANULARITY = 0.01  # a shared processor lets a process wait for so long, however steady the rest is
     CEILING = 1.0
 
     def __init__(self) -> None:
@@ -20,16 +20,15 @@ class RttEstimator:
         self._backoff = 1
 
     def sample(self, seconds: float) -> None:
+        """A chunk that was sent once came back: the next timeout is a first one again. One that was sent twice
+        does not say that (Karn): if the timeout is too short, all are sent twice, and it must stay longer."""
+        self._backoff = 1
         self.minimum = min(self.minimum, seconds)
         if self.smoothed == 0.0:
             self.smoothed, self._variation = seconds, seconds / 2
             return
         self._variation += (abs(self.smoothed - seconds) - self._variation) / 4
         self.smoothed += (seconds - self.smoothed) / 8
-
-    def progress(self) -> None:
-        """Something came back: the next timeout is a first one again."""
-        self._backoff = 1
 
     def expired(self) -> None:
         """Nothing came back: wait twice as long the next time."""
@@ -38,7 +37,7 @@ class RttEstimator:
 
     @property
     def timeout(self) -> float:
-        measured = max(self.FLOOR, self.smoothed + 4 * self._variation)
+        measured = self.smoothed + max(self.GRANULARITY, 4 * self._variation)
         first = measured if self.smoothed else self.INITIAL
         return min(self.CEILING, first * self._backoff)
 

@@ -54,10 +54,14 @@ class Session:
         endpoints = connect(Address(local, port), [Address(root, port) for root in roots])
         self._endpoints: dict[str, Endpoint] = dict(zip(roots, endpoints, strict=True))
         wire_bytes = FRAME_OVERHEAD_BYTES + packet_bytes(assignment.lanes)
-        pacer = Pacer(assignment.rate_mbps, wire_bytes, self._clock())
-        self._pacer = pacer
         self.flows = tuple(
-            Flow(assignment, part, self._endpoints[part.destination], congestion.start(part.window), pacer)
+            Flow(
+                assignment,
+                part,
+                self._endpoints[part.destination],
+                congestion.start(part.window),
+                Pacer(assignment.rate_mbps, wire_bytes, self._clock(), part.share),
+            )
             for part in assignment.trees
         )
         self._inbox = Inbox(BATCH, assignment.lanes, ecn=True)
@@ -134,12 +138,9 @@ class Session:
             if nap >= self.NAP_MIN:
                 time.sleep(nap)
             return
-        until = min(deadline, now + self.LONGEST_WAIT, *(flow.next_timer() for flow in active))
+        until = min(deadline, now + self.LONGEST_WAIT, *(flow.next_turn(now) for flow in active))
         if any(flow.blocked for flow in active):
             until = min(until, now + self.TICK)
-        pause = self._pacer.wait()
-        if pause:
-            until = min(until, now + pause)
         self._waiter.wait(max(0.0, until - self._clock()))
 
     def _timeout(self, active: Sequence[Flow], now: float) -> AllReduceTimeout:

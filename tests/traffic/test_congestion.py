@@ -102,9 +102,10 @@ def test_the_timeout_follows_rfc_6298_within_its_bounds():
     assert rtt.timeout == pytest.approx(0.1125 + 4 * 0.0625)
     for _ in range(200):
         rtt.sample(0.0001)
-    assert rtt.timeout == RttEstimator.FLOOR
+    steady = 0.0001 + RttEstimator.GRANULARITY
+    assert rtt.timeout == pytest.approx(steady)
     for _ in range(20):
         rtt.expired()
     assert rtt.timeout == RttEstimator.CEILING
-    rtt.progress()
-    assert rtt.timeout == RttEstimator.FLOOR
+    rtt.sample(0.0001)
+    assert rtt.timeout == pytest.approx(steady)

@@ -18,6 +18,7 @@ from traffic.congestion import FixedWindow
 from traffic.errors import RoundsExhausted
 from traffic.flow import Flow, Pacer
 from traffic.native import library
+from traffic.rtt import RttEstimator
 from traffic.slots import SlotPool
 from traffic.transport import Inbox
 from traffic.wire import ROUNDS, VERSION, Kind, Verdict, make_tag, packet, packet_bytes
@@ -67,10 +68,12 @@ class Numbers:
         np.add.at(self.given, chunks, 1)
 
 
-def make_flow(rank: int, slots: int, window: int, outbox: Outbox, epoch: int = 1) -> Flow:
+def make_flow(
+    rank: int, slots: int, window: int, outbox: Outbox, epoch: int = 1, pacer: Pacer | None = None
+) -> Flow:
     part = TreePart(3, 1.0, slots, slots // 2, rank, "10.0.0.1")
     assignment = Assignment("t", epoch, 61440, LANES, rank, 4, (part,))
-    return Flow(assignment, part, outbox, FixedWindow(window), Pacer(0, 100, 0.0))
+    return Flow(assignment, part, outbox, FixedWindow(window), pacer or Pacer(0, 100, 0.0))
 
 
 class Network:
@@ -238,6 +241,21 @@ def test_silence_doubles_the_wait_and_costs_a_few_probes_only():
     assert len(outbox.packets) <= 4 * 70
 
 
+def test_a_timeout_that_was_too_short_stays_longer_until_a_chunk_that_was_sent_once_is_back():
+    """Else, where round trips grow beyond the timeout, everything is sent twice, which makes them grow."""
+    flow = make_flow(0, 8, 4, Outbox())
+    flow.start(Numbers(0, 10))
+    flow.pump(0.0)
+    flow.on_timer(0.06)  # all four are sent again, though their results are on the way
+    longer = flow.rtt.timeout
+    feed(flow, *(result(flow, chunk, 8) for chunk in (0, 1)), now=0.08)
+    assert flow.rtt.timeout == longer > RttEstimator.INITIAL
+    flow.pump(0.08)
+    feed(flow, *(result(flow, chunk, 8) for chunk in (4, 5)), now=0.16)
+    assert flow.rtt.smoothed == pytest.approx(0.08)
+    assert flow.rtt.timeout == pytest.approx(0.08 + 4 * 0.04)
+
+
 def test_a_flow_says_when_its_numbers_are_used_up():
     flow = make_flow(0, 2, 1, Outbox())
     flow.start(Numbers(0, 1))
@@ -252,3 +270,39 @@ def test_the_pacer_lets_a_burst_go_and_then_the_rate():
     assert pacer.allowance(0.0) == 0
     assert 0 < pacer.wait() <= 0.004
     assert pacer.allowance(0.010) == 10
+
+
+def test_a_tree_gets_its_share_of_the_rate_and_no_more():
+    whole, third = (Pacer(rate_mbps=10.0, wire_bytes=125, now=0.0, share=share) for share in (1.0, 0.3))
+    for pacer in (whole, third):
+        pacer.spend(pacer.allowance(0.0))
+    sent = {whole: 0, third: 0}
+    for millisecond in range(1, 1001):
+        for pacer in sent:
+            count = pacer.allowance(millisecond / 1000)
+            pacer.spend(count)
+            sent[pacer] += count
+    assert abs(sent[whole] - 10_000) <= 1
+    assert abs(sent[third] - 3_000) <= 1
+
+
+def test_a_single_chunk_does_not_wait_for_the_pacer_but_the_next_ones_pay_for_it():
+    outbox = Outbox()
+    flow = make_flow(0, 64, 32, outbox, pacer=Pacer(rate_mbps=0.1, wire_bytes=125, now=0.0))  # 100 a second
+    flow.start(Numbers(0, 20))
+    flow.pump(0.0)
+    assert len(outbox.packets) == Pacer.BURST_PACKETS
+    assert flow.next_turn(0.0) <= 0.041  # a quarter of a burst
+    for now in (0.021, 0.041):
+        flow.pump(now)
+    assert len(outbox.packets) == 20
+    for chunk in range(20):
+        feed(flow, result(flow, chunk, 64), now=0.041)
+    assert flow.done
+
+    flow.start(Numbers(0, 1))
+    assert flow.pump(0.041) == 1
+    feed(flow, result(flow, 20, 64), now=0.042)
+    flow.start(Numbers(0, 5))
+    assert flow.pump(0.052) == 0
+    assert flow.pump(0.062) == 1
