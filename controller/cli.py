@@ -15,14 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from api import netfold_pb2 as pb
+from api.connection import default_socket
+from api.options import Where, reaches_controller
 from controller.admission import Wire
 from controller.conversation import (
     BAD_INPUT,
     NO_CONTROLLER,
-    Address,
     AsJson,
-    TlsCa,
-    TokenFile,
     ask,
     fail,
     plain,
@@ -32,7 +31,7 @@ from controller.core import Options
 from controller.daemon import DaemonOptions, run
 from controller.fleet import FleetOptions
 from controller.outages import Patience
-from controller.server import ListenError, Security, default_socket
+from controller.server import ListenError, Security
 from controller.store import StoreError
 from controller.switches.session import Pipeline
 from topologies.addressing import FIRST_GRPC_PORT
@@ -119,14 +118,13 @@ def run_controller(
 
 
 @app.command("status")
-def status(
-    address: Address = None, tls_ca: TlsCa = None, token_file: TokenFile = None, as_json: AsJson = False
-) -> None:
+@reaches_controller
+def status(where: Where, as_json: AsJson = False) -> None:
     """Show the switches: which are ready, slots in use, entries repaired.
 
     Exit codes: 0 shown, 4 no controller answers.
     """
-    answer = ask(address, tls_ca, token_file, lambda stub: stub.GetStatus(pb.StatusRequest(), timeout=10))
+    answer = ask(where, lambda stub: stub.GetStatus(pb.StatusRequest(), timeout=10))
     if as_json:
         print_json(plain(answer))
         return

@@ -20,14 +20,12 @@ from rich.table import Table
 
 from api import netfold_pb2 as pb
 from api import netfold_pb2_grpc as pb_grpc
+from api.options import Where, reaches_controller
 from controller.conversation import (
     BAD_INPUT,
     JOB_FAILED,
-    Address,
     AsJson,
     JobArgument,
-    TlsCa,
-    TokenFile,
     ask,
     fail,
     plain,
@@ -46,15 +44,14 @@ _OVER = (pb.FAILED, pb.DONE, pb.CANCELED)
 
 
 @job.command()
+@reaches_controller
 def submit(
+    where: Where,
     file: Annotated[
         Path, typer.Argument(help="A job file, see docs/jobs.md; - reads it from the standard input.")
     ],
     queue: Annotated[bool, typer.Option("--queue", help="Wait for room instead of a refusal.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the job runs.")] = False,
-    address: Address = None,
-    tls_ca: TlsCa = None,
-    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Submit a job.
@@ -76,27 +73,24 @@ def submit(
                     break
         return answer
 
-    answer = ask(address, tls_ca, token_file, submitted)
+    answer = ask(where, submitted)
     _show_job(answer, as_json)
     if answer.state == pb.FAILED:
         raise typer.Exit(JOB_FAILED)
 
 
 @job.command("list")
+@reaches_controller
 def list_jobs(
+    where: Where,
     every: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
-    address: Address = None,
-    tls_ca: TlsCa = None,
-    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """List jobs.
 
     Exit codes: 0 listed, 4 no controller answers.
     """
-    answer = ask(
-        address, tls_ca, token_file, lambda stub: stub.ListJobs(pb.ListJobsRequest(all=every), timeout=10)
-    )
+    answer = ask(where, lambda stub: stub.ListJobs(pb.ListJobsRequest(all=every), timeout=10))
     if as_json:
         print_json([_job_document(j) for j in answer.jobs])
         return
@@ -111,35 +105,31 @@ def list_jobs(
 
 
 @job.command()
+@reaches_controller
 def show(
+    where: Where,
     name: JobArgument,
-    address: Address = None,
-    tls_ca: TlsCa = None,
-    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a job: state, plan, trees, members.
 
     Exit codes: 0 shown, 4 no controller answers, 5 no such job.
     """
-    _show_job(
-        ask(address, tls_ca, token_file, lambda s: s.GetJob(pb.JobName(name=name), timeout=10)), as_json
-    )
+    _show_job(ask(where, lambda s: s.GetJob(pb.JobName(name=name), timeout=10)), as_json)
 
 
 @job.command()
+@reaches_controller
 def why(
+    where: Where,
     name: JobArgument,
-    address: Address = None,
-    tls_ca: TlsCa = None,
-    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain a running, waiting or stuck job from its state and the switches' counters, step by step.
 
     Exit codes: 0 explained, 4 no controller answers, 5 no such job.
     """
-    answer = ask(address, tls_ca, token_file, lambda s: s.ExplainJob(pb.JobName(name=name), timeout=30))
+    answer = ask(where, lambda s: s.ExplainJob(pb.JobName(name=name), timeout=30))
     if as_json:
         print_json(list(answer.steps))
         return
@@ -148,11 +138,10 @@ def why(
 
 
 @job.command()
+@reaches_controller
 def watch(
+    where: Where,
     name: JobArgument,
-    address: Address = None,
-    tls_ca: TlsCa = None,
-    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a line (with --json an object) at each change of a job, until it is over.
@@ -169,42 +158,36 @@ def watch(
                 typer.echo(_line(answer))
         return answer
 
-    if ask(address, tls_ca, token_file, watched).state != pb.DONE:
+    if ask(where, watched).state != pb.DONE:
         raise typer.Exit(JOB_FAILED)
 
 
 @job.command()
+@reaches_controller
 def cancel(
+    where: Where,
     name: JobArgument,
-    address: Address = None,
-    tls_ca: TlsCa = None,
-    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """End a job; its members are told at once, its entries and slots are free.
 
     Exit codes: 0 over, 4 no controller answers, 5 no such job.
     """
-    _show_job(
-        ask(address, tls_ca, token_file, lambda s: s.CancelJob(pb.JobName(name=name), timeout=10)), as_json
-    )
+    _show_job(ask(where, lambda s: s.CancelJob(pb.JobName(name=name), timeout=10)), as_json)
 
 
 @replan_app.command()
+@reaches_controller
 def replan(
+    where: Where,
     jobs: Annotated[list[str] | None, typer.Argument(help="Jobs to plan again; none: all.")] = None,
-    address: Address = None,
-    tls_ca: TlsCa = None,
-    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan running jobs again with what is known now, and move those that gain, by a new epoch.
 
     Exit codes: 0 planned (the jobs that moved are printed), 4 no controller answers, 5 no such job.
     """
-    answer = ask(
-        address, tls_ca, token_file, lambda s: s.Replan(pb.ReplanRequest(jobs=jobs or []), timeout=600)
-    )
+    answer = ask(where, lambda s: s.Replan(pb.ReplanRequest(jobs=jobs or []), timeout=600))
     if as_json:
         print_json({"moved": list(answer.moved)})
     else:
@@ -212,12 +195,11 @@ def replan(
 
 
 @top_app.command()
+@reaches_controller
 def top(
+    where: Where,
     every_s: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between two looks.")] = 1.0,
     looks: Annotated[int, typer.Option(min=0, help="End after so many looks; 0: when interrupted.")] = 0,
-    address: Address = None,
-    tls_ca: TlsCa = None,
-    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show jobs, trees, switches and links, live; with --json an object for each look.
@@ -243,7 +225,7 @@ def top(
                 await asyncio.sleep(every_s)
 
     with contextlib.suppress(KeyboardInterrupt):
-        ask(address, tls_ca, token_file, watched)
+        ask(where, watched)
 
 
 # ---- helpers ---

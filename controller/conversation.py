@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import grpc
@@ -16,7 +15,8 @@ from google.protobuf.json_format import MessageToDict
 from rich.console import Console
 
 from api import netfold_pb2_grpc as pb_grpc
-from controller.client import ConnectError, connection, open_channel
+from api.connection import ConnectError, Connection, open_aio_channel
+from api.options import Where
 
 BAD_INPUT, REFUSED, NO_CONTROLLER, NO_JOB, JOB_FAILED = 2, 3, 4, 5, 6
 _EXITS = {
@@ -24,6 +24,7 @@ _EXITS = {
     grpc.StatusCode.ALREADY_EXISTS: BAD_INPUT,
     grpc.StatusCode.RESOURCE_EXHAUSTED: REFUSED,
     grpc.StatusCode.NOT_FOUND: NO_JOB,
+    grpc.StatusCode.FAILED_PRECONDITION: NO_CONTROLLER,  # a standby, which says so
     grpc.StatusCode.UNAVAILABLE: NO_CONTROLLER,
     grpc.StatusCode.UNAUTHENTICATED: NO_CONTROLLER,
     grpc.StatusCode.DEADLINE_EXCEEDED: NO_CONTROLLER,
@@ -31,46 +32,27 @@ _EXITS = {
 
 Result = TypeVar("Result")
 
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--controller", help="unix:PATH or HOST:PORT; default: $NETFOLD_CONTROLLER, or the default socket."
-    ),
-]
-TlsCa = Annotated[
-    Path | None, typer.Option("--tls-ca", help="Certificate that the controller's is checked against.")
-]
-TokenFile = Annotated[Path | None, typer.Option("--token-file", help="File with the token to show over TCP.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
 
 
-def ask(
-    address: str | None,
-    ca: Path | None,
-    token: Path | None,
-    question: Callable[[pb_grpc.ControllerStub], Awaitable[Result]],
-) -> Result:
+def ask(where: Where, question: Callable[[pb_grpc.ControllerStub], Awaitable[Result]]) -> Result:
     """One conversation with the controller; every failure becomes an exit code and a line."""
 
-    async def ask() -> Result:
-        where = connection(address, ca, token)
-        async with open_channel(where) as channel:
+    async def asked(to: Connection) -> Result:
+        async with open_aio_channel(to) as channel:
             return await question(pb_grpc.ControllerStub(channel))
 
     try:
-        return asyncio.run(ask())
+        to = where.connection()
     except ConnectError as error:
         fail(BAD_INPUT, str(error))
+    try:
+        return asyncio.run(asked(to))
     except grpc.aio.AioRpcError as error:
-        where = connection(address, None, None).address
         code = _EXITS.get(error.code(), NO_CONTROLLER)
-        fail(
-            code,
-            f"no controller answers at {where}: {error.details()}"
-            if code == NO_CONTROLLER
-            else error.details(),
-        )
+        silent = code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION
+        fail(code, f"no controller answers at {to.address}: {error.details()}" if silent else error.details())
 
 
 def plain(message: Any) -> Any:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import grpc
 
 from api import netfold_pb2_grpc as pb_grpc
+from api.connection import TOKEN_KEY
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 else:
     _Interceptor = grpc.aio.ServerInterceptor
 
-TOKEN_KEY = "authorization"
 MAX_MESSAGE = 8 << 20
 
 
@@ -44,12 +43,6 @@ class Security:
     tokens: frozenset[str]
 
 
-def default_socket() -> str:
-    """unix:/run/netfold/controller.sock for root, else in the user's own runtime folder."""
-    base = "/run" if os.geteuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", f"/tmp/netfold-{os.getuid()}")
-    return f"unix:{base}/netfold/controller.sock"
-
-
 @asynccontextmanager
 async def serving(
     service: pb_grpc.ControllerServicer, listen: str, security: Security | None
@@ -60,6 +53,7 @@ async def serving(
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", MAX_MESSAGE),
         ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5000),
     ]
     server = grpc.aio.server(interceptors=interceptors, options=options)
     pb_grpc.add_ControllerServicer_to_server(service, server)

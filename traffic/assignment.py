@@ -7,9 +7,10 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from traffic.errors import BadAssignment
+from traffic.quantize import Scheme, SharedExponent
 from traffic.wire import EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
 
 
@@ -55,7 +56,8 @@ class TreePart:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited."""
+    """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
+    how numbers become lanes, unless a worker is told otherwise."""
 
     job: str
     epoch: int
@@ -65,6 +67,7 @@ class Assignment:
     workers: int
     trees: tuple[TreePart, ...]
     rate_mbps: float = 0.0
+    numerics: Scheme = field(default_factory=SharedExponent)
 
     def __post_init__(self) -> None:
         _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")

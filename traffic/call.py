@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from traffic import quantize
 from traffic.channels import Chunks, Filled
-from traffic.errors import CallMismatch, SumOverflow
+from traffic.errors import CallMismatch, SumOverflow, WrongNumbers
 from traffic.flow import Work
-from traffic.quantize import Exponents, Fixed, Scheme
+from traffic.quantize import Exponents, Fixed, Scheme, WholeNumbers
 from traffic.wire import Flag, Words
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int32))
@@ -35,6 +35,14 @@ def check_array(array: NDArray[Any]) -> None:
         raise TypeError(f"all_reduce takes a numpy array of float32, float16 or int32; this is {kind}")
     if not array.flags.c_contiguous or not array.flags.writeable:
         raise ValueError("all_reduce writes in place: the array must be contiguous (C order) and writeable")
+
+
+def check_numerics(array: NDArray[Any], scheme: Scheme, job: str) -> None:
+    """Raises WrongNumbers if the job does not add arrays of this dtype."""
+    if isinstance(scheme, WholeNumbers) and array.dtype.kind == "f":
+        raise WrongNumbers(
+            f"job {job} adds whole numbers (numerics: integer): all_reduce takes int32 there, this is {array.dtype}"
+        )
 
 
 class Gradient:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from api.options import Where, reaches_controller
+
 # Eight workers share a small machine in the demonstration; matrices of their size gain nothing from more threads.
 # Set before numpy is imported, which reads it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -31,7 +33,6 @@ ring = typer.Typer(no_args_is_help=True, help="Run a worker of the peer: ring al
 send = typer.Typer(no_args_is_help=True, help="Craft gradient packets by hand, with scapy.")
 background = typer.Typer(no_args_is_help=True, help="Send or take background traffic.")
 
-Controller = Annotated[str, typer.Option(help="The controller's address, HOST:PORT.")]
 Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
 Host = Annotated[str, typer.Option(help="This host's name in the fabric.")]
 AssignmentFile = Annotated[
@@ -65,10 +66,11 @@ Local = Annotated[str, typer.Option(help="The IPv4 address to bind.")]
 
 
 @worker.command("worker")
+@reaches_controller
 def run_worker(
+    where: Where,
     job: Job = "",
     host: Host = "",
-    controller: Controller = "127.0.0.1:9600",
     assignment: AssignmentFile = None,
     workload: Workload = "digits",
     epochs: Epochs = 10,
@@ -79,7 +81,7 @@ def run_worker(
     dtype: Dtype = "float32",
     check: Check = True,
     fixed_bits: Annotated[
-        int | None, typer.Option(help="Scale all floats by 2^BITS instead of a shared exponent per chunk.")
+        int | None, typer.Option(help="Scale all floats by 2^BITS, whatever the job's numerics say.")
     ] = None,
     congestion: Annotated[
         str, typer.Option(help="panama, atp, or fixed (always the whole window).")
@@ -100,14 +102,14 @@ def run_worker(
 
     with _plain_errors():
         scheme = _scheme(fixed_bits)
-        members = _membership(controller, job, host, assignment)
+        members = _membership(where, job, host, assignment)
         with Worker(members, local, scheme, Congestion(congestion)) as one:
             mine = members.wait(timeout)
             measured = _measure(
                 lambda array: one.all_reduce(array, timeout),
                 mine.rank,
                 mine.workers,
-                scheme,
+                scheme or mine.numerics,
                 check,
                 progress,
                 lambda run: _work(run, workload, epochs, scale, iterations, warmup, sizes, dtype),
@@ -163,10 +165,11 @@ def run_ring(
 
 
 @ps.command("ps")
+@reaches_controller
 def run_server(
+    where: Where,
     job: Job = "",
     host: Host = "",
-    controller: Controller = "127.0.0.1:9600",
     assignment: AssignmentFile = None,
     reply_to: Annotated[
         str,
@@ -185,7 +188,7 @@ def run_server(
     from traffic.transport import Address
 
     with _plain_errors():
-        members = _membership(controller, job, host, assignment)
+        members = _membership(where, job, host, assignment)
         mine = members.wait(timeout)
         workers = [Address(a.strip(), mine.udp_port) for a in reply_to.split(",") if a.strip()]
         _write(out, {"host": host, "job": mine.job, "verdicts": serve(members, local, workers)})
@@ -287,13 +290,14 @@ def _bytes(text: str) -> int:
     return int(number) * factor
 
 
-def _scheme(fixed_bits: int | None) -> Scheme:
-    from traffic.quantize import Fixed, SharedExponent
+def _scheme(fixed_bits: int | None) -> Scheme | None:
+    """None: as the job's file says."""
+    from traffic.quantize import Fixed
 
-    return SharedExponent() if fixed_bits is None else Fixed(fixed_bits)
+    return None if fixed_bits is None else Fixed(fixed_bits)
 
 
-def _membership(controller: str, job: str, host: str, file: Path | None) -> Membership:
+def _membership(where: Where, job: str, host: str, file: Path | None) -> Membership:
     if file is not None:
         from traffic.worker import Alone
 
@@ -304,7 +308,7 @@ def _membership(controller: str, job: str, host: str, file: Path | None) -> Memb
         )
     from traffic.membership import Attending
 
-    return Attending(controller, job, host)
+    return Attending(where.connection(), job, host)
 
 
 def _read_assignment(file: Path) -> Assignment:
@@ -334,10 +338,11 @@ def _write(out: Path | None, report: dict[str, Any]) -> None:
 @contextmanager
 def _plain_errors() -> Iterator[None]:
     """One line on standard error and exit code 1 for what can be expected to go wrong."""
+    from api.connection import ConnectError
     from traffic.errors import TrafficError
 
     try:
         yield
-    except (TrafficError, OSError, ValueError, ModuleNotFoundError) as error:
+    except (TrafficError, ConnectError, OSError, ValueError, ModuleNotFoundError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)

@@ -21,6 +21,10 @@ class NotFinite(TrafficError, ValueError):
         self.index = index
 
 
+class WrongNumbers(TrafficError, TypeError):
+    """An array of floats in a job whose numerics are `integer`. Nothing was sent."""
+
+
 class SumOverflow(TrafficError, OverflowError):
     """A sum of int32 gradients does not fit into int32. All workers raise it for the same call."""
 

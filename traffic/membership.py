@@ -18,8 +18,10 @@ import grpc
 
 from api import netfold_pb2 as pb
 from api import netfold_pb2_grpc as rpc
+from api.connection import Connection, connection, open_channel
 from traffic.assignment import Assignment, TreePart
 from traffic.errors import AllReduceTimeout, BadAssignment, ControllerUnreachable, JobFailed, TrafficError
+from traffic.quantize import Fixed, Scheme, SharedExponent, WholeNumbers
 from traffic.worker import Stats
 
 # Answers after which trying again is of use: the controller is starting, restarting, or gone for a moment.
@@ -42,6 +44,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
         rank=message.rank,
         workers=message.workers,
         rate_mbps=message.rate_mbps,
+        numerics=_numerics(message.numerics),
         trees=tuple(
             TreePart(
                 tree=part.tree,
@@ -57,8 +60,22 @@ def from_proto(message: pb.Assignment) -> Assignment:
     )
 
 
+def _numerics(message: pb.Numerics) -> Scheme:
+    if message.mode in ("", "block"):
+        return SharedExponent()
+    if message.mode == "integer":
+        return WholeNumbers()
+    if message.mode != "fixed":
+        raise BadAssignment(f"assignment: numerics is '{message.mode}'; it must be block, fixed or integer")
+    try:
+        return Fixed(message.fraction_bits)
+    except ValueError as error:
+        raise BadAssignment(f"assignment: numerics: {error}") from error
+
+
 class Attending:
-    """Membership of `host` in `job` at the controller at `target` ("host:port" or "unix:path").
+    """Membership of `host` in `job` at the controller that `where` leads to. An address ("unix:PATH" or "HOST:PORT")
+    stands for `api.connection.connection(address)`, which finds certificate and token in the environment.
 
     A job that runs goes on without a controller for `patience` seconds: the switches carry it, and one
     that is restarted takes up where it was."""
@@ -67,8 +84,8 @@ class Attending:
     RETRY = 0.2
     FAREWELL = 2.0  # seconds that `close` gives the controller to take note
 
-    def __init__(self, target: str, job: str, host: str, patience: float = 60.0) -> None:
-        self._target = target
+    def __init__(self, where: Connection | str, job: str, host: str, patience: float = 60.0) -> None:
+        self._where = connection(where) if isinstance(where, str) else where
         self._patience = patience
         self._job = job
         self._host = host
@@ -76,6 +93,7 @@ class Attending:
         self._up = True  # whether something was heard since the last break
         self._broke_at = 0.0
         self._news = _News()
+        self._worn = 0  # the epoch that is of no more use here
         self._stats = Stats()
         self._wake: Callable[[], None] | None = None
         self._changed = threading.Condition()
@@ -111,6 +129,21 @@ class Attending:
         with self._changed:
             self._wake = wake
 
+    def renew(self, epoch: int, seconds: float) -> bool:
+        """Asks the controller for another epoch than this one, and waits for it at most so long. After True `current`
+        has it, or raises."""
+
+        def renewed() -> bool:
+            news = self._news
+            return news.failure is not None or (
+                news.assignment is not None and news.assignment.epoch != epoch
+            )
+
+        with self._changed:
+            self._worn = epoch
+            self._changed.notify_all()
+            return self._changed.wait_for(renewed, max(0.0, seconds))
+
     def report(self, stats: Stats) -> None:
         self._stats = replace(stats)
 
@@ -132,7 +165,7 @@ class Attending:
         """Keeps a stream open until the member leaves, the job is over, or the lease has run out."""
         while not self._over():
             try:
-                with grpc.insecure_channel(self._target) as channel:
+                with open_channel(self._where) as channel:
                     stream = rpc.ControllerStub(channel).Attend(self._attendance())
                     try:
                         for notice in stream:
@@ -156,10 +189,10 @@ class Attending:
             self._up, self._broke_at = False, time.monotonic()
         what = f"job {self._job}: "
         if error.code() not in _PASSING:
-            what += f"the controller at {self._target} refused {self._host}: {error.details()}"
+            what += f"the controller at {self._where.address} refused {self._host}: {error.details()}"
             self._publish(_News(failure=JobFailed(what)))
         elif time.monotonic() - self._broke_at > patience:
-            what += f"no controller at {self._target} for {patience:g} s ({error.details()})"
+            what += f"no controller at {self._where.address} for {patience:g} s ({error.details()})"
             self._publish(_News(failure=ControllerUnreachable(what)))
 
     def _hear(self, notice: pb.Notice) -> None:
@@ -174,11 +207,12 @@ class Attending:
             self._publish(_News(assignment=from_proto(notice.assignment)))
 
     def _attendance(self) -> Iterator[pb.Attendance]:
-        """A word at once, then one in every third of the lease, and the last on leaving."""
+        """A word at once, then one in every third of the lease or when the epoch is worn, and the last on leaving."""
         while not self._over():
-            yield self._word()
+            word = self._word()
+            yield word
             with self._changed:
-                self._changed.wait_for(self._over, self._lease / 3)
+                self._changed.wait_for(lambda: self._over() or self._worn > word.worn_epoch, self._lease / 3)  # noqa: B023
         if self._leaving.is_set():
             yield self._word(leave=True)
 
@@ -188,6 +222,7 @@ class Attending:
             job=self._job,
             host=self._host,
             leave=leave,
+            worn_epoch=self._worn,
             report=pb.Report(
                 chunks=stats.chunks,
                 retransmits=stats.retransmits,

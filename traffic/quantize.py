@@ -52,7 +52,12 @@ class Fixed:
             raise ValueError(f"bits of the fixed scale is {self.bits}; it must be -96 to 126")
 
 
-Scheme: TypeAlias = SharedExponent | Fixed
+@dataclass(frozen=True)
+class WholeNumbers:
+    """The job adds int32 as they are; floats are refused."""
+
+
+Scheme: TypeAlias = SharedExponent | Fixed | WholeNumbers
 
 
 @cache

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """netfold under PyTorch's DistributedDataParallel, as a communication hook. torch is an optional extra.
 
-    worker = Worker(Attending("controller:9600", "my-job", "h1"))
+    worker = Worker(Attending("controller.example:9600", "my-job", "h1"))  # certificate and token: docs/jobs.md
     model = DistributedDataParallel(model)
     model.register_comm_hook(HookState(worker), allreduce_hook)
 

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traffic.assignment import Assignment
-from traffic.call import Gradient, Halves, Opening, Tally, check_array
+from traffic.call import Gradient, Halves, Opening, Tally, check_array, check_numerics
 from traffic.congestion import Congestion
-from traffic.errors import AllReduceTimeout, BadAssignment, CallMismatch, EpochChanged
-from traffic.quantize import Scheme, SharedExponent
+from traffic.errors import AllReduceTimeout, BadAssignment, CallMismatch, EpochChanged, RoundsExhausted
+from traffic.quantize import Scheme
 from traffic.session import Connect, Session, connect_udp
 
 _CALLS = 4  # calls are told apart modulo 4; those of two workers differ by one at most
@@ -62,6 +62,10 @@ class Membership(Protocol):
     def on_change(self, wake: Callable[[], None] | None) -> None:
         """Whom to call (from any thread) when `current` has something new to say."""
 
+    def renew(self, epoch: int, seconds: float) -> bool:
+        """Asks for another epoch, as this one is of no more use, and waits for it at most so long. False: there
+        is none, or nobody to ask. After True `current` has it, or raises what ended the job."""
+
     def report(self, stats: Stats) -> None:
         """Called after each all-reduce, so that the controller learns how it goes."""
 
@@ -83,6 +87,9 @@ class Alone:
     def on_change(self, wake: Callable[[], None] | None) -> None:
         pass
 
+    def renew(self, epoch: int, seconds: float) -> bool:
+        return False
+
     def report(self, stats: Stats) -> None:
         pass
 
@@ -93,7 +100,8 @@ class Alone:
 class Worker:
     """One worker of a job. Not thread-safe; a context manager.
 
-    `local` is the IPv4 address to bind (0.0.0.0: any). All workers of a job must use the same `scheme`.
+    `local` is the IPv4 address to bind (0.0.0.0: any). `scheme`: in place of the one that the job's file names
+    (`Assignment.numerics`); all workers of a job must use the same.
     """
 
     def __init__(
@@ -107,7 +115,7 @@ class Worker:
         self.stats = Stats()
         self._membership = membership
         self._local = local
-        self._scheme = scheme or SharedExponent()
+        self._scheme = scheme
         self._congestion = congestion
         self._connect = connect
         self._session: Session | None = None
@@ -121,11 +129,12 @@ class Worker:
         place.
 
         All workers get the same bits. Peak memory: the array, a copy, and a few windows of packets. On any
-        error the array is as before; after other ones than NotFinite and SumOverflow the workers are out of
-        step, and the next call needs a new epoch. `timeout`: seconds.
+        error the array is as before; after other ones than NotFinite, WrongNumbers and SumOverflow the workers
+        are out of step, and the next call asks the controller for a new epoch. `timeout`: seconds.
 
-        Raises TypeError, ValueError (bad array), NotFinite, AllReduceTimeout, JobFailed,
-        ControllerUnreachable, CallMismatch, RoundsExhausted, SumOverflow (int32 only), TransportError.
+        Raises TypeError, ValueError (bad array), WrongNumbers, NotFinite, AllReduceTimeout, JobFailed,
+        ControllerUnreachable, CallMismatch, RoundsExhausted (a call of more chunks than an epoch has numbers),
+        SumOverflow (int32 only), TransportError.
         """
         check_array(array)
         if array.size == 0:
@@ -133,7 +142,9 @@ class Worker:
         started = time.monotonic()
         deadline = started + timeout
         assignment = self._membership.wait(timeout)
-        gradient = Gradient(self._number, array, assignment.lanes, self._scheme, self._buffer)
+        scheme = self._scheme or assignment.numerics
+        check_numerics(array, scheme, assignment.job)
+        gradient = Gradient(self._number, array, assignment.lanes, scheme, self._buffer)
         self._buffer = gradient.buffer
         try:
             overflow = self._reduce(gradient, deadline)
@@ -149,28 +160,37 @@ class Worker:
 
     def _reduce(self, gradient: Gradient, deadline: float) -> Exception | None:
         self._complete = False
+        before = self._session
         while True:
             try:
-                session = self._enter(gradient)
+                session = self._enter(gradient, deadline)
                 with np.errstate(over="ignore"):  # what is beyond the range of a dtype becomes infinite
                     overflow = self._pass(session, gradient, deadline)
             except EpochChanged:
                 self.stats.restarts += 1
                 continue
+            except RoundsExhausted:
+                # a call that began with a new epoch and used it up needs more than any epoch has
+                if session is not before or not self._renew(session, deadline):
+                    raise
+                self.stats.restarts += 1
+                continue
             self._number += 1
             return overflow
 
-    def _enter(self, gradient: Gradient) -> Session:
+    def _enter(self, gradient: Gradient, deadline: float) -> Session:
         """The session of the newest epoch."""
         assignment = self._membership.current()
         session = self._session
         if session is not None and session.assignment.epoch == assignment.epoch:
-            if session.broken:
+            if not session.broken:
+                return session
+            if not self._renew(session, deadline):
                 raise AllReduceTimeout(
                     f"job {assignment.job}: an earlier call was given up in epoch {assignment.epoch}; the "
                     "workers are out of step until the controller raises the epoch"
                 )
-            return session
+            assignment = self._membership.current()
         if assignment.lanes != gradient.lanes:
             raise BadAssignment(
                 f"assignment: lanes changed from {gradient.lanes} to {assignment.lanes} within a job"
@@ -179,6 +199,9 @@ class Worker:
         self._session = Session(assignment, self._local, self._congestion, self._connect)
         self._membership.on_change(self._session.wake)
         return self._session
+
+    def _renew(self, session: Session, deadline: float) -> bool:
+        return self._membership.renew(session.assignment.epoch, deadline - time.monotonic())
 
     def _watch(self) -> None:
         assert self._session is not None

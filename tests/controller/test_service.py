@@ -14,11 +14,13 @@ import pytest
 
 from api import netfold_pb2 as pb
 from api import netfold_pb2_grpc as pb_grpc
-from controller.client import Connection, open_channel
+from api.connection import Connection, open_aio_channel
 from controller.server import ListenError, Security, serving
 from controller.service import Service
 from tests.controller.deployment import MemberStream, asked, deployed
 from topologies.generators import single_switch
+from traffic.membership import Attending
+from traffic.quantize import Fixed
 
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 20\nlease_ms: 600\nnumerics: {mode: fixed, fraction_bits: 12}\n"
 WITH_SERVER = "name: job\nworkers: 2\nscheme: none\nrate: 20\n"
@@ -245,7 +247,7 @@ def test_tcp_refuses_whoever_has_no_token(token, security, tmp_path):
     async def scenario(deployment, _):
         async with serving(Service(deployment.controller), "localhost:0", security) as address:
             where = Connection(address, security.certificate, token)
-            async with open_channel(where) as channel:
+            async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
                 assert await _code_of(stub.ListJobs(pb.ListJobsRequest())) == grpc.StatusCode.UNAUTHENTICATED
                 stream = MemberStream(stub, "job", "h1")
@@ -258,7 +260,7 @@ def test_tcp_serves_whoever_has_a_token(security, tmp_path):
     async def scenario(deployment, _):
         async with serving(Service(deployment.controller), "localhost:0", security) as address:
             where = Connection(address, security.certificate, "a-token-of-a-worker")
-            async with open_channel(where) as channel:
+            async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
                 assert (await stub.GetStatus(pb.StatusRequest())).primary
             async with grpc.aio.insecure_channel(address) as channel:
@@ -267,6 +269,24 @@ def test_tcp_serves_whoever_has_a_token(security, tmp_path):
                     grpc.StatusCode.UNAVAILABLE,
                     grpc.StatusCode.DEADLINE_EXCEEDED,
                 )
+
+    _run(tmp_path, scenario)
+
+
+def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, tmp_path):
+    async def scenario(deployment, _):
+        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+            await deployment.controller.submit(SPEC, queue=False)
+            where = Connection(address, security.certificate, "a-token-of-a-worker")
+            member = Attending(where, "job", "h1")
+            try:
+                first = await asyncio.to_thread(member.wait, 20)
+                assert (first.epoch, first.numerics) == (1, Fixed(12))
+                assert await asyncio.to_thread(member.renew, 1, 20)
+                assert member.current().epoch == 2
+                assert deployment.controller.book.get("job").reason == "h1 asked for a new epoch"
+            finally:
+                await asyncio.to_thread(member.close)
 
     _run(tmp_path, scenario)
 

@@ -17,7 +17,7 @@ import numpy as np
 from traffic.assignment import Assignment, TreePart
 from traffic.congestion import Congestion
 from traffic.errors import JobFailed
-from traffic.quantize import Scheme
+from traffic.quantize import Scheme, SharedExponent
 from traffic.server import ParameterServer
 from traffic.session import Connect, connect_udp
 from traffic.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
@@ -92,7 +92,10 @@ class Members:
         self._assignment = assignment
         self._over = ""
         self._wake: Callable[[], None] | None = None
+        self._changed = threading.Condition()
         self.reports: list[int] = []
+        self.worn: list[int] = []
+        self.on_worn: Callable[[int], None] = lambda epoch: None
 
     def wait(self, seconds: float) -> Assignment:
         return self.current()
@@ -104,6 +107,14 @@ class Members:
 
     def on_change(self, wake: Callable[[], None] | None) -> None:
         self._wake = wake
+
+    def renew(self, epoch: int, seconds: float) -> bool:
+        self.worn.append(epoch)
+        self.on_worn(epoch)
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: bool(self._over) or self._assignment.epoch != epoch, max(0.0, seconds)
+            )
 
     def report(self, stats: Stats) -> None:
         self.reports.append(stats.calls)
@@ -120,6 +131,8 @@ class Members:
         self._notify()
 
     def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
         if self._wake is not None:
             self._wake()
 
@@ -157,6 +170,19 @@ class Rig:
         for members, assignment in zip(self.members, self.assignments, strict=True):
             members.change(replace(assignment, epoch=epoch))
 
+    def renew_worn_epochs(self) -> None:
+        """From now on members that ask for a new epoch get it, once for each epoch, as from the controller."""
+        newest, one_at_a_time = [1], threading.Lock()
+
+        def worn(epoch: int) -> None:
+            with one_at_a_time:
+                if epoch == newest[0]:
+                    newest[0] += 1
+                    self.raise_epoch(newest[0])
+
+        for members in self.members:
+            members.on_worn = worn
+
 
 @contextmanager
 def rig(
@@ -169,6 +195,7 @@ def rig(
     congestion: Congestion = Congestion.PANAMA,
     seed: int = 0,
     rate_mbps: float = 0.0,
+    numerics: Scheme | None = None,
 ) -> Iterator[Rig]:
     """`workers` workers and their server at work; all is ended on the way out."""
     port = next(_PORTS)
@@ -187,7 +214,9 @@ def rig(
             )
             for number, share in enumerate(shares)
         )
-        return Assignment("test", 1, port, lanes, rank, workers, trees, rate_mbps)
+        return Assignment(
+            "test", 1, port, lanes, rank, workers, trees, rate_mbps, numerics or SharedExponent()
+        )
 
     hosts = [f"127.77.0.{rank + 1}" for rank in range(workers)]
     server_link = LossyEndpoint(UdpEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed)

@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 from tests.traffic.rig import Faults, rig
 from traffic import quantize
 from traffic.congestion import Congestion
-from traffic.errors import AllReduceTimeout, CallMismatch, JobFailed, NotFinite, SumOverflow
-from traffic.quantize import Fixed, SharedExponent
+from traffic.errors import (
+    AllReduceTimeout,
+    CallMismatch,
+    JobFailed,
+    NotFinite,
+    RoundsExhausted,
+    SumOverflow,
+    WrongNumbers,
+)
+from traffic.quantize import Fixed, SharedExponent, WholeNumbers
 
 MAX = 2**31 - 1
 
@@ -162,6 +170,93 @@ def test_after_a_timeout_a_new_epoch_brings_the_workers_together_again():
         after = [a.copy() for a in arrays]
         assert fabric.all_reduce(after) == [None, None]
         check(arrays, after, None, 8)
+
+
+def test_after_a_timeout_the_workers_ask_for_a_new_epoch_themselves():
+    with rig(2) as fabric:
+        fabric.renew_worn_epochs()
+        arrays = gradients(2, 100, "int32", 1)
+        with pytest.raises(AllReduceTimeout, match="missing"):
+            fabric.workers[0].all_reduce(arrays[0], timeout=0.2)
+        after = [a.copy() for a in arrays]
+        assert fabric.all_reduce(after) == [None, None]
+        check(arrays, after, None, 8)
+        assert fabric.members[0].worn == [1]
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5)])
+def test_calls_go_on_in_a_new_epoch_when_chunk_numbers_are_used_up(shares, monkeypatch):
+    """8 slots and 4 rounds are 32 chunk numbers a tree; 12 calls of 6 chunks, with their opening and closing, need
+    more."""
+    monkeypatch.setattr("traffic.flow.ROUNDS", 4)
+    workers, calls = 3, 12
+    before = [gradients(workers, 6 * 4, "float32", number) for number in range(calls)]
+    after = [[b.copy() for b in arrays] for arrays in before]
+    with rig(workers, lanes=4, slots=8, shares=shares) as fabric:
+        fabric.renew_worn_epochs()
+
+        def train(rank):
+            for arrays in after:
+                fabric.workers[rank].all_reduce(arrays[rank], timeout=30)
+
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(train, range(workers)))
+        epochs = [
+            w.flows() and m.current().epoch for w, m in zip(fabric.workers, fabric.members, strict=True)
+        ]
+    assert epochs[0] > 1
+    assert epochs == [epochs[0]] * workers
+    for inputs, results in zip(before, after, strict=True):
+        check(inputs, results, SharedExponent(), 4)
+
+
+def test_a_call_that_needs_more_than_an_epoch_is_refused_and_leaves_the_array_alone(monkeypatch):
+    monkeypatch.setattr("traffic.flow.ROUNDS", 4)
+    with rig(2, lanes=4, slots=8) as fabric:
+        fabric.renew_worn_epochs()
+        arrays = [np.ones(4 * 40, np.int32) for _ in range(2)]
+        assert [type(e) for e in fabric.all_reduce(arrays)] == [RoundsExhausted] * 2
+        assert all((a == 1).all() for a in arrays)
+        assert fabric.members[0].worn == [], "a new epoch would not suffice either"
+        small = [np.ones(4, np.int32) for _ in range(2)]
+        assert fabric.all_reduce(small) == [None, None], "the next call goes on, in a new epoch"
+
+
+def test_without_a_new_epoch_in_time_the_used_up_one_is_an_error(monkeypatch):
+    monkeypatch.setattr("traffic.flow.ROUNDS", 1)
+    with rig(1, lanes=4, slots=8) as fabric:
+        fabric.workers[0].all_reduce(np.ones(16, np.int32))
+        with pytest.raises(RoundsExhausted, match="epoch 1 has 2 chunk numbers left"):
+            fabric.workers[0].all_reduce(np.ones(16, np.int32), timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("numerics", "dtype"), [(Fixed(12), "float32"), (SharedExponent(), "float32"), (WholeNumbers(), "int32")]
+)
+def test_the_assignment_says_how_numbers_become_lanes(numerics, dtype):
+    with rig(2, numerics=numerics) as fabric:
+        before = gradients(2, 100, dtype, 3)
+        after = [b.copy() for b in before]
+        assert fabric.all_reduce(after) == [None, None]
+        check(before, after, numerics, 8)
+        if isinstance(numerics, Fixed):
+            assert (after[0] * 2**12 == np.rint(after[0] * 2**12)).all(), "whole multiples of the fixed scale"
+
+
+def test_what_a_worker_is_told_itself_comes_before_the_assignment():
+    with rig(2, numerics=SharedExponent(), scheme=Fixed(3)) as fabric:
+        arrays = [np.full(8, 0.01, np.float32) for _ in range(2)]
+        assert fabric.all_reduce(arrays) == [None, None]
+        assert arrays[0].tolist() == [0.0] * 8
+
+
+def test_a_job_of_whole_numbers_refuses_floats_before_anything_is_sent():
+    with rig(1, numerics=WholeNumbers()) as fabric:
+        array = np.ones(8, np.float32)
+        with pytest.raises(WrongNumbers, match=r"job test adds whole numbers.*int32.*float32"):
+            fabric.workers[0].all_reduce(array)
+        assert array.tolist() == [1.0] * 8
+        fabric.workers[0].all_reduce(np.ones(8, np.int32))
 
 
 def test_workers_that_call_with_different_sizes_are_told():

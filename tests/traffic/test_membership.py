@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import grpc
 import pytest
 
 from api import netfold_pb2 as pb
 from api import netfold_pb2_grpc as rpc
+from api.connection import TOKEN_KEY, ConnectError, Connection, connection
 from traffic.errors import AllReduceTimeout, BadAssignment, ControllerUnreachable, JobFailed
-from traffic.membership import Attending
+from traffic.membership import Attending, from_proto
+from traffic.quantize import Fixed, SharedExponent, WholeNumbers
 from traffic.worker import Stats
 
 
@@ -34,8 +40,11 @@ class Controller(rpc.ControllerServicer):
         self.notices: queue.Queue[pb.Notice | None] = queue.Queue()
         self.heard: queue.Queue[pb.Attendance] = queue.Queue()
         self.refuse = ""
+        self.token = ""
 
     def Attend(self, requests, context) -> Iterator[pb.Notice]:  # noqa: N802 (the proto's name)
+        if self.token and dict(context.invocation_metadata()).get(TOKEN_KEY) != self.token:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
         if self.refuse:
             context.abort(grpc.StatusCode.NOT_FOUND, self.refuse)
 
@@ -51,17 +60,50 @@ class Controller(rpc.ControllerServicer):
 
 
 @contextmanager
-def controller(port: int = 0) -> Iterator[tuple[Controller, str]]:
+def controller(tls: Tls | None = None) -> Iterator[tuple[Controller, str]]:
+    """At a unix socket; with `tls` at TCP, where it wants the token "Bearer a-token"."""
     servicer = Controller()
     server = grpc.server(ThreadPoolExecutor(8))
     rpc.add_ControllerServicer_to_server(servicer, server)
-    bound = server.add_insecure_port(f"127.0.0.1:{port}")
-    server.start()
-    try:
-        yield servicer, f"127.0.0.1:{bound}"
-    finally:
-        servicer.notices.put(None)
-        server.stop(0).wait()
+    with tempfile.TemporaryDirectory() as folder:
+        if tls is None:
+            target = f"unix:{folder}/s"
+            server.add_insecure_port(target)
+        else:
+            credentials = grpc.ssl_server_credentials([(tls.key.read_bytes(), tls.certificate.read_bytes())])
+            target = f"127.0.0.1:{server.add_secure_port('127.0.0.1:0', credentials)}"
+            servicer.token = "Bearer a-token"
+        server.start()
+        try:
+            yield servicer, target
+        finally:
+            servicer.notices.put(None)
+            server.stop(0).wait()
+
+
+@dataclass(frozen=True)
+class Tls:
+    """A certificate for the name `controller.test`, made for this run."""
+
+    certificate: Path
+    key: Path
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory) -> Tls:
+    folder = tmp_path_factory.mktemp("tls")
+    made = Tls(folder / "cert", folder / "key")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=controller.test",
+         "-addext", "subjectAltName=DNS:controller.test", "-keyout", made.key, "-out", made.certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return made
+
+
+def reached(target: str, tls: Tls, folder: Path, token: str = "a-token") -> Connection:
+    (folder / "token").write_text(token + "\n")
+    return connection(target, tls.certificate, folder / "token", "controller.test")
 
 
 def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():
@@ -96,6 +138,126 @@ def test_a_new_epoch_and_the_end_of_the_job_wake_the_worker():
         with pytest.raises(JobFailed, match="job j is failed: the lease of h2 expired"):
             member.current()
         member.close()
+
+
+def test_a_worn_epoch_is_told_at_once_and_the_new_one_is_waited_for():
+    with controller() as (servicer, target):
+        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=600_000))
+        member = Attending(target, "j", "h1")
+        assert member.wait(10).epoch == 1
+        assert servicer.heard.get(timeout=10).worn_epoch == 0
+
+        def raise_epoch() -> None:
+            assert servicer.heard.get(timeout=10).worn_epoch == 1
+            servicer.notices.put(pb.Notice(assignment=assignment(epoch=2)))
+
+        raising = threading.Thread(target=raise_epoch)
+        raising.start()
+        assert member.renew(1, 10)
+        raising.join()
+        assert member.current().epoch == 2
+        assert member.renew(1, 0), "that one is over already"
+        assert not member.renew(2, 0.1)
+        servicer.notices.put(pb.Notice(over=pb.JobOver(state=pb.CANCELED)))
+        assert member.renew(2, 10), "there is news: the job is over"
+        with pytest.raises(JobFailed):
+            member.current()
+        member.close()
+
+
+def test_a_worn_epoch_is_told_again_when_the_stream_breaks():
+    with controller() as (servicer, target):
+        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=600_000))
+        member = Attending(target, "j", "h1")
+        member.wait(10)
+        assert not member.renew(1, 0)
+        while servicer.heard.get(timeout=10).worn_epoch != 1:
+            pass
+        servicer.notices.put(None)
+        assert servicer.heard.get(timeout=10).worn_epoch == 1
+        member.close()
+
+
+def test_a_member_reaches_a_controller_by_tcp_with_its_certificate_and_token(tls, tmp_path):
+    with controller(tls) as (servicer, target):
+        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=3000))
+        member = Attending(reached(target, tls, tmp_path), "j", "h1")
+        assert member.wait(10).epoch == 1
+        member.close()
+
+
+def test_certificate_token_and_name_are_found_in_the_environment(tls, tmp_path, monkeypatch):
+    (tmp_path / "token").write_text("a-token\n")
+    monkeypatch.setenv("NETFOLD_TLS_CA", str(tls.certificate))
+    monkeypatch.setenv("NETFOLD_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("NETFOLD_TLS_SERVER_NAME", "controller.test")
+    with controller(tls) as (servicer, target):
+        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=3000))
+        member = Attending(target, "j", "h1")
+        assert member.wait(10).epoch == 1
+        member.close()
+
+
+def test_a_wrong_token_is_refused_at_once(tls, tmp_path):
+    with controller(tls) as (_, target):
+        member = Attending(reached(target, tls, tmp_path, "another"), "j", "h1")
+        with pytest.raises(JobFailed, match=f"controller at {target} refused h1: a token of this controller"):
+            member.wait(10)
+        member.close()
+
+
+@pytest.mark.parametrize("wrong", ["certificate", "name"])
+def test_a_controller_that_cannot_be_trusted_is_not_talked_to(wrong, tls, tmp_path, monkeypatch):
+    monkeypatch.setattr(Attending, "FIRST_LEASE", 0.5)
+    with controller(tls) as (servicer, target):
+        good = reached(target, tls, tmp_path)
+        where = {
+            "certificate": Connection(target, None, good.token, good.server_name),
+            "name": Connection(target, good.certificate, good.token, "another.test"),
+        }[wrong]
+        member = Attending(where, "j", "h1")
+        with pytest.raises(ControllerUnreachable, match=f"no controller at {target}"):
+            member.wait(20)
+        member.close()
+        assert servicer.heard.empty()
+
+
+def test_what_cannot_be_read_of_the_way_to_the_controller_is_named(tmp_path):
+    with pytest.raises(ConnectError, match=r"No such file.*nowhere"):
+        connection("localhost:1", tmp_path / "nowhere")
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(ConnectError, match="empty: it is empty; a token is needed"):
+        connection("localhost:1", None, tmp_path / "empty")
+    assert "secret" not in repr(Connection("localhost:1", token="secret"))
+
+
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        (pb.Numerics(), SharedExponent()),
+        (pb.Numerics(mode="block"), SharedExponent()),
+        (pb.Numerics(mode="fixed", fraction_bits=12), Fixed(12)),
+        (pb.Numerics(mode="integer"), WholeNumbers()),
+    ],
+)
+def test_the_jobs_numerics_come_with_the_assignment(told, known):
+    message = assignment()
+    message.numerics.CopyFrom(told)
+    assert from_proto(message).numerics == known
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        (pb.Numerics(mode="decimal"), "numerics is 'decimal'; it must be block, fixed or integer"),
+        (pb.Numerics(mode="fixed", fraction_bits=127), "fixed scale is 127"),
+    ],
+)
+def test_numerics_that_are_unknown_are_refused(told, what):
+    message = assignment()
+    message.numerics.CopyFrom(told)
+    with pytest.raises(BadAssignment, match=what):
+        from_proto(message)
 
 
 def test_a_refused_member_is_told_why():
