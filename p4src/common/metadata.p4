@@ -11,7 +11,8 @@ struct slot_view_t {
     age_t    age;       // the packet's tag against the slot's
     tag_t    tag;       // what the slot held, for management
     bitmap_t seen;      // children in the slot before this packet
-    bit<1>   repeated;  // this child was in already
+    bitmap_t again;     // of them the packet's own: not 0 if it was in already
+    bit<1>   repeated;  // it was
     bit<1>   complete;  // with this packet all children are in
 }
 
@@ -19,6 +20,7 @@ struct metadata_t {
     port_t       ingress_port;
     bit<1>       gradient;    // it came to a netfold port
     bit<1>       wellformed;  // and its fields and lengths are as docs/protocol.md, section 2, has them
+    bool         broken;      // its IPv4 header: version, length or checksum
     role_t       role;
     tree_index_t tree_index;
     bitmap_t     bit_of_child;

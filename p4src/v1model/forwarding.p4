@@ -53,7 +53,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_me
 
     apply {
         if (hdr.ipv4.isValid()) {
-            if (standard.parser_error != error.NoError || standard.checksum_error == 1 || hdr.ipv4.ttl <= 1) {
+            if (meta.broken || hdr.ipv4.ttl <= 1) {
                 drop();
             } else if (ipv4_routes.apply().miss) {
                 drop();

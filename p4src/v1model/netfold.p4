@@ -42,11 +42,12 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     counter(VERDICT_CELLS, CounterType.packets_and_bytes) verdicts;
 
     apply {
+        meta.broken = standard.checksum_error == 1 || standard.parser_error != error.NoError;
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
             standard.egress_spec = hdr.packet_out.egress_port;
         } else if (meta.gradient == 1) {
             meta.verdict = verdict_t.MALFORMED;
-            if (meta.wellformed == 1 && standard.checksum_error == 0) {
+            if (meta.wellformed == 1 && !meta.broken) {
                 admission.apply(hdr, meta);
                 if (meta.role == role_t.INNER || meta.role == role_t.ROOT || meta.role == role_t.MANAGER) {
                     slot_tag.apply(hdr, meta);

@@ -26,7 +26,8 @@ control SlotBitmap(inout metadata_t meta) {
     }
 
     @hidden action judge() {
-        meta.slot.repeated = (meta.slot.seen & meta.bit_of_child) != 0 ? 1w1 : 1w0;
+        meta.slot.again = meta.slot.seen & meta.bit_of_child;
+        meta.slot.repeated = meta.slot.again != 0 ? 1w1 : 1w0;
         meta.slot.complete = (meta.slot.seen | meta.bit_of_child) == meta.full ? 1w1 : 1w0;
     }
 
