@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
 import networkx as nx
+
+from topologies.ports import Chip, pipe_of, port_faults
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,31}$"
 NAME_RULE = "a name starts with a letter and has at most 32 letters, digits, '_', '.' and '-'"
@@ -56,18 +59,40 @@ class Host:
 
 
 @dataclass(frozen=True)
+class Loopback:
+    """A port in loopback mode: what is sent out there comes in there. `rate` in fabric units, `queue` in
+    packets."""
+
+    port: int
+    rate: float
+    queue: int = 64
+
+
+@dataclass(frozen=True)
 class Switch:
     """A switch. `capacity` is the sum of the incoming rates that it can aggregate (fabric units, GRID's C_s);
-    0 means that it only forwards. `slots` are the slots of its one pool (see docs/protocol.md)."""
+    0 means that it only forwards. `slots` are the slots of its one pool (see docs/protocol.md).
+
+    ports      (neighbor, port number), of all neighbors or of none: then they count from 1
+    chip       None: all ports lie in one pipe
+    loopbacks  by which packets reach another pipe
+    """
 
     name: str
     role: SwitchRole = SwitchRole.PLAIN
     capacity: float = 0.0
     slots: int = 4096
+    ports: tuple[tuple[str, int], ...] = ()
+    chip: Chip | None = None
+    loopbacks: tuple[Loopback, ...] = ()
 
     @property
     def aggregates(self) -> bool:
         return self.capacity > 0
+
+    def pipe(self, port: int) -> int:
+        """The pipe that a port lies in; 0 on a switch without a chip."""
+        return pipe_of(self.chip, port)
 
 
 @dataclass(frozen=True)
@@ -127,6 +152,7 @@ class Fabric:
                 raise FabricError(
                     f"{self.name}: switch '{switch.name}' has capacity {switch.capacity}; it must be 0 or more"
                 )
+            self._check_ports(switch)
         for host in self.hosts:
             if self.graph.degree[host.name] != 1:
                 raise FabricError(
@@ -149,6 +175,18 @@ class Fabric:
         if not 0 <= link.delay_ms < math.inf:
             raise FabricError(f"{what} a delay of {link.delay_ms} ms; it must be 0 or more")
 
+    def _check_ports(self, switch: Switch) -> None:
+        near = self.graph.adj[switch.name]
+        loopbacks = [x.port for x in switch.loopbacks]
+        for fault in port_faults(switch.name, switch.chip, dict(switch.ports), loopbacks, near):
+            raise FabricError(f"{self.name}: {fault.message}")
+        for loopback in switch.loopbacks:
+            if not 0 < loopback.rate < math.inf or loopback.queue < 1:
+                raise FabricError(
+                    f"{self.name}: loopback {loopback.port} of switch '{switch.name}' has rate {loopback.rate} "
+                    f"and a queue of {loopback.queue}; both must be above 0"
+                )
+
     @property
     def elements(self) -> tuple[Element, ...]:
         """All nodes: the hosts, then the switches."""
@@ -165,13 +203,36 @@ class Fabric:
 
     @cached_property
     def ports(self) -> dict[str, dict[str, int]]:
-        """`ports[node][neighbor]` is the node's port number towards that neighbor: 1, 2, ... in the order of
-        `links`."""
+        """`ports[node][neighbor]` is the node's port number towards that neighbor: what the switch says, or
+        else 1, 2, ... in the order of `links`."""
         ports: dict[str, dict[str, int]] = {e.name: {} for e in self.elements}
         for link in self.links:
             ports[link.a][link.b] = len(ports[link.a]) + 1
             ports[link.b][link.a] = len(ports[link.b]) + 1
+        for switch in self.switches:
+            ports[switch.name].update(switch.ports)
         return ports
+
+    def part(self, switches: Iterable[Switch], hosts: Iterable[Host], links: Iterable[Link]) -> Fabric:
+        """The fabric with these alone; switches keep the numbers of the ports that are left."""
+        kept = tuple(links)
+        pairs = {frozenset((x.a, x.b)) for x in kept}
+
+        def trimmed(switch: Switch) -> Switch:
+            left = tuple((n, p) for n, p in switch.ports if frozenset((switch.name, n)) in pairs)
+            return switch if left == switch.ports else replace(switch, ports=left)
+
+        return Fabric(self.name, tuple(hosts), tuple(trimmed(s) for s in switches), kept, self.unit)
+
+    def in_one_pipe(self, switches: Iterable[str]) -> Fabric:
+        """The fabric as it is where these switches are programs, which have one pipe and no loopback
+        ports; port numbers stay."""
+        named = set(switches)
+        plain = tuple(
+            replace(s, chip=None, loopbacks=()) if s.name in named and s.chip is not None else s
+            for s in self.switches
+        )
+        return self if plain == self.switches else replace(self, switches=plain)
 
     def host(self, name: str) -> Host:
         return self._hosts[name]

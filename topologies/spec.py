@@ -18,7 +18,10 @@
 
 or, in place of switches, hosts and links, `generate: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf:
 4}}`. Ports count from 1: those of a switch's hosts first, then those of its `links`, both in the order of
-the file.
+the file; or a switch gives the number of each:
+
+    switches:
+      s1: {chip: tofino, ports: {h1: 132, s2: 4}, loopbacks: [{port: 68, rate: 100}]}
 """
 
 from __future__ import annotations
@@ -39,11 +42,13 @@ from topologies.fabric import (
     FabricError,
     Host,
     Link,
+    Loopback,
     Switch,
     SwitchRole,
     Unit,
 )
 from topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
+from topologies.ports import LAST_PORT, Chip, port_faults
 from topologies.tutorials import is_tutorials_form, tutorials_fabric
 
 SPECS = Path(__file__).parent / "specs"
@@ -72,6 +77,7 @@ Delay = Annotated[float, _Number, Field(ge=0, le=10_000)]
 Queue = Annotated[int, _Number, Field(ge=1, le=1_000_000)]
 Slots = Annotated[int, _Number, Field(ge=1, le=65_536)]
 Count = Annotated[int, _Number, Field(ge=1, le=65_000)]
+Port = Annotated[int, _Number, Field(ge=1, le=LAST_PORT)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 UnitName = Literal["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "none"]
 
@@ -90,11 +96,20 @@ class SwitchDefaults(_Part):
     role: SwitchRole = SwitchRole.PLAIN
     capacity: Capacity = 0.0
     slots: Slots = 4096
+    chip: Chip | None = None
 
 
 class Defaults(_Part):
     link: LinkDefaults = LinkDefaults()
     switch: SwitchDefaults = SwitchDefaults()
+
+
+class LoopbackSpec(_Part):
+    """A port in loopback mode, by which packets reach another pipe of the chip."""
+
+    port: Port
+    rate: Annotated[Rate | None, Field(description="else defaults.link.rate")] = None
+    queue: Annotated[Queue | None, Field(description="packets")] = None
 
 
 class SwitchSpec(_Part):
@@ -105,6 +120,11 @@ class SwitchSpec(_Part):
         None
     )
     slots: Slots | None = None
+    chip: Annotated[Chip | None, Field(description="port p lies in pipe p >> 7; else all in one")] = None
+    ports: Annotated[
+        dict[str, Port], Field(description="port number by neighbor, of all of them; else 1, 2, ...")
+    ] = {}
+    loopbacks: list[LoopbackSpec] = []
 
 
 class _LinkValues(_Part):
@@ -279,6 +299,8 @@ def _keys_at(place: Place) -> list[str]:
     }
     members: dict[Any, type[_Part]] = {"switches": SwitchSpec, "hosts": HostSpec, "links": LinkSpec}
     model = models.get(place) or (members.get(place[0]) if len(place) == 2 else None)
+    if len(place) == 4 and place[2] == "loopbacks":
+        model = LoopbackSpec
     return list(model.model_fields) if model else []
 
 
@@ -307,25 +329,42 @@ def _generated(document: Document, spec: FabricSpec, generate: Generate) -> Fabr
 
 
 def _listed(document: Document, spec: FabricSpec) -> Fabric:
-    problems = [*_name_problems(document, spec), *_link_problems(document, spec)]
+    problems = [
+        *_name_problems(document, spec),
+        *_link_problems(document, spec),
+        *_port_problems(document, spec),
+    ]
     if problems:
         raise SpecError(document.file, problems)
-    switch = spec.defaults.switch
-    switches = tuple(
-        Switch(
-            name,
-            s.role or switch.role,
-            switch.capacity if s.capacity is None else s.capacity,
-            s.slots or switch.slots,
-        )
-        for name, s in spec.switches.items()
-    )
+    switches = tuple(_switch(document, spec, name, s) for name, s in spec.switches.items())
     hosts = tuple(Host(name, h.parameter_server, h.capacity) for name, h in spec.hosts.items())
     links = [_link(document, spec, ("hosts", name), (name, h.at), h) for name, h in spec.hosts.items()]
     links += [
         _link(document, spec, ("links", i), (x.between[0], x.between[1]), x) for i, x in enumerate(spec.links)
     ]
     return Fabric(spec.name, hosts, switches, tuple(links), UNITS[spec.unit])
+
+
+def _switch(document: Document, spec: FabricSpec, name: str, values: SwitchSpec) -> Switch:
+    default, link = spec.defaults.switch, spec.defaults.link
+    loopbacks = []
+    for i, loopback in enumerate(values.loopbacks):
+        rate = loopback.rate or link.rate
+        if rate is None:
+            raise document.error(
+                ("switches", name, "loopbacks", i),
+                f"loopback {loopback.port} has no rate; give 'rate' here or in defaults.link",
+            )
+        loopbacks.append(Loopback(loopback.port, rate, loopback.queue or link.queue))
+    return Switch(
+        name,
+        values.role or default.role,
+        default.capacity if values.capacity is None else values.capacity,
+        values.slots or default.slots,
+        tuple(values.ports.items()),
+        values.chip or default.chip,
+        tuple(loopbacks),
+    )
 
 
 def _link(
@@ -380,3 +419,17 @@ def _link_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
                 f"the link {link.between[0]}-{link.between[1]} is in line {line} already; add the rates up",
             )
         seen.setdefault(ends, i)
+
+
+def _port_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
+    near: dict[str, list[str]] = {name: [] for name in spec.switches}
+    pairs = [(name, host.at) for name, host in spec.hosts.items()]
+    pairs += [(link.between[0], link.between[1]) for link in spec.links]
+    for a, b in (*pairs, *(pair[::-1] for pair in pairs)):
+        if a in near:
+            near[a].append(b)
+    for name, switch in spec.switches.items():
+        chip = switch.chip or spec.defaults.switch.chip
+        loopbacks = [x.port for x in switch.loopbacks]
+        for fault in port_faults(name, chip, switch.ports, loopbacks, near[name]):
+            yield document.problem(("switches", name, *fault.where), fault.message)

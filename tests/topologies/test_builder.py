@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 
 from topologies import cli, kernel, targets, tools
 from topologies.errors import MissingToolError, NetworkError, NotRootError, SwitchFailedError
+from topologies.fabric import Fabric, Host, Link, Switch
 from topologies.faults import Faults, ask
 from topologies.network import Network
+from topologies.ports import Chip
 from topologies.spec import load_fabric
 from topologies.state import (
     RUN_VARIABLE,
@@ -74,6 +76,19 @@ def test_interface_names_fit_the_kernel() -> None:
     for launch in (net.blueprint.launch(s.name, Path("x"), None) for s in net.fabric.switches):
         assert all(len(p.interface) <= 15 for p in launch.ports)
         assert {p.peer: p.number for p in launch.ports} == net.fabric.ports[launch.name]
+
+
+def test_ports_have_the_numbers_that_a_switch_gives_them() -> None:
+    hosts = (Host("h1"), Host("h2"))
+    switch = Switch("s1", ports=(("h1", 455), ("h2", 4)), chip=Chip.TOFINO)
+    net = Network(
+        Fabric("f", hosts, (switch,), (Link("h1", "s1", 1.0), Link("h2", "s1", 1.0))), name="abcdef"
+    )
+    launch = net.blueprint.launch("s1", Path("x"), None)
+    assert [(p.peer, p.number, p.interface) for p in launch.ports] == [
+        ("h1", 455, "abcdef1-455"),
+        ("h2", 4, "abcdef1-4"),
+    ]
 
 
 def test_softswitch_is_told_rates_queues_and_sockets() -> None:

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from topologies.fabric import Fabric, FabricError, SwitchRole
+from topologies.addressing import addresses
+from topologies.fabric import Fabric, FabricError, Host, Link, Loopback, Switch, SwitchRole
 from topologies.marked_yaml import SpecError
+from topologies.ports import Chip
 from topologies.spec import SCHEMA, load_fabric, schema_text, spec_names
 
 GOOD = """\
@@ -49,6 +51,96 @@ def test_spec_gives_what_it_says(tmp_path: Path) -> None:
     assert fabric.ingress_capacity("ps") == 8
     assert fabric.link("s1", "s2").rate == 5
     assert fabric.ports["s1"] == {"h1": 1, "s2": 2}
+
+
+CHIPS = """\
+name: pipes
+defaults:
+  link: {rate: 100, queue: 32}
+  switch: {capacity: 40}
+switches:
+  s1:
+    chip: tofino
+    ports: {h1: 132, h2: 4, s2: 5}
+    loopbacks:
+      - {port: 68}
+      - {port: 196, rate: 50, queue: 8}
+  s2: {ports: {s1: 509}}
+hosts:
+  h1: {at: s1}
+  h2: {at: s1}
+links:
+  - {between: [s2, s1]}
+"""
+
+
+def test_a_spec_may_number_the_ports_and_name_the_chip(tmp_path: Path) -> None:
+    fabric = load_fabric(_write(tmp_path, CHIPS))
+    assert fabric.ports["s1"] == {"h1": 132, "h2": 4, "s2": 5}
+    assert fabric.ports["s2"] == {"s1": 509}
+    s1, s2 = fabric.switches
+    assert (s1.chip, s2.chip) == (Chip.TOFINO, None)
+    assert [s1.pipe(p) for p in (4, 132, 196, 509)] == [0, 1, 1, 3]
+    assert s2.pipe(509) == 0
+    assert s1.loopbacks == (Loopback(68, 100, 32), Loopback(196, 50, 8))
+    assert addresses(fabric).hosts["h1"].port == 132
+
+
+def test_a_part_of_a_fabric_keeps_its_port_numbers(tmp_path: Path) -> None:
+    fabric = load_fabric(_write(tmp_path, CHIPS))
+    part = fabric.part(fabric.switches[:1], fabric.hosts, [x for x in fabric.links if "s2" not in (x.a, x.b)])
+    assert part.ports["s1"] == {"h1": 132, "h2": 4}
+    assert part.switch("s1").loopbacks == fabric.switch("s1").loopbacks
+
+
+def test_a_program_has_one_pipe(tmp_path: Path) -> None:
+    fabric = load_fabric(_write(tmp_path, CHIPS))
+    plain = fabric.in_one_pipe(["s1", "s2"])
+    assert plain.ports == fabric.ports
+    assert (plain.switch("s1").pipe(132), plain.switch("s1").loopbacks) == (0, ())
+    assert fabric.in_one_pipe(["s2"]) is fabric
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("h2: 4, ", "", 8, "the ports of 's1' lack h2; give all of them or none"),
+        ("    ports: {h1: 132, h2: 4, s2: 5}\n", "", 7, "follow from its 'ports': give all of them"),
+        ("h2: 4", "h2: 4, h3: 6", 8, "a port to 'h3', but no link to it; its neighbors are h1, h2, s2"),
+        ("h2: 4", "h2: 132", 8, "port 132 of 's1' is the port to 'h1' already"),
+        ("h2: 4", "h2: 68", 10, "port 68 of 's1' is the port to 'h2' already"),
+        ("h2: 4", "h2: 72", 8, "port 72 is none of a tofino; pipe p has the ports 128 p ... 128 p + 71"),
+        ("h2: 4", "h2: 0", 8, "must be greater than or equal to 1"),
+        ("h2: 4", "h2: 510", 8, "must be less than or equal to 509"),
+        ("h2: 4", "h2: yes", 8, "not a truth value"),
+        ("port: 196", "prt: 196", 11, "unknown key 'prt'; did you mean 'port'?"),
+        ("port: 196", "port: 200", 11, "port 200 is none of a tofino"),
+        ("rate: 100, ", "", 10, "loopback 68 has no rate"),
+        ("chip: tofino", "chip: tofino3", 7, "it must be 'tofino' or 'tofino2'"),
+        ("    chip: tofino\n", "", 8, "'s1' has one pipe and needs no loopbacks"),
+    ],
+)
+def test_what_is_wrong_with_ports_and_pipes(tmp_path: Path, old: str, new: str, line: int, says: str) -> None:
+    assert CHIPS.count(old) == 1, "the case must change one place"
+    with pytest.raises(SpecError) as caught:
+        load_fabric(_write(tmp_path, CHIPS.replace(old, new)))
+    assert says in str(caught.value)
+    assert line in [p.line for p in caught.value.problems]
+
+
+def test_a_fabric_that_is_no_spec_is_checked_too() -> None:
+    hosts, links = (Host("h1"), Host("h2")), (Link("h1", "s", 1.0), Link("h2", "s", 1.0))
+    for switch, says in (
+        (Switch("s", ports=(("h1", 3),)), "lack h2"),
+        (Switch("s", ports=(("h1", 3), ("h2", 0))), "port numbers are 1 ... 509"),
+        (Switch("s", chip=Chip.TOFINO2), "follow from its 'ports'"),
+        (
+            Switch("s", ports=(("h1", 3), ("h2", 4)), chip=Chip.TOFINO, loopbacks=(Loopback(5, 0.0),)),
+            "both must be above 0",
+        ),
+    ):
+        with pytest.raises(FabricError, match=says):
+            Fabric("f", hosts, (switch,), links)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +282,7 @@ TUTORIAL = (
 
 
 @given(
-    text=st.sampled_from([GOOD, TUTORIAL]),
+    text=st.sampled_from([GOOD, CHIPS, TUTORIAL]),
     start=st.integers(0, 400),
     length=st.integers(0, 12),
     new=st.one_of(
