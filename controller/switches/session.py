@@ -227,25 +227,26 @@ class SwitchSession:
             self._closing.set()
 
     async def _serve(self, switch: fy.Switch) -> None:
-        self._force = False
+        pushed, self._force = self._force, False
         self._switch = switch
         self._codec = Codec(switch.p4info)
         switch.create_task(self._listen(switch))
-        await self._adopt(switch)
+        await self._adopt(switch, pushed)
         await self._keep(switch)
 
     async def _listen(self, switch: fy.Switch) -> None:
         async for packet in switch.read_packets(queue_size=1024):
             self._packet_in(self.endpoint.name, packet)
 
-    async def _adopt(self, switch: fy.Switch) -> None:
-        """Find out what the switch holds, and whether its registers can hold sums of ours."""
+    async def _adopt(self, switch: fy.Switch, pushed: bool) -> None:
+        """Find out what the switch holds, and whether its registers can hold sums of ours. What is there although its
+        pipeline was `pushed` just now is nobody's, and goes as any drift does."""
         self._held = await self._read(switch)
         if self.endpoint.marker in self._held:
             wanted = await self._next_target(0)
             self.health.repaired += differences(self._held, wanted.contents)
             return
-        if self._held:
+        if self._held and not pushed:
             raise ForeignStateError(f"{len(self._held)} entries are there that are not of this store")
         await self._lost(self.endpoint.name)
 
@@ -332,6 +333,12 @@ class SwitchSession:
         encoded = [self._encode(e) for e in step.entities]
         if step.op is Op.INSERT:
             await switch.insert(encoded)
+            groups = [e for e in encoded if isinstance(e, fy.P4MulticastGroupEntry)]
+            if groups:
+                # BMv2 keeps its groups over a push of a pipeline, while its server forgets them: they cannot be read,
+                # and a group made anew adds its copies to theirs. Only taking it away empties it.
+                await switch.delete(groups)
+                await switch.insert(groups)
         elif step.op is Op.MODIFY:
             await switch.modify(encoded)
         else:

@@ -9,12 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from enum import Enum
 
 import grpc
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf.any_pb2 import Any as AnyMessage
 
 UpdateHook = Callable[[int], None]
+
+
+class PushKeeps(Enum):
+    """What becomes of multicast groups when a pipeline is pushed. BMv2's server forgets them and BMv2 itself does not:
+    they cannot be read, and still make copies."""
+
+    NOTHING = "nothing"
+    HIDDEN_GROUPS = "hidden groups"
+    GROUPS = "groups"
 
 
 @dataclass
@@ -32,6 +42,7 @@ class State:
     config: p4r.ForwardingPipelineConfig | None = None
     tables: dict[bytes, p4r.TableEntry] = field(default_factory=dict)
     groups: dict[int, p4r.MulticastGroupEntry] = field(default_factory=dict)
+    copies: dict[int, list[int]] = field(default_factory=dict)  # ports that a packet to the group leaves by
     counters: dict[int, int] = field(default_factory=dict)
     registers_used: bool = False
 
@@ -46,6 +57,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.port = 0
         self.updates = 0
         self.pushes = 0
+        self.push_keeps = PushKeeps.NOTHING
         self.log: list[tuple[str, str]] = []
         self.before_update: UpdateHook = lambda n: None
         self.on_packet_out: Callable[[p4r.PacketOut], None] = lambda packet: None
@@ -154,7 +166,11 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     async def SetForwardingPipelineConfig(self, request, context):
         await self._check_primary(request, context)
         self.pushes += 1
-        self.state = State(config=request.config)
+        old, self.state = self.state, State(config=request.config)
+        if self.push_keeps is not PushKeeps.NOTHING:
+            self.state.copies = old.copies
+        if self.push_keeps is PushKeeps.GROUPS:
+            self.state.groups = old.groups
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def Read(self, request, context):
@@ -206,7 +222,21 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             entry = update.entity.table_entry
             return self._store(update.type, self.state.tables, _key(entry), entry)
         group = update.entity.packet_replication_engine_entry.multicast_group_entry
-        return self._store(update.type, self.state.groups, group.multicast_group_id, group)
+        before = self.state.groups.get(group.multicast_group_id)
+        answer = self._store(update.type, self.state.groups, group.multicast_group_id, group)
+        if answer.canonical_code == rpc_code.OK:
+            self._replicate(update.type, before, group)
+        return answer
+
+    def _replicate(self, op, before, group) -> None:
+        """As BMv2: a group that is made anew adds its nodes to those that are there."""
+        if op == p4r.Update.DELETE:
+            self.state.copies.pop(group.multicast_group_id, None)
+            return
+        copies = self.state.copies.setdefault(group.multicast_group_id, [])
+        for replica in before.replicas if before is not None else ():
+            copies.remove(replica.egress_port)
+        copies.extend(r.egress_port for r in group.replicas)
 
     def _store(self, op, held, key, value) -> p4r.Error:
         present = key in held

@@ -15,6 +15,7 @@ from api import netfold_pb2 as pb
 from controller.records import JobState
 from controller.switches import session
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+from tests.controller.fake_switch import PushKeeps
 from topologies.generators import leaf_spine, single_switch
 
 FABRIC = leaf_spine(2, 2, 2)
@@ -229,6 +230,39 @@ def test_a_switch_with_foreign_entries_is_given_its_pipeline_again(tmp_path):
             await second.settled()
             assert switch.pushes == 2
             second.assert_exact()
+        finally:
+            await second.kill()
+            await switch.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("kept", [PushKeeps.HIDDEN_GROUPS, PushKeeps.GROUPS])
+def test_groups_that_outlive_a_push_make_no_copies(kept, tmp_path):
+    """Both stores hand out tree number 1, with other workers."""
+
+    async def scenario():
+        fabric = single_switch(4)
+        deployments = []
+        for folder in ("other", "own"):
+            (tmp_path / folder).mkdir()
+            deployments.append(Deployment(fabric, tmp_path / folder))
+            deployments[-1].switches = deployments[0].switches
+        first, second = deployments
+        switch = first.switches["s1"]
+        switch.push_keeps = kept
+        await switch.start()
+        first.start()
+        await _running(first, LOCAL)
+        await first.kill()
+        assert switch.state.groups
+        second.start()
+        try:
+            await _running(second, LOCAL.replace("[h1, h2]", "[h3, h4]"))
+            assert switch.pushes == 2
+            second.assert_exact()
+            groups = {n: sorted(r.egress_port for r in g.replicas) for n, g in switch.state.groups.items()}
+            assert {n: sorted(switch.state.copies[n]) for n in groups} == groups
         finally:
             await second.kill()
             await switch.stop()
