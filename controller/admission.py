@@ -16,6 +16,7 @@ import networkx as nx
 from controller.desired import Broken, UnroutableError, tree_entities
 from controller.jobs import JobOrder
 from controller.planning.network import NOTHING
+from controller.planning.pipes import loopback_rate
 from controller.planning.plan import Loads, Plan, PlanningError, Tree
 from controller.planning.planner import make_plan
 from controller.planning.validate import add_loads
@@ -25,8 +26,8 @@ from topologies.fabric import Fabric, FabricError, Link
 
 TREES = 1023
 UDP_PORTS = range(61440, 61696)
-ADMISSION_ENTRIES = 8192
-"""p4src/common/sizes.p4"""
+ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS = 8192, 4096
+"""p4src/common/sizes.p4, p4src/tna/arch.p4"""
 
 ACCEPTABLE = 0.05
 """Of the slowest worker's link: the least rate of a job that names none."""
@@ -111,13 +112,7 @@ def slowed(plan: Plan, rate: float) -> Plan:
     """The same trees at no more than `rate`."""
     if plan.rate <= rate:
         return plan
-    factor = rate / plan.rate
-    loads = Loads(
-        {k: v * factor for k, v in plan.loads.links.items()},
-        {k: v * factor for k, v in plan.loads.switches.items()},
-        {k: v * factor for k, v in plan.loads.servers.items()},
-    )
-    return replace(plan, rate=rate, loads=loads)
+    return replace(plan, rate=rate, loads=plan.loads.times(rate / plan.rate))
 
 
 def binding(fabric: Fabric, plan: Plan, background: Loads) -> str:
@@ -132,6 +127,9 @@ def binding(fabric: Fabric, plan: Plan, background: Loads) -> str:
     for name, load in plan.loads.servers.items():
         used, capacity = background.servers.get(name, 0.0), fabric.ingress_capacity(name)
         rows.append(((used + load) / capacity, f"parameter server {name}", used, capacity))
+    for (name, port), load in plan.loads.loopbacks.items():
+        used, capacity = background.loopbacks.get((name, port), 0.0), loopback_rate(fabric, name, port)
+        rows.append(((used + load) / capacity, f"loopback port {port} of switch {name}", used, capacity))
     _, what, used, capacity = max(rows)
     return f"{what} binds: other jobs use {used:g} of {capacity:g}"
 
@@ -152,12 +150,10 @@ def without_broken(fabric: Fabric, broken: Broken, members: Iterable[str]) -> Fa
     def works(link: Link) -> bool:
         return link.a in part and link.b in part and not broken.hits(link.a, link.b)
 
-    return Fabric(
-        fabric.name,
-        tuple(h for h in fabric.hosts if h.name in part),
-        tuple(s for s in fabric.switches if s.name in part),
-        tuple(k for k in fabric.links if works(k)),
-        fabric.unit,
+    return fabric.part(
+        (s for s in fabric.switches if s.name in part),
+        (h for h in fabric.hosts if h.name in part),
+        (k for k in fabric.links if works(k)),
     )
 
 
@@ -283,7 +279,6 @@ def _check_entries(fabric: Fabric, placement: Placement, others: Iterable[Placem
     except UnroutableError as error:
         raise RefusedError(str(error)) from error
     for switch, count in used.items():
-        if count > ADMISSION_ENTRIES:
-            raise RefusedError(
-                f"switch {switch} would hold {count} admission entries; it has {ADMISSION_ENTRIES}"
-            )
+        room = ADMISSION_ENTRIES if fabric.switch(switch).chip is None else ADMISSION_ENTRIES_OF_CHIPS
+        if count > room:
+            raise RefusedError(f"switch {switch} would hold {count} admission entries; it has {room}")

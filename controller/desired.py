@@ -10,21 +10,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
 
 import networkx as nx
 
+from controller.devices import Device
+from controller.planning.pipes import Loop, loops
 from controller.planning.plan import Edge, Tree
 from controller.records import JobRecord, PlannedTree
 from controller.switches import admission, delivery, forwarding, groups, tree_routes
-from controller.switches.admission import CPU_PORT, Kind, Sender
+from controller.switches.admission import Kind, Sender
 from controller.switches.entries import Contents, Entity, add
 from topologies.addressing import Addressing
 from topologies.fabric import Fabric
 
 NEXTHOPS = 512
 """Members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
+
+
+_V1MODEL = Device()
 
 
 class UnroutableError(Exception):
@@ -37,12 +42,17 @@ class Setting:
 
     mark           tree number of management packets, above those of trees; it tells this store's switches from others'
     mark_fraction  of a port's queue: from there on packets are marked with congestion
+    devices        switches that are not as v1model programs are, by name
     """
 
     fabric: Fabric
     addresses: Addressing
     mark: int
     mark_fraction: float = 0.25
+    devices: Mapping[str, Device] = field(default_factory=dict)
+
+    def device(self, switch: str) -> Device:
+        return self.devices.get(switch, _V1MODEL)
 
 
 @dataclass(frozen=True)
@@ -105,8 +115,11 @@ def infrastructure(setting: Setting, broken: Broken) -> dict[str, Contents]:
 
 
 def management(setting: Setting, switch: str) -> Iterator[Entity]:
-    """The controller's own way in; between switches READ alone, with which it probes links."""
-    yield from admission.managed(CPU_PORT, setting.mark, Kind.READ, Kind.RESET)
+    """The controller's own way in, also by loopback ports to the registers of other pipes; between switches
+    READ alone, with which it probes links."""
+    loopbacks = (x.port for x in setting.fabric.switch(switch).loopbacks)
+    for port in (setting.device(switch).cpu_port, *loopbacks):
+        yield from admission.managed(port, setting.mark, Kind.READ, Kind.RESET)
     for near, port in setting.fabric.ports[switch].items():
         if not setting.fabric.is_host(near):
             yield from admission.managed(port, setting.mark, Kind.READ)
@@ -121,8 +134,14 @@ def _ports(setting: Setting, switch: str) -> Iterator[Entity]:
             yield delivery.to_host(port, own, host.mac, host.ip)
         else:
             yield delivery.to_switch(port, own, known.switches[near].mac)
-        queue = fabric.link(switch, near).queue
-        yield delivery.mark_above(port, max(1, int(queue * setting.mark_fraction)))
+        yield delivery.mark_above(port, _threshold(setting, switch, fabric.link(switch, near).queue))
+    for loopback in fabric.switch(switch).loopbacks:
+        yield delivery.mark_above(loopback.port, _threshold(setting, switch, loopback.queue))
+
+
+def _threshold(setting: Setting, switch: str, queue: int) -> int:
+    """From which depth of a queue of `queue` packets on packets are marked, in the switch's own unit."""
+    return max(1, int(queue * setting.mark_fraction)) * setting.device(switch).packet_cells
 
 
 def _routes(setting: Setting, broken: Broken) -> Iterator[tuple[str, Entity]]:
@@ -167,15 +186,16 @@ def tree_entities(
     fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int
 ) -> Iterator[tuple[str, Entity]]:
     """All that one tree puts into switches. Raises UnroutableError."""
+    looped = loops(fabric, tree)
     for number, edge in enumerate(tree.edges):
-        yield from _edge(fabric, planned, tree, number, edge, epoch)
+        yield from _edge(fabric, planned, tree, number, edge, looped.get(number), epoch)
     yield from _way_down(fabric, planned, tree, epoch)
     if not fabric.is_host(tree.root):
         yield from _answers(fabric, planned, tree, epoch)
 
 
 def _edge(
-    fabric: Fabric, planned: PlannedTree, tree: Tree, number: int, edge: Edge, epoch: int
+    fabric: Fabric, planned: PlannedTree, tree: Tree, number: int, edge: Edge, loop: Loop | None, epoch: int
 ) -> Iterator[tuple[str, Entity]]:
     path = edge.path
     if not fabric.is_host(edge.child):
@@ -186,6 +206,11 @@ def _edge(
     if not fabric.is_host(edge.parent):
         children = tree.children(edge.parent)
         sender = Sender(fabric.ports[edge.parent][path[-2]], planned.tree, number, epoch, planned.slots)
+        if loop is not None:
+            yield edge.parent, admission.passed_up(sender, loop.loopback)
+            sender = replace(sender, port=loop.loopback)
+            if edge.parent == tree.root:
+                yield edge.parent, admission.answer_passed(sender, loop.entry)
         for entity in admission.added_up(
             sender,
             root=edge.parent == tree.root,

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from controller.core import Controller
+from controller.planning.pipes import pipe_of_node
 from controller.planning.plan import Tree
 from controller.records import JobRecord, JobState, PlannedTree
 from controller.switches.admission import Kind
@@ -128,7 +129,8 @@ async def _awaited(controller: Controller, planned: PlannedTree, tree: Tree, epo
         full = (1 << len(children)) - 1
         offsets = range(0, planned.slots, max(1, planned.slots // SLOTS_READ))
         try:
-            views = [await controller.links.manage(switch, Kind.READ, base + o) for o in offsets]
+            pipe = pipe_of_node(controller.fabric, tree, switch)
+            views = [await controller.links.manage(switch, Kind.READ, base + o, pipe) for o in offsets]
         except SwitchAwayError as error:
             steps.append(f"The slots of {switch} cannot be read: {error}.")
             continue

@@ -15,9 +15,10 @@ import finsy as fy
 
 from controller.desired import Setting
 from controller.fleet import Fleet
-from controller.switches.admission import CPU_PORT, Kind
+from controller.switches.admission import Kind
 from controller.switches.management import SlotView, slot_packet, slot_view
 from controller.switches.session import SwitchAwayError
+from topologies.fabric import Switch
 
 MISSES = 4
 """Probes in a row that have to get lost before a link counts as down."""
@@ -64,6 +65,7 @@ class LinkProbes:
             for hop in ((link.a, link.b), (link.b, link.a))
         }
         self._neighbor = {(s.name, p): n for s in fabric.switches for n, p in fabric.ports[s.name].items()}
+        self._own_ways = {s.name: _own_ways(setting, s) for s in fabric.switches}
         self._reported: set[frozenset[str]] = set()
         self._down: frozenset[frozenset[str]] = frozenset()
         self._reads: dict[tuple[str, int], asyncio.Future[SlotView]] = {}
@@ -91,7 +93,7 @@ class LinkProbes:
         view = slot_view(packet)
         if view is None or view.tree != self._setting.mark:
             return
-        if view.ingress_port == CPU_PORT:
+        if view.ingress_port in self._own_ways[switch].values():
             future = self._reads.pop((switch, view.request), None)
             if future is not None and not future.done():
                 future.set_result(view)
@@ -103,13 +105,29 @@ class LinkProbes:
             if frozenset((near, switch)) in self._down:
                 self._judge()
 
-    async def manage(self, switch: str, kind: Kind, slot: int) -> SlotView:
-        """READ or RESET a slot. Raises SwitchAwayError when no answer comes within a second."""
+    def pipes(self, switch: str) -> list[int]:
+        """The pipes of a switch that hold slots, the controller's own first."""
+        fabric, ways = self._setting.fabric, self._own_ways[switch]
+        used = {fabric.switch(switch).pipe(p) for p in fabric.ports[switch].values()}
+        return [*ways, *sorted(used - ways.keys())]
+
+    async def manage(self, switch: str, kind: Kind, slot: int, pipe: int | None = None) -> SlotView:
+        """READ or RESET a slot, of the controller's own pipe or of another one, by way of a loopback port.
+        Raises SwitchAwayError when no answer comes within a second, or no way leads to the pipe."""
+        ways = self._own_ways[switch]
+        own = next(iter(ways))
+        chosen = own if pipe is None else pipe
+        if chosen not in ways:
+            raise SwitchAwayError(
+                f"slot {slot} of switch {switch} is out of reach: pipe {chosen} has no loopback port"
+            )
+        egress = 0 if chosen == own else ways[chosen]
         self._request = (self._request + 1) & 0xFFFF
         key = (switch, self._request)
         future = self._reads[key] = asyncio.get_running_loop().create_future()
         try:
-            await self._fleet.sessions[switch].packet_out(self._packet(switch, kind, slot, self._request))
+            packet = self._packet(switch, kind, slot, self._request)
+            await self._fleet.sessions[switch].packet_out(packet, egress)
             return await asyncio.wait_for(future, READ_S)
         except TimeoutError:
             raise SwitchAwayError(
@@ -143,3 +161,12 @@ class LinkProbes:
         if down != self._down:
             self._down = down
             self._changed(down)
+
+
+def _own_ways(setting: Setting, switch: Switch) -> dict[int, int]:
+    """The ports by which the controller's packets come in, by pipe: its own port first, then loopback ports."""
+    cpu_port = setting.device(switch.name).cpu_port
+    ways = {switch.pipe(cpu_port): cpu_port}
+    for loopback in switch.loopbacks:
+        ways.setdefault(switch.pipe(loopback.port), loopback.port)
+    return ways

@@ -40,7 +40,13 @@ class JobState(StrEnum):
 def _plan_to_json(plan: Plan) -> dict[str, Any]:
     """JSON has no pairs as keys: the links become rows of from, to, load."""
     rows = [[a, b, load] for (a, b), load in plan.loads.links.items()]
-    loads = {"links": rows, "switches": dict(plan.loads.switches), "servers": dict(plan.loads.servers)}
+    looped = [[s, port, load] for (s, port), load in plan.loads.loopbacks.items()]
+    loads = {
+        "links": rows,
+        "switches": dict(plan.loads.switches),
+        "servers": dict(plan.loads.servers),
+        "loopbacks": looped,
+    }
     fields = {f.name: getattr(plan, f.name) for f in dataclasses.fields(plan)}
     return {**fields, "loads": loads, "trees": [dataclasses.asdict(t) for t in plan.trees]}
 
@@ -50,6 +56,7 @@ def _plan_from_json(value: Any) -> Any:
         return value
     loads = value["loads"]
     links = {(a, b): load for a, b, load in loads["links"]}
+    looped = {(s, port): load for s, port, load in loads.get("loopbacks", [])}
     trees = (
         Tree(
             t["root"],
@@ -59,9 +66,8 @@ def _plan_from_json(value: Any) -> Any:
         )
         for t in value["trees"]
     )
-    return Plan(
-        **{**value, "trees": tuple(trees), "loads": Loads(links, loads["switches"], loads["servers"])},
-    )
+    known = Loads(links, loads["switches"], loads["servers"], looped)
+    return Plan(**{**value, "trees": tuple(trees), "loads": known})
 
 
 PlanField = Annotated[Plan, BeforeValidator(_plan_from_json), PlainSerializer(_plan_to_json)]

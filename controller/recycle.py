@@ -40,13 +40,15 @@ class Recycler:
                 await self.recycle(switch)
 
     async def recycle(self, switch: str) -> int:
-        """Reset the worn free blocks of a switch; returns how many. A block is reset when all its slots answered."""
+        """Reset the worn free blocks of a switch; returns how many. A block is reset when all its slots answered, in
+        every pipe."""
         done = 0
         async with self._placing:
             for block in self._worn(switch):
                 try:
-                    for slot in range(block * BLOCK, (block + 1) * BLOCK):
-                        await self._links.manage(switch, Kind.RESET, slot)
+                    for pipe in self._links.pipes(switch):
+                        for slot in range(block * BLOCK, (block + 1) * BLOCK):
+                            await self._links.manage(switch, Kind.RESET, slot, pipe)
                 except SwitchAwayError as error:
                     log.info("slots stay worn: %s", error)
                     break

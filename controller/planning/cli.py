@@ -14,9 +14,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from controller.admission import slowed
 from controller.planning.document import plan_document
 from controller.planning.jobfile import ExampleJob, default_job, load_job
-from controller.planning.plan import JobSpec, Plan, PlanningError
+from controller.planning.pipes import loopback_rate
+from controller.planning.plan import Plan, PlanningError
 from controller.planning.planner import SCHEMES, make_plan
 from topologies.fabric import Fabric, FabricError
 from topologies.spec import load_fabric
@@ -37,7 +39,9 @@ def plan(
     algorithm: Annotated[
         str | None, typer.Option("--algorithm", "-a", help="In place of the job's: " + ", ".join(SCHEMES))
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of all random choices; default: the job's.")
+    ] = None,
     roundings: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="How many roundings are drawn.")
     ] = None,
@@ -59,10 +63,12 @@ def plan(
         example = _with_options(
             default_job(known) if job is None else load_job(job, known), algorithm, roundings
         )
+        if seed is not None:
+            example = replace(example, seed=seed)
         if compare:
-            _compare(known, example, seed, as_json)
+            _compare(known, example, as_json)
         else:
-            _show(known, example, seed, as_json, plot)
+            _show(known, example, as_json, plot)
     except (FabricError, _BadOptionError) as error:
         errors.print(f"netfold plan: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
@@ -85,13 +91,19 @@ def _with_options(example: ExampleJob, algorithm: str | None, roundings: int | N
     return replace(example, spec=replace(example.spec, scheme=scheme, options=options))
 
 
-def _planned(fabric: Fabric, spec: JobSpec, published: dict[str, float], seed: int) -> Plan:
-    made = make_plan(fabric, spec, seed=seed)
-    return replace(made, published=published.get(made.algorithm))
+def _planned(fabric: Fabric, example: ExampleJob) -> Plan:
+    """As it would be admitted on an empty fabric. Raises PlanningError."""
+    made = make_plan(fabric, example.spec, seed=example.seed)
+    made = replace(made, published=example.published.get(made.algorithm))
+    if example.min_rate is not None and made.rate < example.min_rate * (1 - 1e-9):
+        raise PlanningError(
+            f"job '{example.spec.name}' would get {made.rate:g} {made.unit}, below its min_rate {example.min_rate:g}"
+        )
+    return made if example.rate is None else slowed(made, example.rate)
 
 
-def _show(fabric: Fabric, example: ExampleJob, seed: int, as_json: bool, plot: Path | None) -> None:
-    made = _planned(fabric, example.spec, example.published, seed)
+def _show(fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None) -> None:
+    made = _planned(fabric, example)
     if plot is not None:
         from controller.planning.plot import plot_plan
 
@@ -112,11 +124,12 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
 
 
-def _compare(fabric: Fabric, example: ExampleJob, seed: int, as_json: bool) -> None:
+def _compare(fabric: Fabric, example: ExampleJob, as_json: bool) -> None:
     rows: list[tuple[str, Plan | str]] = []
     for name in SCHEMES:
         try:
-            rows.append((name, _planned(fabric, replace(example.spec, scheme=name), example.published, seed)))
+            chosen = replace(example, spec=replace(example.spec, scheme=name))
+            rows.append((name, _planned(fabric, chosen)))
         except PlanningError as error:
             rows.append((name, str(error)))
     if as_json:
@@ -167,6 +180,10 @@ def _loads(fabric: Fabric, made: Plan) -> Table:
     rows = [(f"link {a}->{b}", load, fabric.link(a, b).rate) for (a, b), load in made.loads.links.items()]
     rows += [(f"switch {v}", load, fabric.switch(v).capacity) for v, load in made.loads.switches.items()]
     rows += [(f"PS {s}", load, fabric.ingress_capacity(s)) for s, load in made.loads.servers.items()]
+    rows += [
+        (f"loopback {p} of {s}", load, loopback_rate(fabric, s, p))
+        for (s, p), load in made.loads.loopbacks.items()
+    ]
     rows.sort(key=lambda r: -r[1] / r[2])
     for name, load, capacity in rows[:30]:
         table.add_row(name, f"{load:.4g}", f"{capacity:.4g}", f"{load / capacity:.0%}")

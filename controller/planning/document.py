@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from controller.planning.pipes import loopback_rate
 from controller.planning.plan import Edge, Loads, Plan, Tree
 from topologies.fabric import Fabric
 
 
 def plan_document(fabric: Fabric, plan: Plan) -> dict[str, Any]:
-    """Rates and loads in the fabric's unit; every load beside its capacity; links as `from->to`."""
+    """Rates and loads in the fabric's unit; every load beside its capacity; links as `from->to`, loopback
+    ports as `switch:port`."""
     return {
         "job": plan.job,
         "fabric": plan.fabric,
@@ -38,6 +40,10 @@ def plan_document(fabric: Fabric, plan: Plan) -> dict[str, Any]:
             "servers": {
                 s: {"load": load, "capacity": fabric.ingress_capacity(s)}
                 for s, load in plan.loads.servers.items()
+            },
+            "loopbacks": {
+                f"{s}:{port}": {"load": load, "capacity": loopback_rate(fabric, s, port)}
+                for (s, port), load in plan.loads.loopbacks.items()
             },
         },
     }
@@ -76,6 +82,10 @@ def plan_from_document(document: Mapping[str, Any]) -> Plan:
             links={(a, b): load for (a, b), load in links.items()},
             switches={name: row["load"] for name, row in loads["switches"].items()},
             servers={name: row["load"] for name, row in loads["servers"].items()},
+            loopbacks={
+                (name.rpartition(":")[0], int(name.rpartition(":")[2])): row["load"]
+                for name, row in loads.get("loopbacks", {}).items()
+            },
         ),
     )
 

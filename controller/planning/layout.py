@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from controller.planning.network import Network, Route
-from controller.planning.plan import Edge, JobSpec, Loads, Plan, PlanningError, Tree
+from controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
+from controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
 
 SLACK = 1e-9
 
@@ -186,26 +187,57 @@ def finish(network: Network, job: JobSpec, drafts: Sequence[Draft], report: Repo
     used = utilization(network, load)
     worst = int(used.argmax())
     rate = 1.0 / float(used[worst]) if np.isfinite(used[worst]) else 0.0
+    trees = tuple(as_tree(network, d) for d in kept)
     if rate <= 0:
         total = f"{capacity_of(network, worst):g} {network.fabric.unit.name}"
         raise PlanningError(
             f"job '{job.name}' by {report.algorithm}: {network.resource_name(worst)} has nothing left of its "
             f"{total}; another scheme or fewer jobs would fit"
         )
+    looped = loopback_loads(network.fabric, trees, 1.0)
+    rate = min(rate, _looped_rate(network, job, trees, looped, report))
     bound = None if report.bound is None else max(report.bound, rate)
     return Plan(
         job=job.name,
         fabric=network.fabric.name,
         algorithm=report.algorithm,
         unit=network.fabric.unit.name,
-        trees=tuple(as_tree(network, d) for d in kept),
+        trees=trees,
         rate=rate,
-        loads=as_loads(network, load * rate),
+        loads=replace(
+            as_loads(network, load * rate), loopbacks={port: part * rate for port, part in looped.items()}
+        ),
         bound=bound,
         rounded_rate=report.rounded_rate,
         solve_s=report.solve_s,
         seed=report.seed,
     )
+
+
+def _looped_rate(
+    network: Network,
+    job: JobSpec,
+    trees: Sequence[Tree],
+    looped: Mapping[tuple[str, int], float],
+    report: Report,
+) -> float:
+    """The rate at which loopback ports carry what is looped. Raises PlanningError if there is none."""
+    here = f"job '{job.name}' by {report.algorithm}"
+    for tree in trees:
+        try:
+            check_pipes(network.fabric, tree, f"{here}, tree of root {tree.root}")
+        except InvalidPlan as error:  # the fabric's wiring, not the scheme, forbids this tree
+            raise PlanningError(str(error)) from error
+    rate = float("inf")
+    for (switch, port), part in looped.items():
+        left = network.loopbacks[switch, port]
+        if left <= SLACK * loopback_rate(network.fabric, switch, port):
+            raise PlanningError(
+                f"{here}: loopback port {port} of switch {switch} has nothing left; fewer jobs, another loopback port "
+                "or all children in one pipe would fit"
+            )
+        rate = min(rate, left / part)
+    return rate
 
 
 def as_tree(network: Network, draft: Draft) -> Tree:

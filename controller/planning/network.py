@@ -62,6 +62,12 @@ class Network:
         capacity += [
             fabric.ingress_capacity(h.name) - background.servers.get(h.name, 0.0) for h in fabric.hosts
         ]
+        self.loopbacks = {
+            (s.name, x.port): max(0.0, x.rate - background.loopbacks.get((s.name, x.port), 0.0))
+            for s in fabric.switches
+            for x in s.loopbacks
+        }
+        """What is left of the ports in loopback mode. They bound the rate of a finished plan; no scheme seeks them."""
         tiny = 1e-9 * max(capacity, default=0.0)
         self.capacity: NDArray[np.float64] = np.array([c if c > tiny else 0.0 for c in capacity])
         self.all_simple_paths = len(fabric.switches) <= self.limits.small

@@ -68,11 +68,22 @@ class JobSpec:
 
 @dataclass(frozen=True)
 class Loads:
-    """What a set of trees at some rate puts on the fabric (fabric units). Links are directed (from, to)."""
+    """What a set of trees at some rate puts on the fabric (fabric units). Links are directed (from, to),
+    loopback ports (switch, port)."""
 
     links: Mapping[tuple[str, str], float] = field(default_factory=dict)
     switches: Mapping[str, float] = field(default_factory=dict)
     servers: Mapping[str, float] = field(default_factory=dict)
+    loopbacks: Mapping[tuple[str, int], float] = field(default_factory=dict)
+
+    def times(self, factor: float) -> Loads:
+        """The loads of the same trees at another rate."""
+        return Loads(
+            {k: v * factor for k, v in self.links.items()},
+            {k: v * factor for k, v in self.switches.items()},
+            {k: v * factor for k, v in self.servers.items()},
+            {k: v * factor for k, v in self.loopbacks.items()},
+        )
 
 
 @dataclass(frozen=True)

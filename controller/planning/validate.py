@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import pairwise
 from typing import TypeVar
 
+from controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
 from controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, Tree
 from topologies.fabric import Fabric
 
@@ -32,9 +33,9 @@ def validate(
 
     Every tree: one edge per worker and inner node; simple paths over links of the fabric that pass through
     switches only; nodes that are switches with capacity and at most `fan_in` children; parents that lead
-    to the root; a way down that is a tree from the root to every worker. The plan: shares that sum to 1, a
-    rate above 0, loads as stated, no link direction, switch or server above its capacity together with
-    `background`.
+    to the root; children that enter their node's pipe or can be looped into it; a way down that is a tree
+    from the root to every worker. The plan: shares that sum to 1, a rate above 0, loads as stated, no link
+    direction, switch, server or loopback port above its capacity together with `background`.
     """
     if not math.isfinite(plan.rate) or plan.rate <= 0:
         raise InvalidPlan(f"plan of job '{job.name}': rate {plan.rate} is not above 0")
@@ -51,7 +52,9 @@ def validate(
 
 
 def recompute_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> Loads:
-    """What trees at a rate put on every directed link, switch and parameter server (fabric units)."""
+    """What trees at a rate put on every directed link, switch, parameter server and loopback port (fabric
+    units)."""
+    trees = tuple(trees)
     links: dict[tuple[str, str], float] = defaultdict(float)
     switches: dict[str, float] = defaultdict(float)
     servers: dict[str, float] = defaultdict(float)
@@ -63,7 +66,7 @@ def recompute_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> Loads
             (servers if fabric.is_host(edge.parent) else switches)[edge.parent] += stream
         for hop in tree.down:
             links[hop] += stream
-    return Loads(dict(links), dict(switches), dict(servers))
+    return Loads(dict(links), dict(switches), dict(servers), loopback_loads(fabric, trees, rate))
 
 
 def add_loads(first: Loads, second: Loads) -> Loads:
@@ -72,6 +75,7 @@ def add_loads(first: Loads, second: Loads) -> Loads:
         _added(first.links, second.links),
         _added(first.switches, second.switches),
         _added(first.servers, second.servers),
+        _added(first.loopbacks, second.loopbacks),
     )
 
 
@@ -105,6 +109,7 @@ def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int, where: st
     for edge in tree.edges:
         _check_path(fabric, edge, where)
     _check_ascent(tree, where)
+    check_pipes(fabric, tree, where)
     _check_down(fabric, job, tree, where)
 
 
@@ -173,7 +178,7 @@ def _check_down(fabric: Fabric, job: JobSpec, tree: Tree, where: str) -> None:
 
 
 def _check_stated(job: JobSpec, loads: Loads, stated: Loads) -> None:
-    for kind in ("links", "switches", "servers"):
+    for kind in ("links", "switches", "servers", "loopbacks"):
         ours: Mapping[object, float] = getattr(loads, kind)
         theirs: Mapping[object, float] = getattr(stated, kind)
         for key in {*ours, *theirs}:
@@ -192,6 +197,9 @@ def _check_capacities(fabric: Fabric, job: JobSpec, loads: Loads) -> None:
         _check_within(f"{here}: switch {switch}", load, fabric.switch(switch).capacity)
     for server, load in loads.servers.items():
         _check_within(f"{here}: parameter server {server}", load, fabric.ingress_capacity(server))
+    for (switch, port), load in loads.loopbacks.items():
+        what = f"{here}: loopback port {port} of switch {switch}"
+        _check_within(what, load, loopback_rate(fabric, switch, port))
 
 
 def _check_within(what: str, load: float, capacity: float) -> None:

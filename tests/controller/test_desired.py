@@ -5,17 +5,21 @@ worker gets its result, also when it asks again."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controller.admission import Numbers, Wire, place, plan_order
-from controller.desired import Broken, Setting, UnroutableError, desired, tree_entities
+from controller.desired import Broken, Setting, UnroutableError, desired, management, tree_entities
+from controller.devices import Device, packet_cells
 from controller.jobs import read_order
 from controller.planning.plan import Edge, Tree
 from controller.records import JobRecord, JobState, PlannedTree
 from tests.controller.walk import Walk
 from topologies.addressing import addresses
-from topologies.fabric import Fabric
+from topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
 from topologies.generators import fat_tree, leaf_spine, single_switch
+from topologies.ports import Chip
 
 FABRICS = {
     "single": single_switch(6, parameter_servers=2),
@@ -76,6 +80,93 @@ def test_forged_packets_are_refused_with_their_reason():
         walk = Walk(fabric, switches, planned, tree, job.epoch)
         walk.send("h1", **changes)
         assert walk.dropped == [(leaf, reason)], what
+
+
+PIPE = 128
+LEAF = (("h1", 4), ("h2", 8), ("h3", PIPE + 4), ("up", PIPE + 8))
+
+
+def _on_chips(root: str) -> tuple[Fabric, Tree]:
+    """Two leaves of a spine, all of them chips; `root` is the spine, a leaf or a parameter server. On each leaf a
+    child enters by the other pipe, and on the spine too."""
+    hosts = (*(Host(f"h{i}") for i in range(1, 7)), Host("ps", parameter_server=True))
+    loopbacks = (Loopback(68, 100), Loopback(PIPE + 68, 100))
+    others = (("h4", 4), ("h5", 8), ("h6", PIPE + 4), ("up", PIPE + 8), ("ps", 12))
+    wired = {"leaf": LEAF, "other": others, "up": (("leaf", 4), ("other", PIPE + 4))}
+    switches = tuple(
+        Switch(n, SwitchRole.LEAF, 1000.0, 4096, p, Chip.TOFINO, loopbacks) for n, p in wired.items()
+    )
+    pairs = [(n, leaf) for leaf in ("leaf", "other") for n, _ in wired[leaf]]
+    fabric = Fabric("chips", hosts, switches, tuple(Link(a, b, 100.0) for a, b in pairs))
+    edges = [Edge(f"h{i}", leaf, (f"h{i}", leaf)) for i, leaf in enumerate(["leaf"] * 3 + ["other"] * 3, 1)]
+    ways = {
+        "up": [("leaf", "up"), ("other", "up")],
+        "leaf": [("other", "up", "leaf")],
+        "ps": [("leaf", "up", "other"), ("other", "ps")],
+    }
+    edges += [Edge(way[0], way[-1], way) for way in ways[root]]
+    top = {"up": [("up", "leaf"), ("up", "other")], "leaf": [("leaf", "up"), ("up", "other")]}
+    above = top.get(root, [("ps", "other"), ("other", "up"), ("up", "leaf")])
+    down = (*above, *((leaf, h) for h, leaf in pairs if h.startswith("h")))
+    return fabric, Tree(root, 1.0, tuple(edges), down)
+
+
+@pytest.mark.parametrize("root", ["up", "leaf", "ps"])
+def test_children_of_another_pipe_are_looped_into_the_node_s(root):
+    fabric, tree = _on_chips(root)
+    bases = {n: 0 for n in tree.nodes if not fabric.is_host(n)}
+    walk = _walk_of(fabric, tree, bases)
+    workers = [f"h{i}" for i in range(1, 7)]
+    for worker in workers:
+        walk.send(worker)
+    assert walk.results == dict.fromkeys(workers, 1)
+    assert set(walk.looped["leaf"]) == {68}
+    assert walk.added["leaf"] == {0}, "all sums in one pipe"
+    for worker in workers:
+        before = walk.results[worker]
+        walk.send(worker)
+        assert walk.results[worker] > before, f"{worker} asked again and got no answer"
+    assert not walk.dropped
+    walk.send("h3", epoch=7)
+    assert walk.dropped == [("leaf", 16)], "refused where it enters"
+
+
+def test_a_loopback_port_takes_nothing_but_looped_packets_and_the_controller_s():
+    fabric, tree = _on_chips("up")
+    planned = PlannedTree(tree=1, slots=16, window=8, bases={})
+    switches = desired(_setting(fabric), [], Broken())
+    for switch, entity in tree_entities(
+        fabric, planned.model_copy(update={"bases": {"leaf": 0, "other": 0, "up": 0}}), tree, 1
+    ):
+        switches[switch][entity.key] = entity
+    at_68 = [dict(e.match) for e in switches["leaf"].values() if dict(e.key[1]).get("ingress_port") == 68]
+    assert {m["tree"] for m in at_68} == {1, 2000}
+    assert {m["child"][0] for m in at_68 if m["tree"] == 1} == {2}, "h3's number"
+    assert {m["kind"] for m in at_68 if m["tree"] == 2000} == {2, 3}, "READ and RESET of the pipe's slots"
+
+
+def test_thresholds_are_in_the_unit_of_the_target_s_queues():
+    fabric, _ = _on_chips("up")
+    cells = packet_cells(Chip.TOFINO, 32)
+    assert (cells, packet_cells(Chip.TOFINO2, 64)) == (3, 2)
+    setting = replace(_setting(fabric), devices={"leaf": Device(packet_cells=cells)})
+    thresholds = {
+        switch: {
+            dict(e.match)["port"]: dict(e.actions[0].args)["packets"]
+            for e in desired(setting, [], Broken())[switch].values()
+            if e.key[0] == "congestion"
+        }
+        for switch in ("leaf", "other")
+    }
+    assert thresholds["leaf"] == dict.fromkeys([4, 8, PIPE + 4, PIPE + 8, 68, PIPE + 68], 48)
+    assert set(thresholds["other"].values()) == {16}
+
+
+def test_the_controller_s_port_is_the_target_s():
+    fabric, _ = _on_chips("up")
+    setting = replace(_setting(fabric), devices={"leaf": Device(cpu_port=192)})
+    ports = {dict(e.match)["ingress_port"] for e in management(setting, "leaf") if dict(e.match)["kind"] == 3}
+    assert ports == {192, 68, PIPE + 68}
 
 
 def _triangle() -> Fabric:

@@ -25,7 +25,8 @@ class Packet:
 
 
 class Walk:
-    """`results[host]` counts the results that a host got; `dropped` lists refusals as (switch, reason)."""
+    """`results[host]` counts the results that a host got; `dropped` lists refusals as (switch, reason). By switch,
+    `looped` are the loopback ports that packets took, `added` the pipes in which they were added up."""
 
     def __init__(
         self, fabric: Fabric, switches: dict[str, Contents], planned: PlannedTree, tree, epoch: int
@@ -34,6 +35,8 @@ class Walk:
         self.planned, self.tree, self.epoch = planned, tree, epoch
         self.results: dict[str, int] = defaultdict(int)
         self.dropped: list[tuple[str, int]] = []
+        self.looped: dict[str, list[int]] = defaultdict(list)
+        self.added: dict[str, set[int]] = defaultdict(set)
         self._seen: dict[str, int] = defaultdict(int)
         self._server: set[int] = set()
         self._numbers = {e.child: n for n, e in enumerate(tree.edges)}
@@ -51,6 +54,10 @@ class Walk:
                 return
             switch, port, packet = under_way.popleft()
             for out, leaving in self._take(switch, port, packet):
+                if out in [x.port for x in self.fabric.switch(switch).loopbacks]:
+                    self.looped[switch].append(out)
+                    under_way.append((switch, out, leaving))
+                    continue
                 near = next(n for n, p in self.fabric.ports[switch].items() if p == out)
                 if not self.fabric.is_host(near):
                     under_way.append((near, self.fabric.ports[near][switch], leaving))
@@ -82,6 +89,7 @@ class Walk:
             yield from self._down(switch, packet)
         elif chosen.name in ("add_at_inner", "add_at_root"):
             root = chosen.name == "add_at_root"
+            self.added[switch].add(self.fabric.switch(switch).pipe(port))
             again = self._seen[switch] & args["bit_of_child"]
             self._seen[switch] |= args["bit_of_child"]
             if self._seen[switch] != args["full"]:
