@@ -110,11 +110,13 @@ MANAGED = 0xFFFF  # the tree number under which the controller reads and resets 
 
 @dataclass(frozen=True)
 class Management:
-    """READ and RESET of every slot, from the CPU port."""
+    """READ and RESET of every slot, from the CPU port, or from another way in of the controller."""
+
+    port: int = admission.CPU_PORT
 
     def entities(self) -> Iterator[Entity]:
         kinds = (admission.Kind.READ, admission.Kind.RESET)
-        yield from admission.managed(admission.CPU_PORT, MANAGED, *kinds)
+        yield from admission.managed(self.port, MANAGED, *kinds)
 
 
 Setting = TreeAt | Neighbor | Route | ArpAnswer | Management

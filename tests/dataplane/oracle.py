@@ -54,7 +54,7 @@ class Oracle:
         self._neighbors: dict[int, Neighbor] = {}
         self._routes: dict[IPv4Network, int] = {}
         self._arp: dict[IPv4Network, str] = {}
-        self._managed = False
+        self._managed: set[int] = set()  # ports
         self._memory: dict[int, SlotState] = {}  # what the registers hold, whoever wrote it
         self.verdicts: Counter[tuple[int, int]] = Counter()
 
@@ -68,7 +68,7 @@ class Oracle:
         elif isinstance(setting, ArpAnswer):
             self._arp[IPv4Network(setting.prefix)] = setting.mac
         elif isinstance(setting, Management):
-            self._managed = True
+            self._managed.add(setting.port)
 
     def _pool(self, at: TreeAt) -> SlotPool:
         """On the registers as they are: what a slot holds is brought about by the packets that would have."""
@@ -110,8 +110,8 @@ class Oracle:
             return 0, Verdict.MALFORMED, []
         first, _, tree, tag, slot, child = struct.unpack_from(">BBHIHH", frame, NETFOLD_AT)
         kind, epoch = Kind(first & 15), tag >> 20
-        if tree == MANAGED and self._managed and port == CPU_PORT and kind in {Kind.READ, Kind.RESET}:
-            return self._manage(kind, frame)
+        if tree == MANAGED and port in self._managed and kind in {Kind.READ, Kind.RESET}:
+            return self._manage(port, kind, frame)
         installed = self._trees.get(tree)
         if installed is None or kind in {Kind.READ, Kind.RESET}:
             return 0, Verdict.UNADMITTED, []
@@ -180,7 +180,7 @@ class Oracle:
             return at.tree, Verdict.UNROUTED, []
         return at.tree, outcome.verdict, [self._deliver(down, out) for down in at.down]
 
-    def _manage(self, kind: Kind, frame: bytes) -> tuple[int, Verdict, Frames]:
+    def _manage(self, port: int, kind: Kind, frame: bytes) -> tuple[int, Verdict, Frames]:
         slot = struct.unpack_from(">H", frame, NETFOLD_AT + 8)[0]
         state = self._memory.get(slot, _EMPTY)
         if kind is Kind.RESET:
@@ -191,7 +191,7 @@ class Oracle:
             frame, Sum(state.flags | (Flag.OVERFLOW if at_rail else Flag(0)), state.exponent, lanes)
         )
         struct.pack_into(">I", out, NETFOLD_AT + 4, state.tag)
-        header = _packet_in(sum(1 << bit for bit in state.seen))
+        header = _packet_in(sum(1 << bit for bit in state.seen), port)
         verdict = Verdict.SLOT_READ if kind is Kind.READ else Verdict.SLOT_RESET
         return 0, verdict, [(CPU_PORT, header + with_checksum(bytes(out)))]
 
@@ -248,9 +248,9 @@ class Oracle:
         return port, with_checksum(bytes(out))
 
 
-def _packet_in(bitmap: int) -> bytes:
-    """What the controller finds before a packet that it sent in itself."""
-    return struct.pack(">HI", CPU_PORT << 7, bitmap)
+def _packet_in(bitmap: int, port: int = CPU_PORT) -> bytes:
+    """What the controller finds before a packet that it sent in itself, or by way of another port."""
+    return struct.pack(">HI", port << 7, bitmap)
 
 
 def _to_a_job(frame: bytes) -> bool:

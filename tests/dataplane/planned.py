@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from controller.desired import Broken, Setting, desired
 from controller.planning.plan import Tree
 from controller.records import JobRecord, PlannedTree
-from tests.dataplane.device import SoftDevice
+from tests.dataplane.device import Frames, SoftDevice
 from tests.dataplane.frames import LANES, Ip, Netfold, gradient
 from topologies.addressing import addresses
 from topologies.fabric import Fabric
@@ -35,6 +35,7 @@ class PlannedRun:
     devices: Mapping[str, SoftDevice]
     chunks: int
     received: dict[int, dict[str, dict[int, tuple[int, ...]]]] = field(default_factory=dict)
+    looped: int = 0
     _flying: list[tuple[str, str, bytes]] = field(default_factory=list)  # (from, to, frame)
 
     def __post_init__(self) -> None:
@@ -136,7 +137,10 @@ class PlannedRun:
     def _arrive(self, before: str, at: str, frame: bytes) -> None:
         if not self.fabric.is_host(at):
             near = {port: name for name, port in self.fabric.ports[at].items()}
-            for port, left in self.devices[at].inject(self.fabric.ports[at][before], frame):
+            loopbacks = {x.port for x in self.fabric.switch(at).loopbacks}
+            for port, left in self._through(
+                self.devices[at], loopbacks, self.fabric.ports[at][before], frame
+            ):
                 self._flying.append((at, near[port], left))
             return
         packet = Packet.parse(frame[42:])
@@ -145,6 +149,17 @@ class PlannedRun:
             self._serve(at, packet, frame)
         elif at in self.received[packet.tree]:
             self._take(at, packet)
+
+    def _through(self, device: SoftDevice, loopbacks: set[int], port: int, frame: bytes) -> Frames:
+        """What leaves a switch; what is sent out by a port in loopback mode comes in there."""
+        left: Frames = []
+        for out, data in device.inject(port, frame):
+            if out in loopbacks:
+                self.looped += 1
+                left += self._through(device, loopbacks, out, data)
+            else:
+                left.append((out, data))
+        return left
 
     def _take(self, worker: str, packet: Packet) -> None:
         chunk = packet.round * self._trees[packet.tree][0].slots + packet.slot
