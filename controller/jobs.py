@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Job files as they are submitted. Every key is described in docs/jobs.md; errors name the line and the
+"""Job files, as they are submitted and planned. Every key is described in docs/jobs.md; errors name the line and the
 field."""
 
 from __future__ import annotations
@@ -12,14 +12,22 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from controller.planning.jobfile import HostName, JobError, OptionValue
 from controller.planning.plan import JobSpec
 from controller.planning.planner import SCHEMES
 from topologies.fabric import Fabric
-from topologies.marked_yaml import Document, Place, Problem, parse_document
+from topologies.marked_yaml import Document, Place, Problem, SpecError, parse_document
 
 MAX_CHARACTERS = 256 << 10
 """Of a job file; YAML is read in the event loop."""
+
+
+HostName = Annotated[str, Field(min_length=1, max_length=32)]
+OptionValue = bool | int | float | str
+
+
+class JobError(SpecError):
+    """A job file that cannot be read or does not fit the fabric: file, line, what is wrong, what would be
+    right."""
 
 
 class OnWorkerLoss(StrEnum):
@@ -51,7 +59,8 @@ class Numerics(BaseModel):
 
 
 class JobFile(BaseModel):
-    """A job as it is written: what a planner reads (controller/planning/jobfile.py), and how it is run."""
+    """A job as it is written: what a planner reads, and how it is run. `published` are a paper's rates for this
+    job, by scheme."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -101,13 +110,19 @@ def read_order(text: str, fabric: Fabric, source: str = "job") -> JobOrder:
         raise JobError(
             source, [Problem(1, 1, f"{len(text)} characters; a job file has at most {MAX_CHARACTERS}")]
         )
-    document = parse_document(text, source)
+    return order_from(parse_document(text, source), text, fabric)
+
+
+def order_from(document: Document, text: str, fabric: Fabric) -> JobOrder:
+    """The same of a file that is parsed already. Raises JobError."""
     if not isinstance(document.value, dict):
         raise _error(document, (), "a job is a mapping with at least 'name'")
     try:
         file = JobFile.model_validate(document.value)
     except ValidationError as error:
-        raise JobError(source, [document.problem(*_explain(dict(e))) for e in error.errors()]) from None
+        raise JobError(
+            document.file, [document.problem(*_explain(dict(e))) for e in error.errors()]
+        ) from None
     _check_choices(document, file)
     servers = _servers(document, file, fabric)
     return JobOrder(

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import build
-from controller.planning.jobfile import JobError, default_job, example_names, load_job
+from controller.jobs import JobError, read_order
+from controller.planning.jobfile import default_job, example_names, load_job
 from controller.planning.plan import Loads
 from controller.planning.planner import SCHEMES, make_plan
 from controller.planning.plot import plot_plan
@@ -89,7 +90,7 @@ def test_a_picture_can_show_measured_loads_and_large_fabrics(tmp_path: Path, suf
         (["grid-fig1", "--plot", "/proc/nowhere/x.png"], 2, "/proc/nowhere"),
         (["grid-fig1", "--roundings", "0"], 2, "roundings"),
         (["grid-fig1", "--compare", "--plot", "x.png"], 2, "leave --compare out"),
-        (["inart-fig1", "grid-fig1"], 2, "W7"),
+        (["inart-fig1", "grid-fig1"], 2, "'PS' is no host of fabric 'inart-fig1'"),
     ],
 )
 def test_bad_input_is_named_with_its_exit_code(arguments: list[str], code: int, message: str) -> None:
@@ -111,7 +112,7 @@ def test_a_job_without_a_plan_exits_with_3(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("name: j\nworkers: [W1, X9]\n", r"job.yaml:2:15: 'X9' is no host"),
-        ("name: j\nworker: [W1]\n", r"job.yaml:2:1: unknown key 'worker'; a job has name, workers"),
+        ("name: j\nworker: [W1]\n", r"job.yaml:2:1: unknown key 'worker'; did you mean 'workers'"),
         ("workers: [W1]\n", "name"),
         ("name: j\nelements: 0\n", "elements"),
         ("name: j\nworkers: []\n", "workers"),
@@ -136,6 +137,49 @@ def test_a_job_takes_all_hosts_and_servers_unless_it_says_otherwise(tmp_path: Pa
     assert spec.workers == tuple(f"W{i}" for i in range(1, 9))
     assert spec.parameter_servers == ("PS",)
     assert (spec.elements, spec.scheme) == (5, "auto")
+
+
+SUBMITTED = """name: j
+workers: 4
+parameter_servers: 1
+scheme: grid
+seed: 3
+priority: 5
+rate: 2
+min_rate: 1
+slots: 256
+on_worker_loss: continue
+lease_ms: 3000
+join_s: 60
+numerics: {mode: fixed, fraction_bits: 12}
+"""
+
+
+def test_the_file_of_a_job_that_is_submitted_can_be_planned(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(SUBMITTED)
+    result = _netfold("grid-fig1", str(file), "--json")
+    assert result.exit_code == 0, result.stderr
+    plan = json.loads(result.stdout)
+    assert (plan["algorithm"], plan["rate"]) == ("grid", 2.0), (
+        "at the rate that the file asks for, as admission does"
+    )
+    assert max(row["load"] for row in plan["loads"]["links"].values()) <= 9
+    fast = json.loads(_netfold("grid-fig1", str(file), "-a", "none", "--json").stdout)
+    assert fast["rate"] < 2.0 + 1e-9
+    order = read_order(SUBMITTED, load_fabric("grid-fig1"))
+    assert load_job(file, load_fabric("grid-fig1")).spec == order.spec()
+    assert load_job(file, load_fabric("grid-fig1")).seed == 3
+
+
+def test_a_job_that_cannot_have_its_least_rate_exits_with_3(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("name: j\nscheme: none\nmin_rate: 2.5\n")
+    result = _netfold("grid-fig1", str(file))
+    assert result.exit_code == 3
+    assert "would get 1 Gbit/s, below its min_rate 2.5" in result.stderr
+    table = _netfold("grid-fig1", str(file), "--compare").stdout
+    assert "below its min_rate" in table
 
 
 @pytest.mark.parametrize("name", example_names())
