@@ -24,11 +24,14 @@ from controller.conversation import (
     AsJson,
     ask,
     fail,
+    note_standby,
     plain,
     print_json,
 )
 from controller.core import Options
 from controller.daemon import DaemonOptions, run
+from controller.devicefile import read_devices
+from controller.devices import programs
 from controller.fleet import FleetOptions
 from controller.outages import Patience
 from controller.server import ListenError, Security
@@ -75,6 +78,10 @@ def run_controller(
     ] = FIRST_GRPC_PORT,
     p4info: Annotated[Path | None, typer.Option(help="P4Info of the program; default: p4src's own.")] = None,
     program: Annotated[Path | None, typer.Option(help="The compiled program; default: p4src's own.")] = None,
+    switches: Annotated[
+        Path | None,
+        typer.Option(help="A file that says of each switch what it is and where (docs/tofino.md)."),
+    ] = None,
     metrics_port: Annotated[int, typer.Option(min=0, max=65535, help="Serve Prometheus metrics; 0: no.")] = 0,
     tls_cert: Annotated[Path | None, typer.Option(help="Of TCP: the certificate, PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Of TCP: its key, PEM.")] = None,
@@ -94,6 +101,8 @@ def run_controller(
     errors = Console(stderr=True)
     try:
         known = load_fabric(fabric)
+        devices = read_devices(switches, known, lanes) if switches else {}
+        known = known.in_one_pipe(programs(known, devices))
         options = DaemonOptions(
             state=state,
             listen=listen or default_socket(),
@@ -107,9 +116,10 @@ def run_controller(
             ),
             first_grpc_port=first_grpc_port,
             metrics_port=metrics_port,
+            devices=devices,
         )
         asyncio.run(
-            run(known, options, lambda address: errors.print(f"netfold controller: serving at {address}"))
+            run(known, options, lambda what: errors.print(f"netfold controller: {what}", soft_wrap=True))
         )
     except FabricError as error:
         fail(BAD_INPUT, str(error))
@@ -131,7 +141,12 @@ def status(where: Where, as_json: AsJson = False) -> None:
     table = Table("switch", "address", "ready", "slots", "repaired")
     for row in answer.switches:
         slots = f"{row.slots_in_use}/{row.slots}"
-        table.add_row(row.name, row.address, "yes" if row.ready else "no", slots, str(row.repaired_entries))
+        ready, repaired = "yes" if row.ready else "no", str(row.repaired_entries)
+        if not answer.primary:
+            ready = repaired = "?"
+        table.add_row(row.name, row.address, ready, slots, repaired)
+    if not answer.primary:
+        note_standby(answer.primary_address)
     Console().print(table)
 
 

@@ -32,6 +32,7 @@ from controller.records import JobRecord, JobState
 from controller.recycle import Recycler
 from controller.store import Store
 from controller.switches.session import Endpoint, Pipeline
+from topologies.addressing import SwitchAddress
 from topologies.fabric import Fabric, FabricError
 
 log = logging.getLogger(__name__)
@@ -419,7 +420,16 @@ class Controller:
 
 
 def _endpoints(setting: Setting) -> list[Endpoint]:
-    return [
-        Endpoint(s.name, s.grpc_address, s.device_id, next(management(setting, s.name)).key)
-        for s in setting.addresses.switches.values()
-    ]
+    return [_endpoint(setting, s) for s in setting.addresses.switches.values()]
+
+
+def _endpoint(setting: Setting, known: SwitchAddress) -> Endpoint:
+    device = setting.device(known.name)
+    return Endpoint(
+        known.name,
+        device.address or known.grpc_address,
+        device.device_id or known.device_id,
+        next(management(setting, known.name)).key,
+        device.pipeline,
+        device.one_shot,
+    )

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from controller.switches.admission import CPU_PORT
 from controller.switches.session import Pipeline
+from topologies.fabric import Fabric
 from topologies.ports import Chip
 
 CELL_BYTES = {Chip.TOFINO: 80, Chip.TOFINO2: 176}
@@ -55,3 +57,9 @@ class Device:
 def packet_cells(chip: Chip, lanes: int) -> int:
     """Cells of a traffic manager's buffer that a packet takes."""
     return math.ceil((_HEADERS_BYTES + 4 * lanes + _CHECK_SEQUENCE_BYTES) / CELL_BYTES[chip])
+
+
+def programs(fabric: Fabric, devices: Mapping[str, Device]) -> list[str]:
+    """The switches that are programs, which have one pipe, whatever chip the fabric gives them."""
+    names = (s.name for s in fabric.switches)
+    return [n for n in names if devices.get(n, Device()).target is SwitchTarget.V1MODEL]

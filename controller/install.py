@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """From what a switch holds to what it should hold, in an order that never admits a packet too early.
 
-New entries go in by phase: forwarding and management, multicast groups, routes of trees, refusals, and
-the entries that admit packets last. Only then the old ones go, in reverse: what admits first. So a job
-that moves is made before it is broken, and a switch that is left halfway admits nothing that it cannot
-deliver.
+New entries go in by phase: members and groups of ECMP sets, forwarding and management, multicast groups,
+routes of trees, refusals, and the entries that admit packets last. Only then the old ones go, in reverse:
+what admits first. So a job that moves is made before it is broken, and a switch that is left halfway admits
+nothing that it cannot deliver.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from controller.switches.admission import is_management, is_refusal
-from controller.switches.entries import Contents, Entity, MulticastGroup
+from controller.switches.entries import Contents, Entity, MulticastGroup, SelectorGroup, SelectorMember
 
 BATCH = 200
 """Updates in one WriteRequest. A server may reorder within one (P4Runtime spec 12), so phases never share it."""
 
 
 class Phase(IntEnum):
-    FORWARDING = 0
-    GROUPS = 1
-    ROUTES = 2
-    REFUSALS = 3
-    ADMISSION = 4
+    MEMBERS = 0
+    SETS = 1
+    FORWARDING = 2
+    GROUPS = 3
+    ROUTES = 4
+    REFUSALS = 5
+    ADMISSION = 6
 
 
 class Op(Enum):
@@ -46,6 +48,10 @@ class Step:
 def phase_of(entity: Entity) -> Phase:
     if isinstance(entity, MulticastGroup):
         return Phase.GROUPS
+    if isinstance(entity, SelectorMember):
+        return Phase.MEMBERS
+    if isinstance(entity, SelectorGroup):
+        return Phase.SETS
     if entity.table in ("uplink", "downlink"):
         return Phase.ROUTES
     if entity.table == "admission" and not is_management(entity):

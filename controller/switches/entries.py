@@ -17,6 +17,9 @@ Field = int | tuple[int, int]
 """Of a match: an exact value; (value, mask) of a ternary or (value, prefix length) of an LPM field."""
 
 
+_ROUTES = "ipv4_routes"
+
+
 class UnknownEntityError(Exception):
     """A switch holds something that this controller never writes and cannot name."""
 
@@ -76,8 +79,40 @@ class MulticastGroup:
         return f"multicast[{self.group}] -> {', '.join(map(str, self.ports))}"
 
 
+@dataclass(frozen=True)
+class SelectorMember:
+    """A member of the action profile of `ipv4_routes`: one way. Entries refer to it by the action
+    `by_member`."""
+
+    member: int
+    action: Action
+
+    @property
+    def key(self) -> Key:
+        return ("member", (("member", self.member),), 0)
+
+    def __str__(self) -> str:
+        return f"member[{self.member}] -> {self.action}"
+
+
+@dataclass(frozen=True)
+class SelectorGroup:
+    """Members of equal weights, sorted: an ECMP set. Entries refer to it by the action `by_group`."""
+
+    group: int
+    members: tuple[int, ...]
+
+    @property
+    def key(self) -> Key:
+        return ("group", (("group", self.group),), 0)
+
+    def __str__(self) -> str:
+        return f"group[{self.group}] -> {', '.join(map(str, self.members))}"
+
+
 Key = tuple[str, tuple[tuple[str, Field], ...], int]
-Entity = TableEntry | MulticastGroup
+Entity = TableEntry | MulticastGroup | SelectorMember | SelectorGroup
+Encoded = fy.P4TableEntry | fy.P4MulticastGroupEntry | fy.P4ActionProfileMember | fy.P4ActionProfileGroup
 Contents = dict[Key, Entity]
 
 
@@ -98,25 +133,70 @@ class Codec:
             if not t.is_const
             for a in t.actions
         }
+        profiles = (t.action_profile for t in schema.tables if _bare(t.alias) == _ROUTES)
+        self._profile = next((p for p in profiles if p is not None), None)
 
-    def encode(self, entity: Entity) -> fy.P4TableEntry | fy.P4MulticastGroupEntry:
+    def encode(self, entity: Entity) -> Encoded:
         if isinstance(entity, MulticastGroup):
             return fy.P4MulticastGroupEntry(entity.group, replicas=entity.ports)
-        calls = [fy.Action(self._actions[entity.table, a.name], **dict(a.args)) for a in entity.actions]
+        if isinstance(entity, SelectorMember):
+            call = self._call(_ROUTES, entity.action)
+            return fy.P4ActionProfileMember(self._profile_name(), member_id=entity.member, action=call)
+        if isinstance(entity, SelectorGroup):
+            members = [fy.P4Member(m, weight=1) for m in entity.members]
+            return fy.P4ActionProfileGroup(
+                self._profile_name(), group_id=entity.group, max_size=self._group_size(), members=members
+            )
         return fy.P4TableEntry(
             self._tables[entity.table],
             match=fy.Match(entity.match),
-            action=calls[0]
-            if entity.table != "ipv4_routes"
-            else fy.P4IndirectAction([(1, c) for c in calls]),
+            action=self._indirect(entity)
+            if entity.table == _ROUTES
+            else self._call(entity.table, entity.actions[0]),
             priority=entity.priority,
         )
+
+    def reads(self, *, one_shot: bool) -> list[fy.p4entity.P4Entity]:
+        """What to read for everything that a switch may hold; without `one_shot` sets, their members and groups
+        too."""
+        kinds: list[fy.p4entity.P4Entity] = [fy.P4TableEntry(), fy.P4MulticastGroupEntry()]
+        if not one_shot:
+            name = self._profile_name()
+            kinds += [fy.P4ActionProfileMember(name), fy.P4ActionProfileGroup(name)]
+        return kinds
+
+    def _call(self, table: str, chosen: Action) -> fy.P4TableAction:
+        return fy.Action(self._actions[table, chosen.name], **dict(chosen.args))
+
+    def _indirect(self, route: TableEntry) -> fy.P4IndirectAction:
+        args = dict(route.actions[0].args)
+        if route.actions[0].name == "by_member":
+            return fy.P4IndirectAction(member_id=args["member"])
+        if route.actions[0].name == "by_group":
+            return fy.P4IndirectAction(group_id=args["group"])
+        return fy.P4IndirectAction([(1, self._call(_ROUTES, a)) for a in route.actions])
+
+    def _profile_name(self) -> str:
+        if self._profile is None:
+            raise UnknownEntityError(f"the program's table {_ROUTES} has no action profile")
+        return self._profile.alias
+
+    def _group_size(self) -> int:
+        """What a group may grow to: the program's limit, or else all members."""
+        assert self._profile is not None
+        return self._profile.max_group_size or self._profile.size
 
     def decode(self, held: object) -> Entity | None:
         """None for what belongs to the program itself: constant entries and default actions."""
         if isinstance(held, fy.P4MulticastGroupEntry):
             ports = tuple(sorted(int(r if isinstance(r, int) else r[0]) for r in held.replicas))  # type: ignore[index]
             return MulticastGroup(held.multicast_group_id, ports)
+        if isinstance(held, fy.P4ActionProfileMember):
+            if held.action is None:
+                raise UnknownEntityError(f"{held!r}")
+            return SelectorMember(held.member_id, _decoded_action(held.action))
+        if isinstance(held, fy.P4ActionProfileGroup):
+            return SelectorGroup(held.group_id, tuple(sorted(m.member_id for m in held.members or ())))
         if not isinstance(held, fy.P4TableEntry):
             raise UnknownEntityError(f"{held!r}")
         if held.is_const or held.is_default_action or _bare(held.table_id) not in self._tables:
@@ -128,8 +208,13 @@ class Codec:
 def _decoded_actions(held: fy.P4TableEntry) -> list[Action]:
     if isinstance(held.action, fy.P4TableAction):
         return [_decoded_action(held.action)]
-    if isinstance(held.action, fy.P4IndirectAction) and held.action.action_set is not None:
-        return [_decoded_action(a) for _, a in held.action.action_set]
+    if isinstance(held.action, fy.P4IndirectAction):
+        if held.action.action_set is not None:
+            return [_decoded_action(a) for _, a in held.action.action_set]
+        if held.action.member_id is not None:
+            return [action("by_member", member=held.action.member_id)]
+        if held.action.group_id is not None:
+            return [action("by_group", group=held.action.group_id)]
     raise UnknownEntityError(f"{held!r}")
 
 

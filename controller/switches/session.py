@@ -14,14 +14,15 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
 import finsy as fy
 
 from controller.install import Op, Step, apply, differences, steps
-from controller.switches.entries import Codec, Contents, Entity, Key, UnknownEntityError
+from controller.switches.entries import Codec, Contents, Encoded, Entity, Key, UnknownEntityError
+from controller.switches.selectors import spelled_out
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +50,15 @@ class Target:
 @dataclass(frozen=True)
 class Endpoint:
     """Where a switch is. `marker` is the key that only this store's controllers write: with it, registers
-    hold nothing that the store does not know of."""
+    hold nothing that the store does not know of. `pipeline` is its own, None that of all; `one_shot`: ECMP sets are
+    written with their routes."""
 
     name: str
     address: str
     device_id: int
     marker: Key
+    pipeline: Pipeline | None = None
+    one_shot: bool = True
 
 
 @dataclass
@@ -98,6 +102,7 @@ class SwitchSession:
     ) -> None:
         self.endpoint = endpoint
         self.health = Health()
+        pipeline = endpoint.pipeline or pipeline
         self._options = fy.SwitchOptions(
             p4info=pipeline.p4info,
             p4blob=pipeline.blob,
@@ -121,6 +126,8 @@ class SwitchSession:
 
     def aim(self, target: Target) -> None:
         """Give the switch a new target."""
+        if not self.endpoint.one_shot:
+            target = replace(target, contents=spelled_out(target.contents))
         self._target = target
         self._renewed.set()
 
@@ -319,7 +326,7 @@ class SwitchSession:
         assert self._codec is not None
         held: Contents = {}
         try:
-            for kind in (fy.P4TableEntry(), fy.P4MulticastGroupEntry()):
+            for kind in self._codec.reads(one_shot=self.endpoint.one_shot):
                 async for entity in _read(switch, [kind]):
                     decoded = self._codec.decode(entity)
                     if decoded is not None:
@@ -344,7 +351,7 @@ class SwitchSession:
         else:
             await switch.delete(encoded, strict=False)
 
-    def _encode(self, entity: Entity) -> fy.P4TableEntry | fy.P4MulticastGroupEntry:
+    def _encode(self, entity: Entity) -> Encoded:
         assert self._codec is not None
         return self._codec.encode(entity)
 

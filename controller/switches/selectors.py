@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""ECMP sets as members and groups of the table's action profile (P4Runtime spec 9.2.1 and 9.2.2), for servers that do
+not take a set together with its route (9.2.3): Stratum on Tofino. What is written follows from the contents alone,
+so that it can be compared with what is read back."""
+
+from __future__ import annotations
+
+import zlib
+
+from controller.switches.entries import (
+    Action,
+    Contents,
+    Entity,
+    SelectorGroup,
+    SelectorMember,
+    TableEntry,
+    action,
+    add,
+    entry,
+)
+
+ROUTES = "ipv4_routes"
+
+
+def spelled_out(contents: Contents) -> Contents:
+    """The same contents, every route by a member (one way) or a group of members (several ways)."""
+    written: Contents = {}
+    groups = _group_numbers(contents)
+    for entity in contents.values():
+        if not isinstance(entity, TableEntry) or entity.table != ROUTES:
+            add(written, entity)
+            continue
+        members = _members(entity)
+        for member, chosen in zip(members, entity.actions, strict=True):
+            add(written, SelectorMember(member, chosen))
+        if len(members) == 1:
+            by = action("by_member", member=members[0])
+        else:
+            by = action("by_group", group=groups[members])
+            add(written, SelectorGroup(groups[members], members))
+        add(written, entry(entity.table, dict(entity.match), by, priority=entity.priority))
+    return written
+
+
+def _members(route: Entity) -> tuple[int, ...]:
+    """A member has the number of the port that it sends to."""
+    assert isinstance(route, TableEntry)
+    return tuple(sorted(_port(a) for a in route.actions))
+
+
+def _port(chosen: Action) -> int:
+    return dict(chosen.args)["port"]
+
+
+def _group_numbers(contents: Contents) -> dict[tuple[int, ...], int]:
+    """Numbers that stay the same for a set whatever else is there, but for collisions."""
+    routes = (e for e in contents.values() if isinstance(e, TableEntry) and e.table == ROUTES)
+    sets = sorted({_members(r) for r in routes if len(r.actions) > 1})
+    numbers: dict[tuple[int, ...], int] = {}
+    for members in sets:
+        number = zlib.crc32(",".join(map(str, members)).encode()) & 0x7FFFFFFF or 1
+        while number in numbers.values():
+            number += 1
+        numbers[members] = number
+    return numbers
