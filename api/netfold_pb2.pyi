@@ -45,13 +45,15 @@ class ListJobsRequest(_message.Message):
     def __init__(self, all: _Optional[bool] = ...) -> None: ...
 
 class ListJobsResponse(_message.Message):
-    __slots__ = ("jobs",)
+    __slots__ = ("jobs", "standby_of")
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    STANDBY_OF_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedCompositeFieldContainer[Job]
-    def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...) -> None: ...
+    standby_of: str
+    def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., standby_of: _Optional[str] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "state", "reason", "spec_yaml", "plan_json", "epoch", "members")
+    __slots__ = ("name", "state", "reason", "spec_yaml", "plan_json", "epoch", "members", "standby_of")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +61,7 @@ class Job(_message.Message):
     PLAN_JSON_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    STANDBY_OF_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: JobState
     reason: str
@@ -66,7 +69,8 @@ class Job(_message.Message):
     plan_json: str
     epoch: int
     members: _containers.RepeatedCompositeFieldContainer[Member]
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ..., spec_yaml: _Optional[str] = ..., plan_json: _Optional[str] = ..., epoch: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
+    standby_of: str
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ..., spec_yaml: _Optional[str] = ..., plan_json: _Optional[str] = ..., epoch: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., standby_of: _Optional[str] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("host", "parameter_server", "attending", "report")
@@ -103,18 +107,20 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("version", "primary", "switches", "trees", "broken")
+    __slots__ = ("version", "primary", "switches", "trees", "broken", "primary_address")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PRIMARY_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
     TREES_FIELD_NUMBER: _ClassVar[int]
     BROKEN_FIELD_NUMBER: _ClassVar[int]
+    PRIMARY_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     version: str
     primary: bool
     switches: _containers.RepeatedCompositeFieldContainer[SwitchStatus]
     trees: _containers.RepeatedCompositeFieldContainer[TreeCounters]
     broken: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, version: _Optional[str] = ..., primary: _Optional[bool] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., trees: _Optional[_Iterable[_Union[TreeCounters, _Mapping]]] = ..., broken: _Optional[_Iterable[str]] = ...) -> None: ...
+    primary_address: str
+    def __init__(self, version: _Optional[str] = ..., primary: _Optional[bool] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., trees: _Optional[_Iterable[_Union[TreeCounters, _Mapping]]] = ..., broken: _Optional[_Iterable[str]] = ..., primary_address: _Optional[str] = ...) -> None: ...
 
 class TreeCounters(_message.Message):
     __slots__ = ("switch", "job", "tree", "packets")

@@ -26,7 +26,10 @@ if _version_not_supported:
 
 
 class ControllerStub:
-    """Missing associated documentation comment in .proto file."""
+    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus) from the store that it
+    shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
+    UNAVAILABLE (they may try again: it may lead soon), and names the primary.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -82,7 +85,10 @@ class ControllerStub:
 
 
 class ControllerServicer:
-    """Missing associated documentation comment in .proto file."""
+    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus) from the store that it
+    shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
+    UNAVAILABLE (they may try again: it may lead soon), and names the primary.
+    """
 
     def SubmitJob(self, request, context):
         """Missing associated documentation comment in .proto file."""
@@ -201,7 +207,10 @@ def add_ControllerServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Controller:
-    """Missing associated documentation comment in .proto file."""
+    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus) from the store that it
+    shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
+    UNAVAILABLE (they may try again: it may lead soon), and names the primary.
+    """
 
     @staticmethod
     def SubmitJob(request,

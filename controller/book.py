@@ -41,6 +41,11 @@ class Book:
             self._jobs = {j.name: j for j in self._store.jobs()}
             raise
 
+    @property
+    def primary(self) -> str:
+        """Where the leader serves, or served last."""
+        return self._store.primary
+
     def all(self) -> list[JobRecord]:
         """In the order of submission."""
         return sorted(self._jobs.values(), key=lambda j: j.seq)

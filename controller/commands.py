@@ -28,6 +28,7 @@ from controller.conversation import (
     JobArgument,
     ask,
     fail,
+    note_standby,
     plain,
     print_json,
 )
@@ -91,6 +92,7 @@ def list_jobs(
     Exit codes: 0 listed, 4 no controller answers.
     """
     answer = ask(where, lambda stub: stub.ListJobs(pb.ListJobsRequest(all=every), timeout=10))
+    note_standby(answer.standby_of)
     if as_json:
         print_json([_job_document(j) for j in answer.jobs])
         return
@@ -251,6 +253,7 @@ def _line(answer: pb.Job) -> str:
 
 
 def _show_job(answer: pb.Job, as_json: bool) -> None:
+    note_standby(answer.standby_of)
     if as_json:
         print_json(_job_document(answer))
         return

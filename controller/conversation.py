@@ -63,6 +63,15 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2))
 
 
+def note_standby(primary: str) -> None:
+    """One line beside the answer, on standard error, if a standby gave it; `primary` is "" if it did not."""
+    if primary:
+        note = f"netfold: a standby answers, from what is stored; the primary serves at {primary}"
+        Console(stderr=True).print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
 def fail(code: int, message: str | None) -> NoReturn:
-    Console(stderr=True).print(f"netfold: {message}", style="red", markup=False, highlight=False)
+    Console(stderr=True).print(
+        f"netfold: {message}", style="red", markup=False, highlight=False, soft_wrap=True
+    )
     raise typer.Exit(code)

@@ -38,12 +38,9 @@ _TROUBLE = {
 async def explain(controller: Controller, name: str) -> list[str]:
     """Raises UnknownJobError."""
     job = controller.book.get(name)
-    steps = [f"The job is {job.state}" + (f": {job.reason}." if job.reason else ".")]
-    if job.state.over:
+    steps = remembered(job)
+    if not job.state.installed:
         return steps
-    if job.state is JobState.QUEUED:
-        return [*steps, "It is tried again whenever a job ends, or a switch or link comes back."]
-    steps += _plan(job)
     steps += _switches(controller, job)
     steps += _members(controller, job)
     before = await _counted(controller)
@@ -55,6 +52,14 @@ async def explain(controller: Controller, name: str) -> list[str]:
             steps += await _awaited(controller, planned, tree, epoch)
     steps += _strangers(before, after)
     return steps
+
+
+def remembered(job: JobRecord) -> list[str]:
+    """What the store alone knows of it."""
+    steps = [f"The job is {job.state}" + (f": {job.reason}." if job.reason else ".")]
+    if job.state is JobState.QUEUED:
+        steps.append("It is tried again whenever a job ends, or a switch or link comes back.")
+    return [*steps, *_plan(job)] if job.state.installed else steps
 
 
 Counts = dict[tuple[str, int], dict[Verdict, int]]

@@ -5,38 +5,22 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
-import json
 import logging
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict
-from typing import Any, NoReturn, TypeVar, cast
-
-import grpc
+from typing import TypeVar
 
 from api import netfold_pb2 as pb
 from api import netfold_pb2_grpc as pb_grpc
-from controller.admission import RefusedError
 from controller.book import UnknownJobError
-from controller.core import Controller, JobExistsError, NotAMemberError
+from controller.core import Controller, NotAMemberError
 from controller.explain import explain
-from controller.planning.document import plan_document
+from controller.messages import REFUSALS, Context, job_message, jobs_message, refuse, state_of, version
 from controller.presence import Report
-from controller.records import JobRecord, JobState, Member
-from topologies.fabric import FabricError
+from controller.records import JobRecord, JobState
 
 log = logging.getLogger(__name__)
 
-Context = grpc.aio.ServicerContext[Any, Any]
 Answer = TypeVar("Answer")
-
-_CODES: dict[type[Exception], grpc.StatusCode] = {
-    UnknownJobError: grpc.StatusCode.NOT_FOUND,
-    JobExistsError: grpc.StatusCode.ALREADY_EXISTS,
-    RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
-    FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # of which a bad job file is one
-}
 
 
 class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
@@ -50,12 +34,12 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         try:
             return self._job(await self._controller.submit(request.spec_yaml, queue=request.queue))
-        except tuple(_CODES) as error:
-            await _refuse(context, error)
+        except REFUSALS as error:
+            await refuse(context, error)
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
-        jobs = [j for j in self._controller.book.all() if request.all or not j.state.over]
-        return pb.ListJobsResponse(jobs=[self._job(j, plan=not j.state.over) for j in jobs])
+        controller = self._controller
+        return jobs_message(controller.fabric, controller.book.all(), controller.presence, every=request.all)
 
     async def GetJob(self, request: pb.JobName, context: Context) -> pb.Job:
         return await self._answered(context, lambda: self._job(self._controller.book.get(request.name)))
@@ -66,7 +50,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             try:
                 job = self._controller.book.get(request.name)
             except UnknownJobError as error:
-                await _refuse(context, error)
+                await refuse(context, error)
             if job != last:
                 yield self._job(job)
                 last = job
@@ -82,13 +66,13 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         try:
             return pb.Explanation(steps=await explain(self._controller, request.name))
         except UnknownJobError as error:
-            await _refuse(context, error)
+            await refuse(context, error)
 
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
         try:
             return pb.ReplanResponse(moved=await self._controller.replan(request.jobs))
         except UnknownJobError as error:
-            await _refuse(context, error)
+            await refuse(context, error)
 
     async def GetStatus(self, request: pb.StatusRequest, context: Context) -> pb.Status:
         controller = self._controller
@@ -117,8 +101,14 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             for (switch, tree), counts in controller.counters.trees.items()
         ]
         broken = [*controller.broken.switches, *("-".join(sorted(k)) for k in controller.broken.links)]
-        version = importlib.metadata.version("netfold")
-        return pb.Status(version=version, primary=True, switches=rows, trees=counters, broken=sorted(broken))
+        return pb.Status(
+            version=version(),
+            primary=True,
+            switches=rows,
+            trees=counters,
+            broken=sorted(broken),
+            primary_address=controller.book.primary,
+        )
 
     # ---- members ---------------------------------------------------------------------------------
 
@@ -132,7 +122,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         try:
             self._heard(first)
         except (UnknownJobError, NotAMemberError) as error:
-            await _refuse(context, error)
+            await refuse(context, error)
         listener = asyncio.create_task(self._listen(request_iterator, name, host))
         with self._controller.presence.attending(name, host):
             try:
@@ -169,7 +159,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         while True:
             job = self._controller.book.get(name)
             if job.state.over or host in job.lost:
-                over = pb.JobOver(state=_state(job.state), reason=job.reason)
+                over = pb.JobOver(state=state_of(job), reason=job.reason)
                 yield pb.Notice(over=over, lease_ms=lease_ms)
                 return
             if job.state is JobState.RUNNING and job.epoch != told and self._controller.book.needs(job, host):
@@ -223,45 +213,11 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     # ---- helpers ---------------------------------------------------------------------------------
 
-    def _job(self, job: JobRecord, *, plan: bool = True) -> pb.Job:
-        plan_json = ""
-        if plan and job.placement is not None:
-            document = plan_document(self._controller.fabric, job.placement.plan)
-            numbers = [t.model_dump() for t in job.placement.trees]
-            plan_json = json.dumps({**document, "installed": numbers})
-        members = [self._member(job, m) for m in job.members]
-        return pb.Job(
-            name=job.name,
-            state=_state(job.state),
-            reason=job.reason,
-            spec_yaml=job.spec_yaml,
-            plan_json=plan_json,
-            epoch=job.epoch,
-            members=members,
-        )
-
-    def _member(self, job: JobRecord, member: Member) -> pb.Member:
-        presence = self._controller.presence
-        report = presence.reports.get((job.name, member.host), Report())
-        return pb.Member(
-            host=member.host,
-            parameter_server=member.parameter_server,
-            attending=presence.attends(job.name, member.host),
-            report=pb.Report(**asdict(report)),
-        )
+    def _job(self, job: JobRecord) -> pb.Job:
+        return job_message(self._controller.fabric, job, self._controller.presence)
 
     async def _answered(self, context: Context, ask: Callable[[], Answer]) -> Answer:
         try:
             return ask()
-        except tuple(_CODES) as error:
-            await _refuse(context, error)
-
-
-async def _refuse(context: Context, error: Exception) -> NoReturn:
-    code = next(c for t, c in _CODES.items() if isinstance(error, t))
-    await context.abort(code, str(error))
-    raise AssertionError("abort raises")
-
-
-def _state(state: JobState) -> pb.JobState:
-    return cast(pb.JobState, pb.JobState.Value(state.name))
+        except REFUSALS as error:
+            await refuse(context, error)

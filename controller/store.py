@@ -95,6 +95,19 @@ class Store:
             self._set("term", term)
         return term
 
+    @property
+    def primary(self) -> str:
+        """Where the leader serves, or served last; "" if none has said so."""
+        return str(self._fact("primary") or "")
+
+    def set_primary(self, address: str) -> None:
+        """Within a change."""
+        self._set("primary", address)
+
+    def version(self) -> int:
+        """Another number whenever another process has changed the store."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
     # ---- numbers ---------------------------------------------------------------------------------
 
     @property

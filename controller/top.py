@@ -43,6 +43,7 @@ def screen(before: Snapshot | None, now: Snapshot) -> Group:
         _switches(now),
         _links(now),
         *([_broken(now)] if now.status.broken else []),
+        *([] if now.status.primary else [_standby(now)]),
     )
 
 
@@ -70,6 +71,7 @@ def document(before: Snapshot | None, now: Snapshot) -> dict[str, Any]:
         ],
         "links": [{"link": link, "load": load, "capacity": capacity} for link, load, capacity in _loads(now)],
         "broken": list(now.status.broken),
+        "primary": now.status.primary,
     }
 
 
@@ -141,6 +143,10 @@ def _loads(now: Snapshot) -> list[tuple[str, float, float]]:
 
 def _broken(now: Snapshot) -> Text:
     return Text("does not work: " + ", ".join(now.status.broken), style="red")
+
+
+def _standby(now: Snapshot) -> Text:
+    return Text(f"a standby answers; the primary serves at {now.status.primary_address}", style="yellow")
 
 
 def _rates(before: Snapshot | None, now: Snapshot) -> dict[Cell, float]:

@@ -55,7 +55,8 @@ class Operator:
     async def controller(self, *more: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """A controller process; `serves` waits until it leads."""
         process = await self.start(
-            "controller", "run", "one.yaml", "--listen", self.address, "--lanes", "32",
+            "controller", "run", "one.yaml", "--lanes", "32",
+            *(() if "--listen" in more else ("--listen", self.address)),
             "--first-grpc-port", str(self.switch.port), *more, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:
@@ -66,10 +67,15 @@ class Operator:
             await process.wait()
 
     async def serves(self, process: asyncio.subprocess.Process) -> None:
+        await self.says(process, "serving at")
+
+    async def says(self, process: asyncio.subprocess.Process, what: str) -> str:
+        """The line of its errors that has `what`."""
         assert process.stderr is not None
         async with asyncio.timeout(30):
-            while b"serving at" not in (line := await process.stderr.readline()):
+            while what not in (line := (await process.stderr.readline()).decode()):
                 assert line, f"the controller ended with {await process.wait()}"
+        return line
 
 
 def _run(folder: Path, scenario) -> None:
@@ -141,6 +147,43 @@ def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
                 assert (code, job["state"], job["epoch"]) == (0, "running", 1)
                 assert operator.switch.entries() == held
                 assert (await operator.run("job", "cancel", "job"))[0] == 0
+
+    _run(tmp_path, scenario)
+
+
+def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tmp_path):
+    async def scenario(operator: Operator):
+        own = f"unix:{operator.folder}/standby.sock"
+        async with operator.controller() as first:
+            await operator.serves(first)
+            assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+            async with operator.controller("--listen", own) as standby:
+                told = await operator.says(standby, "standby at")
+                assert operator.address in told
+                code, out, err = await operator.run("job", "list", "--json", "--controller", own)
+                assert (code, json.loads(out)[0]["state"]) == (0, "running")
+                note = f"netfold: a standby answers, from what is stored; the primary serves at {operator.address}\n"
+                assert err == note
+                code, out, err = await operator.run("controller", "status", "--controller", own)
+                assert (code, err) == (0, note)
+                assert "?" in out
+                code, out, err = await operator.run("job", "cancel", "job", "--controller", own)
+                refusal = f"netfold: this controller is a standby; the primary serves at {operator.address}\n"
+                assert (code, out, err) == (4, "", refusal)
+                first.kill()
+                await operator.serves(standby)
+                code, out, err = await operator.run("job", "cancel", "job", "--json", "--controller", own)
+                assert (code, json.loads(out)["state"], err) == (0, "canceled", "")
+
+    _run(tmp_path, scenario)
+
+
+def test_a_standby_at_the_primarys_address_says_that_it_answers_nobody(tmp_path):
+    async def scenario(operator: Operator):
+        async with operator.controller() as first:
+            await operator.serves(first)
+            async with operator.controller() as standby:
+                assert "another process listens" in await operator.says(standby, "answers nobody")
 
     _run(tmp_path, scenario)
 

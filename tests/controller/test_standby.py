@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A standby answers what the store tells, refuses the rest, and hands its address on when it leads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import grpc
+import pytest
+
+from api import netfold_pb2 as pb
+from api import netfold_pb2_grpc as pb_grpc
+from controller.daemon import fingerprint
+from controller.desired import Setting
+from controller.server import serving
+from controller.service import Service
+from controller.standby import Front, StandbyService
+from controller.store import Store
+from tests.controller.deployment import MemberStream, deployed
+from topologies.generators import single_switch
+from traffic.errors import JobFailed
+from traffic.membership import Attending
+
+SPEC = "name: {}\nworkers: 2\nscheme: switchml\nrate: 20\n"
+PRIMARY = "unix:/run/first.sock"
+
+
+@contextlib.asynccontextmanager
+async def _standby(deployment):
+    """A stub of a standby on the same store, its front, and the service behind it."""
+    store = Store(deployment.folder / "state.db", fingerprint(deployment.fabric))
+    setting = Setting(deployment.fabric, deployment.addressing(), store.mark)
+    service = StandbyService(setting, deployment.options.wire, store)
+    front = Front(service)
+    where = f"unix:{deployment.folder}/standby"
+    try:
+        async with serving(front, where, None), grpc.aio.insecure_channel(where) as channel:
+            yield pb_grpc.ControllerStub(channel), front, service
+    finally:
+        store.close()
+
+
+def _run(tmp_path, scenario):
+    async def whole():
+        async with deployed(single_switch(3), tmp_path) as deployment:
+            with deployment.store.change():
+                deployment.store.set_primary(PRIMARY)
+            await deployment.settled()
+            async with _standby(deployment) as (stub, front, service):
+                await scenario(deployment, stub, front, service)
+
+    asyncio.run(whole())
+
+
+def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
+    async def scenario(deployment, stub, front, service):
+        assert not (await stub.ListJobs(pb.ListJobsRequest())).jobs
+        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        await deployment.runs("a")
+        listed = await stub.ListJobs(pb.ListJobsRequest())
+        assert [(j.name, j.state) for j in listed.jobs] == [("a", pb.RUNNING)]
+        assert listed.standby_of == PRIMARY
+        shown = await stub.GetJob(pb.JobName(name="a"))
+        assert (shown.standby_of, shown.epoch, [m.host for m in shown.members]) == (PRIMARY, 1, ["h1", "h2"])
+        assert '"rate": 20' in shown.plan_json
+        why = list((await stub.ExplainJob(pb.JobName(name="a"))).steps)
+        assert why[0] == "The job is running."
+        assert why[-1].startswith(f"this controller is a standby; the primary serves at {PRIMARY}")
+        status = await stub.GetStatus(pb.StatusRequest())
+        assert (status.primary, status.primary_address) == (False, PRIMARY)
+        assert status.switches[0].slots_in_use == shown_slots(deployment)
+        deployment.controller.cancel("a")
+        assert not (await stub.ListJobs(pb.ListJobsRequest())).jobs
+        assert (await stub.ListJobs(pb.ListJobsRequest(all=True))).jobs[0].state == pb.CANCELED
+
+    _run(tmp_path, scenario)
+
+
+def shown_slots(deployment) -> int:
+    return deployment.controller.book.occupancy()["s1"].in_use
+
+
+def test_changes_are_refused_and_the_primary_is_named(tmp_path):
+    async def scenario(deployment, stub, front, service):
+        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        for call in (
+            stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC.format("b"))),
+            stub.CancelJob(pb.JobName(name="a")),
+            stub.Replan(pb.ReplanRequest()),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call
+            assert caught.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+            assert caught.value.details() == f"this controller is a standby; the primary serves at {PRIMARY}"
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.GetJob(pb.JobName(name="none"))
+        assert caught.value.code() == grpc.StatusCode.NOT_FOUND
+        assert [j.name for j in deployment.store.jobs() if not j.state.over] == ["a"]
+
+    _run(tmp_path, scenario)
+
+
+def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
+    async def scenario(deployment, stub, front, service):
+        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        stream = MemberStream(stub, "a", "h1")
+        await stream.say()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stream.call.read()
+        assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert PRIMARY in caught.value.details()
+        member = Attending(f"unix:{deployment.folder}/standby", "a", "h1")
+        try:
+            waiting = asyncio.create_task(asyncio.to_thread(member.wait, 20))
+            service.retire()
+            front.behind = Service(deployment.controller)
+            assert (await waiting).epoch == 1
+            deployment.controller.cancel("a")
+            assert await asyncio.to_thread(member.renew, 1, 20)
+            with pytest.raises(JobFailed, match="canceled"):
+                member.current()
+        finally:
+            await asyncio.to_thread(member.close)
+
+    _run(tmp_path, scenario)
+
+
+def test_who_watches_a_job_watches_on_when_it_leads(tmp_path):
+    async def scenario(deployment, stub, front, service):
+        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        await deployment.runs("a")
+        watching = stub.WatchJob(pb.JobName(name="a"))
+        first = await watching.read()
+        assert (first.state, first.standby_of) == (pb.RUNNING, PRIMARY)
+        service.retire()
+        front.behind = Service(deployment.controller)
+        second = await watching.read()
+        assert (second.state, second.standby_of) == (pb.RUNNING, "")
+        deployment.controller.cancel("a")
+        assert (await watching.read()).state == pb.CANCELED
+        assert await watching.read() is grpc.aio.EOF
+
+    _run(tmp_path, scenario)
+
+
+def test_it_tells_who_watches_what_the_primary_changes(tmp_path):
+    async def scenario(deployment, stub, front, service):
+        await deployment.controller.submit(SPEC.format("a"), queue=False)
+        await deployment.runs("a")
+        watching = stub.WatchJob(pb.JobName(name="a"))
+        assert (await watching.read()).state == pb.RUNNING
+        deployment.controller.cancel("a")
+        assert (await watching.read()).reason == "canceled by an operator"
+        assert await watching.read() is grpc.aio.EOF
+
+    _run(tmp_path, scenario)
