@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traffic import quantize
-from traffic.channels import Chunks, Filled
 from traffic.errors import CallMismatch, SumOverflow, WrongNumbers
-from traffic.flow import Work
 from traffic.quantize import Exponents, Fixed, Scheme, WholeNumbers
 from traffic.wire import Flag, Words
+from traffic.work import Chunks, Filled, Span, Work
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int32))
 _OVERFLOW = np.uint8(Flag.OVERFLOW)
@@ -88,6 +87,16 @@ class Gradient:
         what = f"{self.number} {self._flat.size} {self._flat.dtype} {self.scheme}"
         return zlib.crc32(what.encode()) & 0xFFFF
 
+    def span(self, first: int, last: int, workers: int) -> Span | None:
+        """Rows [first, last) as memory, for works that carry them as they are."""
+        if self._flat.dtype == np.float16 or not self._flat.flags.aligned:
+            return None
+        return Span(
+            self.input, self._flat, self.exponents, self.agreed, self.overflowed, first, last,
+            quantize.SUM_BITS - quantize.headroom(workers) if self.is_float else None,
+            lambda: _beyond_scale(self),
+        )  # fmt: skip
+
     def restart(self) -> None:
         self.overflowed[:] = False
 
@@ -108,7 +117,7 @@ class Gradient:
     def works(self, first: int, last: int, channels: int, workers: int) -> Work:
         """The chunks [first, last) of this call, over a tree with so many channels (A/2)."""
         if not self.is_float:
-            return Integers(self, first, last)
+            return Integers(self, first, last, workers)
         if isinstance(self.scheme, Fixed):
             return FixedScale(self, first, last, self.scheme.bits)
         return Blocks(self, first, last, channels, workers)
@@ -162,6 +171,9 @@ class Blocks:
         own = self.gradient.exponents[self.first : self.last]
         self._next = np.zeros(self.count, np.uint8)
         self._next[: max(0, self.count - self.channels)] = own[self.channels :]
+
+    def span(self) -> Span | None:
+        return self.gradient.span(self.first, self.last, self.workers)
 
     def fill(self, chunks: Chunks) -> Filled:
         rows = chunks + self.first
@@ -234,9 +246,13 @@ class Integers:
     gradient: Gradient
     first: int
     last: int
+    workers: int
 
     def __post_init__(self) -> None:
         self.count = self.last - self.first
+
+    def span(self) -> Span | None:
+        return self.gradient.span(self.first, self.last, self.workers)
 
     def fill(self, chunks: Chunks) -> Filled:
         return Filled(self.gradient.input[chunks + self.first], np.zeros(len(chunks), np.uint8))

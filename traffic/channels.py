@@ -3,13 +3,15 @@
 """The channels of a flow: which chunk each waits for, whether it is under way, and its packet.
 
 `Channels` says it in numpy. `NativeChannels` does the same with one call into C for each step
-(channels.c), where a compiler is at hand: a turn of a worker's loop then costs one call in place of 60 small ones.
+(channels.c), where a compiler is at hand, and moves the elements of flat works itself (spans.c): a turn of a
+worker's loop then costs two calls in place of 60 small ones.
 """
 
 from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,37 +19,44 @@ from numpy.typing import NDArray
 from traffic.native import library
 from traffic.transport import BATCH, Inbox, Rows
 from traffic.wire import FLAGS, HEADER_BYTES, ROUNDS, VERSION, Flag, Kind, Records, Words, wellformed
-
-Chunks = NDArray[np.int64]
+from traffic.work import Chunks, Filled, FlatWork, Span, Work
 
 _FLAGS, _CONGESTION = np.uint8(FLAGS), np.uint8(Flag.CONGESTION)
 _ROUND_BITS = 20
+_NONE: NDArray[np.int64] = np.empty(0, np.int64)
 NEVER = 1e300
 
 
-@dataclass(frozen=True)
-class Filled:
-    """What k chunks carry: lanes (k, L) int32, exponents and flags (k,) uint8."""
+class Taken(NamedTuple):
+    """How many results were waited for; how many of them were marked; of those that went only once, how many,
+    the sum and the latest of when they went."""
 
-    lanes: Words
-    exponents: NDArray[np.uint8]
-    flags: NDArray[np.uint8] | None = None
+    results: int
+    marked: int
+    fresh: int
+    sent_sum: float
+    sent_max: float
+
+
+class Emitted(NamedTuple):
+    """The channels (valid until the next call) whose packets are to go, in order, as `rows` points at them;
+    whether the allowance held others back; and one more than the highest chunk that ever went."""
+
+    channels: NDArray[np.int64]
+    held_back: bool
+    highest: int
 
 
 @dataclass(frozen=True)
 class Matched:
     """The results that were waited for, valid until the next match: absolute chunk numbers, lanes,
-    exponents and flags; how many were marked; of those that went only once, how many, the sum and the
-    latest of when they went."""
+    exponents and flags."""
 
     chunks: Chunks
     lanes: Words
     exponents: NDArray[np.uint8]
     flags: NDArray[np.uint8]
-    marked: int
-    fresh: int
-    sent_sum: float
-    sent_max: float
+    taken: Taken
 
 
 class Channels:
@@ -69,6 +78,32 @@ class Channels:
         self.busy = np.zeros(self.count, np.bool_)
         self.sent_at = np.zeros(self.count)
         self.resent = np.zeros(self.count, np.bool_)
+        self._work: Work | None = None
+        self._base = 0
+
+    def begin(self, work: Work, base: int) -> None:
+        """From now on chunk `base + c` is chunk c of `work`."""
+        self._work, self._base = work, base
+
+    def take(self, inbox: Inbox, count: int) -> Taken:
+        """Gives the work its results among the first `count` packets that came."""
+        assert self._work is not None
+        found = self.match(inbox, count)
+        if found.taken.results:
+            self._work.take(found.chunks - self._base, found.lanes, found.exponents, found.flags)
+        return found.taken
+
+    def emit(self, end: int, highest: int, room: int, allowance: int, now: float) -> Emitted:
+        """Makes the packets of the chunks that are `ready`, at most `allowance` of them, to be sent `now`."""
+        assert self._work is not None
+        ready = self.ready(end, highest, room)
+        chunks = ready[:allowance]
+        if not len(chunks):
+            return Emitted(_NONE, len(ready) > 0, highest)
+        channels = self.put(chunks, self._work.fill(chunks - self._base))
+        self.sent_at[channels] = now
+        self.rows.point(channels)
+        return Emitted(channels, len(chunks) < len(ready), max(highest, int(chunks[-1]) + 1))
 
     def match(self, inbox: Inbox, count: int) -> Matched:
         """Takes the well-formed results of the tree, among the first `count` that came, that channels wait
@@ -101,10 +136,13 @@ class Channels:
             _native_lanes(records),
             records["exponent"].copy(),
             flags,
-            int(np.count_nonzero(congested | (flags & _CONGESTION != 0))),
-            len(sent_at),
-            float(sent_at.sum()),
-            float(sent_at.max(initial=0.0)),
+            Taken(
+                len(chunks),
+                int(np.count_nonzero(congested | (flags & _CONGESTION != 0))),
+                len(sent_at),
+                float(sent_at.sum()),
+                float(sent_at.max(initial=0.0)),
+            ),
         )
 
     def ready(self, end: int, highest: int, room: int) -> Chunks:
@@ -141,11 +179,47 @@ class _State(ctypes.Structure):
     )
 
 
+class _Batch(ctypes.Structure):
+    _fields_ = (
+        ("records", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("messages", ctypes.c_void_p),
+        ("control", ctypes.c_void_p),
+    )
+
+
 class _Matched(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("count", "marked", "fresh")),
+        *((name, ctypes.c_int64) for name in ("count", "marked", "fresh", "overflowed")),
         *((name, ctypes.c_double) for name in ("sent_sum", "sent_max")),
     )
+
+
+class _Emitted(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("count", "held_back", "highest"))
+
+
+class _Span(ctypes.Structure):
+    _fields_ = (
+        ("input", ctypes.c_void_p),
+        ("output", ctypes.c_void_p),
+        ("elements", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("own", "agreed", "overflowed")),
+        *((name, ctypes.c_int64) for name in ("first", "last", "base", "sum_bits")),
+    )
+
+    @classmethod
+    def of(cls, span: Span, base: int) -> _Span:
+        return cls(
+            span.input.ctypes.data,
+            span.output.ctypes.data,
+            span.output.size,
+            *(array.ctypes.data for array in (span.own, span.agreed, span.overflowed)),
+            span.first,
+            span.last,
+            base,
+            -1 if span.sum_bits is None else span.sum_bits,
+        )
 
 
 class NativeChannels(Channels):
@@ -167,35 +241,65 @@ class NativeChannels(Channels):
             self.rows.stride,
             lanes,
         )
-        self._at = ctypes.addressof(self._state)
         self._list = np.zeros(self.count, np.int64)
         self._oldest = ctypes.c_double()
-        self._matched = _Matched()
+        self._batch, self._matched, self._emitted = _Batch(), _Matched(), _Emitted()
         self._chunks = np.zeros(BATCH, np.int64)
         self._lanes = np.zeros((BATCH, lanes), np.int32)
         self._exponents = np.zeros(BATCH, np.uint8)
         self._flags = np.zeros(BATCH, np.uint8)
         self._no_flags = np.zeros(self.count, np.uint8)
-        out = (self._chunks, self._lanes, self._exponents, self._flags)
-        self._results = (*(array.ctypes.data for array in out), ctypes.addressof(self._matched))
+        # Addresses are asked for once: to look one up costs as much as a call.
+        self._at = ctypes.addressof(self._state)
+        self._batch_at = ctypes.addressof(self._batch)
+        self._matched_at = ctypes.addressof(self._matched)
+        self._emitted_at = ctypes.addressof(self._emitted)
         self._list_at = self._list.ctypes.data
+        self._results = tuple(
+            array.ctypes.data for array in (self._chunks, self._lanes, self._exponents, self._flags)
+        )
+        self._span: Span | None = None
+        self._span_at: int | None = None
+
+    def begin(self, work: Work, base: int) -> None:
+        super().begin(work, base)
+        self._span = work.span() if isinstance(work, FlatWork) else None
+        if self._span is not None:
+            self._span_state = _Span.of(self._span, base)
+            self._span_at = ctypes.addressof(self._span_state)
+
+    def take(self, inbox: Inbox, count: int) -> Taken:
+        if self._span is None:
+            return super().take(inbox, count)
+        self._code.nf_take(self._at, self._span_at, self._came(inbox, count), self._matched_at)
+        if self._matched.overflowed and self._span.sum_bits is not None:
+            raise self._span.impossible()
+        return self._taken()
+
+    def emit(self, end: int, highest: int, room: int, allowance: int, now: float) -> Emitted:
+        if self._span is None:
+            return super().emit(end, highest, room, allowance, now)
+        self._code.nf_emit(
+            self._at, self._span_at, end, highest, room, allowance, now,
+            self.rows.pieces_at, self._list_at, self._emitted_at,
+        )  # fmt: skip
+        out = self._emitted
+        return Emitted(self._list[: out.count], bool(out.held_back), out.highest)
 
     def match(self, inbox: Inbox, count: int) -> Matched:
+        self._code.nf_match(self._at, self._came(inbox, count), *self._results, self._matched_at)
+        n = self._matched.count
+        return Matched(self._chunks[:n], self._lanes[:n], self._exponents[:n], self._flags[:n], self._taken())
+
+    def _came(self, inbox: Inbox, count: int) -> int:
+        batch = self._batch
+        batch.records, batch.count = inbox.first_row, count
+        batch.messages, batch.control = inbox.pointer(0), inbox.control_pointer
+        return self._batch_at
+
+    def _taken(self) -> Taken:
         found = self._matched
-        self._code.nf_match(
-            self._at, inbox.first_row, count, inbox.pointer(0), inbox.control_pointer, *self._results
-        )
-        n = found.count
-        return Matched(
-            self._chunks[:n],
-            self._lanes[:n],
-            self._exponents[:n],
-            self._flags[:n],
-            found.marked,
-            found.fresh,
-            found.sent_sum,
-            found.sent_max,
-        )
+        return Taken(found.count, found.marked, found.fresh, found.sent_sum, found.sent_max)
 
     def ready(self, end: int, highest: int, room: int) -> Chunks:
         return self._list[: self._code.nf_ready(self._at, end, highest, room, self._list_at)].copy()

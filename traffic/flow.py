@@ -10,32 +10,19 @@ came back, or when its time is up.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
 from traffic.assignment import Assignment, TreePart
-from traffic.channels import NEVER, Channels, Chunks, Filled, make_channels
+from traffic.channels import NEVER, Channels, make_channels
 from traffic.congestion import CongestionControl
 from traffic.errors import RoundsExhausted
 from traffic.rtt import RttEstimator
 from traffic.transport import Endpoint, Inbox
-from traffic.wire import ROUNDS, Words
+from traffic.wire import ROUNDS
+from traffic.work import Work
 
-
-class Work(Protocol):
-    """`count` chunks, numbered from 0, to be summed up over all workers."""
-
-    count: int
-
-    def fill(self, chunks: Chunks) -> Filled:
-        """What to send for these chunks. Asked once for each; chunk c only after `take` of chunk c - A/2."""
-
-    def take(
-        self, chunks: Chunks, lanes: Words, exponents: NDArray[np.uint8], flags: NDArray[np.uint8]
-    ) -> None:
-        """The sums of these chunks. Given once for each."""
+_NONE: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Pacer:
@@ -104,7 +91,7 @@ class Flow:
         self._work: Work | None = None
         self._base = self._end = self._highest = 0
         self._left = 0
-        self._backlog = np.empty(0, np.int64)  # channels whose packet the socket did not take yet
+        self._backlog = _NONE  # channels whose packet the socket did not take yet
         self._held_back = False  # the pacer let less go than the window
         self._newest_back = 0.0  # when the youngest chunk was sent whose result is in
         self._shrank_at = 0.0
@@ -121,6 +108,7 @@ class Flow:
             )
         self._work = work
         self._base, self._end, self._left = self._end, end, work.count
+        self._channels.begin(work, self._base)
 
     @property
     def done(self) -> bool:
@@ -155,18 +143,18 @@ class Flow:
     def on_results(self, inbox: Inbox, received: int, now: float) -> int:
         """Takes the results of this tree that it waits for among the first `received` that came; gives how
         many."""
-        found = self._channels.match(inbox, received)
-        count = len(found.chunks)
+        found = self._channels.take(inbox, received)
+        count = found.results
         if count == 0:
             return 0
         if found.fresh:
             self.rtt.sample(now - found.sent_sum / found.fresh)
             self._newest_back = max(self._newest_back, found.sent_max)
+        else:
+            self.rtt.progress()
         self._probed_at = 0.0
         self.under_way -= count
         self._congestion.on_results(count, found.marked)
-        assert self._work is not None
-        self._work.take(found.chunks - self._base, found.lanes, found.exponents, found.flags)
         self._left -= count
         return count
 
@@ -177,31 +165,26 @@ class Flow:
         if self.blocked or self._left == self.under_way:
             return 0
         room = max(0, self._congestion.window - self.under_way)
-        ready = self._channels.ready(self._end, self._highest, room)
-        chunks = ready[: self._allowance(now)]
-        self._held_back = len(chunks) < len(ready)
-        if len(chunks):
-            self._send_new(chunks, now)
-        return len(chunks)
+        out = self._channels.emit(self._end, self._highest, room, self._allowance(now), now)
+        count = len(out.channels)
+        self._held_back = out.held_back
+        if count:
+            self._highest = out.highest
+            self.under_way += count
+            self._send(out.channels)
+        return count
 
     def _allowance(self, now: float) -> int:
         """A work of one chunk is a question, not a stream: it goes at once, and what follows pays for it."""
         assert self._work is not None
         return max(int(self._work.count == 1), self._pacer.allowance(now))
 
-    def _send_new(self, chunks: Chunks, now: float) -> None:
-        assert self._work is not None
-        channels = self._channels.put(chunks, self._work.fill(chunks - self._base))
-        self._highest = max(self._highest, int(chunks[-1]) + 1)
-        self.under_way += len(chunks)
-        self._send(channels, now)
-
-    def _send(self, channels: NDArray[np.int64], now: float) -> None:
-        self._channels.sent_at[channels] = now
-        self._pacer.spend(len(channels))
-        self._channels.rows.point(channels)
-        took = self._endpoint.send(self._channels.rows, len(channels))
-        self._backlog = channels[took:]
+    def _send(self, channels: NDArray[np.int64]) -> None:
+        """Sends the packets that `rows` points at."""
+        count = len(channels)
+        self._pacer.spend(count)
+        took = self._endpoint.send(self._channels.rows, count)
+        self._backlog = channels[took:].copy() if took < count else _NONE
 
     def _flush(self) -> None:
         if self.blocked:
@@ -231,8 +214,10 @@ class Flow:
         byte."""
         allowed = channels[: self._pacer.allowance(now)]
         self._channels.resent[allowed] = True
+        self._channels.sent_at[allowed] = now
+        self._channels.rows.point(allowed)
         self.retransmits += len(allowed)
-        self._send(allowed, now)
+        self._send(allowed)
 
     def next_turn(self, now: float) -> float:
         """When `on_timer` or `pump` has to be called next, if nothing comes in before."""

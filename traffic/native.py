@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""channels.c as a shared object: compiled once for each machine and version, kept in the user's cache folder.
+"""channels.c and spans.c as a shared object: compiled once for each machine and version, kept in the user's cache folder.
 
 It is optional: without a compiler, or with NETFOLD_NATIVE=0, the workers use numpy, which does the same
 more slowly.
@@ -17,11 +17,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("channels.c")
-FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fno-strict-aliasing", "-Wall", "-Wextra")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("channels.c", "spans.c", "channels.h"))
+FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-fno-strict-aliasing",
+    "-fno-trapping-math",
+    "-Wall",
+    "-Wextra",
+)
 COMPILE_SECONDS = 60
 log = logging.getLogger(__name__)
 
@@ -32,28 +42,34 @@ def library() -> ctypes.CDLL | None:
     if os.environ.get("NETFOLD_NATIVE") == "0" or sys.byteorder != "little":
         return None
     try:
-        code = ctypes.CDLL(str(build(SOURCE, _cache_folder())))
+        code = ctypes.CDLL(str(build(SOURCES, _cache_folder())))
     except (OSError, subprocess.SubprocessError) as error:
-        log.warning("workers do without channels.c, at more processor time a packet: %s", error)
+        log.warning("workers do without their C code, at more processor time a packet: %s", error)
         return None
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    code.nf_match.argtypes = [pointer, pointer, number, *[pointer] * 7]
+    real = ctypes.c_double
+    code.nf_match.argtypes = [pointer] * 7
     code.nf_match.restype = None
+    code.nf_take.argtypes = [pointer] * 4
+    code.nf_take.restype = None
+    code.nf_emit.argtypes = [pointer, pointer, *[number] * 4, real, *[pointer] * 3]
+    code.nf_emit.restype = None
     code.nf_ready.argtypes = [pointer, number, number, number, pointer]
     code.nf_ready.restype = number
     code.nf_put.argtypes = [pointer, pointer, number, pointer, pointer, pointer]
     code.nf_put.restype = None
-    code.nf_overdue.argtypes = [pointer, ctypes.c_double, pointer, pointer]
+    code.nf_overdue.argtypes = [pointer, real, pointer, pointer]
     code.nf_overdue.restype = number
     return code
 
 
-def build(source: Path, folder: Path) -> Path:
-    """Compiles `source` into `folder` unless that was done before. Safe among processes: the file appears
-    whole. Raises OSError without a compiler, subprocess.SubprocessError if it fails."""
-    text = source.read_bytes()
+def build(sources: Sequence[Path], folder: Path) -> Path:
+    """Compiles `sources` (and the headers among them) into `folder` unless that was done before. Safe among
+    processes: the file appears whole. Raises OSError without a compiler, subprocess.SubprocessError if it
+    fails."""
+    text = b"\0".join(source.read_bytes() for source in sources)
     key = hashlib.sha256(text + " ".join((*FLAGS, platform.machine())).encode()).hexdigest()[:16]
-    target = folder / f"{source.stem}-{key}.so"
+    target = folder / f"{sources[0].stem}-{key}.so"
     if target.exists():
         return target
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -63,7 +79,8 @@ def build(source: Path, folder: Path) -> Path:
     handle, part = tempfile.mkstemp(suffix=".so", dir=folder)
     os.close(handle)
     try:
-        command = [compiler, *FLAGS, "-o", part, str(source)]
+        files = [str(source) for source in sources if source.suffix == ".c"]
+        command = [compiler, *FLAGS, "-o", part, *files, "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
         Path(part).replace(target)
     finally:

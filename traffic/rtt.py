@@ -12,6 +12,7 @@ class RttEstimator:
     INITIAL = 0.05
     GRANULARITY = 0.01  # a shared processor lets a process wait for so long, however steady the rest is
     CEILING = 1.0
+    KEPT_BACKOFF = 4
 
     def __init__(self) -> None:
         self.smoothed = 0.0
@@ -20,8 +21,7 @@ class RttEstimator:
         self._backoff = 1
 
     def sample(self, seconds: float) -> None:
-        """A chunk that was sent once came back: the next timeout is a first one again. One that was sent twice
-        does not say that (Karn): if the timeout is too short, all are sent twice, and it must stay longer."""
+        """A chunk that was sent once came back: the next timeout is a first one again."""
         self._backoff = 1
         self.minimum = min(self.minimum, seconds)
         if self.smoothed == 0.0:
@@ -29,6 +29,12 @@ class RttEstimator:
             return
         self._variation += (abs(self.smoothed - seconds) - self._variation) / 4
         self.smoothed += (seconds - self.smoothed) / 8
+
+    def progress(self) -> None:
+        """A chunk that was sent twice came back. The timeout may have been too short, so it stays longer (Karn):
+        where a queue has grown beyond it, all would be sent twice, and the queue would grow. But the chunk may
+        also have been lost, and where many are, long waits for the next ones are worse."""
+        self._backoff = min(self._backoff, self.KEPT_BACKOFF)
 
     def expired(self) -> None:
         """Nothing came back: wait twice as long the next time."""

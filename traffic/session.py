@@ -12,9 +12,10 @@ from typing import TypeAlias
 from traffic.assignment import Assignment
 from traffic.congestion import Congestion
 from traffic.errors import AllReduceTimeout
-from traffic.flow import Flow, Pacer, Work
+from traffic.flow import Flow, Pacer
 from traffic.transport import BATCH, Address, Endpoint, Inbox, TransportError, UdpEndpoint, Waiter
 from traffic.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from traffic.work import Work
 
 Connect: TypeAlias = Callable[[Address, Sequence[Address]], Sequence[Endpoint]]
 

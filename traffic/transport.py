@@ -103,6 +103,7 @@ class Rows:
         self._names = np.zeros((capacity, _NAME_BYTES), np.uint8)
         self._name_addresses = self._names.ctypes.data + _NAME_BYTES * np.arange(capacity)
         self._pointer = self._messages.ctypes.data
+        self.pieces_at = self._iov.ctypes.data  # the struct iovec of each message
         self.point(np.arange(capacity))
 
     def point(self, rows: NDArray[np.integer]) -> None:
@@ -148,8 +149,10 @@ class Inbox(Rows):
         self._messages["iov_length"] = 2
         self._messages["name"] = self._name_addresses
         self._control = np.zeros((capacity, _CONTROL_BYTES), np.uint8)
-        if ecn:
-            self._messages["control"] = self._control.ctypes.data + _CONTROL_BYTES * np.arange(capacity)
+        self.control_pointer: int | None = self._control.ctypes.data if ecn else None
+        if self.control_pointer is not None:
+            self._messages["control"] = self.control_pointer + _CONTROL_BYTES * np.arange(capacity)
+        self._renewed = (self._messages["name_length"], self._messages["control_length"])
         self.renew(capacity)
 
     @property
@@ -157,15 +160,12 @@ class Inbox(Rows):
         """Where the rows begin in memory."""
         return self._base
 
-    @property
-    def control_pointer(self) -> int | None:
-        return self._control.ctypes.data if self._ecn else None
-
     def renew(self, count: int) -> None:
         """Undoes what the kernel wrote into the first `count` messages."""
-        self._messages["name_length"][:count] = _NAME_BYTES
+        name_lengths, control_lengths = self._renewed
+        name_lengths[:count] = _NAME_BYTES
         if self._ecn:
-            self._messages["control_length"][:count] = _CONTROL_BYTES
+            control_lengths[:count] = _CONTROL_BYTES
 
     def sizes(self, count: int) -> NDArray[np.uint32]:
         return self._messages["length"][:count]

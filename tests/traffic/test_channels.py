@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""channels.c against its twin in numpy, on whatever may come from the network."""
+"""channels.c and spans.c against their twins in numpy, on whatever may come from the network."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traffic import native
-from traffic.channels import NEVER, Channels, Filled, NativeChannels, make_channels
+from traffic.call import Gradient
+from traffic.channels import NEVER, Channels, NativeChannels, make_channels
+from traffic.errors import CallMismatch
+from traffic.quantize import SharedExponent
 from traffic.transport import Inbox
 from traffic.wire import packet_bytes
+from traffic.work import Filled, FlatWork
 
 LANES, SLOTS, EPOCH, TREE = 4, 8, 3, 9
 
@@ -77,7 +81,7 @@ def test_both_take_the_same_results(code, arrivals, sent, rounds, resent, ecn):
         channels.sent_at[:] = [1.0, 2.0, 3.0, 4.0]
         channels.resent[:] = resent
     one, two = (channels.match(inbox, len(arrivals)) for channels in pair)
-    for name in ("chunks", "lanes", "exponents", "flags", "marked", "fresh", "sent_sum", "sent_max"):
+    for name in ("chunks", "lanes", "exponents", "flags", "taken"):
         a, b = (np.asarray(getattr(found, name)).tolist() for found in (one, two))
         assert a == b, name
     assert state(pair[0]) == state(pair[1])
@@ -109,6 +113,81 @@ def test_both_send_the_same_packets_and_miss_the_same_ones(code, data):
     assert state(pair[0]) == state(pair[1])
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    dtype=st.sampled_from(["float32", "int32"]),
+    size=st.integers(1, 90),
+    spans=st.sampled_from([(0.0, 1.0), (0.3, 1.0), (0.0, 0.6)]),
+    losses=st.lists(st.booleans(), min_size=200, max_size=200),
+    room=st.integers(1, 4),
+    allowance=st.integers(0, 4),
+    overflow=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_both_carry_a_gradient_the_same_way(
+    code, dtype, size, spans, losses, room, allowance, overflow, seed
+):
+    """Three workers' worth of sums come back, in turns in which some results are lost."""
+    rng = np.random.default_rng(seed)
+    array = (rng.standard_normal(size) * np.exp(rng.uniform(-80, 80))).astype(np.float32)
+    if dtype == "int32":
+        array = rng.integers(-(2**31), 2**31, size).astype(np.int32)
+    pair, fates = twins(code), iter(losses)
+    outputs, gradients, works = [], [], []
+    for channels in pair:
+        output = array.copy()
+        gradient = Gradient(0, output, LANES, SharedExponent())
+        gradient.agreed[:] = gradient.exponents.max()  # as after an opening
+        first, last = (int(bound * gradient.chunks) for bound in spans)
+        work = gradient.works(first, last, SLOTS // 2, 3)
+        channels.begin(work, 5)
+        channels.due[:] = np.where(channels.due < 1, 8, channels.due + 4)  # 5 ... 8 are the first
+        outputs.append(output)
+        gradients.append(gradient)
+        works.append(work)
+    assert isinstance(works[1], FlatWork)
+    assert works[1].span() is not None
+    inbox, end, highest, turn = Inbox(32, LANES), 5 + works[0].count, 0, 0
+    while any(channels.busy.any() or (channels.due < end).any() for channels in pair):
+        turn += 1
+        assert turn < 2000
+        out = [c.emit(end, highest, room, allowance or turn % 2, float(turn)) for c in pair]
+        assert out[0].channels.tolist() == out[1].channels.tolist()
+        assert out[0][1:] == out[1][1:]
+        assert [pair[0].rows.payload(i) for i in range(len(out[0].channels))] == [
+            pair[1].rows.payload(i) for i in range(len(out[1].channels))
+        ]
+        assert state(pair[0]) == state(pair[1])
+        highest = out[0].highest
+        back = [c for c in np.flatnonzero(pair[0].busy) if not next(fates, False)]
+        for row, channel in enumerate(back):
+            inbox.records[row] = pair[0].rows.records[channel]
+            inbox.records["version_kind"][row] = 0x11
+            inbox.records["exponent"][row] += 1  # another worker's is larger
+            inbox.records["flags"][row] = 0x80 * (overflow and dtype == "int32" and turn % 3 == 0)
+        inbox.sizes(len(back))[:] = packet_bytes(LANES)
+        taken = [c.take(inbox, len(back)) for c in pair]
+        assert taken[0] == taken[1]
+        assert taken[0].results == len(back)
+    assert outputs[0].tobytes() == outputs[1].tobytes()
+    for name in ("agreed", "overflowed"):
+        assert getattr(gradients[0], name).tolist() == getattr(gradients[1], name).tolist()
+
+
+def test_a_sum_of_floats_that_overflowed_at_a_scale_that_rules_it_out_is_refused(code):
+    for channels in twins(code):
+        gradient = Gradient(0, np.ones(8, np.float32), LANES, SharedExponent())
+        gradient.agreed[:] = gradient.exponents
+        channels.begin(gradient.works(0, 2, SLOTS // 2, 3), 0)
+        channels.emit(2, 0, 4, 4, 0.0)
+        inbox = Inbox(32, LANES)
+        inbox.records[0] = channels.rows.records[0]
+        inbox.records["version_kind"], inbox.records["flags"] = 0x11, 0x80
+        inbox.sizes(1)[:] = packet_bytes(LANES)
+        with pytest.raises(CallMismatch, match="overflowed at a scale"):
+            channels.take(inbox, 1)
+
+
 def test_without_a_compiler_numpy_does_it_and_a_log_line_says_so(monkeypatch, caplog, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -123,11 +202,11 @@ def test_without_a_compiler_numpy_does_it_and_a_log_line_says_so(monkeypatch, ca
 def test_it_is_built_once_and_appears_whole(tmp_path, code):
     source = tmp_path / "one.c"
     source.write_text("int one(void) { return 1; }\n")
-    built = native.build(source, tmp_path / "cache")
+    built = native.build([source], tmp_path / "cache")
     stamp = built.stat().st_mtime_ns
-    assert native.build(source, tmp_path / "cache") == built
+    assert native.build([source], tmp_path / "cache") == built
     assert built.stat().st_mtime_ns == stamp
     source.write_text("int one(void) { return }\n")
     with pytest.raises(subprocess.CalledProcessError):
-        native.build(source, tmp_path / "cache")
+        native.build([source], tmp_path / "cache")
     assert [p.name for p in Path(tmp_path / "cache").iterdir()] == [built.name]

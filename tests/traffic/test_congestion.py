@@ -107,5 +107,7 @@ def test_the_timeout_follows_rfc_6298_within_its_bounds():
     for _ in range(20):
         rtt.expired()
     assert rtt.timeout == RttEstimator.CEILING
+    rtt.progress()
+    assert rtt.timeout == pytest.approx(RttEstimator.KEPT_BACKOFF * steady)
     rtt.sample(0.0001)
     assert rtt.timeout == pytest.approx(steady)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traffic.assignment import Assignment, TreePart
-from traffic.channels import Channels, Filled
+from traffic.channels import Channels
 from traffic.congestion import FixedWindow
 from traffic.errors import RoundsExhausted
 from traffic.flow import Flow, Pacer
@@ -22,6 +22,7 @@ from traffic.rtt import RttEstimator
 from traffic.slots import SlotPool
 from traffic.transport import Inbox
 from traffic.wire import ROUNDS, VERSION, Kind, Verdict, make_tag, packet, packet_bytes
+from traffic.work import Filled
 
 LANES = 4
 
