@@ -12,6 +12,7 @@ Switches that it leaves out are as `defaults` say. Paths count from the folder o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -64,11 +65,10 @@ def read_devices(path: Path, fabric: Fabric, lanes: int) -> dict[str, Device]:
     ]
     devices: dict[str, Device] = {}
     for switch in fabric.switches:
-        place = ("switches", switch.name) if switch.name in spec.switches else ("defaults",)
         own = spec.switches.get(switch.name, DeviceSpec())
         merged = spec.defaults.model_copy(update=own.model_dump(exclude_none=True))
-        faults = list(_faults(fabric, switch, own, merged, path.parent))
-        problems += [document.problem((*place, *where), message) for where, message in faults]
+        faults = list(_faults(fabric, switch, merged, path.parent))
+        problems += [document.problem(_place(spec, switch.name, key), message) for key, message in faults]
         if not faults:
             devices[switch.name] = _device(switch, merged, path.parent, lanes)
     if problems:
@@ -90,41 +90,34 @@ def _device(switch: Switch, spec: DeviceSpec, folder: Path, lanes: int) -> Devic
     return Device(SwitchTarget.TOFINO, spec.address, spec.device_id or 1, pipeline, cpu_port, cells)
 
 
-def _faults(
-    fabric: Fabric, switch: Switch, own: DeviceSpec, spec: DeviceSpec, folder: Path
-) -> list[tuple[Place, str]]:
-    """What is wrong with a switch, and where it is said."""
-    faults: list[tuple[Place, str]] = []
+def _faults(fabric: Fabric, switch: Switch, spec: DeviceSpec, folder: Path) -> Iterator[tuple[str, str]]:
+    """What is wrong with a switch: the key, and a message."""
+    name = switch.name
     if (spec.p4info is None) != (spec.config is None):
-        faults.append(((), f"'{switch.name}' needs both of p4info and config, or none"))
+        yield "", f"'{name}' needs both of p4info and config, or none"
     for key in ("p4info", "config"):
         path = getattr(spec, key)
         if path is not None and not (folder / path).is_file():
-            faults.append((_at(own, key), f"the {key} of '{switch.name}' is missing: {folder / path}"))
+            yield key, f"the {key} of '{name}' is missing: {folder / path}"
+    cpu_port = spec.cpu_port
     if spec.target is SwitchTarget.TOFINO:
         if switch.chip is None:
-            faults.append(
-                (
-                    _at(own, "target"),
-                    f"'{switch.name}' has no 'chip' in fabric '{fabric.name}': tofino or tofino2",
-                )
-            )
+            yield "target", f"'{name}' has no 'chip' in fabric '{fabric.name}': tofino or tofino2"
+        elif cpu_port is None:
+            cpu_port = TOFINO_CPU_PORTS[switch.chip]
         for key in ("address", "config"):
             if getattr(spec, key) is None:
-                faults.append(((), f"'{switch.name}' is a tofino and needs '{key}'"))
-    used = {*fabric.ports[switch.name].values(), *(x.port for x in switch.loopbacks)}
-    cpu_port = spec.cpu_port
-    if cpu_port is None and spec.target is SwitchTarget.TOFINO and switch.chip is not None:
-        cpu_port = TOFINO_CPU_PORTS[switch.chip]
-    if cpu_port in used:
-        faults.append(
-            (_at(own, "cpu_port"), f"port {cpu_port} of '{switch.name}' is the controller's; a link has it")
-        )
-    return faults
+                yield "", f"'{name}' is a tofino and needs '{key}'"
+    if cpu_port in {*fabric.ports[name].values(), *(x.port for x in switch.loopbacks)}:
+        yield "cpu_port", f"port {cpu_port} of '{name}' is the controller's; the fabric gives it away"
 
 
-def _at(own: DeviceSpec, key: str) -> Place:
-    return (key,) if getattr(own, key) is not None else ()
+def _place(spec: DeviceFile, name: str, key: str) -> Place:
+    """Where a key is said of a switch: with it, among the defaults, or nowhere."""
+    own = spec.switches.get(name)
+    if key and getattr(own, key, None) is None and getattr(spec.defaults, key) is not None:
+        return ("defaults", key)
+    return ("switches", name, key) if own is not None else ("defaults",)
 
 
 def _names(fabric: Fabric) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import finsy as fy
 import grpc
@@ -20,6 +21,7 @@ from controller.admission import Wire
 from controller.core import Controller, Options
 from controller.daemon import fingerprint
 from controller.desired import Broken, Setting, desired
+from controller.devices import Device
 from controller.fleet import FleetOptions
 from controller.outages import Patience
 from controller.records import JobState
@@ -27,7 +29,9 @@ from controller.server import serving
 from controller.service import Service
 from controller.store import Store
 from controller.switches.entries import Codec, Contents
+from controller.switches.selectors import spelled_out
 from controller.switches.session import Pipeline
+from tests.controller.fake_stratum import FakeStratum
 from tests.controller.fake_switch import FakeSwitch
 from topologies.addressing import Addressing, addresses
 from topologies.fabric import Fabric
@@ -41,10 +45,19 @@ DEADLINE_S = 20.0
 class Deployment:
     """`start` a controller, `kill` it as a crash would, start the next one on the same store."""
 
-    def __init__(self, fabric: Fabric, folder: Path, *, probe_s: float = 0.0, audit_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        folder: Path,
+        *,
+        probe_s: float = 0.0,
+        audit_s: float = 30.0,
+        devices: Mapping[str, Device] | None = None,
+    ) -> None:
         self.fabric = fabric
         self.folder = folder
-        self.switches = {s.name: FakeSwitch(i + 1) for i, s in enumerate(fabric.switches)}
+        self.devices = devices or {}
+        self.switches = {s.name: self._switch(s.name, i + 1) for i, s in enumerate(fabric.switches)}
         self.options = Options(Wire(32), PIPELINE, PATIENCE, FleetOptions(audit_s), probe_s)
         self.cut: set[frozenset[str]] = set()
         self.slot: Callable[[str, int], tuple[int, int]] = lambda switch, slot: (0, 0)
@@ -54,11 +67,23 @@ class Deployment:
         self.store: Store
         self._running: asyncio.Task[None] | None = None
 
+    def _device(self, name: str) -> Device:
+        return self.devices.get(name, Device())
+
+    def _switch(self, name: str, number: int) -> FakeSwitch:
+        device = self._device(name)
+        kind = FakeSwitch if device.one_shot else FakeStratum
+        return kind(device.device_id or number)
+
     def _carry(self, name: str, packet: p4r.PacketOut) -> None:
-        """READ packets: answered by the switch itself, or by the neighbor unless the link is cut."""
+        """READ packets: answered by the switch itself, also by way of a loopback port, or by the neighbor unless the
+        link is cut."""
         egress = int.from_bytes(packet.metadata[0].value, "big")
         if egress == 0:
-            self._answer(name, 510, packet.payload)
+            self._answer(name, self._device(name).cpu_port, packet.payload)
+            return
+        if egress in [x.port for x in self.fabric.switch(name).loopbacks]:
+            self._answer(name, egress, packet.payload)
             return
         near = next(n for n, p in self.fabric.ports[name].items() if p == egress)
         if frozenset((name, near)) not in self.cut:
@@ -84,7 +109,7 @@ class Deployment:
         self.store = Store(self.folder / "state.db", fingerprint(self.fabric))
         term = self.store.try_lead()
         assert term is not None
-        setting = Setting(self.fabric, self.addressing(), self.store.mark)
+        setting = Setting(self.fabric, self.addressing(), self.store.mark, devices=self.devices)
         self.controller = Controller(setting, self.store, self.options, term)
         self._running = asyncio.create_task(self.controller.run())
         return self.controller
@@ -137,10 +162,12 @@ class Deployment:
         """Each switch holds what the store asks for, to the entry."""
         wanted = desired(self.controller.setting, self.store.jobs(), broken or self.controller.broken)
         for name, switch in self.switches.items():
-            held = switch_contents(switch)
-            assert held == wanted[name], (
-                f"{name}: too many {[str(held[k]) for k in held.keys() - wanted[name].keys()]}, "
-                f"missing {[str(wanted[name][k]) for k in wanted[name].keys() - held.keys()]}"
+            held, exact = switch_contents(switch), wanted[name]
+            if not self._device(name).one_shot:
+                exact = spelled_out(exact)
+            assert held == exact, (
+                f"{name}: too many {[str(held[k]) for k in held.keys() - exact.keys()]}, "
+                f"missing {[str(exact[k]) for k in exact.keys() - held.keys()]}"
             )
 
 
@@ -153,6 +180,9 @@ def switch_contents(switch: FakeSwitch) -> Contents:
         p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry(multicast_group_entry=g))
         for g in switch.state.groups.values()
     ]
+    if isinstance(switch, FakeStratum):
+        messages += [p4r.Entity(action_profile_member=m) for m in switch.members.values()]
+        messages += [p4r.Entity(action_profile_group=g) for g in switch.sets.values()]
     for message in messages:
         decoded = codec.decode(fy.p4entity.decode_entity(message, schema))
         assert decoded is not None
@@ -161,7 +191,7 @@ def switch_contents(switch: FakeSwitch) -> Contents:
 
 
 @contextlib.asynccontextmanager
-async def deployed(fabric: Fabric, folder: Path, **options: float) -> AsyncIterator[Deployment]:
+async def deployed(fabric: Fabric, folder: Path, **options: Any) -> AsyncIterator[Deployment]:
     """A deployment with its controller started."""
     deployment = Deployment(fabric, folder, **options)
     for switch in deployment.switches.values():
