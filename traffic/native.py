@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""channels.c and spans.c as a shared object: compiled once for each machine and version, kept in the user's cache folder.
+"""channels.c and spans.c as a shared object: compiled once for each machine and version, kept in the user's cache
+folder.
 
 It is optional: without a compiler, or with NETFOLD_NATIVE=0, the workers use numpy, which does the same
 more slowly.
