@@ -1,0 +1,156 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The device config for Stratum on Tofino, read back by the wire format's rules alone, and how it is built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tools import tofino
+from tools.p4build import BuildError
+
+# ---- the message, read by hand (protobuf.dev/programming-guides/encoding) ----------------------------
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """(number, value) of a message: wire types 0 (varint) and 2 (bytes)."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2:
+            assert at + value <= len(data)
+            yield key >> 3, data[at : at + value]
+            at += value
+        else:
+            assert key & 7 == 0, f"wire type {key & 7}"
+            yield key >> 3, value
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte, at = data[at], at + 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return value, at
+
+
+def varints(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        found.append(value)
+    return found
+
+
+def test_stratum_finds_every_part_where_it_looks_for_it():
+    context, binary, bfrt = b"c" * 300, bytes(range(256)) * 100, b"{}"
+    config = list(fields(tofino.device_config("netfold", bfrt, "pipe", context, binary, [0, 1, 300])))
+    assert [number for number, _ in config] == [1, 2, 3], "p4_name, bfruntime_info, one of profiles"
+    assert config[:2] == [(1, b"netfold"), (2, bfrt)]
+    profile = list(fields(config[2][1]))
+    assert profile[:3] == [(1, b"pipe"), (2, context), (3, binary)]
+    assert [number for number, _ in profile[3:]] == [4]
+    assert varints(profile[3][1]) == [0, 1, 300]
+
+
+def test_a_program_goes_into_all_pipes_unless_told_otherwise():
+    (*_, (_, profile)) = fields(tofino.device_config("p", b"", "pipe", b"x", b"y"))
+    (*_, (_, pipes)) = fields(profile)
+    assert varints(pipes) == [0, 1, 2, 3]
+
+
+# ---- the build, with compilers that only leave the files -----------------------------------------------
+
+COMPILER = """#!/bin/sh
+echo "$@" >> {log}
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -o) out="$2" ;;
+    --p4runtime-files) echo "pkg_info {{ }}" > "$2" ;;
+    --bf-rt-schema) echo '{{"tables": []}}' > "$2" ;;
+  esac
+  shift
+done
+mkdir -p "$out/pipe" && echo assembly > "$out/pipe/netfold.bfa"
+"""
+ASSEMBLER = """#!/bin/sh
+echo "$@" >> {log}
+chip="$2"; out="$4"
+echo '{{"context": 1}}' > "$out/context.json"; printf 'bits' > "$out/$chip.bin"
+"""
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with the two; gives the log of their arguments."""
+    log, folder = tmp_path / "log", tmp_path / "bin"
+    folder.mkdir()
+    for name, script in (("p4c-barefoot", COMPILER), ("bfas", ASSEMBLER)):
+        (folder / name).write_text(script.format(log=log))
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return log
+
+
+@pytest.mark.parametrize(
+    ("chip", "words"),
+    [
+        ("tofino", ["--target tofino --arch tna", "-D__TARGET_TOFINO__=1", "-DLANES=32"]),
+        ("tofino2", ["--target tofino2 --arch t2na", "-D__TARGET_TOFINO__=2", "-DLANES=64"]),
+    ],
+)
+def test_each_chip_is_compiled_with_its_own_lanes_and_wrapped(
+    tools: Path, tmp_path: Path, chip: str, words: list[str]
+):
+    found = tofino.build(tofino.CHIPS[chip], tmp_path / "out" / chip)
+    told = tools.read_text()
+    assert all(word in told for word in (*words, "--p4runtime-force-std-externs", "p4src/tna/netfold.p4"))
+    assert "CPU_PORT_NUMBER" not in told
+    config = dict(fields(found.config.read_bytes()))
+    assert config[1] == b"netfold"
+    assert json.loads(config[2]) == {"tables": []}
+    profile = dict(fields(config[3]))
+    assert (profile[1], json.loads(profile[2]), profile[3]) == (b"pipe", {"context": 1}, b"bits")
+    assert found.p4info == tmp_path / "out" / chip / "netfold.p4info.txtpb"
+
+
+def test_the_controller_s_port_can_be_another(tools: Path, tmp_path: Path):
+    tofino.build(tofino.CHIPS["tofino"], tmp_path, cpu_port=320)
+    assert "-DCPU_PORT_NUMBER=320" in tools.read_text()
+
+
+def test_a_build_that_fails_leaves_nothing_and_says_why(tools: Path, tmp_path: Path):
+    (tools.parent / "bin" / "bfas").write_text("#!/bin/sh\necho 'no such stage' >&2; exit 1\n")
+    with pytest.raises(BuildError, match="no such stage"):
+        tofino.build(tofino.CHIPS["tofino"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (tools.parent / "bin" / "bfas").write_text("#!/bin/sh\n")
+    with pytest.raises(BuildError, match=r"one context \(context.json\) should be in"):
+        tofino.build(tofino.CHIPS["tofino"], tmp_path / "out")
+
+
+def test_missing_tools_are_named(tools: Path, tmp_path: Path):
+    (tools.parent / "bin" / "bfas").unlink()
+    with pytest.raises(BuildError, match="bfas is neither on PATH nor beside"):
+        tofino.find_tools()
+    (tools.parent / "bin" / "p4c-barefoot").unlink()
+    with pytest.raises(BuildError, match="p4c-barefoot is not on PATH"):
+        tofino.find_tools()
+
+
+def test_the_command_builds_what_it_is_asked_for(tools: Path, tmp_path: Path):
+    app = tofino.typer.Typer()
+    app.command()(tofino.main)
+    done = CliRunner().invoke(app, ["tofino2", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "tofino2" / "netfold.pb.bin").is_file()
+    assert not (tmp_path / "tofino").exists()
+    assert CliRunner().invoke(app, ["tofino3"]).exit_code == 2
