@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import fcntl
 import itertools
+import os
 import select
 import socket
 import struct
@@ -27,6 +29,7 @@ from traffic.errors import AllReduceTimeout, TrafficError
 
 _GREETING = struct.Struct("!4sII")  # magic, rank, workers
 _MAGIC = b"ring"
+_SIOCGIFADDR = 0x8915
 
 
 class RingError(TrafficError):
@@ -41,20 +44,25 @@ class GlooWorker:
         import torch.distributed as dist  # noqa: PLC0415
 
         self._torch, self._dist = torch, dist
-        dist.init_process_group(
-            "gloo",
-            init_method=f"tcp://{hosts[0]}:{port}",
-            rank=rank,
-            world_size=len(hosts),
-            timeout=datetime.timedelta(seconds=timeout),
-        )
+        # Else Gloo asks for the host's name, and all hosts of one machine have the same.
+        os.environ["GLOO_SOCKET_IFNAME"] = interface_of(hosts[rank])
+        try:
+            dist.init_process_group(
+                "gloo",
+                init_method=f"tcp://{hosts[0]}:{port}",
+                rank=rank,
+                world_size=len(hosts),
+                timeout=datetime.timedelta(seconds=timeout),
+            )
+        except RuntimeError as error:
+            raise _gloo_error(error) from error
 
     def all_reduce(self, array: NDArray[Any], timeout: float = 60.0) -> None:
         """Replaces `array` by its sum over all workers, in place. Raises RingError."""
         try:
             self._dist.all_reduce(self._torch.from_numpy(array))
         except RuntimeError as error:
-            raise RingError(f"gloo: {error}") from error
+            raise _gloo_error(error) from error
 
     def close(self) -> None:
         self._dist.destroy_process_group()
@@ -66,6 +74,24 @@ class GlooWorker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _gloo_error(error: Exception) -> RingError:
+    return RingError(f"gloo: {str(error).splitlines()[0]}")
+
+
+def interface_of(address: str) -> str:
+    """The network interface that has this IPv4 address. Raises RingError."""
+    if address.startswith("127."):
+        return "lo"
+    wanted = socket.inet_aton(address)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # an interface without an address
+                request = struct.pack("256s", name.encode())
+                if fcntl.ioctl(sock.fileno(), _SIOCGIFADDR, request)[20:24] == wanted:
+                    return name
+    raise RingError(f"ring: no interface of this host has the address {address}")
 
 
 class RingWorker:

@@ -26,22 +26,20 @@ class HookState:
     timeout: float = 60.0
 
 
-def allreduce_hook(state: HookState, bucket: Any) -> Any:
+# Without annotations, because DDP compares them with torch's own types: strings, which they are here, do not pass.
+def allreduce_hook(state, bucket):  # type: ignore[no-untyped-def]
     """Averages a `torch.distributed.GradBucket` (float32 or float16 on the CPU, or copied there) over all
     workers.
 
-    Gives a `torch.futures.Future` of the flat gradient tensor. Errors of `Worker.all_reduce` are set on
-    the future, so that DDP's backward pass raises them.
+    Gives a `torch.futures.Future` of the flat gradient tensor. What `Worker.all_reduce` raises comes out of
+    the backward pass.
     """
     import torch  # noqa: PLC0415
 
-    future: Any = torch.futures.Future()
     gradient = bucket.buffer()
-    try:
-        array = gradient.detach().cpu().contiguous()
-        state.worker.all_reduce(array.numpy(), state.timeout)
-        array /= state.worker.workers
-        future.set_result(array.to(gradient.device))
-    except Exception as error:
-        future.set_exception(error)
+    array = gradient.detach().cpu().contiguous()
+    state.worker.all_reduce(array.numpy(), state.timeout)
+    array /= state.worker.workers
+    future: Any = torch.futures.Future()
+    future.set_result(array.to(gradient.device))
     return future
