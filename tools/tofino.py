@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -183,6 +183,9 @@ def main(
         int | None,
         typer.Option(min=0, max=511, help="The controller's port; default: 192 on tofino, 0 on tofino2."),
     ] = None,
+    lanes: Annotated[
+        int | None, typer.Option(min=32, help="Fewer than the chip's own, as the data plane's tests want it.")
+    ] = None,
 ) -> None:
     """Compile the Tofino programs and make the configs that Stratum takes."""
     chosen = chips or list(CHIPS)
@@ -191,12 +194,13 @@ def main(
         typer.echo(f"'{unknown[0]}' is no chip; it must be {' or '.join(CHIPS)}", err=True)
         raise typer.Exit(2)
     for name in chosen:
+        chip = replace(CHIPS[name], lanes=lanes or CHIPS[name].lanes)
         try:
-            made = build(CHIPS[name], out / name, cpu_port)
+            made = build(chip, out / name, cpu_port)
         except BuildError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from error
-        typer.echo(f"{name}, {CHIPS[name].lanes} lanes: {made.p4info}, {made.config}")
+        typer.echo(f"{name}, {chip.lanes} lanes: {made.p4info}, {made.config}")
 
 
 if __name__ == "__main__":

@@ -113,6 +113,8 @@ def _free_port() -> int:
 
 
 class Bmv2Device:
+    least_bytes = 0
+
     def __init__(self, lanes: int, links: dict[int, socket.socket], channel: grpc.Channel) -> None:
         self._links = links
         self._program, self._p4info = compiled(lanes)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Every test with a `bench` runs on each target that is here: softswitch always, BMv2 where it is installed
-(`test_targets.py` says so where it is not)."""
+(`test_targets.py` says so where it is not), and the switch that NETFOLD_SWITCH describes (`remote.py`)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.dataplane import bmv2
+from tests.dataplane import bmv2, remote
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import Device, SoftDevice, compiled
 from tests.dataplane.frames import LANES
 
 BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root])
-TARGETS = ["softswitch", *([] if bmv2.missing() else [BMV2])]
+TARGETS = ["softswitch", *([] if bmv2.missing() else [BMV2]), *(["remote"] if remote.described() else [])]
 TALLY = pytest.StashKey[Tally]()
 
 Devices = Callable[[str, int, int], Device]
@@ -34,6 +34,8 @@ def devices() -> Iterator[Devices]:
     with ExitStack() as stack:
 
         def get(target: str, lanes: int, number: int = 0) -> Device:
+            if target == "remote" and (number, lanes) != (0, LANES):
+                pytest.skip(f"there is one remote switch, with {LANES} lanes")
             key = target, lanes, number
             if key not in running:
                 running[key] = stack.enter_context(_start(target, lanes))
@@ -45,7 +47,7 @@ def devices() -> Iterator[Devices]:
 def _start(target: str, lanes: int):
     if target == "softswitch":
         return SoftDevice(compiled(lanes)[0])
-    return bmv2.bmv2(lanes)
+    return remote.remote() if target == "remote" else bmv2.bmv2(lanes)
 
 
 @pytest.fixture(params=TARGETS)

@@ -39,7 +39,9 @@ def compiled(lanes: int) -> tuple[Path, Path]:
 
 
 class Device(Protocol):
-    """Ports are 1 ... `PORTS` and the CPU port."""
+    """Ports are 1 ... `PORTS` and the CPU port. Frames shorter than `least_bytes` are padded on their way."""
+
+    least_bytes: int
 
     def insert(self, entities: Iterable[Entity]) -> None: ...
 
@@ -60,6 +62,8 @@ class Device(Protocol):
 
 class SoftDevice:
     """The program on softswitch, in this process."""
+
+    least_bytes = 0
 
     def __init__(self, program: Path, cache: Path | None = None) -> None:
         self._program = program.read_bytes()

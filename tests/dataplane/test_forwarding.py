@@ -56,13 +56,15 @@ def test_everything_is_forwarded_with_or_without_trees(bench: Bench, trees: tupl
         ((port, out),) = bench.send(1, frame)
         assert port == PORTS.get(name, 2)
         assert out[22] == frame[22] - 1  # TTL
-        assert len(out) == len(frame)
+        assert len(out) == max(len(frame), bench.device.least_bytes)
     bench.check_counters()
     assert not bench.oracle.verdicts
 
 
 @pytest.mark.parametrize("name", NOTHING)
 def test_what_cannot_be_forwarded_is_dropped(bench: Bench, name: str):
+    if name.endswith("cut short") and len(NOTHING[name]) < bench.device.least_bytes:
+        pytest.skip("Ethernet pads it, so it is not cut when it arrives")
     bench.install(*SETTINGS)
     assert bench.send(1, NOTHING[name]) == []
 
@@ -87,7 +89,7 @@ def test_arp_requests_are_answered_with_the_switch_s_own_address(bench: Bench):
     ((port, answer),) = bench.send(1, request)
     assert port == 1
     assert answer[:12] == mac("02:00:00:00:00:01") + mac(OWN_MAC)
-    assert answer[20:] == b"\0\2" + mac(OWN_MAC) + bytes([10, 0, 3, 4]) + mac("02:00:00:00:00:01") + bytes(
+    assert answer[20:42] == b"\0\2" + mac(OWN_MAC) + bytes([10, 0, 3, 4]) + mac("02:00:00:00:00:01") + bytes(
         [10, 0, 0, 1]
     )
 
@@ -99,7 +101,7 @@ def test_the_controller_sends_out_of_any_port(bench: Bench, frame: bytes):
     bench.install(*SETTINGS, root(1))
     for port in (1, 6):
         header = (port << 7).to_bytes(2, "big")
-        assert bench.send(CPU_PORT, header + frame) == [(port, frame)]
+        assert bench.send(CPU_PORT, header + frame) == [(port, bench.padded(port, frame))]
     bench.check_counters()
     assert not bench.oracle.verdicts
 

@@ -1,0 +1,311 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A switch that is already there, reached by P4Runtime, with interfaces of this machine cabled to its ports: a Tofino,
+or anything else that serves the program. NETFOLD_SWITCH names a file that says where it is (docs/tofino.md):
+
+    address: 10.0.0.11:9339
+    p4info: out/tofino/tofino/netfold.p4info.txtpb
+    config: out/tofino/tofino/netfold.pb.bin
+    lanes: 32
+    cpu_port: 192
+    one_shot: false
+    least_bytes: 60
+    quiet_ms: 20
+    ports:                       # of the suite, 1 to 7: the switch's own number, and the interface cabled to it
+      1: {port: 132, interface: eth1}
+
+As with BMv2 (bmv2.py), every frame is followed by a marker that leaves by all ports. Hardware keeps the order of what
+takes the same way through it, but a copy of the marker may pass a unicast frame: so what still comes within
+`quiet_ms` after the last marker counts, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import finsy as fy
+import grpc
+import yaml
+from finsy.proto import p4r
+from finsy.proto.p4.v1 import p4runtime_pb2_grpc
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from controller.switches.admission import CPU_PORT, relayed
+from controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
+from controller.switches.groups import down
+from controller.switches.selectors import spelled_out
+from controller.switches.tree_routes import downlink
+from tests.dataplane.device import VERDICTS, Frames
+from tests.dataplane.frames import LANES, NETFOLD_AT, Netfold, gradient
+from traffic.wire import Kind
+
+VARIABLE = "NETFOLD_SWITCH"
+PORTS = range(1, 8)
+MARKER_TREE, MARKER_EPOCH = 1023, 4095
+TIMEOUT_S, PUSH_S = 10.0, 120.0
+_ETH_P_ALL = 3
+_DEVICE_PORTS = ("ingress_port", "port")
+"""Match fields and parameters that hold a port."""
+
+
+class RemotePort(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    port: Annotated[int, Field(ge=1, le=511)]
+    interface: str
+
+
+class RemoteSwitch(BaseModel):
+    """The file. Paths count from its folder."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    address: str
+    device_id: int = 1
+    p4info: Path
+    config: Path
+    lanes: int = LANES
+    cpu_port: int = CPU_PORT
+    one_shot: bool = True
+    least_bytes: int = 0
+    quiet_ms: float = 0.0
+    ports: dict[int, RemotePort]
+
+    @model_validator(mode="after")
+    def _all_ports(self) -> RemoteSwitch:
+        if set(self.ports) != set(PORTS):
+            raise ValueError(f"ports {sorted(self.ports)} are given; the suite uses 1 to {PORTS[-1]}")
+        if self.lanes != LANES:
+            raise ValueError(
+                f"the program has {self.lanes} lanes; the suite is for {LANES}: build it with --lanes {LANES}"
+            )
+        return self
+
+
+def described() -> Path | None:
+    """The file that names the switch, if there is to be one."""
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else None
+
+
+@contextmanager
+def remote() -> Iterator[RemoteDevice]:
+    path = described()
+    assert path is not None
+    spec = RemoteSwitch.model_validate(yaml.safe_load(path.read_text()))
+    with ExitStack() as stack:
+        links = {n: stack.enter_context(_listening(p.interface)) for n, p in spec.ports.items()}
+        options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+        channel = stack.enter_context(grpc.insecure_channel(spec.address, options))
+        grpc.channel_ready_future(channel).result(timeout=TIMEOUT_S)
+        device = RemoteDevice(spec, path.parent, links, channel)
+        stack.callback(device.close)
+        yield device
+
+
+@contextmanager
+def _listening(interface: str) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        raw.bind((interface, _ETH_P_ALL))
+        yield raw
+
+
+class RemoteDevice:
+    """The suite's ports are 1 to 7 and CPU_PORT; entries and packets are renumbered on their way there and back."""
+
+    def __init__(
+        self, spec: RemoteSwitch, folder: Path, links: dict[int, socket.socket], channel: grpc.Channel
+    ) -> None:
+        self.least_bytes = spec.least_bytes
+        self._spec, self._links = spec, links
+        self._config = (folder / spec.config).read_bytes()
+        self._schema = fy.P4Schema(folder / spec.p4info)
+        self._codec = Codec(self._schema)
+        self._out = {n: p.port for n, p in spec.ports.items()} | {CPU_PORT: spec.cpu_port}
+        self._back = {own: n for n, own in self._out.items()}
+        self._held: Contents = {}
+        self._marks = itertools.count()
+        self._marker = Netfold(Kind.RESULT, MARKER_TREE, MARKER_EPOCH, lanes=[0] * spec.lanes)
+        self._stub = p4runtime_pb2_grpc.P4RuntimeStub(channel)
+        self._requests: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
+        self._packets: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._bell = socket.socketpair()  # rings when a packet-in is there
+        self._stream = self._stub.StreamChannel(iter(self._requests.get, None))
+        self._id = p4r.Uint128(low=int(time.time()))  # above that of the run before
+        election = p4r.MasterArbitrationUpdate(device_id=spec.device_id, election_id=self._id)
+        self._requests.put(p4r.StreamMessageRequest(arbitration=election))
+        first = next(self._stream)
+        assert first.arbitration.status.code == 0, f"another controller is primary: {first}"
+        self._reader = threading.Thread(target=self._read_stream, daemon=True)
+        self._reader.start()
+        self.clear()
+
+    def close(self) -> None:
+        self._requests.put(None)
+        self._stream.cancel()
+        self._reader.join(TIMEOUT_S)
+        for end in self._bell:
+            end.close()
+
+    def clear(self) -> None:
+        """A new pipeline: nothing is left of the old one's tables, registers and counters, nor of its multicast groups,
+        which may outlive it."""
+        self._write(p4r.Update.DELETE, [e for e in self._held.values() if isinstance(e, MulticastGroup)])
+        self._held = {}
+        self._stub.SetForwardingPipelineConfig(
+            p4r.SetForwardingPipelineConfigRequest(
+                device_id=self._spec.device_id,
+                election_id=self._id,
+                action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+                config=p4r.ForwardingPipelineConfig(
+                    p4info=self._schema.p4info, p4_device_config=self._config
+                ),
+            ),
+            timeout=PUSH_S,
+        )
+        self._write(p4r.Update.DELETE, list(self._groups()))
+        self.insert([down(MARKER_TREE, self._out), downlink(MARKER_TREE, MARKER_TREE)])
+        self.insert(relayed(port, MARKER_TREE, MARKER_EPOCH) for port in self._out)
+
+    def _groups(self) -> Iterator[MulticastGroup]:
+        """The groups that the switch says it has."""
+        request = p4r.ReadRequest(
+            device_id=self._spec.device_id, entities=[fy.P4MulticastGroupEntry().encode(self._schema)]
+        )
+        for answer in self._stub.Read(request, timeout=TIMEOUT_S):
+            for entity in answer.entities:
+                decoded = self._codec.decode(fy.p4entity.decode_entity(entity, self._schema))
+                assert isinstance(decoded, MulticastGroup)
+                yield decoded
+
+    def insert(self, entities: Iterable[Entity]) -> None:
+        for entity in entities:
+            # one by one, as members and groups have to be there before the routes that name them
+            new = [e for e in self._written(entity) if e.key not in self._held]
+            for written in sorted(new, key=lambda e: isinstance(e, TableEntry)):
+                self._write(p4r.Update.INSERT, [written])
+            self._held |= {e.key: e for e in new}
+
+    def delete(self, entities: Iterable[Entity]) -> None:
+        old = [self._renumbered(entity) for entity in entities]
+        self._write(p4r.Update.DELETE, old)
+        for entity in old:
+            del self._held[entity.key]
+
+    def inject(self, port: int, frame: bytes) -> Frames:
+        mark = next(self._marks)
+        marker = gradient(replace(self._marker, round=mark >> 16 & 0xFFFFF, slot=mark & 0xFFFF))
+        self._send(port, frame)
+        self._send(port, b"\0\0" + marker if port == CPU_PORT else marker)
+        found: Frames = []
+        awaited, deadline = set(self._out), time.monotonic() + TIMEOUT_S
+        while awaited:
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"no marker came out of ports {sorted(awaited)} in {TIMEOUT_S} s")
+            for out, data in self._arrived(deadline - time.monotonic()):
+                if data[NETFOLD_AT + 6 * (out == CPU_PORT) :].startswith(marker[NETFOLD_AT:]):
+                    awaited.discard(out)
+                else:
+                    found.append((out, data))
+        quiet = time.monotonic() + self._spec.quiet_ms / 1000
+        while (left := quiet - time.monotonic()) > 0:
+            found += self._arrived(left)
+        return sorted(found)
+
+    def verdicts(self, tree_index: int) -> dict[int, int]:
+        name = self._schema.counters["verdicts"].id
+        cells = [
+            p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=name, index=p4r.Index(index=index)))
+            for index in range(tree_index * VERDICTS, (tree_index + 1) * VERDICTS)
+        ]
+        request = p4r.ReadRequest(device_id=self._spec.device_id, entities=cells)
+        found = {}
+        for answer in self._stub.Read(request, timeout=TIMEOUT_S):
+            for entity in answer.entities:
+                cell = entity.counter_entry
+                if cell.data.packet_count:
+                    found[cell.index.index % VERDICTS] = cell.data.packet_count
+        return found
+
+    # ---- entries ---------------------------------------------------------------------------------
+
+    def _written(self, entity: Entity) -> list[Entity]:
+        known = self._renumbered(entity)
+        return [known] if self._spec.one_shot else list(spelled_out({known.key: known}).values())
+
+    def _renumbered(self, entity: Entity) -> Entity:
+        if isinstance(entity, MulticastGroup):
+            return replace(entity, ports=tuple(sorted(self._out[p] for p in entity.ports)))
+        assert isinstance(entity, TableEntry)
+        match = tuple(
+            (k, self._out[v] if k in _DEVICE_PORTS and isinstance(v, int) else v) for k, v in entity.match
+        )
+        return replace(entity, match=match, actions=tuple(map(self._renumbered_action, entity.actions)))
+
+    def _renumbered_action(self, action: Action) -> Action:
+        return replace(
+            action, args=tuple((k, self._out[v] if k in _DEVICE_PORTS else v) for k, v in action.args)
+        )
+
+    def _write(self, kind: p4r.Update.Type.ValueType, entities: list[Entity]) -> None:
+        if not entities:
+            return
+        updates = [p4r.Update(type=kind, entity=self._codec.encode(e).encode(self._schema)) for e in entities]
+        request = p4r.WriteRequest(device_id=self._spec.device_id, election_id=self._id, updates=updates)
+        self._stub.Write(request, timeout=TIMEOUT_S)
+
+    # ---- frames ----------------------------------------------------------------------------------
+
+    def _send(self, port: int, frame: bytes) -> None:
+        if port != CPU_PORT:
+            self._links[port].send(frame.ljust(self.least_bytes, b"\0"))
+            return
+        (head,) = struct.unpack_from(">H", frame)
+        fields = {"egress_port": self._out.get(head >> 7, head >> 7), "padding": head & 0x7F}
+        packet = fy.P4PacketOut(frame[2:], **fields).encode_update(self._schema)
+        self._requests.put(packet)
+
+    def _arrived(self, timeout_s: float) -> Frames:
+        """What has come by now, or within the time if nothing has."""
+        found: Frames = []
+        ready, _, _ = select.select([self._bell[0], *self._links.values()], [], [], timeout_s)
+        if self._bell[0] in ready:
+            self._bell[0].recv(4096)
+        for port, link in self._links.items():
+            if link in ready:
+                data, (*_, kind, _, _) = link.recvfrom(65536)
+                if kind != socket.PACKET_OUTGOING:
+                    found.append((port, data))
+        while not self._packets.empty():
+            found.append((CPU_PORT, self._packets.get()))
+        return found
+
+    def _read_stream(self) -> None:
+        try:
+            for message in self._stream:
+                if message.HasField("packet"):
+                    self._packets.put(self._packet_in(message.packet))
+                    self._bell[1].send(b".")
+        except grpc.RpcError:
+            return  # closed, or the switch went away: the next call says so
+
+    def _packet_in(self, packet: p4r.PacketIn) -> bytes:
+        """The frame as the switch sent it, with its header and the suite's port numbers."""
+        headers = {h.preamble.name: h.metadata for h in self._schema.p4info.controller_packet_metadata}
+        names = {m.id: m.name for m in headers["packet_in"]}
+        values = {names[m.metadata_id]: int.from_bytes(m.value, "big") for m in packet.metadata}
+        ingress = self._back.get(values["ingress_port"], values["ingress_port"])
+        return struct.pack(">HI", ingress << 7 | values["padding"], values["bitmap"]) + packet.payload
