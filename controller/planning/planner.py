@@ -5,6 +5,10 @@ refuses."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
 from controller.planning.atp import plan_atp
 from controller.planning.auto import plan_auto
 from controller.planning.grid import plan_grid
@@ -47,17 +51,43 @@ def make_plan(
     Raises PlanningError when there is none; the message names what is missing. InvalidPlan is a defect of
     a scheme.
     """
-    scheme = SCHEMES.get(job.scheme)
-    if scheme is None:
-        raise PlanningError(
-            f"job '{job.name}': scheme '{job.scheme}' is unknown; there are {', '.join(SCHEMES)}"
-        )
-    check_job(fabric, job)
-    for option in job.options:
-        if option not in OPTIONS:
+    return SideBySide(fabric, job, background=background, seed=seed, limits=limits).plan(
+        job.scheme, job.options
+    )
+
+
+class SideBySide:
+    """Plans of one job by several schemes. They share candidate routes, solved relaxations and roundings, so each
+    plan is the one that the scheme makes alone, and only its `solve_s` is shorter."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        job: JobSpec,
+        *,
+        background: Loads = NOTHING,
+        seed: int = 0,
+        limits: Limits | None = None,
+    ) -> None:
+        check_job(fabric, job)
+        self._fan_in = (limits or Limits()).fan_in
+        self._background = background
+        self.task = Task(Network(fabric, background, limits), job, seed)
+
+    def plan(self, scheme: str, options: Mapping[str, str | float | int | bool]) -> Plan:
+        """As `make_plan`."""
+        fabric, job = self.task.network.fabric, self.task.job
+        known = SCHEMES.get(scheme)
+        if known is None:
             raise PlanningError(
-                f"job '{job.name}': option '{option}' is unknown; there are {', '.join(OPTIONS)}"
+                f"job '{job.name}': scheme '{scheme}' is unknown; there are {', '.join(SCHEMES)}"
             )
-    plan = scheme(Task(Network(fabric, background, limits), job, seed))
-    validate(fabric, job, plan, background, fan_in=(limits or Limits()).fan_in)
-    return plan
+        for option in options:
+            if option not in OPTIONS:
+                raise PlanningError(
+                    f"job '{job.name}': option '{option}' is unknown; there are {', '.join(OPTIONS)}"
+                )
+        job = replace(job, scheme=scheme, options=options)
+        plan = known(replace(self.task, job=job, began=time.perf_counter()))
+        validate(fabric, job, plan, self._background, fan_in=self._fan_in)
+        return plan

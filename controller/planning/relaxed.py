@@ -13,7 +13,7 @@ from controller.planning.layout import SLACK, finish
 from controller.planning.network import Network
 from controller.planning.plan import Plan
 from controller.planning.rounding import Repaired, repair, round_once
-from controller.planning.scheme import Task
+from controller.planning.scheme import Rounded, Task
 from controller.planning.search import TRIALS
 
 ROUNDINGS = 8
@@ -23,13 +23,24 @@ LEAST_TRIALS = 2_000
 def relax_and_round(task: Task, algorithm: str, servers: Sequence[str], shares: Sequence[float]) -> Plan:
     """Plan by randomized rounding of the relaxation at the given shares. The option `trees_per_server` splits
     each server's part over so many trees, which have nodes of their own."""
+    roundings = task.number("roundings", ROUNDINGS, 1, 10_000)
+    copies = task.number("trees_per_server", 1, 1, 16)
+    key = (tuple(servers), tuple(shares)), roundings, copies
+    if key not in task.roundings:
+        task.roundings[key] = _round(task, servers, shares, roundings, copies)
+    found = task.roundings[key]
+    report = task.report(algorithm, found.bound, found.relaxed_rate, seeded=True)
+    return finish(task.network, task.job, [d.copy() for d in found.drafts], report)
+
+
+def _round(
+    task: Task, servers: Sequence[str], shares: Sequence[float], roundings: int, copies: int
+) -> Rounded:
     network, workers = task.network, task.workers
     nodes = network.aggregators()
     model, solution = task.relaxed(servers, shares)
     bound = upper_bound(task, servers, nodes)
     rng = np.random.default_rng(task.seed)
-    roundings = task.number("roundings", ROUNDINGS, 1, 10_000)
-    copies = task.number("trees_per_server", 1, 1, 16)
     best: Repaired | None = None
     for _ in range(roundings):
         rounded = [d for _ in range(copies) for d in round_once(network, model, solution, rng)]
@@ -41,8 +52,7 @@ def relax_and_round(task: Task, algorithm: str, servers: Sequence[str], shares: 
         if best.final:
             break
     assert best is not None
-    report = task.report(algorithm, bound, solution.rate, seeded=True)
-    return finish(network, task.job, best.drafts, report)
+    return Rounded(tuple(best.drafts), solution.rate, bound)
 
 
 def upper_bound(task: Task, servers: Sequence[str], nodes: Sequence[str]) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from controller.planning.formulation import Model, Solution
-from controller.planning.layout import Report
+from controller.planning.layout import Draft, Report
 from controller.planning.network import Network
 from controller.planning.plan import JobSpec, Plan, PlanningError
 
@@ -21,6 +21,15 @@ Split = tuple[tuple[str, ...], tuple[float, ...]]
 
 
 @dataclass(frozen=True)
+class Rounded:
+    """The best repaired rounding of a relaxation, the relaxation's rate, and the bound on any plan."""
+
+    drafts: tuple[Draft, ...]
+    relaxed_rate: float
+    bound: float
+
+
+@dataclass(frozen=True)
 class Task:
     """One planning problem: a job on what is left of a fabric. `began` is perf_counter() at the start."""
 
@@ -29,7 +38,9 @@ class Task:
     seed: int = 0
     began: float = field(default_factory=time.perf_counter)
     relaxations: dict[Split, tuple[Model, Solution]] = field(default_factory=dict)
-    """Solved relaxations by servers and shares: `auto` plans the same ones several times."""
+    """Solved relaxations by servers and shares: schemes that are tried side by side (as `auto` does) share them."""
+    roundings: dict[tuple[Split, int, int], Rounded] = field(default_factory=dict)
+    """The same with the numbers of roundings and of trees for each server."""
 
     @property
     def workers(self) -> tuple[str, ...]:

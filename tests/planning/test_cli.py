@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,11 @@ from cli.main import build
 from controller.jobs import JobError, read_order
 from controller.planning.jobfile import default_job, example_names, load_job
 from controller.planning.plan import Loads
-from controller.planning.planner import SCHEMES, make_plan
+from controller.planning.planner import SCHEMES, SideBySide, make_plan
 from controller.planning.plot import plot_plan
 from controller.planning.reproduction.cli import app as reproduce_app
 from controller.planning.reproduction.published import GRID_FIGURES, INART_FIGURES, Paper
-from controller.planning.reproduction.run import reproduce
+from controller.planning.reproduction.run import FIGURES, Extent, reproduce
 from controller.planning.reproduction.setups import draw
 from topologies.generators import fat_tree
 from topologies.spec import load_fabric
@@ -208,11 +209,50 @@ def test_setups_have_the_papers_sizes() -> None:
 
 
 def test_reproduced_columns_stand_in_the_right_order() -> None:
-    point = next(reproduce(Paper.INART, draws=1, seed=0))
+    point = next(reproduce(Paper.INART, Extent(draws=1)))
     v = point.values
     assert v["scaled"] <= v["repaired"] <= v["optimal"] <= v["optimal <="] <= v["LP bound"] * (1 + 1e-6)
     assert v["lbmm"] == pytest.approx(80 / point.x)
     assert v["lbmm"] < v["atp"] < v["repaired"]
+
+
+def test_processes_change_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    extent = Extent(draws=2, stride=100)
+    assert [(f.name, x) for f, x in extent.points(Paper.INART)] == [(f.name, f.x[0]) for f in INART_FIGURES]
+    told: list[tuple[int, int]] = []
+    monkeypatch.setitem(FIGURES, Paper.INART, INART_FIGURES[:1])
+    alone = list(reproduce(Paper.INART, extent, lambda done, of: told.append((done, of))))
+    assert told == [(1, 2), (2, 2)]
+    assert list(reproduce(Paper.INART, replace(extent, processes=2))) == alone
+
+
+def test_a_quick_reproduction_prints_tables_and_draws_plots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FIGURES, Paper.INART, [f for f in INART_FIGURES if f.name == "12a"])
+    result = CliRunner().invoke(
+        reproduce_app, ["inart", "--quick", "--processes", "1", "--out", str(tmp_path)]
+    )
+    assert result.exit_code == 0, result.output
+    assert "InArt, Fig. 12a" in result.stdout
+    found = json.loads((tmp_path / "reproduce-inart.json").read_text())
+    assert [p["servers"] for p in found["points"]] == [2, 4, 6]
+    assert (tmp_path / "reproduce-inart-fig12a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_plans_side_by_side_are_those_made_alone() -> None:
+    setup = draw(Paper.INART, INART_FIGURES[0], 10, 0)
+    several = SideBySide(setup.fabric, setup.job, seed=4)
+    for scheme, options in (
+        ("inart", {}),
+        ("inart", {"trees_per_server": 4}),
+        ("grid", {}),
+        ("optimal", {}),
+        ("atp", {}),
+    ):
+        together = several.plan(scheme, options)
+        alone = make_plan(setup.fabric, replace(setup.job, scheme=scheme, options=options), seed=4)
+        assert replace(together, solve_s=0.0) == replace(alone, solve_s=0.0)
 
 
 def test_reproduce_refuses_a_place_it_cannot_write() -> None:

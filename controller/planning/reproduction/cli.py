@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -11,10 +12,17 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from controller.planning.reproduction.published import NOTES, Paper
-from controller.planning.reproduction.run import Point, reproduce
+from controller.planning.reproduction.run import Extent, Point, reproduce
 from controller.planning.reproduction.show import document, figure_table, plot_figure
 
 app = typer.Typer(add_completion=False)
@@ -27,9 +35,16 @@ FILE_WIDTH = 170
 def run(
     paper: Annotated[Paper, typer.Argument(help="Whose simulations.")],
     draws: Annotated[
-        int, typer.Option(min=1, max=100, help="Random instances of each point; means are shown.")
-    ] = 3,
+        int | None,
+        typer.Option(min=1, max=100, help="Random instances of each point; means are shown. Default: 3."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Every other point of each figure, from one instance.")
+    ] = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Default: as many as there are processors.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where the plots and the JSON file go.")] = Path("out"),
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the JSON document in place of tables.")
@@ -43,7 +58,13 @@ def run(
     except OSError as error:
         errors.print(f"netfold reproduce: --out {out}: {error.strerror}", style="red", markup=False)
         raise typer.Exit(BAD_INPUT) from None
-    points = _with_progress(paper, draws, seed, errors)
+    extent = Extent(
+        draws=draws or (1 if quick else 3),
+        seed=seed,
+        stride=2 if quick else 1,
+        processes=processes or len(os.sched_getaffinity(0)),
+    )
+    points = _with_progress(paper, extent, errors)
     text = document(paper, points)
     (out / f"reproduce-{paper}.json").write_text(text)
     if as_json:
@@ -60,10 +81,10 @@ def run(
         console.print(f"plots and JSON: {out}/reproduce-{paper}*", markup=False, highlight=False)
 
 
-def _with_progress(paper: Paper, draws: int, seed: int, console: Console) -> list[Point]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+def _with_progress(paper: Paper, extent: Extent, console: Console) -> list[Point]:
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task(f"planning {paper.label}'s set-ups", total=None)
-        return list(
-            reproduce(paper, draws, seed, lambda done, of: progress.update(bar, completed=done, total=of))
-        )
+        return list(reproduce(paper, extent, lambda done, of: progress.update(bar, completed=done, total=of)))

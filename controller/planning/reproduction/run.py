@@ -4,20 +4,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
 from statistics import fmean
 
 import numpy as np
 
-from controller.planning.formulation import Model
 from controller.planning.layout import feasible_rate, total_load
-from controller.planning.network import Limits, Network
+from controller.planning.network import Limits
 from controller.planning.plan import Plan, PlanningError
-from controller.planning.planner import make_plan
+from controller.planning.planner import SideBySide
 from controller.planning.reproduction.published import GRID_FIGURES, INART_FIGURES, Figure, Paper
-from controller.planning.reproduction.setups import Setup, draw
+from controller.planning.reproduction.setups import draw
 from controller.planning.rounding import round_once
+from controller.planning.scheme import Task
 
 NO_FAN_IN_LIMIT = Limits(fan_in=100_000)
 MILP_SECONDS = 5.0
@@ -40,20 +43,56 @@ class Point:
     draws: int
 
 
+@dataclass(frozen=True)
+class Extent:
+    """How much of a paper's figures: every `stride`-th x (the first one always), so many random draws for each,
+    from `seed` on, in so many `processes`."""
+
+    draws: int = 3
+    seed: int = 0
+    stride: int = 1
+    processes: int = 1
+
+    def points(self, paper: Paper) -> list[tuple[Figure, int]]:
+        return [(figure, x) for figure in FIGURES[paper] for x in figure.x[:: self.stride]]
+
+
 def reproduce(
-    paper: Paper, draws: int, seed: int, progress: Callable[[int, int], None] | None = None
+    paper: Paper, extent: Extent, progress: Callable[[int, int], None] | None = None
 ) -> Iterator[Point]:
-    """All points of a paper's figures, one by one; `progress` is told how many of all draws are done."""
-    points = [(figure, x) for figure in FIGURES[paper] for x in figure.x]
+    """All points of a paper's figures, one by one; `progress` is told how many of all draws are done. Values do not
+    depend on the number of processes."""
+    points = extent.points(paper)
+    jobs = [(paper, n, x, extent.seed + draw) for n, x in points for draw in range(extent.draws)]
     done = 0
-    for figure, x in points:
-        found = []
-        for number in range(draws):
-            found.append(_measure(paper, draw(paper, figure, x, seed + number), seed + number))
+    found: list[_Draw] = []
+    with _mapped(extent.processes) as mapped:
+        for measured in mapped(_measure, jobs):
             done += 1
             if progress is not None:
-                progress(done, len(points) * draws)
-        yield _mean(figure, x, found)
+                progress(done, len(jobs))
+            found.append(measured)
+            if len(found) == extent.draws:
+                yield _mean(*points[done // extent.draws - 1], found)
+                found = []
+
+
+_Job = tuple[Paper, Figure, int, int]
+_Map = Callable[[Callable[[_Job], "_Draw"], Iterable[_Job]], Iterable["_Draw"]]
+
+
+@contextmanager
+def _mapped(processes: int) -> Iterator[_Map]:
+    """Results in the order of the jobs. Processes are spawned: a fork would copy the progress bar's thread and the
+    solvers' locks as they happen to be."""
+    if processes == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        try:
+            yield pool.map
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True)
@@ -76,15 +115,15 @@ def _mean(figure: Figure, x: int, draws: list[_Draw]) -> Point:
     )
 
 
-def _measure(paper: Paper, setup: Setup, seed: int) -> _Draw:
+def _measure(job: _Job) -> _Draw:
+    paper, figure, x, seed = job
+    setup = draw(paper, figure, x, seed)
+    free = SideBySide(setup.fabric, setup.job, seed=seed, limits=NO_FAN_IN_LIMIT)
     values: Values = {}
 
-    def run(
-        column: str, scheme: str, limits: Limits | None = NO_FAN_IN_LIMIT, **options: str | float
-    ) -> Plan | None:
-        job = replace(setup.job, scheme=scheme, options=options)
+    def run(column: str, scheme: str, among: SideBySide = free, **options: str | float) -> Plan | None:
         try:
-            plan = make_plan(setup.fabric, job, seed=seed, limits=limits)
+            plan = among.plan(scheme, options)
         except PlanningError:
             return None
         values[column] = plan.rate
@@ -98,7 +137,7 @@ def _measure(paper: Paper, setup: Setup, seed: int) -> _Draw:
     if optimal is not None and optimal.bound is not None:
         values["optimal <="] = optimal.bound
     if paper is Paper.GRID:
-        run("installable", "grid", None)
+        run("installable", "grid", SideBySide(setup.fabric, setup.job, seed=seed))
         run("atp", "atp", atp_variant="split")
         run("switchml", "switchml", switchml_variant="server")
         run("none", "none")
@@ -106,18 +145,14 @@ def _measure(paper: Paper, setup: Setup, seed: int) -> _Draw:
         run("r-inart", "grid")
         run("atp", "atp", atp_variant="whole")
         run("lbmm", "lbmm")
-    return _rounding(setup, seed, values)
+    return _rounding(free.task, seed, values)
 
 
-def _rounding(setup: Setup, seed: int, values: Values) -> _Draw:
+def _rounding(task: Task, seed: int, values: Values) -> _Draw:
     """Add what the published rounding gives by itself: its rate, by how much it overruns, and the rate
     that is left when all is scaled down and nothing else repaired."""
-    network = Network(setup.fabric, limits=NO_FAN_IN_LIMIT)
-    job, servers = setup.job, setup.job.parameter_servers
-    model = Model(
-        network, job.workers, servers, network.aggregators(), shares=[1 / len(servers)] * len(servers)
-    )
-    solution = model.solve()
+    network, servers = task.network, task.job.parameter_servers
+    model, solution = task.relaxed(servers, [1 / len(servers)] * len(servers))
     drafts = round_once(network, model, solution, np.random.default_rng(seed))
     over = total_load(network, drafts) * solution.rate / np.maximum(network.capacity, 1e-12)
     values["rounded"] = solution.rate

@@ -90,7 +90,7 @@ def plot_figure(paper: Paper, figure: Figure, points: Sequence[Point], file: Pat
         axes.plot(x, y, "o-", color=COLORS[scheme], label=LABELS.get(column, f"{scheme}, ours"))
     for scheme, curve in figure.curves.items():
         y = [float("nan") if v is None else v for v in curve]
-        axes.plot(x, y, "x--", color=COLORS[scheme], alpha=0.7, label=f"{scheme}, published")
+        axes.plot(figure.x, y, "x--", color=COLORS[scheme], alpha=0.7, label=f"{scheme}, published")
     axes.set_xlabel(figure.axis)
     axes.set_ylabel("sending rate, " + ("Gbit/s" if paper is Paper.GRID else "Mbit/s"))
     axes.set_yscale("log" if paper is Paper.GRID else "linear")
