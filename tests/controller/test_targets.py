@@ -6,27 +6,35 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from controller.switches.admission import Kind
 from controller.switches.session import SwitchAwayError
 from tests.controller.deployment import Deployment
 from topologies.generators import single_switch
+from traffic.scapy_netfold import Netfold, gradient
 
 SPEC = "name: {}\nworkers: {}\nscheme: {}\nrate: 20\n"
 
 
 @contextlib.contextmanager
-def _process(target: str, port: int, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _process(
+    target: str, port: int, folder: Path, links: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """`links[n]` becomes port n + 1."""
     address = f"127.0.0.1:{port}"
+    interfaces = [part for n, name in enumerate(links, 1) for part in ("-i", f"{n}@{name}")]
     if target == "softswitch":
         start = "from cli.main import main; main()"
         command = [
@@ -38,9 +46,10 @@ def _process(target: str, port: int, folder: Path) -> Iterator[subprocess.Popen[
             address,
             "--device-id",
             "1",
+            *interfaces,
         ]
     else:
-        command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", "--"]
+        command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", *interfaces, "--"]
         command += ["--grpc-server-addr", address, "--cpu-port", "510"]
     with (folder / "switch.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -133,5 +142,86 @@ def test_another_stores_switch_is_emptied_and_taken_over(target, tmp_path):
                 reset = await deployment.controller.links.manage("s1", Kind.RESET, 5)
                 assert (reset.epoch, reset.slot) == (0, 5)
                 await deployment.kill()
+
+    asyncio.run(scenario())
+
+
+@contextlib.contextmanager
+def _links(count: int) -> Iterator[tuple[list[str], list[socket.socket]]]:
+    """The switch's ends by name, and the hosts' ends as sockets."""
+    names = [f"nfct{os.getpid()}.{n}" for n in range(count)]
+    hosts: list[socket.socket] = []
+    try:
+        for name in names:
+            _ip("link", "add", name, "type", "veth", "peer", "name", f"{name}h")
+            for end in (name, f"{name}h"):
+                _ip("link", "set", end, "up")
+            hosts.append(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
+            hosts[-1].bind((f"{name}h", 0))
+            hosts[-1].settimeout(20)
+        yield names, hosts
+    finally:
+        for host in hosts:
+            host.close()
+        for name in names:
+            subprocess.run(["ip", "link", "del", name], check=False, capture_output=True, timeout=20)
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=20)
+
+
+def _add_up(deployment: Deployment, hosts: Sequence[socket.socket], chunk: int) -> None:
+    """Both workers of the job send a chunk."""
+    job = deployment.controller.book.get("job")
+    tree, edges = job.placement.trees[0], job.placement.plan.trees[0].edges
+    known = deployment.controller.setting.addresses
+    for child, edge in enumerate(edges):
+        source = known.hosts[edge.child]
+        packet = (
+            Ether(dst=known.switches["s1"].mac, src=source.mac)
+            / IP(src=str(source.ip), dst=str(known.ip("s1")), flags="DF")
+            / UDP(sport=job.udp_port, dport=job.udp_port, chksum=0)
+            / gradient(tree.tree, child, chunk, tree.slots, job.epoch, [1] * 32)
+        )
+        hosts[int(edge.child.removeprefix("h")) - 1].send(bytes(packet))
+
+
+def _results_before(host: socket.socket, chunk: int) -> int:
+    """How many results of chunk 0 come before the first one of `chunk`, at a host."""
+    results = 0
+    while True:
+        packet = Ether(host.recv(4096))
+        if Netfold in packet and packet[Netfold].kind == 1:
+            if packet[Netfold].slot == chunk:
+                return results
+            results += 1
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for links and packet sockets")
+def test_after_another_stores_groups_each_result_comes_once(target, tmp_path):
+    """Both stores give their job tree number 1 and so the same group, which BMv2 keeps over the push."""
+
+    async def scenario():
+        port = _free_port()
+        with _links(2) as (names, hosts), _process(target, port, tmp_path, names):
+            for folder in ("first", "second"):
+                (tmp_path / folder).mkdir()
+                deployment = Deployment(single_switch(2), tmp_path / folder)
+                deployment.switches["s1"].port = port
+                deployment.start()
+                try:
+                    await deployment.settled()
+                    await deployment.controller.submit(
+                        SPEC.format("job", "[h1, h2]", "switchml"), queue=False
+                    )
+                    await deployment.settled()
+                    for chunk in (0, 1):
+                        _add_up(deployment, hosts, chunk)
+                    for host in hosts:
+                        assert await asyncio.to_thread(_results_before, host, 1) == 1
+                finally:
+                    await deployment.kill()
 
     asyncio.run(scenario())
