@@ -68,6 +68,10 @@ lint: $(VENV)/.ready ## ruff and mypy
 p4: $(VENV)/.ready ## compile the P4 programs (needs p4c-bm2-ss)
 	$(BIN)/python -m tools.p4build
 
+.PHONY: tofino
+tofino: $(VENV)/.ready ## compile the Tofino programs into what Stratum takes (needs p4c with its Tofino back end)
+	$(BIN)/python -m tools.tofino
+
 .PHONY: proto
 proto: $(VENV)/.ready ## generate the service's stubs from api/netfold.proto
 	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. api/netfold.proto
