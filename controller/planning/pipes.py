@@ -33,14 +33,16 @@ def entry_port(fabric: Fabric, edge: Edge) -> int:
 
 def pipe_of_node(fabric: Fabric, tree: Tree, node: str) -> int:
     """The pipe in which a switch adds up: that of all children, or else, of the pipes with a loopback port, the one
-    by which most children enter (all send at one rate), the lowest of equal ones. Without any loopback port it is the
-    one by which most enter, and the plan cannot be installed."""
+    by which most children enter (all send at one rate); of equal ones that with most room to loop, then the lowest.
+    Without any loopback port it is the one by which most enter, and the plan cannot be installed."""
     switch = fabric.switch(node)
     entered = Counter(switch.pipe(entry_port(fabric, e)) for e in tree.edges if e.parent == node)
     if len(entered) == 1:
         return next(iter(entered))
-    reached = {switch.pipe(x.port) for x in switch.loopbacks}
-    return min(reached or entered, key=lambda pipe: (-entered[pipe], pipe))
+    room: dict[int, float] = defaultdict(float)
+    for loopback in switch.loopbacks:
+        room[switch.pipe(loopback.port)] += loopback.rate
+    return min(room or entered, key=lambda pipe: (-entered[pipe], -room.get(pipe, 0.0), pipe))
 
 
 def loops(fabric: Fabric, tree: Tree) -> dict[int, Loop]:

@@ -64,6 +64,13 @@ def test_a_node_adds_up_in_a_pipe_that_can_be_reached() -> None:
     assert {x.entry for x in loops(fabric, tree).values()} == {4, 5, 6}
 
 
+def test_of_pipes_with_equally_many_children_the_one_with_more_room_is_taken() -> None:
+    ports = {"w0": 4, "w1": PIPE + 4}
+    for rates, pipe in (((50, 60), 1), ((60, 50), 0), ((50, 50), 0)):
+        fabric = chips(ports, Loopback(68, rates[0]), Loopback(PIPE + 68, rates[1]))
+        assert pipe_of_node(fabric, planned(fabric).trees[0], "s") == pipe
+
+
 def test_the_same_ports_without_a_chip_lie_in_one_pipe() -> None:
     plan = planned(chips(SPREAD, chip=None))
     assert plan.loads.loopbacks == {}
