@@ -92,6 +92,11 @@ class Client:
         self.arbitrate(election_id)
         assert (await self.receive_arbitration()).status.code == 0
 
+    async def finish(self) -> grpc.StatusCode:
+        """Sends no more, and waits for the server to end the stream: then the election id is free again."""
+        self._requests.put_nowait(None)
+        return await self.end()
+
     async def end(self) -> grpc.StatusCode:
         """Waits for the server to end the stream; the code that it gave."""
         try:

@@ -31,6 +31,14 @@ def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchProcess]:
     assert process.stop() == 0
 
 
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    """One event loop for all examples. grpc.aio has one completion queue for all loops: what a canceled call of one
+    example leaves there is handled in the next one, and would meet a loop that is closed."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
 class Maker:
     """Fills messages with what is nearly right: known ids, plausible numbers, and now and then something else."""
 
@@ -151,7 +159,10 @@ async def session(address: str, case: Callable) -> None:
     async with Client(address) as client:
         await client.become_primary()
         await client.push(config())
-        await case(client)
+        try:
+            await case(client)
+        finally:
+            await client.finish()
 
 
 def few(examples: int) -> settings:
@@ -168,18 +179,22 @@ seeds = st.integers(0, 2**32)
 
 @few(50)
 @given(seed=seeds)
-def test_any_write_is_answered_and_a_refused_one_leaves_nothing(switch: SwitchProcess, seed: int) -> None:
-    write_anything(switch, seed)
+def test_any_write_is_answered_and_a_refused_one_leaves_nothing(
+    switch: SwitchProcess, loop: asyncio.Runner, seed: int
+) -> None:
+    write_anything(switch, loop, seed)
 
 
 @pytest.mark.long
 @few(3000)
 @given(seed=seeds)
-def test_many_writes_are_answered_and_refused_ones_leave_nothing(switch: SwitchProcess, seed: int) -> None:
-    write_anything(switch, seed)
+def test_many_writes_are_answered_and_refused_ones_leave_nothing(
+    switch: SwitchProcess, loop: asyncio.Runner, seed: int
+) -> None:
+    write_anything(switch, loop, seed)
 
 
-def write_anything(switch: SwitchProcess, seed: int) -> None:
+def write_anything(switch: SwitchProcess, loop: asyncio.Runner, seed: int) -> None:
     maker = Maker(seed)
 
     async def case(client: Client) -> None:
@@ -195,12 +210,14 @@ def write_anything(switch: SwitchProcess, seed: int) -> None:
                 assert error.message
                 assert await everything(client) == before
 
-    asyncio.run(session(switch.address, case))
+    loop.run(session(switch.address, case))
 
 
 @few(50)
 @given(seed=seeds)
-def test_any_read_or_stream_message_is_answered(switch: SwitchProcess, seed: int) -> None:
+def test_any_read_or_stream_message_is_answered(
+    switch: SwitchProcess, loop: asyncio.Runner, seed: int
+) -> None:
     maker = Maker(seed)
 
     async def case(client: Client) -> None:
@@ -221,12 +238,12 @@ def test_any_read_or_stream_message_is_answered(switch: SwitchProcess, seed: int
         ]:
             assert message.WhichOneof("update") in ("error", "packet", "digest", "idle_timeout_notification")
 
-    asyncio.run(session(switch.address, case))
+    loop.run(session(switch.address, case))
 
 
 @few(80)
 @given(seed=seeds)
-def test_a_damaged_p4info_is_refused_or_taken(switch: SwitchProcess, seed: int) -> None:
+def test_a_damaged_p4info_is_refused_or_taken(switch: SwitchProcess, loop: asyncio.Runner, seed: int) -> None:
     maker = Maker(seed)
     pushed = p4r.ForwardingPipelineConfig()
     pushed.CopyFrom(config())
@@ -239,12 +256,14 @@ def test_a_damaged_p4info_is_refused_or_taken(switch: SwitchProcess, seed: int) 
             assert refused.details()
         assert (refused := await outcome(everything(client))) is None or refused.code() not in UNANSWERABLE
 
-    asyncio.run(session(switch.address, case))
+    loop.run(session(switch.address, case))
 
 
 @few(12)
 @given(data=st.data())
-def test_a_damaged_device_config_is_refused_or_runs(switch: SwitchProcess, data: st.DataObject) -> None:
+def test_a_damaged_device_config_is_refused_or_runs(
+    switch: SwitchProcess, loop: asyncio.Runner, data: st.DataObject
+) -> None:
     pushed = p4r.ForwardingPipelineConfig()
     pushed.CopyFrom(config())
     blob = bytearray(pushed.p4_device_config)
@@ -258,4 +277,4 @@ def test_a_damaged_device_config_is_refused_or_runs(switch: SwitchProcess, data:
             assert refused.details()
         await everything(client)
 
-    asyncio.run(session(switch.address, case))
+    loop.run(session(switch.address, case))
