@@ -5,7 +5,8 @@
 The limit is always the tree's window W, which the slots set; within it a controller follows the congestion
 flag, which nodes OR over all contributions, so that the windows of a job move in step. What PANAMA
 publishes (MLSys 2021) is the mechanism, not the constants: those here are DCTCP's (RFC 8257), and
-declared as our own choice.
+declared as our own choice. A switch that marks nothing (BMv2 does not know how full its own buffers are) is
+noticed by the delay that builds up in it, as in LEDBAT (RFC 6817).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
+
+_UNKNOWN = float("inf")
 
 
 class CongestionControl(Protocol):
@@ -22,8 +25,9 @@ class CongestionControl(Protocol):
     @property
     def window(self) -> int: ...
 
-    def on_results(self, count: int, marked: int) -> None:
-        """`count` chunks came back, `marked` of them with the congestion flag or the CE mark."""
+    def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
+        """`count` chunks came back, `marked` of them with the congestion flag or the CE mark, `delay` seconds
+        later than the quickest one ever did (None: not known, as some were sent twice)."""
 
     def on_loss(self) -> None:
         """A chunk was taken for lost. Called at most once for each round trip."""
@@ -35,7 +39,7 @@ class FixedWindow:
     def __init__(self, limit: int) -> None:
         self.window = limit
 
-    def on_results(self, count: int, marked: int) -> None:
+    def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
         pass
 
     def on_loss(self) -> None:
@@ -53,7 +57,7 @@ class AtpAimd:
         self._seen = 0
         self._marked = 0
 
-    def on_results(self, count: int, marked: int) -> None:
+    def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
         self._seen += count
         self._marked += marked
         if self._seen >= self.window:
@@ -68,13 +72,16 @@ class AtpAimd:
 class PanamaDctcp:
     """PANAMA's control in the form of DCTCP: per window F = marked / received, alpha <- (1 - g) alpha + g
     F; a marked window shrinks by alpha / 2, an unmarked one grows by 1, or doubles until the first mark or
-    loss."""
+    loss, while chunks come back at the first time of asking. As long as nothing ever marks, a window shrinks if even its quickest chunk was late."""
 
     G = 1 / 16
-    INITIAL = 16
+    INITIAL = 4  # of each worker in each tree: a slow switch gets all of them at once
     FLOOR = 4
     # Half of the usual queue: where nothing ever marks, losses alone do not push the window below this.
     UNMARKED_FLOOR = 32
+    # More than a full queue of a link that is worth it, and than hosts that share a processor wait for their turn.
+    LATE = 0.025
+    LATE_FLOOR = 2
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -83,6 +90,7 @@ class PanamaDctcp:
         self._alpha = 1.0
         self._seen = 0
         self._marked = 0
+        self._delay = _UNKNOWN  # the least in this window
         self._marks_ever = False
         self._marks_lately = False
 
@@ -90,9 +98,12 @@ class PanamaDctcp:
     def window(self) -> int:
         return int(self._size)
 
-    def on_results(self, count: int, marked: int) -> None:
-        if self._starting and not marked:
-            self._size = min(self._limit, self._size + count)
+    def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
+        if delay is not None:
+            self._delay = min(self._delay, delay)
+            self._starting &= self._marks_ever or delay <= self.LATE
+            if self._starting and not marked:
+                self._size = min(self._limit, self._size + count)
         self._seen += count
         self._marked += marked
         if self._seen >= self._size:
@@ -105,13 +116,21 @@ class PanamaDctcp:
         if self._marked:
             self._starting = False
             self._shrink(1 - self._alpha / 2, self.FLOOR)
+        elif not self._marks_ever and self.LATE < self._delay < _UNKNOWN:
+            self._shrink(max(1 / 2, self.LATE / self._delay), self.LATE_FLOOR)
         elif not self._starting:
             self._size = min(self._limit, self._size + 1)
+        self._forget()
+
+    def _forget(self) -> None:
         self._seen = self._marked = 0
+        self._delay = _UNKNOWN
 
     def on_loss(self) -> None:
         """Queues that mark do so before they overflow: where marks were seen but not lately, a loss is bad
         luck on a line, not congestion."""
+        if not self._marks_ever and self._size <= self.UNMARKED_FLOOR:
+            return
         self._starting = False
         if not self._marks_ever:
             self._shrink(1 / 2, self.UNMARKED_FLOOR)
@@ -120,7 +139,7 @@ class PanamaDctcp:
 
     def _shrink(self, factor: float, floor: int) -> None:
         self._size = min(self._size, max(min(floor, self._limit), self._size * factor))
-        self._seen = self._marked = 0
+        self._forget()
 
 
 class Congestion(StrEnum):

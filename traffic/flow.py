@@ -93,6 +93,9 @@ class Flow:
         self._left = 0
         self._backlog = _NONE  # channels whose packet the socket did not take yet
         self._held_back = False  # the pacer let less go than the window
+        self._first_back = (
+            NEVER  # what went before the work's first result came may have waited for other workers
+        )
         self._newest_back = 0.0  # when the youngest chunk was sent whose result is in
         self._shrank_at = 0.0
         self._probed_at = 0.0  # when probes went last, with nothing back since
@@ -109,6 +112,7 @@ class Flow:
         self._work = work
         self._base, self._end, self._left = self._end, end, work.count
         self._channels.begin(work, self._base)
+        self._first_back = NEVER
 
     @property
     def done(self) -> bool:
@@ -147,14 +151,19 @@ class Flow:
         count = found.results
         if count == 0:
             return 0
+        delay = None
+        self._first_back = min(self._first_back, now)
         if found.fresh:
-            self.rtt.sample(now - found.sent_sum / found.fresh)
+            sent = found.sent_sum / found.fresh
+            self.rtt.sample(now - sent)
+            if sent >= self._first_back:
+                delay = now - sent - self.rtt.minimum
             self._newest_back = max(self._newest_back, found.sent_max)
         else:
             self.rtt.progress()
         self._probed_at = 0.0
         self.under_way -= count
-        self._congestion.on_results(count, found.marked)
+        self._congestion.on_results(count, found.marked, delay)
         self._left -= count
         return count
 

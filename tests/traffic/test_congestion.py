@@ -13,14 +13,18 @@ from traffic.rtt import RttEstimator
 def turn(control, marked=0):
     """One window of results."""
     count = control.window
-    control.on_results(count, min(marked, count))
+    control.on_results(count, min(marked, count), 0.0)
 
 
 @given(
     kind=st.sampled_from(list(Congestion)),
     limit=st.integers(1, 300),
     events=st.lists(
-        st.one_of(st.just("loss"), st.tuples(st.integers(1, 50), st.integers(0, 50))), max_size=80
+        st.one_of(
+            st.just("loss"),
+            st.tuples(st.integers(1, 50), st.integers(0, 50), st.none() | st.floats(0, 1)),
+        ),
+        max_size=80,
     ),
 )
 def test_the_window_stays_between_one_and_the_limit(kind, limit, events):
@@ -29,13 +33,13 @@ def test_the_window_stays_between_one_and_the_limit(kind, limit, events):
         if event == "loss":
             control.on_loss()
         else:
-            control.on_results(event[0], min(event))
+            control.on_results(event[0], min(event[:2]), event[2])
         assert 1 <= control.window <= limit
 
 
 def test_dctcp_doubles_until_marked_then_follows_the_marked_part():
     control = PanamaDctcp(512)
-    for _ in range(4):
+    for _ in range(6):
         turn(control)
     assert control.window == 256
     for _ in range(40):
@@ -58,6 +62,45 @@ def test_losses_where_nothing_marks_do_not_collapse_the_window():
         turn(control)
         control.on_loss()
     assert control.window >= PanamaDctcp.UNMARKED_FLOOR
+
+
+def test_a_line_that_loses_some_does_not_keep_the_window_from_opening():
+    control = PanamaDctcp(512)
+    for _ in range(4):
+        control.on_loss()
+        turn(control)
+    assert control.window >= PanamaDctcp.UNMARKED_FLOOR
+
+
+def slow_switch(control, chunks_s, windows=60, base=0.002):
+    """A switch that marks nothing and keeps what it has no time for: gives the round trips, in seconds."""
+    trips = []
+    for _ in range(windows):
+        trips.append(max(base, control.window / chunks_s))
+        control.on_results(control.window, 0, trips[-1] - base)
+    return trips
+
+
+@pytest.mark.parametrize("chunks_s", [200, 1000, 3000])
+def test_a_switch_that_marks_nothing_is_not_buried_in_packets(chunks_s):
+    trips = slow_switch(PanamaDctcp(2048), chunks_s)
+    assert max(trips[20:]) < 2 * PanamaDctcp.LATE
+    assert min(trips[20:]) > PanamaDctcp.LATE / 4  # and kept busy
+
+
+def test_chunks_that_were_sent_twice_do_not_open_the_window():
+    control = PanamaDctcp(512)
+    for _ in range(10):
+        control.on_results(control.window, 0, None)
+    assert control.window == PanamaDctcp.INITIAL
+
+
+def test_delay_says_nothing_where_queues_mark():
+    control = PanamaDctcp(512)
+    turn(control, marked=1)
+    before = control.window
+    slow_switch(control, 100, windows=5)
+    assert control.window > before
 
 
 def test_a_loss_long_after_the_last_mark_is_no_congestion():
