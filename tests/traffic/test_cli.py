@@ -70,6 +70,20 @@ def test_two_workers_train_through_a_parameter_server(tmp_path):
         (["worker"], "--job and --host are needed"),
         (["worker", "--assignment", "/nonexistent"], "No such file or directory: '/nonexistent'"),
         (["worker", "--job", "j", "--host", "h", "--fixed-bits", "300"], "is 300; it must be -96 to 126"),
+        (
+            [
+                "worker",
+                "--job",
+                "j",
+                "--host",
+                "h",
+                "--controller",
+                "localhost:1",
+                "--tls-ca",
+                "/nonexistent",
+            ],
+            "certificate or token cannot be read: [Errno 2] No such file or directory: '/nonexistent'",
+        ),
         (["ring", "--hosts", "127.0.0.1", "--rank", "1"], "--rank is 1, but --hosts names 1"),
         (["ring", "--hosts", "127.0.0.1", "--rank", "0", "--workload", "gpt"], "model 'gpt' is unknown"),
         (
