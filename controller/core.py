@@ -402,6 +402,8 @@ class Controller:
             if member.joined and not member.left and member.host not in job.lost:
                 self.leases.renew(job.name, member.host, self.lease_s(job.name))
         self._later(self.book.order(job.name).file.join_s, self._join_late, job.name)
+        if job.state.installed and self._hit(job):  # the last controller died before the job had moved
+            self._spawn(self._avoid(job.name, job.reason, fail=True))
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

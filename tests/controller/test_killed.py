@@ -201,3 +201,24 @@ def test_killed_at_every_commit(name, before, tmp_path):
 @pytest.mark.parametrize("name", ["restart_switch", "replace"])
 def test_killed_after_every_write_of_a_longer_operation(name, tmp_path):
     asyncio.run(_killed_everywhere(name, 1, tmp_path))
+
+
+def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves_it_when_it_starts(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(
+                "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n",
+                queue=False,
+            )
+            await deployment.runs("job")
+            deployment.controller._member_lost("job", "h2", "h2 is gone")
+            await deployment.kill()
+            deployment.start()
+            await deployment.idle()
+            job = deployment.controller.book.get("job")
+            assert (job.state, job.lost) == (JobState.RUNNING, ("h2",))
+            assert "h2" not in job.nodes
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
