@@ -72,7 +72,8 @@ class AtpAimd:
 class PanamaDctcp:
     """PANAMA's control in the form of DCTCP: per window F = marked / received, alpha <- (1 - g) alpha + g
     F; a marked window shrinks by alpha / 2, an unmarked one grows by 1, or doubles until the first mark or
-    loss, while chunks come back at the first time of asking. As long as nothing ever marks, a window shrinks if even its quickest chunk was late."""
+    loss, as far as chunks come back at the first time of asking. As long as nothing ever marks, a window
+    shrinks if even its quickest chunk was late."""
 
     G = 1 / 16
     INITIAL = 4  # of each worker in each tree: a slow switch gets all of them at once

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 
 class RttEstimator:
-    """Smoothed round-trip time and its variation, seconds. The caller gives no samples of repeated chunks
-    (Karn)."""
+    """Smoothed round-trip time and its variation, seconds."""
 
     INITIAL = 0.05
     GRANULARITY = 0.01  # a shared processor lets a process wait for so long, however steady the rest is
     CEILING = 1.0
-    KEPT_BACKOFF = 16
+    KEPT_BACKOFF = 8
 
     def __init__(self) -> None:
         self.smoothed = 0.0
@@ -30,11 +29,13 @@ class RttEstimator:
         self._variation += (abs(self.smoothed - seconds) - self._variation) / 4
         self.smoothed += (seconds - self.smoothed) / 8
 
-    def progress(self) -> None:
-        """A chunk that was sent twice came back. The timeout may have been too short, so it stays longer (Karn):
-        where a queue has grown beyond it, all would be sent twice, and the queue would grow. But the chunk may
-        also have been lost, and where many are, long waits for the next ones are worse."""
-        self._backoff = min(self._backoff, self.KEPT_BACKOFF)
+    def sample_again(self, seconds: float) -> None:
+        """A chunk came back so long after it went again. That may have answered the first time (Karn): where a
+        queue has grown beyond the timeout, all is sent twice, and the timeout must stay longer, or the queue
+        grows more. A time that fits says that the chunk had been lost. Others leave it open (another worker's
+        may have been lost, too), and where many are lost long waits are worse."""
+        fits = self.minimum <= seconds <= self._measured
+        self._backoff = min(self._backoff, 1 if fits else self.KEPT_BACKOFF)
 
     def expired(self) -> None:
         """Nothing came back: wait twice as long the next time."""
@@ -43,9 +44,13 @@ class RttEstimator:
 
     @property
     def timeout(self) -> float:
-        measured = self.smoothed + max(self.GRANULARITY, 4 * self._variation)
-        first = measured if self.smoothed else self.INITIAL
-        return min(self.CEILING, first * self._backoff)
+        return min(self.CEILING, self._measured * self._backoff)
+
+    @property
+    def _measured(self) -> float:
+        if not self.smoothed:
+            return self.INITIAL
+        return self.smoothed + max(self.GRANULARITY, 4 * self._variation)
 
     @property
     def reordering(self) -> float:

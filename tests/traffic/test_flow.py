@@ -249,10 +249,10 @@ def test_a_timeout_that_was_too_short_stays_longer_until_a_chunk_that_was_sent_o
     flow.pump(0.0)
     flow.on_timer(0.06)  # all four are sent again, though their results are on the way
     longer = flow.rtt.timeout
-    feed(flow, *(result(flow, chunk, 8) for chunk in (0, 1)), now=0.08)
+    feed(flow, *(result(flow, chunk, 8) for chunk in (0, 1)), now=0.12)
     assert flow.rtt.timeout == longer > RttEstimator.INITIAL
-    flow.pump(0.08)
-    feed(flow, *(result(flow, chunk, 8) for chunk in (4, 5)), now=0.16)
+    flow.pump(0.12)
+    feed(flow, *(result(flow, chunk, 8) for chunk in (4, 5)), now=0.2)
     assert flow.rtt.smoothed == pytest.approx(0.08)
     assert flow.rtt.timeout == pytest.approx(0.08 + 4 * 0.04)
 
