@@ -18,6 +18,13 @@ TARGET ?= auto
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
 APT_TEST := tshark
 
+# What root writes here (results, caches) belongs to the user afterwards, who would else be unable to clean up.
+define as-root
+code=0; $(SUDO) env PATH="$$PATH" $(1) || code=$$?; \
+if [ -n "$(SUDO)" ]; then $(SUDO) chown -R --from=root "$$(id -u):$$(id -g)" .; fi; \
+exit $$code
+endef
+
 BENCHMARKS ?= switch_pps allreduce host_pps plan_time
 
 .DEFAULT_GOAL := help
@@ -34,7 +41,7 @@ help: ## this list
 
 .PHONY: run
 run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-spine, and show what happened
-	$(SUDO) env PATH="$$PATH" $(BIN)/netfold run --target $(TARGET)
+	@$(call as-root,$(BIN)/netfold run --target $(TARGET))
 
 .PHONY: stop
 stop: $(VENV)/.ready ## take down whatever a run has left
@@ -46,17 +53,17 @@ doctor: $(VENV)/.ready ## what is here, what is missing and how to get it
 
 .PHONY: bench
 bench: $(VENV)/.ready ## the benchmarks, as ratios against peers in the same run
-	for b in $(BENCHMARKS); do echo; echo "== $$b"; $(SUDO) env PATH="$$PATH" $(BIN)/python -m benchmarks.$$b; done
+	@for b in $(BENCHMARKS); do echo; echo "== $$b"; ($(call as-root,$(BIN)/python -m benchmarks.$$b)); done
 
 # ---- working on it ----------------------------------------------------------------------------------------------
 
 .PHONY: test
 test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skipped loudly)
-	$(SUDO) env PATH="$$PATH" $(BIN)/pytest -m "not long" $(PYTEST_ARGS)
+	@$(call as-root,$(BIN)/pytest -m "not long" $(PYTEST_ARGS))
 
 .PHONY: test-long
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
-	$(SUDO) env PATH="$$PATH" $(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS)
+	@$(call as-root,$(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS))
 
 .PHONY: lint
 lint: $(VENV)/.ready ## ruff and mypy

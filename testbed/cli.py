@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -48,6 +49,7 @@ def run_command(
     from testbed.deployment import Setup
     from testbed.errors import RunError
     from testbed.run import Options, Run, Watcher
+    from topologies.cli import become_root
     from topologies.errors import NetworkError
     from topologies.fabric import FabricError
 
@@ -63,11 +65,13 @@ def run_command(
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     try:
+        become_root()
         with Progress(*columns, console=console, transient=True) as bars:
             bar = bars.add_task("", total=1.0)
             setup = Setup(fabric, target, lanes, scale)
             options = Options(setup, scheme, epochs, size, iterations, ring, timeout, out)
             report = Run(options, Display()).execute()
+            give_back(out)
     except (RunError, NetworkError, FabricError, OSError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
@@ -103,6 +107,7 @@ def measure_command(
     from testbed.deployment import Setup
     from testbed.errors import RunError
     from testbed.measure import Experiment, Measuring, reductions
+    from topologies.cli import become_root
     from topologies.errors import NetworkError
     from topologies.fabric import FabricError
 
@@ -110,6 +115,7 @@ def measure_command(
     setup = Setup(fabric, target, lanes, scale)
     experiment = Experiment(setup, schemes.split(","), size, iterations, jobs, timeout)
     try:
+        become_root()
         rows = Measuring(experiment, lambda text: console.print(f"[dim]{text}[/dim]")).run()
     except (RunError, NetworkError, FabricError, OSError) as error:
         typer.echo(f"netfold: {error}", err=True)
@@ -147,6 +153,14 @@ def measure_command(
             )
         Console().print(table)
     sys.exit(0 if not any(r.wrong_elements for r in rows) else 1)
+
+
+def give_back(folder: Path) -> None:
+    """What sudo's root wrote belongs to the user who asked."""
+    user, group = (int(os.environ.get(name, "0")) for name in ("SUDO_UID", "SUDO_GID"))
+    if os.geteuid() == 0 and user:
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, user, group)
 
 
 @doctor.command()
