@@ -124,6 +124,19 @@ def test_a_dead_switch_ends_a_run_with_one_line(system: Deployment) -> None:
         system.finish(job, FINISH_S)
 
 
+@pytest.mark.parametrize("victim", ["worker", "controller"])
+def test_a_killed_process_ends_a_run_with_one_line(system: Deployment, victim: str) -> None:
+    job = system.start_job("cut-short", LONG, scheme="switchml")
+    wait_for_progress(system, job)
+    if victim == "worker":
+        job.workers.kill(system.workers[0])
+    else:
+        system.service.kill()
+    with pytest.raises(ProcessFailed, match="was killed by SIGKILL$") as failed:
+        system.finish(job, FINISH_S)
+    assert victim == "controller" or system.workers[0] in str(failed.value)
+
+
 def test_a_worker_that_fails_ends_the_wait_with_its_own_words(system: Deployment) -> None:
     job = system.start_job(
         "broken", ["--workload", "no-such-model"], workers=system.workers[:2], scheme="switchml"
