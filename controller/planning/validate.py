@@ -48,7 +48,7 @@ def validate(
         _check_tree(fabric, job, tree, fan_in, f"plan of job '{job.name}', tree {number} (root {tree.root})")
     loads = recompute_loads(fabric, plan.trees, plan.rate)
     _check_stated(job, loads, plan.loads)
-    _check_capacities(fabric, job, loads if background is None else add_loads(loads, background))
+    _check_capacities(fabric, job, loads, Loads() if background is None else background)
 
 
 def recompute_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> Loads:
@@ -189,17 +189,20 @@ def _check_stated(job: JobSpec, loads: Loads, stated: Loads) -> None:
                 )
 
 
-def _check_capacities(fabric: Fabric, job: JobSpec, loads: Loads) -> None:
-    here = f"plan of job '{job.name}'"
-    for (a, b), load in loads.links.items():
-        _check_within(f"{here}: link {a}->{b}", load, fabric.link(a, b).rate)
-    for switch, load in loads.switches.items():
-        _check_within(f"{here}: switch {switch}", load, fabric.switch(switch).capacity)
-    for server, load in loads.servers.items():
-        _check_within(f"{here}: parameter server {server}", load, fabric.ingress_capacity(server))
-    for (switch, port), load in loads.loopbacks.items():
+def _check_capacities(fabric: Fabric, job: JobSpec, loads: Loads, background: Loads) -> None:
+    """Of what the plan uses: the rest may be full, or gone from the fabric while other jobs are still on it."""
+    here, total = f"plan of job '{job.name}'", add_loads(loads, background)
+    for a, b in loads.links:
+        _check_within(f"{here}: link {a}->{b}", total.links[a, b], fabric.link(a, b).rate)
+    for switch in loads.switches:
+        _check_within(f"{here}: switch {switch}", total.switches[switch], fabric.switch(switch).capacity)
+    for server in loads.servers:
+        _check_within(
+            f"{here}: parameter server {server}", total.servers[server], fabric.ingress_capacity(server)
+        )
+    for switch, port in loads.loopbacks:
         what = f"{here}: loopback port {port} of switch {switch}"
-        _check_within(what, load, loopback_rate(fabric, switch, port))
+        _check_within(what, total.loopbacks[switch, port], loopback_rate(fabric, switch, port))
 
 
 def _check_within(what: str, load: float, capacity: float) -> None:

@@ -17,6 +17,7 @@ from controller.planning.planner import SCHEMES, make_plan
 from controller.planning.validate import add_loads, recompute_loads, validate
 from tests.planning.cases import job_on, random_fabrics, star, worked_example
 from topologies.fabric import Fabric
+from topologies.generators import leaf_spine
 
 Breaker = Callable[[Tree], Tree]
 
@@ -108,6 +109,15 @@ def test_background_counts_against_every_capacity() -> None:
     ):
         with pytest.raises(InvalidPlan):
             validate(fabric, job, plan, busy)
+
+
+def test_other_jobs_may_use_what_the_fabric_has_lost_meanwhile() -> None:
+    """A link goes down under an installed job: the next one is planned on the rest of the fabric."""
+    whole = leaf_spine(2, 2, 2, parameter_servers=1)
+    gone = {"leaf1", "spine1"}
+    rest = whole.part(whole.switches, whole.hosts, (x for x in whole.links if {x.a, x.b} != gone))
+    busy = Loads(links={("leaf1", "spine1"): 30.0}, switches={"gone": 1.0}, loopbacks={("gone", 68): 1.0})
+    assert make_plan(rest, job_on(rest, "none"), background=busy).rate > 0
 
 
 def test_more_than_32_children_are_refused_at_a_switch_but_not_at_a_server() -> None:
