@@ -8,9 +8,11 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
+import finsy as fy
 import pytest
 from typer.testing import CliRunner
 
+from controller.admission import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
 from controller.cli import app
 from controller.desired import Broken, Setting, infrastructure
 from controller.devicefile import read_devices
@@ -21,7 +23,7 @@ from controller.slots import Range
 from controller.switches.entries import SelectorGroup, SelectorMember, TableEntry
 from controller.switches.selectors import spelled_out
 from controller.switches.session import Pipeline
-from tests.controller.deployment import PIPELINE, deployed
+from tests.controller.deployment import COMPILED, PIPELINE, deployed
 from topologies.addressing import addresses
 from topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
 from topologies.generators import fat_tree, leaf_spine
@@ -186,6 +188,20 @@ def _back(written):
         elif not isinstance(entity, SelectorMember | SelectorGroup):
             found[entity.key] = entity
     return found
+
+
+@pytest.mark.parametrize("chip", [None, *Chip])
+def test_the_controller_knows_the_sizes_of_every_program(chip):
+    path = COMPILED / f"netfold-{chip or 'v1model-32'}.p4info.txtpb"
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not there: the sizes of that program are not compared")
+    schema = fy.P4Schema(path)
+    sizes = {t.alias.rpartition(".")[2]: t.size for t in schema.tables}
+    entries = ADMISSION_ENTRIES if chip is None else ADMISSION_ENTRIES_OF_CHIPS
+    assert sizes["admission"] == entries
+    assert sizes["uplink"] > TREES, "a tree's number is its index"
+    assert sizes["downlink"] > TREES
+    assert schema.counters["verdicts"].size == 32 * (TREES + 1)
 
 
 # ---- the file ------------------------------------------------------------------------------------
