@@ -66,7 +66,7 @@ class Flow:
     """One tree in one epoch. `start` gives it work; `on_results`, `on_timer` and `pump` move it until
     `done`."""
 
-    PROBES = 4  # chunks sent again when nothing comes back at all
+    PROBES = 4  # chunks sent again when nothing comes back at all, but at most a quarter of what is under way
 
     def __init__(
         self,
@@ -212,7 +212,8 @@ class Flow:
         elif now - max(oldest, self._probed_at) >= self.rtt.timeout:
             self._probed_at = now
             waiting, _ = self._channels.overdue(NEVER)
-            lost = waiting[np.argsort(self._channels.sent_at[waiting], kind="stable")[: self.PROBES]]
+            count = max(1, min(self.PROBES, self.under_way // 4))
+            lost = waiting[np.argsort(self._channels.sent_at[waiting], kind="stable")[:count]]
             self.probes += len(lost)
             self.rtt.expired()
         if len(lost):

@@ -242,17 +242,28 @@ def test_silence_doubles_the_wait_and_costs_a_few_probes_only():
     assert len(outbox.packets) <= 4 * 70
 
 
+@pytest.mark.parametrize(("window", "probes"), [(1, 1), (4, 1), (12, 3), (32, 4)])
+def test_after_silence_a_quarter_of_what_is_under_way_goes_again_at_most(window, probes):
+    outbox = Outbox()
+    flow = make_flow(0, 64, window, outbox)
+    flow.start(Numbers(0, 100))
+    flow.pump(0.0)
+    outbox.packets.clear()
+    flow.on_timer(RttEstimator.INITIAL)
+    assert len(outbox.packets) == flow.retransmits == probes
+
+
 def test_a_timeout_that_was_too_short_stays_longer_until_a_chunk_that_was_sent_once_is_back():
     """Else, where round trips grow beyond the timeout, everything is sent twice, which makes them grow."""
     flow = make_flow(0, 8, 4, Outbox())
     flow.start(Numbers(0, 10))
     flow.pump(0.0)
-    flow.on_timer(0.06)  # all four are sent again, though their results are on the way
+    flow.on_timer(0.06)  # the first is sent again, though its result is on the way
     longer = flow.rtt.timeout
-    feed(flow, *(result(flow, chunk, 8) for chunk in (0, 1)), now=0.12)
+    feed(flow, result(flow, 0, 8), now=0.12)
     assert flow.rtt.timeout == longer > RttEstimator.INITIAL
     flow.pump(0.12)
-    feed(flow, *(result(flow, chunk, 8) for chunk in (4, 5)), now=0.2)
+    feed(flow, result(flow, 4, 8), now=0.2)
     assert flow.rtt.smoothed == pytest.approx(0.08)
     assert flow.rtt.timeout == pytest.approx(0.08 + 4 * 0.04)
 
