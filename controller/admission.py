@@ -23,11 +23,12 @@ from controller.planning.validate import add_loads
 from controller.records import LAST_EPOCH, JobRecord, Placement, PlannedTree
 from controller.slots import BLOCK, Range, SlotPool, SlotsExhaustedError
 from topologies.fabric import Fabric, FabricError, Link
+from topologies.ports import Chip
 
-TREES = 1023
+TREES = {None: 1023, Chip.TOFINO: 1023, Chip.TOFINO2: 511}
 UDP_PORTS = range(61440, 61696)
 ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS = 8192, 4096
-"""p4src/common/sizes.p4, p4src/tna/arch.p4"""
+"""p4src/common/sizes.p4, p4src/tna/arch.p4. A tree's number is its index in every switch, so the smallest counts."""
 
 ACCEPTABLE = 0.05
 """Of the slowest worker's link: the least rate of a job that names none."""
@@ -175,7 +176,8 @@ def place(
     pools = slot_pools(fabric, placements, numbers.epochs)
     trees: list[PlannedTree] = []
     epoch = after_epoch
-    for number, tree in zip(_free_trees(placements, numbers.last_tree), plan.trees, strict=False):
+    room = min(TREES[s.chip] for s in fabric.switches)
+    for number, tree in zip(_free_trees(room, placements, numbers.last_tree), plan.trees, strict=False):
         window = _window(fabric, wire, plan, tree, order.file.slots)
         size, ranges = _take(fabric, tree, pools, 2 * window, order.file.name)
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
@@ -183,7 +185,7 @@ def place(
         trees.append(PlannedTree(tree=number, slots=size, window=size // 2, bases=bases))
     if len(trees) < len(plan.trees):
         raise RefusedError(
-            f"job '{order.file.name}': all {TREES} tree numbers are in use; wait for a job to end"
+            f"job '{order.file.name}': all {room} tree numbers are in use; wait for a job to end"
         )
     if epoch >= LAST_EPOCH:
         raise RefusedError(f"job '{order.file.name}' has used up its {LAST_EPOCH} epochs; submit it again")
@@ -222,10 +224,10 @@ def free_udp_port(jobs: Iterable[JobRecord], last: int) -> int:
     raise RefusedError(f"all {len(UDP_PORTS)} job ports are in use; wait for a job to end")
 
 
-def _free_trees(placements: Iterable[Placement], last: int) -> Iterable[int]:
+def _free_trees(room: int, placements: Iterable[Placement], last: int) -> Iterable[int]:
     """Numbers go round, so that one is used again as late as possible."""
     taken = {t.tree for p in placements for t in p.trees}
-    return (n for i in range(TREES) if (n := (last + i) % TREES + 1) not in taken)
+    return (n for i in range(room) if (n := (last + i) % room + 1) not in taken)
 
 
 def _window(fabric: Fabric, wire: Wire, plan: Plan, tree: Tree, asked: int | None) -> int:

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -97,8 +98,13 @@ def _run(command: list[str]) -> str:
 
 
 def source_hashes() -> dict[str, str]:
+    return hashes(SOURCE_DIRS)
+
+
+def hashes(folders: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of the P4 sources in folders of p4src, by path from the repository's root."""
     root = REPOSITORY / "p4src"
-    files = sorted(path for name in SOURCE_DIRS for path in (root / name).glob("*.[ph]*"))
+    files = sorted(path for name in folders for path in (root / name).glob("*.[ph]*"))
     return {path.relative_to(REPOSITORY).as_posix(): _sha256(path) for path in files}
 
 
@@ -116,7 +122,7 @@ def stale(compiled: Path) -> list[str]:
     except ValidationError as error:
         return [f"{MANIFEST} is not a manifest: {error}"]
     wanted = {name for lanes in LANES for name in _names(lanes)}
-    here = {path.name: _sha256(path) for path in compiled.iterdir() if path.name != MANIFEST}
+    here = {path.name: _sha256(path) for path in compiled.glob("netfold-v1model-*")}
     return [
         *_differences("source", source_hashes(), manifest.sources),
         *_differences("artifact", here, manifest.artifacts),

@@ -31,6 +31,9 @@ PROGRAM = "p4src/tna/netfold.p4"
 NAME = "netfold"
 OUT = REPOSITORY / "out" / "tofino"
 COMPILER, ASSEMBLER = "p4c-barefoot", "bfas"
+FLAGS = ("-g", "--Wdisable=unknown", "--Wdisable=uninitialized-out-param", "--Wdisable=uninitialized-use")
+"""Reports of what is used; and no warnings of what is meant: @controller_header is for the P4Info alone, metadata is
+0 at first (@pa_auto_init_metadata)."""
 PIPES = range(4)
 """The pipes that a program is loaded into. A chip with two takes the first two of them."""
 TIMEOUT_S = 1800
@@ -82,7 +85,7 @@ def _build(chip: Chip, folder: Path, cpu_port: int | None) -> None:
     if cpu_port is not None:
         defines.append(f"CPU_PORT_NUMBER={cpu_port}")
     # Stratum reads the standard messages, not Tofino's own, of counters and action profiles
-    options = ["--std", "p4-16", "--p4runtime-force-std-externs"]
+    options = ["--std", "p4-16", "--p4runtime-force-std-externs", *FLAGS]
     options += ["--target", chip.name, "--arch", chip.architecture, *(f"-D{d}" for d in defines)]
     options += ["--p4runtime-files", str(p4info), "--bf-rt-schema", str(bfrt), "-o", str(folder)]
     _run([str(compiler), *options, PROGRAM])

@@ -71,7 +71,7 @@ header netfold_t {
     bit<16> lanes;
 }
 
-#define LANE_FIELD(n) lane_t v##n;
+#define LANE_FIELD(n) lane_field_t v##n;
 header lanes_t {
     FOR_EACH_LANE(LANE_FIELD)
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // FOR_EACH_LANE(X) expands X(00) X(01) ... X(ff): one lane a call, named by its number in hexadecimal.
-// FOR_EACH_16_LANES(X) expands X(0) X(1) ...: the numbers' first digit.
+// FOR_EACH_LATER_16_LANES(X) expands X(1) X(2) ...: the first digit of all numbers from 10 on.
 // A lane's field, register and statement are each written once, as a macro of that name.
 
 #ifndef NETFOLD_LANES
@@ -14,10 +14,10 @@
 #define LANES_64(X, a, b, c, d) LANES_16(X, a) LANES_16(X, b) LANES_16(X, c) LANES_16(X, d)
 
 #if LANES == 32
-#define FOR_EACH_16_LANES(X) X(0) X(1)
+#define FOR_EACH_LATER_16_LANES(X) X(1)
 #define FOR_EACH_LANE(X) LANES_16(X, 0) LANES_16(X, 1)
 #elif LANES == 64
-#define FOR_EACH_16_LANES(X) X(0) X(1) X(2) X(3)
+#define FOR_EACH_LATER_16_LANES(X) X(1) X(2) X(3)
 #define FOR_EACH_LANE(X) LANES_64(X, 0, 1, 2, 3)
 #elif LANES == 256
 #define FOR_EACH_LANE(X) \

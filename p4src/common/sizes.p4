@@ -34,6 +34,6 @@
 #define PORTS 512            // entries of the tables that have one for each port
 #endif
 
-#define VERDICT_CELLS 32768  // TREES * 32, see Verdicts in docs/protocol.md, section 4
+#define VERDICT_CELLS (TREES * 32)  // see Verdicts in docs/protocol.md, section 4
 
 #endif

@@ -108,6 +108,7 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
             (role_t.ROOT,     _,              _,            1, 0) : drop(verdict_t.DUPLICATE);
         }
         const default_action = drop(verdict_t.MALFORMED);
+        size = 16;
     }
 
     apply {

@@ -16,9 +16,11 @@
 #include "../common/sizes.p4"
 #include "../common/types.p4"
 #include "../common/lanes.h"
-#include "../common/headers.p4"
 
 typedef bit<32> slot_index_t;
+typedef lane_t  lane_field_t;
+
+#include "../common/headers.p4"
 
 const port_t CPU_PORT = 510;
 

@@ -199,9 +199,9 @@ def test_the_controller_knows_the_sizes_of_every_program(chip):
     sizes = {t.alias.rpartition(".")[2]: t.size for t in schema.tables}
     entries = ADMISSION_ENTRIES if chip is None else ADMISSION_ENTRIES_OF_CHIPS
     assert sizes["admission"] == entries
-    assert sizes["uplink"] > TREES, "a tree's number is its index"
-    assert sizes["downlink"] > TREES
-    assert schema.counters["verdicts"].size == 32 * (TREES + 1)
+    assert sizes["uplink"] > TREES[chip], "a tree's number is its index"
+    assert sizes["downlink"] > TREES[chip]
+    assert schema.counters["verdicts"].size == 32 * (TREES[chip] + 1)
 
 
 # ---- the file ------------------------------------------------------------------------------------

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is particular to Tofino, and nowhere else: the includes, what the ingress tells the egress, and the header struct.
+//
+// A register is touched by one RegisterAction a packet, in one stage; so each control below that owns one chooses, by a
+// small constant table, which of its actions that is.
+
+#ifndef NETFOLD_ARCH
+#define NETFOLD_ARCH
+
+#include <core.p4>
+#if __TARGET_TOFINO__ == 2
+#include <t2na.p4>
+#else
+#include <tna.p4>
+#endif
+
+// A stage of Tofino 1 has 24 ternary blocks of 512 entries, and an admission entry is two blocks wide.
+#ifndef CHILDREN
+#define CHILDREN 4096
+#endif
+
+// Lanes fill every stage of Tofino 2 from the fifth on, and the verdicts of more trees find no room beside four lanes.
+#if __TARGET_TOFINO__ == 2 && !defined(TREES)
+#define TREES 512
+#endif
+
+#include "../common/sizes.p4"
+#include "../common/types.p4"
+#include "../common/lanes.h"
+
+typedef bit<16> slot_index_t;
+typedef bit<32> lane_field_t;  // a lane is a key of the rails' tables, and a key cannot be signed
+
+#include "../common/headers.p4"
+
+// The PCIe port: 192 on Tofino 1 with two pipes, 320 with four; 0 on Tofino 2. The models have the Ethernet port 64.
+#ifndef CPU_PORT_NUMBER
+#if __TARGET_TOFINO__ == 2
+#define CPU_PORT_NUMBER 0
+#else
+#define CPU_PORT_NUMBER 192
+#endif
+#endif
+
+const port_t CPU_PORT = CPU_PORT_NUMBER;
+
+// What the ingress tells the egress. It is followed by what packet_in_t will be if the packet goes to the controller: the
+// ingress writes that in whole bytes, as the port stands at the other end of its two bytes there.
+header bridge_t {
+    bit<1>   netfold;  // a wellformed packet of the protocol
+    bit<1>   routed;   // leaves by the routing tables
+    bit<1>   summed;   // its lanes come from the slot: look for rails
+    bit<5>   padding;
+    bit<16>  ingress_port;  // << 7
+    bitmap_t seen;
+}
+
+// The part of it that the egress takes for itself.
+header bridge_flags_t {
+    bit<1>   netfold;
+    bit<1>   routed;
+    bit<1>   summed;
+    bit<5>   padding;
+}
+
+struct headers_t {
+    bridge_t      bridge;
+    packet_in_t   packet_in;
+    packet_out_t  packet_out;
+    ethernet_t    ethernet;
+    arp_t         arp;
+    ipv4_header_t ipv4;
+    udp_t         udp;
+    netfold_t     netfold;
+    lanes_t       lanes;
+}
+
+// The egress looks no further than the first sixteen lanes; the rest is payload there.
+#define LANE_FIELD(n) lane_field_t v##n;
+header first_lanes_t {
+    LANES_16(LANE_FIELD, 0)
+}
+#undef LANE_FIELD
+
+struct egress_headers_t {
+    packet_in_t   packet_in;
+    ethernet_t    ethernet;
+    ipv4_header_t ipv4;
+    udp_t         udp;
+    netfold_t     netfold;
+    first_lanes_t lanes;
+}
+
+#include "../common/metadata.p4"
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Which way out: the verdict in the traffic manager's terms. A verdict that names no way drops the packet.
+
+control Exit(inout headers_t hdr, inout metadata_t meta, inout ingress_intrinsic_metadata_for_tm_t to_tm,
+    inout ingress_intrinsic_metadata_for_deparser_t to_deparser) {
+
+    @hidden action drop() {
+        to_deparser.drop_ctl = 1;
+    }
+
+    @hidden action to_workers() {
+        to_tm.mcast_grp_a = meta.down_group;
+        hdr.bridge.routed = 1;
+    }
+
+    @hidden action to_parent() {
+        to_tm.ucast_egress_port = meta.up_port;
+        hdr.bridge.routed = 1;
+    }
+
+    @hidden action to_sender() {
+        to_tm.ucast_egress_port = meta.ingress_port;
+        hdr.bridge.routed = 1;
+    }
+
+    @hidden action to_controller() {
+        to_tm.ucast_egress_port = CPU_PORT;
+    }
+
+    @hidden action unrouted() {
+        meta.verdict = verdict_t.UNROUTED;
+        to_deparser.drop_ctl = 1;
+    }
+
+    @hidden table ways {
+        key = {
+            meta.verdict    : exact;
+            meta.up_port    : ternary;
+            meta.down_group : ternary;
+        }
+        actions = { drop; to_workers; to_parent; to_sender; to_controller; unrouted; }
+        const entries = {
+            // verdict                    up_port down_group
+            (verdict_t.RESULT_SENT,       _,      0) : unrouted();
+            (verdict_t.RELAYED,           _,      0) : unrouted();
+            (verdict_t.RESULT_SENT,       _,      _) : to_workers();
+            (verdict_t.RELAYED,           _,      _) : to_workers();
+            (verdict_t.SUM_SENT,          0,      _) : unrouted();
+            (verdict_t.SUM_REPEATED,      0,      _) : unrouted();
+            (verdict_t.PASSED,            0,      _) : unrouted();
+            (verdict_t.SUM_SENT,          _,      _) : to_parent();
+            (verdict_t.SUM_REPEATED,      _,      _) : to_parent();
+            (verdict_t.PASSED,            _,      _) : to_parent();
+            (verdict_t.RESULT_REPEATED,   _,      _) : to_sender();
+            (verdict_t.SLOT_READ,         _,      _) : to_controller();
+            (verdict_t.SLOT_RESET,        _,      _) : to_controller();
+        }
+        const default_action = drop();
+    }
+
+    apply {
+        ways.apply();
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// netfold for Tofino (TNA) and Tofino 2 (T2NA). Compare v1model/netfold.p4: the same tables and the same course.
+//
+//            +------------------------------ ingress --------------------------------+      +------ egress ------+
+//   parser ->|  Admission -> SlotTag -> SlotBitmap -> Lanes (four to a stage)          |  TM  |                    |
+//            |      |                       +-----> SlotMarks                         |----->|  Rails, Delivery   |->
+//            |      +--> TreeRoutes --------+-----> Verdict -> Exit -> verdicts        |      |                    |
+//            |  (everything else) Forwarding                                         |      +--------------------+
+//            +-----------------------------------------------------------------------+
+//
+//   stage     0          1           2          3        4 ...
+//
+// The lanes fill the ingress to its end; what is not needed to decide is left to the egress.
+
+#include "arch.p4"
+#include "ingress_parser.p4"
+#include "egress_parser.p4"
+#include "../common/admission.p4"
+#include "../common/tree_routes.p4"
+#include "../common/verdict.p4"
+#include "slot_tag.p4"
+#include "slot_bitmap.p4"
+#include "slot_marks.p4"
+#include "lanes.p4"
+#include "exit.p4"
+#include "forwarding.p4"
+#include "rails.p4"
+#include "delivery.p4"
+
+@pa_auto_init_metadata  // metadata is 0 until written, as on v1model
+control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t standard,
+    in ingress_intrinsic_metadata_from_parser_t from_parser,
+    inout ingress_intrinsic_metadata_for_deparser_t to_deparser, inout ingress_intrinsic_metadata_for_tm_t to_tm) {
+
+    Admission()   admission;
+    SlotTag()     slot_tag;
+    SlotBitmap()  slot_bitmap;
+    SlotMarks()   slot_marks;
+    Lanes()       lanes;
+    IngressRails() rails;
+    TreeRoutes()  tree_routes;
+    Verdict()     verdict;
+    Exit()        exit_port;
+    Forwarding()  forwarding;
+
+    @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
+    Counter<bit<32>, bit<15>>(VERDICT_CELLS, CounterType_t.PACKETS_AND_BYTES) verdicts;
+
+    apply {
+        hdr.bridge.setValid();
+        hdr.bridge.netfold = meta.wellformed;
+        if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
+            to_tm.ucast_egress_port = hdr.packet_out.egress_port;
+        } else if (meta.gradient == 1) {
+            if (meta.wellformed == 1 && !meta.broken && from_parser.parser_err == 0) {
+                admission.apply(hdr, meta);
+            } else {
+                meta.verdict = verdict_t.MALFORMED;
+            }
+            // No condition from here on: the tables ask for the role themselves, so that the verdict finds its way beside
+            // the lanes.
+            slot_tag.apply(hdr, meta);
+            slot_bitmap.apply(meta);
+            slot_marks.apply(hdr, meta);
+            lanes.apply(hdr, meta);
+            rails.apply(hdr);
+            tree_routes.apply(meta);
+            verdict.apply(hdr, meta);
+            exit_port.apply(hdr, meta, to_tm, to_deparser);
+            verdicts.count(meta.tree_index ++ (bit<5>)meta.verdict);
+            hdr.bridge.seen = meta.slot.seen;
+            hdr.bridge.ingress_port = (bit<16>)meta.ingress_port;
+            hdr.bridge.ingress_port = hdr.bridge.ingress_port << 7;
+        } else {
+            forwarding.apply(hdr, meta, to_tm, to_deparser);
+        }
+    }
+}
+
+control IngressDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
+    in ingress_intrinsic_metadata_for_deparser_t to_deparser) {
+    apply {
+        packet.emit(hdr.bridge);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.arp);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.netfold);
+        packet.emit(hdr.lanes);
+    }
+}
+
+control SwitchEgress(inout egress_headers_t hdr, inout egress_metadata_t meta, in egress_intrinsic_metadata_t standard,
+    in egress_intrinsic_metadata_from_parser_t from_parser,
+    inout egress_intrinsic_metadata_for_deparser_t to_deparser,
+    inout egress_intrinsic_metadata_for_output_port_t to_port) {
+
+    EgressRails() rails;
+    Delivery()    delivery;
+
+    apply {
+        rails.apply(hdr, meta);
+        if (standard.egress_port == CPU_PORT) {
+            // hdr.packet_in is there
+        } else {
+            hdr.packet_in.setInvalid();
+            if (meta.bridge.routed == 1) {
+                delivery.apply(hdr, meta, standard);
+            }
+        }
+    }
+}
+
+control EgressDeparser(packet_out packet, inout egress_headers_t hdr, in egress_metadata_t meta,
+    in egress_intrinsic_metadata_for_deparser_t to_deparser) {
+
+    Checksum() ipv4_checksum;
+
+    apply {
+        if (hdr.netfold.isValid()) {
+            hdr.ipv4.checksum = ipv4_checksum.update({
+                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
+                hdr.ipv4.identification, hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments,
+                hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst });
+        } else {
+            hdr.ipv4.checksum = ipv4_checksum.update({
+                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.ttl, hdr.ipv4.protocol,
+                meta.checksum_residue });
+        }
+        packet.emit(hdr);
+    }
+}
+
+@pkginfo(name="netfold", version="1")
+Pipeline(IngressParser(), SwitchIngress(), IngressDeparser(), EgressParser(), SwitchEgress(), EgressDeparser()) pipe;
+
+Switch(pipe) main;

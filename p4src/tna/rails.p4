@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Overflow: is some lane of what leaves at a rail? Two places look, each at lanes that are known there: the ingress, while
+// it still adds up the first sixteen lanes, at all others; the egress at those sixteen, which is also as deep as its parser
+// reaches on Tofino 1. A table matches eight lanes: with what else a stage matches, its crossbar has no room for more.
+
+#define LANE_KEY(n) KEY(v##n)
+#define KEY(v) hdr.lanes.v : ternary;
+#define LANES_0_TO_7(p) \
+    LANE_KEY(p##0) LANE_KEY(p##1) LANE_KEY(p##2) LANE_KEY(p##3) LANE_KEY(p##4) LANE_KEY(p##5) LANE_KEY(p##6) LANE_KEY(p##7)
+#define LANES_8_TO_F(p) \
+    LANE_KEY(p##8) LANE_KEY(p##9) LANE_KEY(p##a) LANE_KEY(p##b) LANE_KEY(p##c) LANE_KEY(p##d) LANE_KEY(p##e) LANE_KEY(p##f)
+
+#define RAIL(r) \
+    (1, r, _, _, _, _, _, _, _) : flag(); \
+    (1, _, r, _, _, _, _, _, _) : flag(); \
+    (1, _, _, r, _, _, _, _, _) : flag(); \
+    (1, _, _, _, r, _, _, _, _) : flag(); \
+    (1, _, _, _, _, r, _, _, _) : flag(); \
+    (1, _, _, _, _, _, r, _, _) : flag(); \
+    (1, _, _, _, _, _, _, r, _) : flag(); \
+    (1, _, _, _, _, _, _, _, r) : flag(); \
+
+#define RAILS(name, summed, keys) \
+    @hidden table name { \
+        key = { \
+            summed : exact; \
+            keys \
+        } \
+        actions = { flag; NoAction; } \
+        const entries = { \
+            RAIL(0x7FFFFFFF) \
+            RAIL(0x80000000) \
+        } \
+        const default_action = NoAction(); \
+        size = 16; \
+    }
+
+#define SIXTEEN_LANES(p) \
+    RAILS(rails_##p##0, SUMMED, LANES_0_TO_7(p)) \
+    RAILS(rails_##p##8, SUMMED, LANES_8_TO_F(p))
+
+#define SIXTEEN_LANES_APPLY(p) \
+    rails_##p##0.apply(); \
+    rails_##p##8.apply();
+
+control IngressRails(inout headers_t hdr) {
+
+    @hidden action flag() {
+        hdr.netfold.flags = hdr.netfold.flags | FLAG_OVERFLOW;
+    }
+
+#define SUMMED hdr.bridge.summed
+    FOR_EACH_LATER_16_LANES(SIXTEEN_LANES)
+#undef SUMMED
+
+    apply {
+        FOR_EACH_LATER_16_LANES(SIXTEEN_LANES_APPLY)
+    }
+}
+
+control EgressRails(inout egress_headers_t hdr, in egress_metadata_t meta) {
+
+    @hidden action flag() {
+        hdr.netfold.flags = hdr.netfold.flags | FLAG_OVERFLOW;
+    }
+
+#define SUMMED meta.bridge.summed
+    SIXTEEN_LANES(0)
+#undef SUMMED
+
+    apply {
+        SIXTEEN_LANES_APPLY(0)
+    }
+}
+
+#undef LANE_KEY
+#undef KEY
+#undef LANES_0_TO_7
+#undef LANES_8_TO_F
+#undef RAIL
+#undef RAILS
+#undef SIXTEEN_LANES
+#undef SIXTEEN_LANES_APPLY

@@ -1,0 +1,248 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The TNA program on the register-accurate model of a Tofino chip, by the model's test harness.
+
+The harness reads commands from stdin and appends every packet that leaves to an observation log. It has no word for
+"done", but answers an unknown command at once, on stderr: that serves. It can neither take an entry out nor change
+one, so a deleted admission entry is overwritten by one that nothing matches, and entries of other tables stay, where
+nothing leads to them any more. As published it has no command for multicast groups; without one (`mcgroup`), no copies
+are seen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
+
+from controller.switches.admission import CPU_PORT
+from controller.switches.entries import Entity, Field, MulticastGroup, TableEntry
+from tests.dataplane.device import VERDICTS, Frames
+
+HARNESSES = {"tofino": "tofino_test_harness", "tofino2": "jbay_test_harness"}
+CHIP_CPU_PORT = 64  # the CPU's Ethernet port: the models have no PCIe port
+TIMEOUT_S = 120.0
+_BENIGN = ("No key value for", "WARNING: loading binary", "packet error")  # nothing was told to be expected
+Match = tuple[tuple[str, Field], ...]
+_PORTS = {"port", "ingress_port"}
+_NOBODY: Match = (("ingress_port", 0x1FF), ("kind", 0xF), ("tree", 0))
+_LPM_ROWS, _BAND = 32, 1024
+
+
+class HarnessError(Exception):
+    """The harness refused a command."""
+
+
+def missing(chip: str) -> str | None:
+    """Why the model of a chip cannot run here; None if it can."""
+    name = HARNESSES[chip]
+    return None if shutil.which(name) else f"{name} is not on PATH"
+
+
+@contextmanager
+def model(chip: str, build: Path) -> Iterator[ChipDevice]:
+    """A chip with the program in `build` (its context.json and binary)."""
+    with TemporaryDirectory() as folder:
+        device = ChipDevice(HARNESSES[chip], build, Path(folder))
+        try:
+            device.clear()
+            yield device
+        finally:
+            device.close()
+
+
+class Layout:
+    """Names and widths as the compiler's context.json has them."""
+
+    def __init__(self, context: Path) -> None:
+        tables = json.loads(context.read_text())["tables"]
+        self._tables = {_bare(t["name"]): t for t in tables if t["table_type"] == "match"}
+
+    def table(self, name: str) -> str:
+        return str(self._tables[name]["name"])
+
+    def action(self, table: str, name: str) -> str:
+        names = [a["name"] for a in self._tables[table]["actions"]]
+        return next(n for n in names if _bare(n) == name)
+
+    def keys(self, table: str, match: Match) -> Iterator[str]:
+        """All keys, wildcards too, in the harness's notation: binary, * for what does not matter."""
+        given = dict(match)
+        for field in self._tables[table]["match_key_fields"]:
+            name, width = field["name"], field["bit_width"]
+            short = _bare(name)
+            value = given.get(short, (0, 0))
+            if isinstance(value, int):
+                yield f"{name}:{_port(value) if short in _PORTS else value}"
+            else:
+                number, mask = value
+                if field["match_type"] == "lpm":
+                    mask = (1 << width) - (1 << (width - mask))
+                bits = zip(f"{number:0{width}b}", f"{mask:0{width}b}", strict=True)
+                below = "*" * field["start_bit"]  # of the field that the key is a slice of
+                yield f"{name}:0b" + "".join(n if m == "1" else "*" for n, m in bits) + below
+
+
+class ChipDevice:
+    least_bytes = 0
+
+    def __init__(self, program: str, build: Path, folder: Path) -> None:
+        self._program = program
+        self._build = build
+        self._log, self._said = folder / "observed", folder / "said"
+        self._layout = Layout(build / "context.json")
+        self._process: subprocess.Popen[str] | None = None
+        self._marks = itertools.count()
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def clear(self) -> None:
+        """A new process: nothing is left of entries, registers and counters."""
+        self.close()
+        self._rows: dict[object, tuple[tuple[str, int], int]] = {}
+        self._free: dict[tuple[str, int], list[int]] = {}
+        self._exact: dict[object, TableEntry] = {}
+        self._seen = self._heard = 0
+        with self._said.open("w") as said:
+            self._process = subprocess.Popen(
+                ["stdbuf", "-oL", self._program, "--observation-log", str(self._log), "-"],
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=self._log.parent,
+            )
+        self._do(f"load {self._build}")
+        self._commands = self._answer("help")
+
+    def _do(self, *commands: str) -> None:
+        """Give commands and wait until they are done. Raises HarnessError with what it says of them."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stderr is not None
+        mark = f"done{next(self._marks)}"
+        process.stdin.write("\n".join((*commands, mark, "")))
+        process.stdin.flush()
+        trouble: list[str] = []
+        watch = Timer(TIMEOUT_S, process.kill)
+        watch.start()
+        try:
+            for line in process.stderr:
+                if line.rstrip().endswith(f"Unknown command {mark}"):
+                    break
+                if not any(text in line for text in _BENIGN):
+                    trouble.append(line.rstrip())
+            else:
+                raise HarnessError(f"it ended after {commands}: {trouble}")
+        finally:
+            watch.cancel()
+        if trouble:
+            raise HarnessError(f"{commands}: {trouble}")
+
+    @property
+    def replicates(self) -> bool:
+        """Whether copies of a multicast are seen."""
+        return "mcgroup" in self._commands
+
+    def _answer(self, *commands: str) -> str:
+        """What it has printed since the last answer, `commands` included."""
+        self._do(*commands)
+        with self._said.open() as said:
+            said.seek(self._heard)
+            text = said.read()
+            self._heard = said.tell()
+        return text
+
+    def insert(self, entities: Iterable[Entity]) -> None:
+        for entity in entities:
+            if isinstance(entity, MulticastGroup):
+                self._group(entity)
+            elif _band(entity) is not None:
+                self._write(entity, entity.match, f"{self._row(entity)}")
+            elif self._exact.setdefault(entity.key, entity) != entity:
+                raise HarnessError(f"{self._exact[entity.key]} cannot be changed to {entity}")
+            else:
+                self._write(entity, entity.match)
+
+    def delete(self, entities: Iterable[Entity]) -> None:
+        for entity in entities:
+            if isinstance(entity, TableEntry) and entity.table == "admission":
+                self._write(entity, _NOBODY, f"{self._row(entity)}")
+                band, row = self._rows.pop(entity.key)
+                self._free.setdefault(band, []).append(row)
+
+    def _group(self, group: MulticastGroup) -> None:
+        if self.replicates:
+            self._do(f"mcgroup {group.group} {' '.join(map(str, group.ports))}")
+
+    def _write(self, entity: TableEntry, match: Match, row: str = "") -> None:
+        """Without a row the harness looks for a free one itself."""
+        (chosen,) = entity.actions
+        keys = " ".join(self._layout.keys(entity.table, match))
+        call = self._layout.action(entity.table, chosen.name)
+        args = ", ".join(f"{k}:{_port(v) if k in _PORTS else hex(v)}" for k, v in chosen.args)
+        self._do(f"add {self._layout.table(entity.table)} {row} {keys} {call}({args})")
+
+    def _row(self, entity: TableEntry) -> int:
+        """Of a ternary table: the higher, the more precedence."""
+        if entity.key not in self._rows:
+            band = _band(entity)
+            assert band is not None
+            free = self._free.setdefault(band, [])
+            taken = sum(band == other for other, _ in self._rows.values())
+            self._rows[entity.key] = band, free.pop() if free else band[1] + taken
+        return self._rows[entity.key][1]
+
+    def inject(self, port: int, frame: bytes) -> Frames:
+        self._answer(f"packet {_port(port)} {frame.hex()}", "wait")
+        with self._log.open() as log:
+            log.seek(self._seen)
+            lines = log.read().splitlines()
+            self._seen = log.tell()
+        return sorted(_left(line) for line in lines)
+
+    def verdicts(self, tree_index: int) -> dict[int, int]:
+        cells = range(tree_index * VERDICTS, (tree_index + 1) * VERDICTS)
+        text = self._answer(*(f"check_counter SwitchIngress.verdicts({cell})" for cell in cells))
+        counted = re.findall(r"\(physical (\d+)\):.* packets=(\d+)", text)  # cells that hold something
+        return {int(cell) % VERDICTS: int(packets) for cell, packets in counted if packets != "0"}
+
+
+def _band(entity: TableEntry) -> tuple[str, int] | None:
+    """The table and the first row of those of the same precedence; None for an exact table."""
+    if entity.table == "admission":
+        return entity.table, entity.priority // 10 * _BAND
+    prefixes = [value[1] for _, value in entity.match if isinstance(value, tuple)]
+    return (entity.table, prefixes[0] * _LPM_ROWS) if prefixes else None
+
+
+def _left(line: str) -> tuple[int, bytes]:
+    """A line of the observation log; the CPU port's number is the chip's, in the packet-in header too."""
+    number, data = line.split()
+    port, frame = int(number), bytes.fromhex(data)
+    if port != CHIP_CPU_PORT:
+        return port, frame
+    header = int.from_bytes(frame[:2], "big")
+    if header >> 7 == CHIP_CPU_PORT:
+        header = CPU_PORT << 7 | header & 0x7F
+    return CPU_PORT, header.to_bytes(2, "big") + frame[2:]
+
+
+def _port(number: int) -> int:
+    return CHIP_CPU_PORT if number == CPU_PORT else number
+
+
+def _bare(name: str) -> str:
+    return name.rsplit(".", 1)[-1]

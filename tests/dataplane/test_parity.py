@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""One controller drives all targets: the P4Info of the Tofino programs says the same as v1model's of every table, key,
+action and parameter, by name, kind and width. And what is committed of them belongs to the sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import finsy as fy
+import pytest
+
+from controller.switches.entries import Codec, Entity
+from tests.dataplane.fixtures import SETTINGS, inner, root
+from tools import p4build
+from tools.tofino import CHIPS, find_tools
+from tools.tofino_golden import SOURCE_DIRS, compiled, p4info_path, report_path
+
+REFERENCE = p4build.REPOSITORY / p4build.COMPILED / "netfold-v1model-64.p4info.txtpb"
+STAGES = {"tofino": 12, "tofino2": 20}
+
+
+def tables(schema: fy.P4Schema) -> dict[str, object]:
+    """What a controller can say to each table. Sizes are the target's own, and ids are the compiler's."""
+    return {table.name: _table(table) for table in schema.tables}
+
+
+def _table(table: fy.P4Table) -> object:
+    fields = [(f.alias, f.match_type, f.bitwidth) for f in table.match_fields]
+    actions = {a.name: (a.scope, [(p.name, p.bitwidth) for p in a.params]) for a in table.actions}
+    default = None if table.const_default_action is None else table.const_default_action.alias
+    profile = None if table.action_profile is None else table.action_profile.alias
+    return fields, actions, default, profile, table.is_const
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_tables_keys_actions_and_parameters_agree(chip: str):
+    assert tables(fy.P4Schema(p4info_path(chip))) == tables(fy.P4Schema(REFERENCE))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_packet_headers_of_the_controller_agree(chip: str):
+    def headers(path: Path) -> dict[str, list[tuple[str, int]]]:
+        metadata = fy.P4Schema(path).p4info.controller_packet_metadata
+        return {m.preamble.name: [(f.name, f.bitwidth) for f in m.metadata] for m in metadata}
+
+    assert headers(p4info_path(chip)) == headers(REFERENCE)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_verdict_counter_agrees(chip: str):
+    def counters(path: Path) -> dict[str, int]:
+        return {c.preamble.alias: c.spec.unit for c in fy.P4Schema(path).p4info.counters}
+
+    assert counters(p4info_path(chip)) == counters(REFERENCE)
+
+
+def entities() -> Iterator[Entity]:
+    for setting in (*SETTINGS, root(2), inner(2)):
+        yield from setting.entities()
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_what_the_controller_writes_can_be_encoded(chip: str):
+    codec = Codec(fy.P4Schema(p4info_path(chip)))
+    assert all(codec.encode(entity) is not None for entity in entities())
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_report_is_of_these_sources_and_the_program_fits(chip: str):
+    report = json.loads(report_path(chip).read_text())
+    assert report["sources"] == p4build.hashes(SOURCE_DIRS), "run `make p4` where p4c has its Tofino back end"
+    assert report["stages"] <= STAGES[chip] == report["stages_of_the_chip"]
+
+
+@pytest.mark.long
+@pytest.mark.p4c
+@pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS.keys())
+def test_compiling_again_gives_the_same_p4info_and_report(chip, tmp_path: Path):
+    try:
+        find_tools()
+    except p4build.BuildError as missing:
+        pytest.skip(str(missing))
+    p4info, report = compiled(chip, tmp_path / "out")
+    assert p4info == p4info_path(chip.name).read_text()
+    assert report == json.loads(report_path(chip.name).read_text())

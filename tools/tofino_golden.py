@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is committed of the Tofino programs: the P4Info for the controller, and a report of what each takes of its
+chip. `python -m tools.tofino_golden` compiles both and renews them; a test compiles again and compares.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from tools.p4build import COMPILED, REPOSITORY, BuildError, hashes
+from tools.tofino import CHIPS, Build, Chip, build
+
+SOURCE_DIRS = ("common", "tna")
+
+
+def p4info_path(chip: str) -> Path:
+    return REPOSITORY / COMPILED / f"netfold-{chip}.p4info.txtpb"
+
+
+def report_path(chip: str) -> Path:
+    return REPOSITORY / COMPILED / f"netfold-{chip}.resources.json"
+
+
+def compiled(chip: Chip, folder: Path) -> tuple[str, dict[str, Any]]:
+    """The P4Info and the report, by way of a build in `folder`. Raises BuildError."""
+    made = build(chip, folder)
+    return made.p4info.read_text(), report(chip, made)
+
+
+def report(chip: Chip, made: Build) -> dict[str, Any]:
+    """Units in use, stage by stage and in all, PHV containers by gress and width, and the sources' hashes."""
+    logs = made.context.parent / "logs"
+    resources = json.loads((logs / "resources.json").read_text())["resources"]
+    phv = json.loads((logs / "phv.json").read_text())
+    stages = [_stage(stage) for stage in resources["mau"]["mau_stages"]]
+    return {
+        "chip": chip.name,
+        "lanes": chip.lanes,
+        "stages_of_the_chip": resources["mau"]["nStages"],
+        "stages": sum(any(stage.values()) for stage in stages),
+        "in_all": {kind: sum(stage[kind] for stage in stages) for kind in stages[0]},
+        "by_stage": stages,
+        "phv_containers": _containers(phv),
+        "sources": hashes(SOURCE_DIRS),
+    }
+
+
+def _stage(stage: dict[str, Any]) -> dict[str, int]:
+    return {
+        "logical_tables": len(stage["logical_tables"]["ids"]),
+        "sram": len(stage["rams"]["srams"]),
+        "map_ram": len(stage["map_rams"]["maprams"]),
+        "tcam": len(stage["tcams"]["tcams"]),
+        "stateful_alus": len(stage["meter_alus"]["meters"]),
+        "statistics_alus": len(stage["statistic_alus"]["stats"]),
+        "gateways": len(stage["gateways"]["gateways"]),
+    }
+
+
+def _containers(phv: dict[str, Any]) -> dict[str, dict[str, int]]:
+    used = Counter(
+        (c["gress"], c["container_type"], c["bit_width"]) for c in phv["containers"] if c["slices"]
+    )
+    found: dict[str, dict[str, int]] = {}
+    for (gress, kind, width), count in sorted(used.items()):
+        found.setdefault(gress, {})[f"{kind} {width} bit"] = count
+    return found
+
+
+def main() -> None:
+    """Renew the committed P4Info and resource report of both chips (p4c with its Tofino back end on PATH)."""
+    for chip in CHIPS.values():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                p4info, found = compiled(chip, Path(folder))
+            except BuildError as error:
+                typer.echo(str(error), err=True)
+                raise typer.Exit(1) from error
+        p4info_path(chip.name).write_text(p4info)
+        report_path(chip.name).write_text(json.dumps(found, indent=1) + "\n")
+        typer.echo(
+            f"{chip.name}, {chip.lanes} lanes: {found['stages']} of {found['stages_of_the_chip']} stages"
+        )
+
+
+if __name__ == "__main__":
+    typer.run(main)
