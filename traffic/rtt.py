@@ -11,7 +11,7 @@ class RttEstimator:
     INITIAL = 0.05
     GRANULARITY = 0.01  # a shared processor lets a process wait for so long, however steady the rest is
     CEILING = 1.0
-    KEPT_BACKOFF = 8
+    KEPT_BACKOFF = 2
 
     def __init__(self) -> None:
         self.smoothed = 0.0
