@@ -58,7 +58,8 @@ def create_wires(wires: Sequence[Wire], mtu: int, timeout_s: float = 60.0) -> No
 def shape(interface: str, rate_bps: int, queue: int, delay_ms: float, mtu: int) -> str:
     """The tc commands that give an interface's sending side a rate, a bounded queue (packets) and a delay."""
     frame = mtu + _FRAME_OVERHEAD
-    burst = max(3 * frame, rate_bps // 8 // 500)  # two milliseconds' worth: a timer event for each frame is dear
+    # Two milliseconds' worth: where hosts and switches share processors, a timer event for each frame is dear.
+    burst = max(3 * frame, rate_bps // 8 // 500)
     limit = max(queue * frame, burst)
     lines = f"qdisc add dev {interface} root handle 1: tbf rate {rate_bps}bit burst {burst} limit {limit}\n"
     if delay_ms > 0:
