@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What an all-reduce adds to a process's memory: a copy of the gradient, and little else."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import threading
+from typing import Any
+
+import numpy as np
+
+from traffic.assignment import Assignment, TreePart
+from traffic.server import ParameterServer
+from traffic.worker import Alone, Worker
+
+SERVER, CLIENT, PORT = "127.91.0.254", "127.91.0.1", 61601
+GRADIENT_MIB = 32
+
+
+def assignment(children: tuple[int, ...] = ()) -> Assignment:
+    tree = TreePart(1, 1.0, 512, 256, 0, SERVER, children)
+    return Assignment("memory", 1, PORT, 256, 0, 1, (tree,))
+
+
+def reduce_twice(answers: Any) -> None:
+    gradient = np.ones(GRADIENT_MIB << 18, np.float32)
+    with Worker(Alone(assignment()), CLIENT) as worker:
+        for _ in range(2):
+            worker.all_reduce(gradient)
+    answers.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def test_the_peak_is_below_twice_the_gradient_and_64_mib():
+    server = ParameterServer(assignment((0,)), SERVER)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    context = multiprocessing.get_context("spawn")
+    answers: Any = context.Queue()
+    process = context.Process(target=reduce_twice, args=(answers,), daemon=True)
+    process.start()
+    try:
+        peak_mib = answers.get(timeout=120)
+    finally:
+        process.kill()
+        process.join()
+        server.stop()
+        thread.join()
+        server.close()
+    assert 2 * GRADIENT_MIB < peak_mib < 2 * GRADIENT_MIB + 64
