@@ -132,7 +132,7 @@ def test_a_killed_process_ends_a_run_with_one_line(system: Deployment, victim: s
         job.workers.kill(system.workers[0])
     else:
         system.service.kill()
-    with pytest.raises(ProcessFailed, match="was killed by SIGKILL$") as failed:
+    with pytest.raises(ProcessFailed, match=r"was killed by SIGKILL$") as failed:
         system.finish(job, FINISH_S)
     assert victim == "controller" or system.workers[0] in str(failed.value)
 
