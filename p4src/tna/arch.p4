@@ -26,6 +26,9 @@
 #define TREES 512
 #endif
 
+#define NEXTHOPS_OF_A_GROUP 64
+#define NEXTHOP_GROUPS      128
+
 #include "../common/sizes.p4"
 #include "../common/types.p4"
 #include "../common/lanes.h"

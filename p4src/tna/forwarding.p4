@@ -16,7 +16,8 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout ingress_int
     }
 
     Hash<bit<14>>(HashAlgorithm_t.CRC16) flow_hash;
-    ActionSelector(NEXTHOPS, flow_hash, SelectorMode_t.FAIR) nexthops;
+    ActionProfile(NEXTHOPS) nexthops;
+    ActionSelector(nexthops, flow_hash, SelectorMode_t.FAIR, NEXTHOPS_OF_A_GROUP, NEXTHOP_GROUPS) nexthop_groups;
 
     table ipv4_routes {
         key = {
@@ -28,7 +29,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout ingress_int
             meta.l4_dst_port  : selector;
         }
         actions = { nexthop; }
-        implementation = nexthops;
+        implementation = nexthop_groups;
         size = ROUTES;
     }
 

@@ -30,6 +30,12 @@
 #include "delivery.p4"
 
 @pa_auto_init_metadata  // metadata is 0 until written, as on v1model
+// The tag register gives an age to children and a tag to the controller. The assembler tells the two apart only if they
+// leave by the same slot of the action bus, so in containers of one size; else the tag would lose all but its low byte.
+@pa_container_size("ingress", "meta.slot.age", 32)
+// The parser writes its errors to the low bits of their container, whatever the compiler puts there.
+@pa_container_size("ingress", "ig_intr_md_from_prsr.parser_err", 16)
+@pa_solitary("ingress", "ig_intr_md_from_prsr.parser_err")
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t standard,
     in ingress_intrinsic_metadata_from_parser_t from_parser,
     inout ingress_intrinsic_metadata_for_deparser_t to_deparser, inout ingress_intrinsic_metadata_for_tm_t to_tm) {
@@ -119,12 +125,13 @@ control EgressDeparser(packet_out packet, inout egress_headers_t hdr, in egress_
     Checksum() ipv4_checksum;
 
     apply {
-        if (hdr.netfold.isValid()) {
+        if (meta.bridge.netfold == 1) {
             hdr.ipv4.checksum = ipv4_checksum.update({
                 hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_length,
                 hdr.ipv4.identification, hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments,
                 hdr.ipv4.fragment_offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst });
-        } else {
+        }
+        if (meta.bridge.netfold == 0) {
             hdr.ipv4.checksum = ipv4_checksum.update({
                 hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.ttl, hdr.ipv4.protocol,
                 meta.checksum_residue });

@@ -27,7 +27,7 @@ from controller.switches.entries import Entity, Field, MulticastGroup, TableEntr
 from tests.dataplane.device import VERDICTS, Frames
 
 HARNESSES = {"tofino": "tofino_test_harness", "tofino2": "jbay_test_harness"}
-CHIP_CPU_PORT = 64  # the CPU's Ethernet port: the models have no PCIe port
+CHIP_CPU_PORT = 60  # any port may be it; what the models send to their own CPU ports is not observed
 TIMEOUT_S = 120.0
 _BENIGN = ("No key value for", "WARNING: loading binary", "packet error")  # nothing was told to be expected
 Match = tuple[tuple[str, Field], ...]
@@ -91,7 +91,7 @@ class Layout:
 
 
 class ChipDevice:
-    least_bytes = 0
+    least_bytes = 60  # as on a wire, where the frame check sequence comes on top
 
     def __init__(self, program: str, build: Path, folder: Path) -> None:
         self._program = program
@@ -113,6 +113,7 @@ class ChipDevice:
         self._rows: dict[object, tuple[tuple[str, int], int]] = {}
         self._free: dict[tuple[str, int], list[int]] = {}
         self._exact: dict[object, TableEntry] = {}
+        self._members: dict[object, int] = {}  # of the action profile
         self._seen = self._heard = 0
         with self._said.open("w") as said:
             self._process = subprocess.Popen(
@@ -171,10 +172,11 @@ class ChipDevice:
                 self._group(entity)
             elif _band(entity) is not None:
                 self._write(entity, entity.match, f"{self._row(entity)}")
-            elif self._exact.setdefault(entity.key, entity) != entity:
-                raise HarnessError(f"{self._exact[entity.key]} cannot be changed to {entity}")
-            else:
+            elif entity.key not in self._exact:
+                self._exact[entity.key] = entity
                 self._write(entity, entity.match)
+            elif self._exact[entity.key] != entity:
+                raise HarnessError(f"{self._exact[entity.key]} cannot be changed to {entity}")
 
     def delete(self, entities: Iterable[Entity]) -> None:
         for entity in entities:
@@ -193,6 +195,8 @@ class ChipDevice:
         keys = " ".join(self._layout.keys(entity.table, match))
         call = self._layout.action(entity.table, chosen.name)
         args = ", ".join(f"{k}:{_port(v) if k in _PORTS else hex(v)}" for k, v in chosen.args)
+        if entity.table == "ipv4_routes":
+            args = f"{self._members.setdefault(entity.key, len(self._members))} {args}"
         self._do(f"add {self._layout.table(entity.table)} {row} {keys} {call}({args})")
 
     def _row(self, entity: TableEntry) -> int:
