@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The Tofino programs, each with all its lanes, on the register-accurate models of their chips: random jobs, losses,
+repeats and forgeries, every frame and counter compared with the oracle. Needs p4c's Tofino back end and the models'
+test harnesses (chip.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.dataplane import chip
+from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.layout import Fabric
+from tests.dataplane.test_stateful import BASES, new_shape, window_and_chunks
+from tests.dataplane.world import World
+from tools.p4build import BuildError
+from tools.tofino import CHIPS, build, find_tools
+
+Chips = dict[str, chip.ChipDevice]
+EVENTS = 300
+
+
+@pytest.fixture(scope="module")
+def chips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chips]:
+    """Started when first asked for."""
+    with ExitStack() as stack:
+
+        class Started(Chips):
+            def __missing__(self, name: str) -> chip.ChipDevice:
+                folder: Path = tmp_path_factory.mktemp(name)
+                made = build(CHIPS[name], folder, chip.CHIP_CPU_PORT)
+                self[name] = stack.enter_context(chip.model(name, made.context.parent))
+                return self[name]
+
+        yield Started()
+
+
+def why_not(name: str) -> str | None:
+    """Why a chip's program cannot run here; None if it can."""
+    try:
+        find_tools()
+    except BuildError as missing:
+        return str(missing)
+    return chip.missing(name)
+
+
+HERE = [name for name in CHIPS if why_not(name) is None]
+
+
+def play(name: str, seed: int, chips: Chips, tally: Tally) -> None:
+    """One switch with one or two jobs; the seed says everything."""
+    device, lanes, random = chips[name], CHIPS[name].lanes, Random(seed)
+    device.clear()
+    fabric = Fabric.random(random, 1, 1)
+    world = World(fabric, [Bench(device, lanes, tally, name)], lanes)
+    for number in range(random.randint(1, len(BASES))):
+        shape = new_shape(random, fabric, 1 + number, BASES[number])
+        world.start(shape, random.randint(1, 5), *window_and_chunks(random, shape))
+    for _ in range(EVENTS):
+        world.happen(random, loss=0.05, repeats=0.1)
+        if random.random() < 0.15:
+            world.forge(random)
+        if random.random() < 0.03:
+            world.look(random)
+        if random.random() < 0.004:
+            world.raise_epoch(random.choice(world.jobs), random)
+    world.finish()
+    world.check_counters()
+
+
+@pytest.mark.p4c
+@pytest.mark.parametrize("name", CHIPS)
+def test_the_data_plane_is_tested_on_the_chip_too(name: str):
+    if (why := why_not(name)) is not None:
+        pytest.skip(f"{why}: nothing runs on the model of {name}")
+    assert name in HERE
+
+
+@pytest.mark.p4c
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", HERE)
+def test_a_chip_agrees_with_the_oracle(name: str, seed: int, chips: Chips, tally: Tally):
+    play(name, seed, chips, tally)
+
+
+@pytest.mark.long
+@pytest.mark.p4c
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(100, 160))
+@pytest.mark.parametrize("name", HERE)
+def test_a_chip_agrees_with_the_oracle_at_length(name: str, seed: int, chips: Chips, tally: Tally):
+    play(name, seed, chips, tally)
