@@ -79,6 +79,10 @@ p4: $(VENV)/.ready ## compile the P4 programs (needs p4c-bm2-ss)
 tofino: $(VENV)/.ready ## compile the Tofino programs into what Stratum takes (needs p4c with its Tofino back end)
 	$(BIN)/python -m tools.tofino
 
+.PHONY: p4-tofino
+p4-tofino: $(VENV)/.ready ## renew what is committed of the Tofino programs (needs p4c with its Tofino back end)
+	$(BIN)/python -m tools.tofino_golden
+
 .PHONY: proto
 proto: $(VENV)/.ready ## generate the service's stubs from api/netfold.proto
 	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. api/netfold.proto

@@ -68,6 +68,12 @@ def examine() -> list[Finding]:
         _tool("tcpdump", Need.OPTIONAL, "netfold pcap", "apt-get install tcpdump"),
         _tool("tshark", Need.OPTIONAL, "tests of the Wireshark dissector", "apt-get install tshark"),
         _tool("p4c-bm2-ss", Need.OPTIONAL, "make p4: compile the P4 programs again", P4LANG_PACKAGES),
+        _tool(
+            "p4c-barefoot",
+            Need.OPTIONAL,
+            "make tofino: compile for Tofino",
+            "build p4lang's p4c with ENABLE_TOFINO (docs/tofino.md)",
+        ),
         _tool("simple_switch_grpc", Need.OPTIONAL, "TARGET=bmv2, comparisons with BMv2", P4LANG_PACKAGES),
         Finding(
             "torch",
