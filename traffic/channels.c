@@ -25,8 +25,6 @@ int64_t accept_result(const struct channels *c, const struct batch *batch, int64
         out->fresh++;
         out->sent_sum += c->sent_at[channel];
         if (c->sent_at[channel] > out->sent_max) out->sent_max = c->sent_at[channel];
-    } else if (c->sent_at[channel] > out->again_max) {
-        out->again_max = c->sent_at[channel];
     }
     int ce = batch->control && message->control_length > CONTROL_TOS &&
              (batch->control[i * CONTROL_BYTES + CONTROL_TOS] & ECN_CE) == ECN_CE;

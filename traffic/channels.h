@@ -49,7 +49,7 @@ struct batch {
 
 struct matched {
     int64_t count, marked, fresh, overflowed;
-    double sent_sum, sent_max, again_max;
+    double sent_sum, sent_max;
 };
 
 /* What is ready to go: how many chunks below `end`, how many of them below `highest`, and the lowest. */

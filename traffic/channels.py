@@ -29,14 +29,13 @@ NEVER = 1e300
 
 class Taken(NamedTuple):
     """How many results were waited for; how many of them were marked; of those that went only once, how many,
-    the sum and the latest of when they went; and the latest of when others went again (0: none)."""
+    the sum and the latest of when they went."""
 
     results: int
     marked: int
     fresh: int
     sent_sum: float
     sent_max: float
-    again_max: float
 
 
 class Emitted(NamedTuple):
@@ -128,8 +127,7 @@ class Channels:
             channels[index],
             congested[index],
         )
-        again = self.resent[channels]
-        sent_at, sent_again = self.sent_at[channels[~again]], self.sent_at[channels[again]]
+        sent_at = self.sent_at[channels[~self.resent[channels]]]
         self.busy[channels] = False
         self.due[channels] += self.count
         flags = records["flags"] & _FLAGS
@@ -144,7 +142,6 @@ class Channels:
                 len(sent_at),
                 float(sent_at.sum()),
                 float(sent_at.max(initial=0.0)),
-                float(sent_again.max(initial=0.0)),
             ),
         )
 
@@ -194,7 +191,7 @@ class _Batch(ctypes.Structure):
 class _Matched(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("count", "marked", "fresh", "overflowed")),
-        *((name, ctypes.c_double) for name in ("sent_sum", "sent_max", "again_max")),
+        *((name, ctypes.c_double) for name in ("sent_sum", "sent_max")),
     )
 
 
@@ -302,7 +299,7 @@ class NativeChannels(Channels):
 
     def _taken(self) -> Taken:
         found = self._matched
-        return Taken(found.count, found.marked, found.fresh, found.sent_sum, found.sent_max, found.again_max)
+        return Taken(found.count, found.marked, found.fresh, found.sent_sum, found.sent_max)
 
     def ready(self, end: int, highest: int, room: int) -> Chunks:
         return self._list[: self._code.nf_ready(self._at, end, highest, room, self._list_at)].copy()

@@ -159,8 +159,8 @@ class Flow:
             if sent >= self._first_back:
                 delay = now - sent - self.rtt.minimum
             self._newest_back = max(self._newest_back, found.sent_max)
-        elif found.again_max:
-            self.rtt.sample_again(now - found.again_max)
+        else:
+            self.rtt.progress()
         self._probed_at = 0.0
         self.under_way -= count
         self._congestion.on_results(count, found.marked, delay)

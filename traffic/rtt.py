@@ -11,7 +11,6 @@ class RttEstimator:
     INITIAL = 0.05
     GRANULARITY = 0.01  # a shared processor lets a process wait for so long, however steady the rest is
     CEILING = 1.0
-    KEPT_BACKOFF = 2
 
     def __init__(self) -> None:
         self.smoothed = 0.0
@@ -29,13 +28,11 @@ class RttEstimator:
         self._variation += (abs(self.smoothed - seconds) - self._variation) / 4
         self.smoothed += (seconds - self.smoothed) / 8
 
-    def sample_again(self, seconds: float) -> None:
-        """A chunk came back so long after it went again. That may have answered the first time (Karn): where a
-        queue has grown beyond the timeout, all is sent twice, and the timeout must stay longer, or the queue
-        grows more. A time that fits says that the chunk had been lost. Others leave it open (another worker's
-        may have been lost, too), and where many are lost long waits are worse."""
-        fits = self.minimum <= seconds <= self._measured
-        self._backoff = min(self._backoff, 1 if fits else self.KEPT_BACKOFF)
+    def progress(self) -> None:
+        """A chunk that went again came back: the next timeout is a first one again. To stay longer (Karn) would
+        make many losses at small windows take seconds; that queues do not outgrow the timeout is left to the
+        window."""
+        self._backoff = 1
 
     def expired(self) -> None:
         """Nothing came back: wait twice as long the next time."""

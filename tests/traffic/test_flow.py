@@ -253,21 +253,6 @@ def test_after_silence_a_quarter_of_what_is_under_way_goes_again_at_most(window,
     assert len(outbox.packets) == flow.retransmits == probes
 
 
-def test_a_timeout_that_was_too_short_stays_longer_until_a_chunk_that_was_sent_once_is_back():
-    """Else, where round trips grow beyond the timeout, everything is sent twice, which makes them grow."""
-    flow = make_flow(0, 8, 4, Outbox())
-    flow.start(Numbers(0, 10))
-    flow.pump(0.0)
-    flow.on_timer(0.06)  # the first is sent again, though its result is on the way
-    longer = flow.rtt.timeout
-    feed(flow, result(flow, 0, 8), now=0.12)
-    assert flow.rtt.timeout == longer > RttEstimator.INITIAL
-    flow.pump(0.12)
-    feed(flow, result(flow, 4, 8), now=0.2)
-    assert flow.rtt.smoothed == pytest.approx(0.08)
-    assert flow.rtt.timeout == pytest.approx(0.08 + 4 * 0.04)
-
-
 def test_a_flow_says_when_its_numbers_are_used_up():
     flow = make_flow(0, 2, 1, Outbox())
     flow.start(Numbers(0, 1))
