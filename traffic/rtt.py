@@ -25,6 +25,8 @@ class RttEstimator:
         if self.smoothed == 0.0:
             self.smoothed, self._variation = seconds, seconds / 2
             return
+        # A chunk that waited for another worker's loss says little of the way: it counts as far as was expected.
+        seconds = min(seconds, self._measured)
         self._variation += (abs(self.smoothed - seconds) - self._variation) / 4
         self.smoothed += (seconds - self.smoothed) / 8
 
