@@ -71,7 +71,9 @@ def test_what_the_controller_writes_can_be_encoded(chip: str):
 @pytest.mark.parametrize("chip", CHIPS)
 def test_the_report_is_of_these_sources_and_the_program_fits(chip: str):
     report = json.loads(report_path(chip).read_text())
-    assert report["sources"] == p4build.hashes(SOURCE_DIRS), "run `make p4-tofino` where p4c has its Tofino back end"
+    assert report["sources"] == p4build.hashes(SOURCE_DIRS), (
+        "run `make p4-tofino` where p4c has its Tofino back end"
+    )
     assert report["stages"] <= STAGES[chip] == report["stages_of_the_chip"]
 
 
