@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
+import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,13 @@ def reduce_twice(answers: Any) -> None:
     with Worker(Alone(assignment()), CLIENT) as worker:
         for _ in range(2):
             worker.all_reduce(gradient)
-    answers.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    answers.put(peak_mib())
+
+
+def peak_mib() -> float:
+    """Of this program alone: the ru_maxrss of getrusage(2) starts at what the process had before exec."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024  # type: ignore[index]
 
 
 def test_the_peak_is_below_twice_the_gradient_and_64_mib():
@@ -41,11 +48,11 @@ def test_the_peak_is_below_twice_the_gradient_and_64_mib():
     process = context.Process(target=reduce_twice, args=(answers,), daemon=True)
     process.start()
     try:
-        peak_mib = answers.get(timeout=120)
+        peak = answers.get(timeout=120)
     finally:
         process.kill()
         process.join()
         server.stop()
         thread.join()
         server.close()
-    assert 2 * GRADIENT_MIB < peak_mib < 2 * GRADIENT_MIB + 64
+    assert 2 * GRADIENT_MIB < peak < 2 * GRADIENT_MIB + 64
