@@ -7,6 +7,7 @@ from __future__ import annotations
 import queue
 import select
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -36,6 +37,14 @@ from softswitch.entities import (
 
 DEADLINE_S = 20.0
 SETTLE_S = 0.005
+
+
+class Bmv2Died(Exception):
+    """simple_switch_grpc ended by itself; `signal` is what ended it, or None."""
+
+    def __init__(self, code: int) -> None:
+        self.signal = signal.Signals(-code) if code < 0 else None
+        super().__init__(f"simple_switch_grpc ended with {self.signal.name if self.signal else code}")
 
 
 def available() -> bool:
@@ -164,11 +173,16 @@ class Bmv2:
 
     def inject(self, port: int, frame: bytes, expected: int) -> list[tuple[int, bytes]]:
         """Sends a frame and takes `expected` frames, or what has come after half a second. A frame that should leave
-        no trace outside gets a moment: BMv2 does not keep the order of frames that wait on different ports."""
+        no trace outside gets a moment: BMv2 does not keep the order of frames that wait on different ports.
+
+        Raises Bmv2Died if frames are missing and the process is gone."""
         self.hosts[port].send(frame)
         if expected == 0:
             time.sleep(SETTLE_S)
-        return self.take(expected, 0.5)
+        out = self.take(expected, 0.5)
+        if len(out) < expected and self.process is not None and self.process.poll() is not None:
+            raise Bmv2Died(self.process.returncode)
+        return out
 
     def take(self, count: int, timeout: float) -> list[tuple[int, bytes]]:
         out: list[tuple[int, bytes]] = []

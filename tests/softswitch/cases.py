@@ -203,8 +203,16 @@ def state_setup(sw: Any, _: random.Random) -> None:
 
 
 def state_frames(rng: random.Random) -> Iterator[Frame]:
+    return _state_frames(rng, [0, 1, 2, 14, 15])
+
+
+def state_out_of_range_frames(rng: random.Random) -> Iterator[Frame]:
+    return _state_frames(rng, [0, 1, 2, 15, 16, 200])
+
+
+def _state_frames(rng: random.Random, indexes: list[int]) -> Iterator[Frame]:
     for _ in range(150):
-        index = rng.choice([0, 1, 2, 15, 16, 200])
+        index = rng.choice(indexes)
         yield 1, pack((rng.randrange(4), 8), (index, 8), (number(rng, 80), 80)) + blob(rng, 2, 30)
 
 
