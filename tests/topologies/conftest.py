@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of stand-in switches, under names and ports of their own."""
+"""Networks of stand-in switches, under names and ports of their own, and what their tests share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from topologies import generators
 from topologies.addressing import addresses
 from topologies.fabric import Fabric
+from topologies.network import Network
 from topologies.state import RunDirectory, interfaces_of, processes_of
-from topologies.targets import Launch
+from topologies.targets import Launch, Target
 
 FAKE = Path(__file__).with_name("fake_switch.py")
+FABRIC = generators.leaf_spine(2, 1, 2, parameter_servers=1, rate=50, delay_ms=0)
+PING = ["ping", "-n", "-c", "1", "-W", "5"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,21 @@ def _free(port: int) -> bool:
 @pytest.fixture
 def place() -> Place:
     return new_place()
+
+
+def network(place: Place, target: Target | None = None, **options: object) -> Network:
+    """Not up yet, of `FABRIC`."""
+    return Network(
+        FABRIC,
+        target=target or FakeTarget(FABRIC),
+        name=place.name,
+        first_grpc_port=place.first_grpc_port,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def ping(net: Network, source: str, destination: str) -> int:
+    return net.run(source, [*PING, net.addressing.hosts[destination].ip], 10).returncode
 
 
 @pytest.fixture(autouse=True, scope="package")

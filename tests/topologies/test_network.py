@@ -5,13 +5,10 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -23,12 +20,19 @@ import pytest
 from scapy.layers.inet import ICMP, IP
 from scapy.utils import rdpcap
 
-from tests.topologies.conftest import FakeTarget, Place, needs_network, new_place
-from topologies import generators, keeper
+from tests.topologies.conftest import (
+    FABRIC,
+    PING,
+    FakeTarget,
+    Place,
+    needs_network,
+    network,
+    new_place,
+    ping,
+)
 from topologies.errors import (
     AlreadyUpError,
     NetworkError,
-    NotUpError,
     PortTakenError,
     SwitchFailedError,
     UnknownElementError,
@@ -37,30 +41,13 @@ from topologies.fabric import Fabric, Host, Link, Switch
 from topologies.faults import Faults, ask
 from topologies.network import Network
 from topologies.state import processes_of
-from topologies.targets import Bmv2, Target, netfold_command
-
-FABRIC = generators.leaf_spine(2, 1, 2, parameter_servers=1, rate=50, delay_ms=0)
-PING = ["ping", "-n", "-c", "1", "-W", "5"]
-
-
-def network(place: Place, target: Target | None = None, **options: object) -> Network:
-    return Network(
-        FABRIC,
-        target=target or FakeTarget(FABRIC),
-        name=place.name,
-        first_grpc_port=place.first_grpc_port,
-        **options,  # type: ignore[arg-type]
-    )
+from topologies.targets import Bmv2, netfold_command
 
 
 @pytest.fixture(scope="module")
 def net() -> Iterator[Network]:
     with network(new_place()) as running:
         yield running
-
-
-def ping(net: Network, source: str, destination: str) -> int:
-    return net.run(source, [*PING, net.addressing.hosts[destination].ip], 10).returncode
 
 
 @needs_network
@@ -259,147 +246,6 @@ def test_taken_port_is_told_with_its_holder(place: Place) -> None:
         with pytest.raises(PortTakenError, match=f"'spine1', is taken by process {os.getpid()} "):
             net.start()
     assert place.leftovers(net._run) == []
-
-
-PROGRAM = """
-import subprocess, sys
-from tests.topologies.conftest import FakeTarget
-from topologies.network import Network
-from topologies.signals import wait_for_signal
-from tests.topologies.test_network import FABRIC
-
-with Network(FABRIC, target=FakeTarget(FABRIC), name=sys.argv[1], first_grpc_port=int(sys.argv[2])) as net:
-    command = ["sh", "-c", "echo up; exec sleep 1000"]
-    sleeper = net.hosts["h1"].popen(command, stdout=subprocess.PIPE)
-    sleeper.stdout.readline()
-    print(net._run, flush=True)
-    wait_for_signal()
-"""
-
-
-def start_holder(place: Place) -> tuple[subprocess.Popen[str], str]:
-    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), place.name, str(place.first_grpc_port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    run = process.stdout.readline().strip()
-    assert run, "the holder did not come up"
-    return process, run
-
-
-@needs_network
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda n: n.name)
-def test_signals_leave_nothing(place: Place, number: signal.Signals) -> None:
-    process, run = start_holder(place)
-    assert len(processes_of(run)) > len(FABRIC.hosts)
-    process.send_signal(number)
-    assert process.wait(20) != 0
-    assert place.leftovers(run) == []
-
-
-@needs_network
-def test_switches_and_host_commands_end_with_their_parent(place: Place) -> None:
-    process, run = start_holder(place)
-    commands = {p: Path(f"/proc/{p}/cmdline").read_bytes() for p in processes_of(run)}
-    orphans = [os.pidfd_open(p) for p, c in commands.items() if b"fake_switch" in c or b"1000\0" in c]
-    process.kill()
-    process.wait()
-    try:
-        assert len(orphans) == len(FABRIC.switches) + 1
-        for orphan in orphans:
-            assert select.select([orphan], [], [], 20)[0], "it lives on"
-    finally:
-        for orphan in orphans:
-            os.close(orphan)
-        keeper.stop(place.directory)
-    assert place.leftovers(run) == []
-
-
-@needs_network
-def test_next_run_cleans_up_after_a_crash(place: Place) -> None:
-    process, run = start_holder(place)
-    process.kill()
-    process.wait()
-    assert not place.directory.owned
-    with pytest.raises(NotUpError):
-        place.directory.up()
-    with network(place) as net:
-        assert processes_of(run) == []
-        assert ping(net, "h1", "h3") == 0
-    assert place.leftovers(net._run) == []
-
-
-@needs_network
-def test_down_cleans_up_after_a_crash(place: Place) -> None:
-    process, run = start_holder(place)
-    process.kill()
-    process.wait()
-    assert keeper.stop(place.directory) == "removed what a crashed run had left"
-    assert place.leftovers(run) == []
-    assert keeper.stop(place.directory) == "nothing was up"
-
-
-@needs_network
-def test_keeper_holds_the_network_until_it_is_taken_down(place: Place) -> None:
-    options = {"target": FakeTarget(FABRIC), "name": place.name, "first_grpc_port": place.first_grpc_port}
-    keeper.start(FABRIC, options)
-    state = place.directory.up()
-    assert state.owner != os.getpid()
-    assert set(state.hosts) == {h.name for h in FABRIC.hosts}
-    assert "is down" in keeper.stop(place.directory)
-    assert place.leftovers(state.run) == []
-
-
-@needs_network
-def test_keeper_starts_beside_calls_of_grpc(place: Place) -> None:
-    options = {"target": FakeTarget(FABRIC), "name": place.name, "first_grpc_port": place.first_grpc_port}
-    with (
-        socket.create_server(("127.0.0.1", 0)) as mute,
-        grpc.insecure_channel(f"127.0.0.1:{mute.getsockname()[1]}") as channel,
-    ):
-        calls = [channel.unary_unary("/never/Answered").future(b"", timeout=60) for _ in range(4)]
-        keeper.start(FABRIC, options)
-        assert not any(c.done() for c in calls)
-    assert "is down" in keeper.stop(place.directory)
-
-
-@needs_network
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-def test_up_and_down_from_the_command_line(place: Place, tmp_path: Path) -> None:
-    spec = tmp_path / "two.yaml"
-    spec.write_text("name: two\ngenerate: {single_switch: {hosts: 2, rate: 10}}\n")
-
-    def netfold(*words: object) -> subprocess.CompletedProcess[str]:
-        command = [netfold_command(), *(str(w) for w in words), "--name", place.name]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-    options = [
-        "--target",
-        "softswitch",
-        "--first-grpc-port",
-        place.first_grpc_port,
-        "--pcap",
-        tmp_path / "pcaps",
-    ]
-    up = netfold("up", spec, *options)
-    assert up.returncode == 0, up.stderr
-    assert f"127.0.0.1:{place.first_grpc_port}" in up.stdout
-    run = place.directory.up().run
-    again = netfold("up", spec, *options)
-    assert again.returncode == 1
-    assert "is up already" in again.stderr
-    assert "is down" in netfold("down").stdout
-    assert place.leftovers(run) == []
-    assert {p.name for p in (tmp_path / "pcaps").iterdir()} >= {f"{place.name}1-1_in.pcap"}
-    assert "nothing was up" in netfold("down").stdout
-
-
-@needs_network
-def test_keepers_failure_is_told_to_its_parent(place: Place) -> None:
-    target = FakeTarget(FABRIC, trouble="--fail", troubled="leaf1")
-    options = {"target": target, "name": place.name, "first_grpc_port": place.first_grpc_port}
-    with pytest.raises(Exception, match="switch 'leaf1' ended with exit code 1"):
-        keeper.start(FABRIC, options)
-    assert place.leftovers() == []
 
 
 @needs_network
