@@ -12,6 +12,7 @@ NONE = 0xFFFFFFFF
 ACTION, MEMBER, GROUP = 0, 1, 2
 E_MEMORY = -1
 DIGEST_MAX = 4096
+PORT_MAX = 65535
 
 
 class ActionSpec(Structure):
@@ -68,6 +69,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "ss_receive": (None, (c_void_p, c_uint32, c_char_p, c_uint32, c_uint64)),
     "ss_service": (c_uint64, (c_void_p, c_uint64)),
     "ss_port_config": (c_int, (c_void_p, c_uint32, c_uint64, c_uint32)),
+    "ss_port_set_up": (c_int, (c_void_p, c_uint32, c_int)),
     "ss_port_stats_get": (c_int, (c_void_p, c_uint32, POINTER(PortStats))),
     "ss_stats_get": (None, (c_void_p, POINTER(Stats))),
     "ss_event_fd": (c_int, (c_void_p,)),
@@ -86,7 +88,10 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "ss_entry_meter": (c_int, (c_void_p, c_uint32, c_uint32, WORDS)),
     "ss_entry_idle": (c_int, (c_void_p, c_uint32, c_uint32, WORDS)),
     "ss_member_set": (c_int, (c_void_p, c_uint32, c_uint32, POINTER(ActionSpec))),
-    "ss_group_set": (c_int, (c_void_p, c_uint32, c_uint32, POINTER(c_uint32), c_uint32)),
+    "ss_group_set": (
+        c_int,
+        (c_void_p, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint32), c_uint32),
+    ),
     "ss_counter_io": (c_int, (c_void_p, c_uint32, c_uint32, POINTER(Counter), c_int)),
     "ss_meter_set": (c_int, (c_void_p, c_uint32, c_uint32, WORDS)),
     "ss_register_io": (c_int, (c_void_p, c_uint32, c_uint32, c_uint32, c_char_p, c_int)),

@@ -79,7 +79,8 @@ class GroupRef:
 
 @dataclass(frozen=True)
 class WeightedAction:
-    """One action of a one-shot action set; weight >= 1. `watch_port` is kept and read back, and not acted upon."""
+    """One action of a one-shot action set; weight >= 1. While the port `watch_port` (empty = none) is down or
+    absent, the action is not selected."""
 
     action: ActionCall
     weight: int = 1
@@ -120,7 +121,7 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupMember:
-    """A member within a group; a weight w counts w times in the selection."""
+    """A member within a group; a weight w counts w times in the selection. `watch_port` as in WeightedAction."""
 
     member_id: int
     weight: int = 1

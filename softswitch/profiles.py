@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from softswitch import capi
@@ -21,6 +22,9 @@ from softswitch.entities import (
     TableAction,
 )
 from softswitch.errors import AlreadyExists, InvalidArgument, NotFound, ResourceExhausted
+
+WEIGHTS_MAX = 65536
+"""What the weights of one group may add up to: each counts as a place of its own."""
 
 
 class Actions:
@@ -44,6 +48,15 @@ class Actions:
             info.name,
             {p.name: to_bytes(v & ((1 << p.width) - 1)) for p, v in zip(info.params, data, strict=True)},
         )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A place in a group: a member by its number in the core, its weight (>= 1), its watch port (empty = none)."""
+
+    slot: int
+    weight: int
+    watch_port: bytes = b""
 
 
 class Profile:
@@ -85,17 +98,27 @@ class Profile:
         self.core.ss_member_set(self.handle, self.index, slot, None)
         self.free_members.append(slot)
 
-    def take_group(self, slots: Sequence[int]) -> int:
-        slot = self.free_groups.pop() if self.free_groups else self.next_group
-        self.next_group = max(self.next_group, slot + 1)
-        self.set_group(slot, slots)
+    def take_group(self, choices: Sequence[Choice]) -> int:
+        slot = self.free_groups[-1] if self.free_groups else self.next_group
+        self.set_group(slot, choices)
+        if self.free_groups:
+            self.free_groups.pop()
+        else:
+            self.next_group += 1
         return slot
 
-    def set_group(self, slot: int, slots: Sequence[int]) -> None:
-        array = (ctypes.c_uint32 * max(1, len(slots)))(*slots)
-        check(
-            self.core.ss_group_set(self.handle, self.index, slot, array, len(slots)), f"profile {self.name}"
-        )
+    def set_group(self, slot: int, choices: Sequence[Choice]) -> None:
+        """Each choice as often as it weighs. Raises InvalidArgument, ResourceExhausted; then nothing has changed."""
+        what = f"profile {self.name}"
+        total = sum(c.weight for c in choices)
+        if total > WEIGHTS_MAX:
+            raise ResourceExhausted(
+                f"{what}: the weights of a group add up to {total}; at most {WEIGHTS_MAX}"
+            )
+        places = [(c.slot, watched(c.watch_port, what)) for c in choices for _ in range(c.weight)]
+        array = ctypes.c_uint32 * max(1, total)
+        members, watch = array(*(p[0] for p in places)), array(*(p[1] for p in places))
+        check(self.core.ss_group_set(self.handle, self.index, slot, members, watch, total), what)
 
     def drop_group(self, slot: int) -> None:
         self.set_group(slot, [])
@@ -129,11 +152,11 @@ class Profile:
 
     # ---- groups ----
 
-    def _slots(self, group: Group) -> list[int]:
-        """Each member as often as it weighs, in order of member ids."""
+    def _choices(self, group: Group) -> list[Choice]:
+        """The members in order of their ids."""
         if not self.selector:
             raise InvalidArgument(f"profile {self.name} is not a selector: it has no groups")
-        out: list[int] = []
+        out: list[Choice] = []
         for m in sorted(group.members, key=lambda m: m.member_id):
             if m.weight < 1:
                 raise InvalidArgument(
@@ -141,27 +164,28 @@ class Profile:
                 )
             if m.member_id not in self.members:
                 raise NotFound(f"profile {self.name} has no member {m.member_id}")
-            out += [self.members[m.member_id][0]] * m.weight
+            out.append(Choice(self.members[m.member_id][0], m.weight, m.watch_port))
         if len({m.member_id for m in group.members}) != len(group.members):
             raise InvalidArgument(
                 f"profile {self.name}: a member twice in group {group.group_id}; give it a weight instead"
             )
-        if group.max_size and len(out) > group.max_size:
+        total = sum(c.weight for c in out)
+        if group.max_size and total > group.max_size:
             raise ResourceExhausted(
-                f"profile {self.name}: group {group.group_id} holds {group.max_size}, not {len(out)}"
+                f"profile {self.name}: group {group.group_id} holds {group.max_size}, not {total}"
             )
         return out
 
     def group_insert(self, group: Group) -> None:
         if group.group_id in self.groups:
             raise AlreadyExists(f"profile {self.name} has group {group.group_id} already")
-        slot = self.take_group(self._slots(group))
+        slot = self.take_group(self._choices(group))
         self.groups[group.group_id] = (slot, group)
         self._use_members(group, 1)
 
     def group_modify(self, group: Group) -> None:
         slot, old = self.group(group.group_id)
-        self.set_group(slot, self._slots(group))
+        self.set_group(slot, self._choices(group))
         self._use_members(group, 1)
         self._use_members(old, -1)
         self.groups[group.group_id] = (slot, group)
@@ -192,6 +216,16 @@ class Profile:
             self.member_users[action.member_id] = self.member_users.get(action.member_id, 0) + step
         elif isinstance(action, GroupRef):
             self.group_users[action.group_id] = self.group_users.get(action.group_id, 0) + step
+
+
+def watched(watch_port: bytes, where: str) -> int:
+    """The core's form of a watch port. Raises InvalidArgument."""
+    if not watch_port:
+        return capi.NONE
+    port = int.from_bytes(watch_port, "big")
+    if port > capi.PORT_MAX:
+        raise InvalidArgument(f"{where}: there can be no watch port {port}; ports are 0..{capi.PORT_MAX}")
+    return port
 
 
 def check(result: int, what: str) -> None:

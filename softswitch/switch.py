@@ -73,6 +73,11 @@ class Switch:
                 f"port {port}: a rate needs a queue of 1..65536 packets, not {queue_packets}"
             )
 
+    def port_set_up(self, port: int, up: bool) -> None:
+        """See ss_port_set_up."""
+        if not 0 <= port <= capi.PORT_MAX or self._core.ss_port_set_up(self._handle, port, int(up)) != 0:
+            raise InvalidArgument(f"port {port} is not in 0..{capi.PORT_MAX}")
+
     def port_stats(self, port: int) -> Mapping[str, int]:
         """The fields of struct ss_port_stats."""
         stats = capi.PortStats()

@@ -25,7 +25,7 @@ from softswitch.entities import (
     TableInfo,
 )
 from softswitch.errors import AlreadyExists, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
-from softswitch.profiles import Actions, Profile, check
+from softswitch.profiles import Actions, Choice, Profile, check
 
 KINDS = {"valid": "exact"}
 
@@ -121,15 +121,15 @@ class Table:
             raise InvalidArgument(f"table {self.name} takes no action sets: its profile is not a selector")
         taken: list[int] = []
         try:
-            slots: list[int] = []
+            choices: list[Choice] = []
             for a in action.actions:
                 if a.weight < 1:
                     raise InvalidArgument(
                         f"table {self.name}: weight {a.weight} in an action set; at least 1"
                     )
                 taken.append(profile.take_member(a.action))
-                slots += [taken[-1]] * a.weight
-            group = profile.take_group(slots)
+                choices.append(Choice(taken[-1], a.weight, a.watch_port))
+            group = profile.take_group(choices)
         except Exception:
             for slot in taken:
                 profile.drop_member(slot)

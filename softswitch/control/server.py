@@ -119,6 +119,7 @@ class ControlServer:
                 "port": port.number,
                 "interface": port.ifname,
                 "up": port.up,
+                "live": port.live,
                 "link": port.counters,
                 "faults": {direction.name.lower(): counts for direction, counts in port.faults.items()},
                 "switch": dict(self._switch.port_stats(port.number)),

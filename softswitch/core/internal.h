@@ -68,6 +68,7 @@ struct ss_switch {
   ss_log_fn log;
   void *log_ctx;
   struct ss_port *ports[(SS_MAX_PORT + 1) / 256]; /* blocks of 256 ports */
+  uint8_t up[SS_MAX_PORT + 1];                    /* by port; also under the running pipeline's lock */
   uint32_t *busy, n_busy, busy_room;              /* ports with something queued */
   struct ss_packet *ready_head, *ready_tail;      /* egress work of the frame in hand */
   struct ss_packet *again_head, *again_tail;      /* resubmitted and recirculated */
@@ -88,6 +89,9 @@ uint64_t ss_age(struct ss_switch *sw, uint64_t now_ns);
 void ss_start_ages(struct ss_pipeline *pl, uint64_t now_ns);
 void ss_run_egress(struct ss_switch *sw, struct ss_packet *k);
 void ss_drain(struct ss_switch *sw); /* runs what a run of ingress or egress left to do: copies, further passes */
+
+/* Selects the live members of every group anew; inside the pipeline's lock. */
+void ss_groups_follow(struct ss_pipeline *pl);
 
 /* Tables. */
 int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_profile *profiles);
@@ -111,7 +115,9 @@ int ss_entry_counter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, st
 int ss_entry_meter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, const uint64_t *config); /* 4 words or NULL */
 int ss_entry_idle(struct ss_pipeline *pl, uint32_t table, uint32_t handle, uint64_t *idle_ns);
 int ss_member_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const struct ss_action_spec *action); /* NULL removes */
-int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const uint32_t *members, uint32_t count); /* NULL removes */
+/* `watch` has a port for each member, or SS_NONE. */
+int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const uint32_t *members, const uint32_t *watch,
+                 uint32_t count);
 int ss_counter_io(struct ss_pipeline *pl, uint32_t counter, uint32_t index, struct ss_counter *io, int write);
 int ss_meter_set(struct ss_pipeline *pl, uint32_t meter, uint32_t index, const uint64_t *config);
 int ss_register_io(struct ss_pipeline *pl, uint32_t reg, uint32_t first, uint32_t count, uint8_t *bytes, int write);

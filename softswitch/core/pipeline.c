@@ -174,17 +174,36 @@ int ss_member_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, cons
   return rc;
 }
 
-int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const uint32_t *members, uint32_t count) {
+/* In a pipeline outside a switch no port is up; the swap selects anew. */
+static void select_live(const struct ss_pipeline *pl, struct ss_group *g) {
+  g->count = 0;
+  if (g->total == 0) return;
+  const uint32_t *all = g->members + g->total, *watch = all + g->total;
+  for (uint32_t i = 0; i < g->total; i++)
+    if (watch[i] == SS_NONE || (pl->owner && watch[i] <= SS_MAX_PORT && pl->owner->up[watch[i]])) g->members[g->count++] = all[i];
+}
+
+void ss_groups_follow(struct ss_pipeline *pl) {
+  for (uint32_t i = 0; i < pl->program->n_profiles; i++)
+    for (uint32_t j = 0; j < pl->profiles[i].n_groups; j++) select_live(pl, &pl->profiles[i].groups[j]);
+}
+
+int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const uint32_t *members, const uint32_t *watch,
+                 uint32_t count) {
   if (profile >= pl->program->n_profiles || index >= 1u << 24) return SS_E_RANGE;
-  uint32_t *list = malloc(count ? count * sizeof *list : sizeof *list);
+  uint32_t *list = malloc(count ? (uint64_t)count * 3 * sizeof *list : sizeof *list);
   if (!list) return SS_E_MEMORY;
-  if (count) memcpy(list, members, count * sizeof *list);
+  for (uint32_t i = 0; i < count; i++) {
+    list[count + i] = members[i];
+    list[2 * (uint64_t)count + i] = watch[i];
+  }
   ss_lock_control(pl->lock);
   struct ss_profile *p = &pl->profiles[profile];
   int rc = reach((void **)&p->groups, &p->n_groups, index, sizeof *p->groups);
   if (rc == SS_OK) {
     uint32_t *old = p->groups[index].members;
-    p->groups[index] = (struct ss_group){count, 1, list};
+    p->groups[index] = (struct ss_group){0, count, list};
+    select_live(pl, &p->groups[index]);
     list = old;
   }
   ss_unlock(pl->lock);

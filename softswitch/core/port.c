@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors
  * SPDX-License-Identifier: Apache-2.0
  *
- * Ports: counters, and for those with a rate the queue before egress. */
+ * Ports: counters, up or down, and for those with a rate the queue before egress. */
 #include "internal.h"
 
 struct ss_port *ss_port(struct ss_switch *sw, uint32_t port) {
@@ -93,6 +93,19 @@ int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint3
   }
   ss_unlock(&sw->lock);
   return p ? 0 : -1;
+}
+
+int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up) {
+  if (port > SS_MAX_PORT) return -1;
+  ss_lock_control(&sw->lock);
+  if (sw->pl) ss_lock_control(sw->pl->lock);
+  sw->up[port] = up != 0;
+  if (sw->pl) {
+    ss_groups_follow(sw->pl);
+    ss_unlock(sw->pl->lock);
+  }
+  ss_unlock(&sw->lock);
+  return 0;
 }
 
 int ss_port_stats_get(struct ss_switch *sw, uint32_t port, struct ss_port_stats *out) {

@@ -336,11 +336,18 @@ struct ss_pipeline *ss_swap(struct ss_switch *sw, struct ss_pipeline *pl) {
   ss_lock_control(&sw->lock);
   struct ss_pipeline *old = sw->pl;
   flush(sw);
-  if (old) old->owner = NULL;
+  if (old) {
+    ss_lock_control(old->lock);
+    old->owner = NULL;
+    ss_unlock(old->lock);
+  }
   if (pl) {
+    ss_lock_control(pl->lock);
     pl->owner = sw;
     pl->drop_port = sw->drop_port;
     ss_start_ages(pl, sw->last_ns);
+    ss_groups_follow(pl);
+    ss_unlock(pl->lock);
   }
   sw->pl = pl;
   sw->next_age_ns = 0;

@@ -61,6 +61,7 @@ class PortStatus(ctypes.Structure):
     _fields_ = (
         ("number", c_uint32),
         ("up", c_uint32),
+        ("live", c_uint32),
         ("ifname", c_char * IF_NAMESIZE),
         ("counters", PortCounters),
         ("faults", FaultCounters * DIRECTIONS),

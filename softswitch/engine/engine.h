@@ -20,7 +20,8 @@ struct engine;
 
 struct engine_port_status {
     uint32_t number;
-    uint32_t up; /* the interface exists and is bound */
+    uint32_t up;   /* the interface exists and is bound */
+    uint32_t live; /* and is up, with a carrier: what watch ports go by */
     char ifname[IF_NAMESIZE];
     struct port_counters counters;
     struct fault_counters faults[ENGINE_DIRECTIONS];

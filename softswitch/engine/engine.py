@@ -59,11 +59,13 @@ class Faults:
 
 @dataclass(frozen=True)
 class PortStatus:
-    """A port now. Counters are monotonic since the port was added."""
+    """A port now. `up`: its interface is there and bound; `live`: and is up, with a carrier. Counters are monotonic
+    since the port was added."""
 
     number: int
     ifname: str
     up: bool
+    live: bool
     counters: dict[str, int]
     faults: dict[Direction, dict[str, int]]
 
@@ -175,6 +177,7 @@ def _port_status(status: abi.PortStatus) -> PortStatus:
         number=status.number,
         ifname=os.fsdecode(status.ifname),
         up=bool(status.up),
+        live=bool(status.live),
         counters=_fields(status.counters),
         faults={direction: _fields(status.faults[direction]) for direction in Direction},
     )

@@ -21,6 +21,7 @@ enum event_source { EVENT_WAKE, EVENT_TIMER, EVENT_LINKS, EVENT_PORT };
 struct engine_port {
     struct port port; /* first: a port_sink gets it back by a cast */
     struct engine *engine;
+    bool live; /* what the core was last told */
     struct fault_line line[ENGINE_DIRECTIONS];
     FILE *capture[ENGINE_DIRECTIONS];
 };

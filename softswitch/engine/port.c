@@ -80,6 +80,13 @@ static int map_ring(struct port *port, int fd) {
     return 0;
 }
 
+bool port_is_live(const struct port *port) {
+    struct ifreq request = {0};
+    memccpy(request.ifr_name, port->ifname, 0, IF_NAMESIZE - 1);
+    if (port->fd < 0 || ioctl(port->fd, SIOCGIFFLAGS, &request) < 0) return false;
+    return (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
+}
+
 static int set_flag(int fd, int option, int value) {
     return setsockopt(fd, SOL_PACKET, option, &value, sizeof value) < 0 ? -errno : 0;
 }

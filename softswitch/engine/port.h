@@ -70,6 +70,9 @@ void port_free(struct port *port);
 
 static inline bool port_is_open(const struct port *port) { return port->fd >= 0; }
 
+/* Is the interface up, with a carrier? */
+bool port_is_live(const struct port *port);
+
 /* May the interface now send frames that are too long for the ring? Then it must be opened again. */
 bool port_mtu_grew(const struct port *port);
 

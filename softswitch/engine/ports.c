@@ -21,6 +21,12 @@ static int open_port(struct engine *engine, struct engine_port *port) {
     return error;
 }
 
+static void tell_core(struct engine_port *port, bool live) {
+    if (live == port->live) return;
+    port->live = live;
+    (void)ss_port_set_up(port->engine->sw, port->port.number, live);
+}
+
 void follow_interfaces(struct engine *engine) {
     enter(engine);
     for (uint32_t i = 0; i < engine->port_count; i++) {
@@ -29,6 +35,7 @@ void follow_interfaces(struct engine *engine) {
         if (port_is_open(port) && (now != port->ifindex || port_mtu_grew(port))) port_close(port);
         if (now && !port_is_open(port)) (void)open_port(engine, engine->ports[i]);
         port_revive(port);
+        tell_core(engine->ports[i], port_is_live(port));
     }
     leave(engine);
 }
@@ -51,6 +58,7 @@ static void close_captures(struct engine_port *port) {
 }
 
 void free_port(struct engine_port *port) {
+    tell_core(port, false);
     close_captures(port);
     for (int d = 0; d < ENGINE_DIRECTIONS; d++) fault_free(&port->line[d]);
     port_free(&port->port);
@@ -110,6 +118,7 @@ static void insert_port(struct engine *engine, struct engine_port *port) {
     for (; at && engine->ports[at - 1]->port.number > port->port.number; at--) engine->ports[at] = engine->ports[at - 1];
     engine->ports[at] = port;
     engine->by_number[port->port.number] = port;
+    tell_core(port, port_is_live(&port->port));
 }
 
 int engine_add_port(struct engine *engine, uint32_t number, const char *ifname) {
@@ -149,7 +158,7 @@ int engine_set_faults(struct engine *engine, uint32_t number, int direction, con
 static void fill_status(struct engine_port *port, struct engine_port_status *out) {
     port_read_kernel_drops(&port->port);
     *out = (struct engine_port_status){
-        .number = port->port.number, .up = port_is_open(&port->port), .counters = port->port.counters};
+        .number = port->port.number, .up = port_is_open(&port->port), .live = port->live, .counters = port->port.counters};
     memcpy(out->ifname, port->port.ifname, IF_NAMESIZE);
     for (int d = 0; d < ENGINE_DIRECTIONS; d++) out->faults[d] = port->line[d].counters;
 }

@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 1u
+#define SS_ABI 2u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -86,7 +86,9 @@ struct ss_tuple {
 };
 
 struct ss_act { uint32_t action; uint32_t present; const uint64_t *data; };
-struct ss_group { uint32_t count, present; uint32_t *members; };
+/* `members`: the `count` that live now, in order; `total` places further on all of them, and as many further on their watch
+ * ports (SS_NONE: lives always). */
+struct ss_group { uint32_t count, total; uint32_t *members; };
 struct ss_profile { uint32_t n_members, n_groups; struct ss_act *members; struct ss_group *groups; };
 
 struct ss_table {
@@ -198,7 +200,8 @@ SS_INLINE struct ss_entry *ss_lookup(const struct ss_table *t, const uint64_t *k
 
 SS_INLINE void ss_count(struct ss_counter *c, const struct ss_packet *k) { c->packets++; c->bytes += k->ingress_length; }
 
-/* Member or group -> action, `hash` of the selector's fields. A member or group that is empty runs nothing (action SS_NONE). */
+/* Member or group -> action, `hash` of the selector's fields. A member that is empty or a group in which none lives runs
+ * nothing (action SS_NONE). */
 SS_INLINE struct ss_act ss_resolve(const struct ss_profile *p, const struct ss_entry *e, uint64_t hash) {
   struct ss_act none = {SS_NONE, 0, 0};
   uint32_t m = e->action;

@@ -66,6 +66,10 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns);
  * 65,536 with a rate. */
 int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint32_t queue_packets);
 
+/* [control] Whether a port can carry frames now: group members that watch a port which is down are not selected. A port is down
+ * until it is said to be up. Frames are sent to it all the same. Returns 0, or -1 for a port above SS_MAX_PORT. */
+int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up);
+
 /* What a port saw. Monotonic since the switch was made. */
 struct ss_port_stats {
   uint64_t rx_packets, rx_bytes; /* given to ss_receive */
