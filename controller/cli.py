@@ -36,7 +36,7 @@ from controller.fleet import FleetOptions
 from controller.outages import Patience
 from controller.server import ListenError, Security
 from controller.store import StoreError
-from controller.switches.session import Pipeline
+from controller.switches.endpoint import Pipeline
 from topologies.addressing import FIRST_GRPC_PORT
 from topologies.fabric import FabricError
 from topologies.spec import load_fabric

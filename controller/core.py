@@ -31,7 +31,7 @@ from controller.pulse import Pulse
 from controller.records import JobRecord, JobState
 from controller.recycle import Recycler
 from controller.store import Store
-from controller.switches.session import Endpoint, Pipeline
+from controller.switches.endpoint import Endpoint, Pipeline
 from topologies.addressing import SwitchAddress
 from topologies.fabric import Fabric, FabricError
 

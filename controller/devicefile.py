@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from controller.devices import TOFINO_CPU_PORTS, Device, SwitchTarget, packet_cells
 from controller.switches.admission import CPU_PORT
-from controller.switches.session import Pipeline
+from controller.switches.endpoint import Pipeline
 from topologies.fabric import Fabric, Switch
 from topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controller.switches.admission import CPU_PORT
-from controller.switches.session import Pipeline
+from controller.switches.endpoint import Pipeline
 from topologies.fabric import Fabric
 from topologies.ports import Chip
 

@@ -11,8 +11,9 @@ from typing import Protocol
 
 import finsy as fy
 
+from controller.switches.endpoint import Endpoint, Health, Pipeline, Target
 from controller.switches.entries import Contents
-from controller.switches.session import Endpoint, Health, Pipeline, SwitchSession, Target
+from controller.switches.session import SwitchSession
 
 SIGNS_OF_LIFE = 200
 """At most so many a second, of all switches together."""

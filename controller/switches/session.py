@@ -14,14 +14,16 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import cast
 
 import finsy as fy
+import grpc
+from finsy.gnmiclient import GNMIClientError
 
 from controller.install import Op, Step, apply, differences, steps
-from controller.switches.entries import Codec, Contents, Encoded, Entity, Key, UnknownEntityError
+from controller.switches.endpoint import Endpoint, Health, Pipeline, Target
+from controller.switches.entries import Codec, Contents, Encoded, Entity, UnknownEntityError
 from controller.switches.selectors import spelled_out
 
 log = logging.getLogger(__name__)
@@ -29,49 +31,7 @@ log = logging.getLogger(__name__)
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
 CONNECT_S, CLOSE_S = 30.0, 5.0
 ANSWER_S = 5.0
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """What p4c made of the switch program, for one lane count."""
-
-    p4info: Path
-    blob: Path
-
-
-@dataclass(frozen=True)
-class Target:
-    """What the switch should hold; versions count up."""
-
-    version: int
-    contents: Contents
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where a switch is. `marker` is the key that only this store's controllers write: with it, registers
-    hold nothing that the store does not know of. `pipeline` is its own, None that of all; `one_shot`: ECMP sets are
-    written with their routes."""
-
-    name: str
-    address: str
-    device_id: int
-    marker: Key
-    pipeline: Pipeline | None = None
-    one_shot: bool = True
-
-
-@dataclass
-class Health:
-    """What a session tells about its switch."""
-
-    ready: bool = False
-    applied: int = 0
-    error: str = "not connected yet"
-    since: float = field(default_factory=time.monotonic)
-    repaired: int = 0
-    converge_s: float = 0.0
-    audits: int = 0
+"""`CONNECT_S` is for a pipeline to be pushed, once the switch has answered at all."""
 
 
 class ForeignStateError(Exception):
@@ -121,6 +81,7 @@ class SwitchSession:
         self._closing = asyncio.Event()
         self._held: Contents = {}
         self._force = False
+        self._patience_s = ANSWER_S
         self._switch: fy.Switch | None = None
         self._codec: Codec | None = None
 
@@ -139,11 +100,15 @@ class SwitchSession:
                 await self._connected()
             except fy.P4ClientError as error:
                 self._down(_cause(error))
-            except (
-                RuntimeError,
-                ValueError,
-                OSError,
-            ) as error:  # finsy's protocol violations, a malformed answer
+            except GNMIClientError as error:  # finsy asks for the ports at first
+                self._down(f"{error.code.name}: {error.message}")
+            except asyncio.CancelledError:
+                if _asked_to_stop():
+                    raise
+                self._down("the connection was lost")
+            except Exception as error:
+                # finsy's protocol violations and assertions, a malformed answer: what one switch does to its connection
+                # must not end the controller of all
                 self._down(str(error) or type(error).__name__)
             pause = FIRST_RETRY_S if time.monotonic() - began > LAST_RETRY_S else min(2 * pause, LAST_RETRY_S)
             await asyncio.sleep(pause)
@@ -178,7 +143,15 @@ class SwitchSession:
             ) from error
         except fy.P4ClientError as error:
             raise SwitchAwayError(f"switch {self.endpoint.name}: {otherwise}: {_cause(error)}") from error
-        except AssertionError as error:  # finsy asserts that its client is open
+        except (
+            asyncio.CancelledError,
+            AssertionError,
+            asyncio.InvalidStateError,
+            grpc.aio.UsageError,
+        ) as error:
+            # the channel was closed under this call, or before it: finsy asserts that its client is open
+            if isinstance(error, asyncio.CancelledError) and _asked_to_stop():
+                raise
             raise SwitchAwayError(f"switch {self.endpoint.name}: {otherwise}: it is not connected") from error
 
     # ---- the connection --------------------------------------------------------------------------
@@ -191,8 +164,7 @@ class SwitchSession:
         switch.ee.add_listener(fy.SwitchEvent.PORT_DOWN, lambda _, port: self._port(port.id, down=True))
         switch.ee.add_listener(fy.SwitchEvent.PORT_UP, lambda _, port: self._port(port.id, down=False))
         try:
-            async with asyncio.timeout(CONNECT_S):
-                await switch.__aenter__()
+            await self._open(switch)
             try:
                 await self._closing.wait()
             finally:
@@ -203,6 +175,25 @@ class SwitchSession:
                     await switch.__aexit__(None, None, None)
         finally:
             self._switch = None
+
+    async def _open(self, switch: fy.Switch) -> None:
+        """Raises SwitchAwayError. A switch that is cut off during the handshake may never answer it, and be back long
+        before: so it is asked anew soon, and less soon each time, for it may just be slow."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+
+        def answered(_: fy.Switch) -> None:
+            if not deadline.expired():
+                deadline.reschedule(clock() + CONNECT_S)
+
+        switch.ee.add_listener(fy.SwitchEvent.CHANNEL_UP, answered)
+        try:
+            async with asyncio.timeout(self._patience_s) as deadline:
+                await switch.__aenter__()
+        except TimeoutError as error:
+            self._patience_s = min(2 * self._patience_s, CONNECT_S)
+            raise SwitchAwayError(f"it did not answer for {clock() - began:.0f} s") from error
+        self._patience_s = ANSWER_S
 
     async def _ready(self, switch: fy.Switch) -> None:
         """finsy's ready handler: the channel is up, arbitration is decided, the pipeline is there.

@@ -28,9 +28,9 @@ from controller.records import JobState
 from controller.server import serving
 from controller.service import Service
 from controller.store import Store
+from controller.switches.endpoint import Pipeline
 from controller.switches.entries import Codec, Contents
 from controller.switches.selectors import spelled_out
-from controller.switches.session import Pipeline
 from tests.controller.fake_stratum import FakeStratum
 from tests.controller.fake_switch import FakeSwitch
 from topologies.addressing import Addressing, addresses
@@ -123,9 +123,12 @@ class Deployment:
         self.store.close()
 
     async def until(self, true: Callable[[], bool], what: str) -> None:
-        """Wait for the controller's own pulse until something holds."""
+        """Wait for the controller's own pulse until something holds; a controller that fell is told as what felled
+        it."""
         async with asyncio.timeout(DEADLINE_S):
             while not true():
+                if self._running is not None and self._running.done():
+                    self._running.result()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(asyncio.shield(self.controller.pulse.wait()), 0.05)
         assert true(), what

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 import grpc
-from finsy.proto import U128, p4r, p4r_grpc, rpc_code, rpc_status
+from finsy.proto import U128, gnmi_grpc, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf.any_pb2 import Any as AnyMessage
 
 UpdateHook = Callable[[int], None]
@@ -32,7 +32,7 @@ class Client:
     """One open stream."""
 
     election_id: int
-    queue: asyncio.Queue[p4r.StreamMessageResponse] = field(default_factory=asyncio.Queue)
+    queue: asyncio.Queue[p4r.StreamMessageResponse | None] = field(default_factory=asyncio.Queue)
 
 
 @dataclass
@@ -47,9 +47,21 @@ class State:
     registers_used: bool = False
 
 
+class NoGnmi(gnmi_grpc.gNMIServicer):
+    """What is asked of ports ends with `code`; `asked` counts."""
+
+    def __init__(self) -> None:
+        self.code = grpc.StatusCode.UNIMPLEMENTED
+        self.asked = 0
+
+    async def Get(self, request, context):
+        self.asked += 1
+        await context.abort(self.code, "no ports are told")
+
+
 class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     """`before_update(n)` is called before the nth update ever (from 1) and may raise; what it raises is
-    that update's error. `updates` counts them."""
+    that update's error. `updates` counts them. A stream that is opened while it is `mute` is never answered."""
 
     def __init__(self, device_id: int = 1) -> None:
         self.device_id = device_id
@@ -62,6 +74,10 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.before_update: UpdateHook = lambda n: None
         self.on_packet_out: Callable[[p4r.PacketOut], None] = lambda packet: None
         self.hangs = asyncio.Event()
+        self.mute = False
+        self.unanswered = 0
+        self.reads = 0
+        self.gnmi = NoGnmi()
         self.clients: list[Client] = []
         self.highest_id = 0
         self._server: grpc.aio.Server | None = None
@@ -73,6 +89,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
     async def start(self) -> None:
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         p4r_grpc.add_P4RuntimeServicer_to_server(self, self._server)
+        gnmi_grpc.add_gNMIServicer_to_server(self.gnmi, self._server)
         bound = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         assert bound, f"port {self.port} is taken"
         self.port = bound
@@ -96,6 +113,11 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         await self.stop()
         await self.start()
 
+    def end_streams(self) -> None:
+        """The switch hangs up, and its server goes on."""
+        for client in self.clients:
+            client.queue.put_nowait(None)
+
     def entries(self) -> dict[bytes, bytes]:
         """All that was written, by key, to compare."""
         held = {k: e.SerializeToString(deterministic=True) for k, e in self.state.tables.items()}
@@ -117,6 +139,9 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         return p4r.CapabilitiesResponse(p4runtime_api_version="1.3.0")
 
     async def StreamChannel(self, request_iterator, context) -> AsyncIterator[p4r.StreamMessageResponse]:
+        if self.mute:
+            self.unanswered += 1
+            await asyncio.Event().wait()
         client: Client | None = None
         requests: asyncio.Queue[p4r.StreamMessageRequest | None] = asyncio.Queue()
         reader = asyncio.create_task(_forward(request_iterator, requests))
@@ -174,6 +199,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         return p4r.SetForwardingPipelineConfigResponse()
 
     async def Read(self, request, context):
+        self.reads += 1
         while self.hangs.is_set():
             await asyncio.sleep(0.02)
         for entity in request.entities:

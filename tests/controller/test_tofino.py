@@ -20,9 +20,9 @@ from controller.devices import Device, SwitchTarget, packet_cells, programs
 from controller.install import Phase, phase_of, steps
 from controller.records import JobState
 from controller.slots import Range
+from controller.switches.endpoint import Pipeline
 from controller.switches.entries import SelectorGroup, SelectorMember, TableEntry
 from controller.switches.selectors import spelled_out
-from controller.switches.session import Pipeline
 from tests.controller.deployment import COMPILED, PIPELINE, deployed
 from topologies.addressing import addresses
 from topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole

@@ -16,7 +16,8 @@ from rich.console import Console
 from api import netfold_pb2 as pb
 from controller.counters import Counters
 from controller.metrics import ControllerCollector
-from controller.switches.session import Health, SwitchAwayError
+from controller.switches.endpoint import Health
+from controller.switches.session import SwitchAwayError
 from controller.switches.verdicts import Verdict, cell
 from controller.top import Snapshot, document, screen
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed

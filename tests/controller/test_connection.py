@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""However a connection to a switch ends, the controller lives on, says so, and connects again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import finsy as fy
+import grpc
+import pytest
+
+from controller.switches import session
+from controller.switches.session import SwitchAwayError
+from tests.controller.deployment import deployed
+from topologies.generators import single_switch
+
+
+@pytest.mark.parametrize(
+    "code", [grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE], ids=lambda c: c.name
+)
+def test_a_switch_that_goes_away_while_it_tells_its_ports(tmp_path, code):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
+            switch.gnmi.code, asked = code, switch.gnmi.asked
+            await switch.drop_connections()
+            await deployment.until(lambda: switch.gnmi.asked > asked + 1, "it is asked again")
+            assert not health.ready
+            await deployment.until(lambda: code.name in health.error, "the reason is told")
+            switch.gnmi.code = grpc.StatusCode.UNIMPLEMENTED
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AssertionError(),
+        RuntimeError("EOF"),
+        asyncio.InvalidStateError("it is over"),
+        asyncio.CancelledError(),
+    ],
+    ids=repr,
+)
+def test_whatever_a_connection_meets(tmp_path, monkeypatch, error):
+    """Its client asserts, and is canceled from below, when the channel closes under it."""
+    connect, errors = fy.Switch.__aenter__, [error]
+
+    async def meets(self):
+        if errors:
+            raise errors.pop()
+        return await connect(self)
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            monkeypatch.setattr(fy.Switch, "__aenter__", meets)
+            await deployment.switches["s1"].drop_connections()
+            await deployment.until(lambda: not errors, "met")
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_handshake_without_an_answer_is_tried_again(tmp_path, monkeypatch):
+    """The switch is back before the deadline of a connection, and knows nothing of what was asked."""
+    monkeypatch.setattr(session, "ANSWER_S", 0.3)
+    monkeypatch.setattr(session, "CONNECT_S", 1000.0)
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
+            switch.mute = True
+            await switch.drop_connections()
+            await deployment.until(lambda: switch.unanswered > 0, "asked")
+            await deployment.until(lambda: "did not answer" in health.error, "the reason is told")
+            switch.mute = False
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_call_whose_connection_is_given_up(tmp_path):
+    """The channel closes under a call of another task, which must learn no more than that the switch is away."""
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            switch, kept = deployment.switches["s1"], deployment.controller.fleet.sessions["s1"]
+            switch.hangs.set()
+            asked = switch.reads
+            call = asyncio.create_task(kept.read_counters([0]))
+            await deployment.until(lambda: switch.reads > asked, "asked")
+            switch.end_streams()
+            with pytest.raises(SwitchAwayError, match="switch s1: its counters cannot be read"):
+                await call
+            switch.hangs.clear()
+            await deployment.settled()
+
+    asyncio.run(scenario())
