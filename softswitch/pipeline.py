@@ -21,7 +21,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from softswitch import capi
 from softswitch.arrays import Arrays
@@ -43,7 +43,7 @@ from softswitch.entities import (
 from softswitch.errors import InvalidArgument, PipelineError
 from softswitch.native import core_library
 from softswitch.profiles import Actions, Profile, check
-from softswitch.program import load_program
+from softswitch.program import Program, load_program
 from softswitch.replication import Replication
 from softswitch.switch import Switch
 from softswitch.tables import Table
@@ -74,11 +74,12 @@ class Pipeline:
     ResourceExhausted (full), InvalidArgument (bad value, kind, width, index, reference), PermissionDenied (const).
     """
 
-    def __init__(self, core: ctypes.CDLL, handle: int, layout: Mapping[str, Any]) -> None:
+    def __init__(self, core: ctypes.CDLL, handle: int, program: Program) -> None:
         """Use `load`."""
         self._mutex = threading.RLock()
         self._core, self._handle = core, handle
-        self._layout = layout
+        self._lease = program.lease
+        self._layout = layout = program.layout
         self.attached = False  # a switch runs it
         self._actions = Actions(layout["actions"])
         self._profiles = [
@@ -106,8 +107,9 @@ class Pipeline:
         error = ctypes.create_string_buffer(1024)
         handle = core.ss_pipeline_open(str(program.path).encode(), seed, error, len(error))
         if not handle:
+            program.lease.close()
             raise PipelineError(f"cannot load {program.path.name}: {error.value.decode(errors='replace')}")
-        return cls(core, handle, program.layout)
+        return cls(core, handle, program)
 
     @property
     def handle(self) -> int:
@@ -122,6 +124,7 @@ class Pipeline:
             if self._handle:
                 self._core.ss_pipeline_close(self._handle)
                 self._handle = 0
+                self._lease.close()
 
     # ---- what the program has ----
 
