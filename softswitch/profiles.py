@@ -83,9 +83,12 @@ class Profile:
         action, data = self.actions.spec(call, self.allowed, f"profile {self.name}")
         if self.size and self.next_member - len(self.free_members) >= self.size:
             raise ResourceExhausted(f"profile {self.name} is full: {self.size} members")
-        slot = self.free_members.pop() if self.free_members else self.next_member
-        self.next_member = max(self.next_member, slot + 1)
+        slot = self.free_members[-1] if self.free_members else self.next_member
         self._set_member(slot, action, data)
+        if self.free_members:
+            self.free_members.pop()
+        else:
+            self.next_member += 1
         return slot
 
     def _set_member(self, slot: int, action: int, data: Sequence[int]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,22 +120,24 @@ class Table:
     def _one_shot(self, profile: Profile, action: ActionSet) -> tuple[capi.ActionSpec, tuple[int, list[int]]]:
         if not self.layout["selector"]:
             raise InvalidArgument(f"table {self.name} takes no action sets: its profile is not a selector")
-        taken: list[int] = []
-        try:
-            choices: list[Choice] = []
+        choices: list[Choice] = []
+        with ExitStack() as undo:
             for a in action.actions:
                 if a.weight < 1:
                     raise InvalidArgument(
                         f"table {self.name}: weight {a.weight} in an action set; at least 1"
                     )
-                taken.append(profile.take_member(a.action))
-                choices.append(Choice(taken[-1], a.weight, a.watch_port))
+                choices.append(Choice(profile.take_member(a.action), a.weight, a.watch_port))
+                undo.callback(profile.drop_member, choices[-1].slot)
             group = profile.take_group(choices)
-        except Exception:
-            for slot in taken:
-                profile.drop_member(slot)
-            raise
-        return capi.action_spec(capi.GROUP, group), (group, taken)
+            undo.pop_all()
+        return capi.action_spec(capi.GROUP, group), (group, [c.slot for c in choices])
+
+    def _check(self, result: int, anonymous: tuple[int, list[int]] | None) -> None:
+        """Raises for a result of the core, when what was to hold the one-shot set has not come about."""
+        if result < 0:
+            self._release_anonymous(anonymous)
+            check(result, f"table {self.name}")
 
     def _release(self, shadow: Shadow) -> None:
         """Gives back what the entry's action held."""
@@ -174,9 +177,7 @@ class Table:
             ctypes.byref(spec),
             entry.idle_timeout_ns,
         )
-        if handle < 0:
-            self._release_anonymous(anonymous)
-            check(handle, f"table {self.name}")
+        self._check(handle, anonymous)
         self.entries[key] = Shadow(handle, entry, anonymous)
         self.by_handle[handle] = key
         if self.profile is not None:
@@ -186,12 +187,10 @@ class Table:
         self._writable()
         shadow = self.shadow(entry.match, entry.priority)
         spec, anonymous = self._spec(entry.action)
-        check(
-            self.core.ss_entry_set(
-                self.handle, self.index, shadow.handle, ctypes.byref(spec), entry.idle_timeout_ns
-            ),
-            f"table {self.name}",
+        result = self.core.ss_entry_set(
+            self.handle, self.index, shadow.handle, ctypes.byref(spec), entry.idle_timeout_ns
         )
+        self._check(result, anonymous)
         if self.profile is not None:
             self.profile.use(entry.action, 1)
         self._release(shadow)
@@ -241,7 +240,7 @@ class Table:
             spec, anonymous = capi.action_spec(capi.ACTION, index, data), None
         else:
             spec, anonymous = self._spec(action)
-        check(self.core.ss_default_set(self.handle, self.index, ctypes.byref(spec)), f"table {self.name}")
+        self._check(self.core.ss_default_set(self.handle, self.index, ctypes.byref(spec)), anonymous)
         self._default_is(action, anonymous)
 
     def _default_is(self, action: TableAction | None, anonymous: tuple[int, list[int]] | None) -> None:

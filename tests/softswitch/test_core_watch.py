@@ -12,6 +12,7 @@ import pytest
 from cases import by
 from running import program, running
 
+from softswitch.capi import E_MEMORY
 from softswitch.entities import (
     ActionCall,
     ActionSet,
@@ -23,7 +24,8 @@ from softswitch.entities import (
     TableEntry,
     WeightedAction,
 )
-from softswitch.errors import InvalidArgument, ResourceExhausted
+from softswitch.errors import InvalidArgument, ResourceExhausted, SwitchError
+from softswitch.native import core_library
 from softswitch.pipeline import Pipeline, Switch
 
 IN = "MyIngress."
@@ -134,6 +136,43 @@ def test_a_program_that_comes_into_the_switch_finds_the_ports_as_they_are(
     assert set(picks(switch)) == {2}
     pipeline.table_modify(TABLE, replace(ENTRY, action=GroupRef(2)))
     assert set(picks(switch)) == {3}
+
+
+FAILING_SETS = [
+    [WeightedAction(choose(1)), WeightedAction(choose(2), 0)],
+    [WeightedAction(choose(1)), WeightedAction(ActionCall(IN + "plain"))],
+    [WeightedAction(choose(1)), WeightedAction(choose(2), 1, b"\1\0\0")],
+    [WeightedAction(choose(1), 65536), WeightedAction(choose(2))],
+]
+
+
+def test_a_one_shot_set_that_fails_leaves_no_members_behind(
+    both: tuple[Pipeline, Switch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, switch = both
+    entry = replace(ENTRY, action=ActionSet([WeightedAction(choose(1))]))
+    pipeline.table_insert(TABLE, entry)
+    good = ActionSet([WeightedAction(choose(2)), WeightedAction(choose(3))])
+    for _ in range(64):  # as many as the profile has members
+        for actions in FAILING_SETS:
+            with pytest.raises(SwitchError):
+                pipeline.table_modify(TABLE, replace(entry, action=ActionSet(actions)))
+        with monkeypatch.context() as patch:
+            for function in ("ss_entry_add", "ss_entry_set", "ss_default_set"):
+                patch.setattr(core_library(sanitize=False), function, lambda *_: E_MEMORY)
+            with pytest.raises(ResourceExhausted, match="memory"):
+                pipeline.table_insert(
+                    TABLE, replace(entry, match={"hdr.key.group": Exact(b"\2")}, action=good)
+                )
+            with pytest.raises(ResourceExhausted, match="memory"):
+                pipeline.table_modify(TABLE, replace(entry, action=good))
+            with pytest.raises(ResourceExhausted, match="memory"):
+                pipeline.table_set_default(TABLE, good)
+    assert set(picks(switch)) == {1}
+    pipeline.table_modify(
+        TABLE, replace(entry, action=ActionSet([WeightedAction(choose(n)) for n in range(4, 60)]))
+    )
+    assert len(set(picks(switch, 400))) > 30
 
 
 def test_ports_and_weights_beyond_the_bounds_are_refused_and_change_nothing(

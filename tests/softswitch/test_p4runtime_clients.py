@@ -145,7 +145,6 @@ try:
         raise AssertionError("a second insert was accepted")
 finally:
     sh.teardown()  # or its threads keep the process
-print("all is well")
 """
 
 
@@ -164,7 +163,7 @@ def test_p4runtime_shell_writes_and_reads(start) -> None:
         timeout=60,
         check=False,
     )
-    assert done.stdout.endswith("all is well\n"), done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def certificate(folder: Path, name: str, issuer: str | None = None) -> tuple[Path, Path]:
