@@ -50,7 +50,7 @@ def compiler_version() -> str:
     """Raises BuildError without a compiler."""
     if shutil.which(COMPILER) is None:
         raise BuildError(f"{COMPILER} is not on PATH; install p4lang's p4c to compile the P4 program")
-    text = _run([COMPILER, "--version"])
+    text = run_compiler([COMPILER, "--version"])
     found = re.search(r"Version\s+(\S+)", text)
     if found is None:
         raise BuildError(f"{COMPILER} --version says {text!r}, where a version should be")
@@ -77,7 +77,7 @@ def compile_one(lanes: int, target: Path) -> tuple[Path, Path]:
     """The compiler runs at the repository's root and is given a relative path, so that no path of a machine
     gets into the artifacts; the JSON is written without blanks, which halves it."""
     program, p4info = (target / name for name in _names(lanes))
-    _run(
+    run_compiler(
         [COMPILER, *FLAGS, f"-DLANES={lanes}", PROGRAM, "-o", str(program), "--p4runtime-files", str(p4info)]
     )
     compact = json.dumps(json.loads(program.read_text()), separators=(",", ":"))
@@ -85,15 +85,16 @@ def compile_one(lanes: int, target: Path) -> tuple[Path, Path]:
     return program, p4info
 
 
-def _run(command: list[str]) -> str:
+def run_compiler(command: list[str], timeout_s: float = TIMEOUT_S) -> str:
+    """At the repository's root; returns all it says. Raises BuildError."""
     try:
         done = subprocess.run(
-            command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=TIMEOUT_S
+            command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=timeout_s
         )
     except subprocess.CalledProcessError as error:
         raise BuildError(f"{' '.join(command)} failed:\n{error.stderr}{error.stdout}") from error
     except subprocess.TimeoutExpired as error:
-        raise BuildError(f"{' '.join(command)} took more than {TIMEOUT_S} s") from error
+        raise BuildError(f"{' '.join(command)} took more than {timeout_s:g} s") from error
     return done.stdout + done.stderr
 
 

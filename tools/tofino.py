@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ import typer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 
-from tools.p4build import REPOSITORY, BuildError
+from tools.p4build import REPOSITORY, BuildError, run_compiler
 
 PROGRAM = "p4src/tna/netfold.p4"
 NAME = "netfold"
@@ -88,10 +87,10 @@ def _build(chip: Chip, folder: Path, cpu_port: int | None) -> None:
     options = ["--std", "p4-16", "--p4runtime-force-std-externs", *FLAGS]
     options += ["--target", chip.name, "--arch", chip.architecture, *(f"-D{d}" for d in defines)]
     options += ["--p4runtime-files", str(p4info), "--bf-rt-schema", str(bfrt), "-o", str(folder)]
-    _run([str(compiler), *options, PROGRAM])
+    run_compiler([str(compiler), *options, PROGRAM], TIMEOUT_S)
     assembly = _only(folder, f"*/{NAME}.bfa", "assembly")
     pipe = assembly.parent
-    _run([str(assembler), "--target", chip.name, "-o", str(pipe), str(assembly)])
+    run_compiler([str(assembler), "--target", chip.name, "-o", str(pipe), str(assembly)], TIMEOUT_S)
     found = _outcome(chip, folder)
     parts = (found.bfrt.read_bytes(), pipe.name, found.context.read_bytes(), found.binary.read_bytes())
     found.config.write_bytes(device_config(NAME, *parts))
@@ -168,15 +167,6 @@ def _only(folder: Path, pattern: str, what: str) -> Path:
         names = ", ".join(p.name for p in found) or "none"
         raise BuildError(f"one {what} ({pattern}) should be in {folder}; there is {names}")
     return found[0]
-
-
-def _run(command: list[str]) -> None:
-    try:
-        subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
-    except subprocess.CalledProcessError as error:
-        raise BuildError(f"{' '.join(command)} failed:\n{error.stderr}{error.stdout}") from error
-    except subprocess.TimeoutExpired as error:
-        raise BuildError(f"{' '.join(command)} took more than {TIMEOUT_S} s") from error
 
 
 def main(

@@ -52,13 +52,14 @@ class Deployment:
         *,
         probe_s: float = 0.0,
         audit_s: float = 30.0,
+        patience: Patience = PATIENCE,
         devices: Mapping[str, Device] | None = None,
     ) -> None:
         self.fabric = fabric
         self.folder = folder
         self.devices = devices or {}
         self.switches = {s.name: self._switch(s.name, i + 1) for i, s in enumerate(fabric.switches)}
-        self.options = Options(Wire(32), PIPELINE, PATIENCE, FleetOptions(audit_s), probe_s)
+        self.options = Options(Wire(32), PIPELINE, patience, FleetOptions(audit_s), probe_s)
         self.cut: set[frozenset[str]] = set()
         self.slot: Callable[[str, int], tuple[int, int]] = lambda switch, slot: (0, 0)
         for name, switch in self.switches.items():

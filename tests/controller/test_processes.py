@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import sys
 import urllib.request
 from collections.abc import AsyncIterator
@@ -22,6 +21,7 @@ from typer.testing import CliRunner
 from controller.cli import app
 from controller.commands import job
 from tests.controller.fake_switch import FakeSwitch
+from tests.ports import free_port
 
 START = "from cli.main import main; main()"
 JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\n"
@@ -92,9 +92,7 @@ def _run(folder: Path, scenario) -> None:
 
 def test_a_jobs_life_by_command_line(tmp_path):
     async def scenario(operator: Operator):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            metrics = probe.getsockname()[1]
+        metrics = free_port()
         async with operator.controller("--metrics-port", str(metrics)) as process:
             await operator.serves(process)
             code, out, _ = await operator.run("job", "submit", "job.yaml", "--wait", "--json")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import shutil
 import signal
@@ -21,10 +22,13 @@ from scapy.layers.l2 import Ether
 
 from controller.switches.admission import Kind
 from controller.switches.session import SwitchAwayError
-from tests.controller.deployment import Deployment
+from tests.controller.deployment import PATIENCE, Deployment
+from tests.ports import free_port
 from topologies.generators import single_switch
 from traffic.scapy_netfold import Netfold, gradient
 
+SLOW = dataclasses.replace(PATIENCE, restart=60.0, install=60.0)
+"""A process that has to start may take its time."""
 SPEC = "name: {}\nworkers: {}\nscheme: {}\nrate: 20\n"
 
 
@@ -60,13 +64,6 @@ def _process(
         process.wait()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.fixture(
     params=["softswitch", pytest.param("bmv2", marks=pytest.mark.bmv2)],
 )
@@ -96,8 +93,8 @@ async def _slot(deployment: Deployment, slot: int):
 
 def test_install_audit_take_over_and_restart(target, tmp_path):
     async def scenario():
-        deployment = Deployment(single_switch(4, parameter_servers=1), tmp_path, audit_s=0.2)
-        port = deployment.switches["s1"].port = _free_port()
+        deployment = Deployment(single_switch(4, parameter_servers=1), tmp_path, audit_s=0.2, patience=SLOW)
+        port = deployment.switches["s1"].port = free_port()
         with _process(target, port, tmp_path):
             deployment.start()
             await deployment.settled()
@@ -128,7 +125,7 @@ def test_install_audit_take_over_and_restart(target, tmp_path):
 
 def test_another_stores_switch_is_emptied_and_taken_over(target, tmp_path):
     async def scenario():
-        port = _free_port()
+        port = free_port()
         with _process(target, port, tmp_path):
             for folder in ("first", "second"):
                 (tmp_path / folder).mkdir()
@@ -204,7 +201,7 @@ def test_after_another_stores_groups_each_result_comes_once(target, tmp_path):
     """Both stores give their job tree number 1 and so the same group, which BMv2 keeps over the push."""
 
     async def scenario():
-        port = _free_port()
+        port = free_port()
         with _links(2) as (names, hosts), _process(target, port, tmp_path, names):
             for folder in ("first", "second"):
                 (tmp_path / folder).mkdir()

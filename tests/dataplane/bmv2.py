@@ -35,6 +35,7 @@ from controller.switches.groups import down
 from controller.switches.tree_routes import downlink
 from tests.dataplane.device import VERDICTS, Frames, compiled
 from tests.dataplane.frames import Netfold, gradient
+from tests.ports import free_port
 from traffic.wire import Kind
 
 PROGRAM = "simple_switch_grpc"
@@ -59,7 +60,7 @@ def bmv2(lanes: int) -> Iterator[Bmv2Device]:
         _sweep()
         name = f"nf{np.base_repr(os.getpid(), 36).lower()}x{next(_numbers)}"
         links = {port: stack.enter_context(_link(f"{name}p{port}")) for port in PORTS}
-        address = f"127.0.0.1:{_free_port()}"
+        address = f"127.0.0.1:{free_port()}"
         arguments = ["setpriv", "--pdeathsig", "KILL", PROGRAM, "--no-p4", "--device-id", "1"]
         arguments += [a for port in PORTS for a in ("-i", f"{port}@{name}p{port}")]
         arguments += ["--", "--grpc-server-addr", address]
@@ -104,12 +105,6 @@ def _link(name: str) -> Iterator[socket.socket]:
 
 def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Bmv2Device:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from tests.dataplane import bmv2
 from tests.dataplane.device import compiled
 from tests.dataplane.frames import LANES
 from tests.dataplane.remote import PORTS, RemoteSwitch
+from tests.ports import free_port
 from tools.p4build import REPOSITORY
 
 NUMBERS = {port: 128 * (port % 2) + 3 * port for port in PORTS}
@@ -42,9 +42,7 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
         name = f"nr{os.getpid() % 100_000}x{next(_names)}"
         for port in PORTS:
             stack.enter_context(bmv2._link(f"{name}p{port}"))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         start = "from cli.main import main; main()"
         command = [
             sys.executable,
