@@ -39,7 +39,7 @@ from topologies.fabric import Fabric
 COMPILED = Path(__file__).resolve().parents[2] / "p4src" / "compiled"
 PIPELINE = Pipeline(COMPILED / "netfold-v1model-32.p4info.txtpb", COMPILED / "netfold-v1model-32.json")
 PATIENCE = Patience(reroute=0.1, restart=3.0, start=10.0, install=5.0)
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Deployment:
