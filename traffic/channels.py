@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traffic import turns
 from traffic.native import library
 from traffic.transport import BATCH, Inbox, Rows
 from traffic.wire import FLAGS, HEADER_BYTES, ROUNDS, VERSION, Flag, Kind, Records, Words, wellformed
@@ -188,13 +189,6 @@ class _Batch(ctypes.Structure):
     )
 
 
-class _Matched(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("count", "marked", "fresh", "overflowed")),
-        *((name, ctypes.c_double) for name in ("sent_sum", "sent_max")),
-    )
-
-
 class _Emitted(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_int64) for name in ("count", "held_back", "highest"))
 
@@ -243,7 +237,7 @@ class NativeChannels(Channels):
         )
         self._list = np.zeros(self.count, np.int64)
         self._oldest = ctypes.c_double()
-        self._batch, self._matched, self._emitted = _Batch(), _Matched(), _Emitted()
+        self._batch, self._matched, self._emitted = _Batch(), turns.Matched(), _Emitted()
         self._chunks = np.zeros(BATCH, np.int64)
         self._lanes = np.zeros((BATCH, lanes), np.int32)
         self._exponents = np.zeros(BATCH, np.uint8)
@@ -272,9 +266,27 @@ class NativeChannels(Channels):
         if self._span is None:
             return super().take(inbox, count)
         self._code.nf_take(self._at, self._span_at, self._came(inbox, count), self._matched_at)
-        if self._matched.overflowed and self._span.sum_bits is not None:
-            raise self._span.impossible()
+        self._check(self._matched)
         return self._taken()
+
+    @property
+    def spans(self) -> bool:
+        """Whether the work is memory, which C can move."""
+        return self._span is not None
+
+    def lend(self, state: turns.FlowState) -> None:
+        state.channels, state.span = self._at, self._span_at
+        state.out, state.pieces, state.order = self.rows.pointer(0), self.rows.pieces_at, self._list_at
+
+    def take_back(self, state: turns.FlowState) -> NDArray[np.int64]:
+        """The channels whose packets the socket did not take."""
+        self._check(state.found)
+        return self._list[state.order_taken : state.order_count].copy()
+
+    def _check(self, found: turns.Matched) -> None:
+        assert self._span is not None
+        if found.overflowed and self._span.sum_bits is not None:
+            raise self._span.impossible()
 
     def emit(self, end: int, highest: int, room: int, allowance: int, now: float) -> Emitted:
         if self._span is None:

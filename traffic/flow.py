@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traffic.assignment import Assignment, TreePart
-from traffic.channels import NEVER, Channels, make_channels
+from traffic.channels import NEVER, Channels, NativeChannels, make_channels
 from traffic.congestion import CongestionControl
 from traffic.errors import RoundsExhausted
 from traffic.rtt import RttEstimator
 from traffic.transport import Endpoint, Inbox
+from traffic.turns import FlowState, PacerState
+from traffic.turns import Matched as Found
 from traffic.wire import ROUNDS
 from traffic.work import Work
 
@@ -39,27 +41,30 @@ class Pacer:
     UNLIMITED = 1 << 30
 
     def __init__(self, rate_mbps: float, wire_bytes: int, now: float, share: float = 1.0) -> None:
-        self._per_second = share * rate_mbps * 1e6 / (8 * wire_bytes)
+        self.per_second = share * rate_mbps * 1e6 / (8 * wire_bytes)
         burst = max(self.BURST_LEAST, share * self.BURST_PACKETS)
-        self._depth = max(burst, self._per_second * self.BURST_SECONDS)
-        self._tokens = self._depth
-        self._filled = now
+        self.depth = max(burst, self.per_second * self.BURST_SECONDS)
+        self.tokens = self.depth
+        self.filled = now
 
     def allowance(self, now: float) -> int:
-        if self._per_second == 0:
+        if self.per_second == 0:
             return self.UNLIMITED
-        self._tokens = min(self._depth, self._tokens + (now - self._filled) * self._per_second)
-        self._filled = now
-        return max(0, int(self._tokens))
+        self.tokens = min(self.depth, self.tokens + (now - self.filled) * self.per_second)
+        self.filled = now
+        return max(0, int(self.tokens))
+
+    def state(self) -> PacerState:
+        return PacerState(self.tokens, self.depth, self.per_second, self.filled)
 
     def spend(self, packets: int) -> None:
-        self._tokens -= packets
+        self.tokens -= packets
 
     def wait(self) -> float:
         """Seconds until a quarter of a burst may go."""
-        if self._per_second == 0:
+        if self.per_second == 0:
             return 0.0
-        return max(0.0, (self._depth / 4 - self._tokens) / self._per_second)
+        return max(0.0, (self.depth / 4 - self.tokens) / self.per_second)
 
 
 class Flow:
@@ -148,24 +153,59 @@ class Flow:
         """Takes the results of this tree that it waits for among the first `received` that came; gives how
         many."""
         found = self._channels.take(inbox, received)
-        count = found.results
-        if count == 0:
-            return 0
+        if found.results:
+            self.under_way -= found.results
+            self._left -= found.results
+            rtt = now - found.sent_sum / found.fresh if found.fresh else None
+            self._account(found.results, found.marked, rtt, found.sent_max, now, now)
+        return found.results
+
+    def _account(
+        self, results: int, marked: int, rtt: float | None, sent_max: float, first_back: float, now: float
+    ) -> None:
+        """What follows from `results` that came from `first_back` to `now`; `rtt` is the mean of those that went only
+        once, if there are any, and `sent_max` when the latest of these went."""
         delay = None
-        self._first_back = min(self._first_back, now)
-        if found.fresh:
-            sent = found.sent_sum / found.fresh
-            self.rtt.sample(now - sent)
-            if sent >= self._first_back:
-                delay = now - sent - self.rtt.minimum
-            self._newest_back = max(self._newest_back, found.sent_max)
+        self._first_back = min(self._first_back, first_back)
+        if rtt is not None:
+            self.rtt.sample(rtt)
+            if now - rtt >= self._first_back:
+                delay = rtt - self.rtt.minimum
+            self._newest_back = max(self._newest_back, sent_max)
         else:
             self.rtt.progress()
         self._probed_at = 0.0
-        self.under_way -= count
-        self._congestion.on_results(count, found.marked, delay)
-        self._left -= count
-        return count
+        self._congestion.on_results(results, marked, delay)
+
+    @property
+    def portable(self) -> bool:
+        """Whether turns.c can move it at present (its endpoint is the session's affair)."""
+        return isinstance(self._channels, NativeChannels) and self._channels.spans and not self.blocked
+
+    def lend(self, state: FlowState) -> None:
+        """Lets a stretch of turns begin here; only if `portable`."""
+        assert isinstance(self._channels, NativeChannels)
+        self._channels.lend(state)
+        state.fd, state.end, state.highest = self._endpoint.fileno(), self._end, self._highest
+        state.window, state.under_way, state.left = self._congestion.window, self.under_way, self._left
+        state.pacer = self._pacer.state()
+        state.found = Found()
+        state.newest_back, state.reordering = self._newest_back, self.rtt.reordering
+        state.probed_at, state.timeout = self._probed_at, self.rtt.timeout
+        state.rtt_sum, state.order_taken, state.order_count, state.held_back = 0.0, 0, 0, 0
+
+    def take_back(self, state: FlowState) -> int:
+        """Goes on from where a stretch of turns ended; gives how many results came in it."""
+        assert isinstance(self._channels, NativeChannels)
+        self.under_way, self._left, self._highest = state.under_way, state.left, state.highest
+        self._held_back = bool(state.held_back)
+        self._pacer.tokens, self._pacer.filled = state.pacer.tokens, state.pacer.filled
+        self._backlog = self._channels.take_back(state)
+        found: Found = state.found
+        if found.count:
+            rtt = state.rtt_sum / found.fresh if found.fresh else None
+            self._account(found.count, found.marked, rtt, found.sent_max, state.first_back, state.last_back)
+        return int(found.count)
 
     def pump(self, now: float) -> int:
         """Sends what the window and the pacer let go; gives how many packets."""

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""channels.c and spans.c as a shared object: compiled once for each machine and version, kept in the user's cache
-folder.
+"""channels.c, spans.c and turns.c as a shared object: compiled once for each machine and version, kept in the user's
+cache folder.
 
 It is optional: without a compiler, or with NETFOLD_NATIVE=0, the workers use numpy, which does the same
 more slowly.
@@ -22,7 +22,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("channels.c", "spans.c", "channels.h"))
+SOURCES = tuple(
+    Path(__file__).with_name(name) for name in ("channels.c", "spans.c", "turns.c", "channels.h", "spans.h")
+)
 FLAGS = (
     "-std=gnu11",
     "-O3",
@@ -61,6 +63,8 @@ def library() -> ctypes.CDLL | None:
     code.nf_put.restype = None
     code.nf_overdue.argtypes = [pointer, real, pointer, pointer]
     code.nf_overdue.restype = number
+    code.nf_turns.argtypes = [pointer]
+    code.nf_turns.restype = None
     return code
 
 

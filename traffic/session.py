@@ -14,6 +14,7 @@ from traffic.congestion import Congestion
 from traffic.errors import AllReduceTimeout
 from traffic.flow import Flow, Pacer
 from traffic.transport import BATCH, Address, Endpoint, Inbox, TransportError, UdpEndpoint, Waiter
+from traffic.turns import make_turns
 from traffic.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from traffic.work import Work
 
@@ -41,6 +42,7 @@ class Session:
     """The flows of one assignment. Not thread-safe but for `wake`."""
 
     TICK = 0.001  # seconds between two looks at the timers while packets come in
+    STRETCH = 0.005  # seconds at most between two looks at `watch` and the deadline while packets come in
     LONGEST_WAIT = 0.25
     NAP_MAX = 0.003
     NAP_MIN = 0.0001
@@ -67,6 +69,7 @@ class Session:
         )
         self._inbox = Inbox(BATCH, assignment.lanes, ecn=True)
         self._waiter = Waiter(tuple(self._endpoints.values()))
+        self._turns = make_turns(tuple(self._endpoints.values()), self._inbox, (self.NAP_MIN, self.NAP_MAX))
         self._gap = 0.0  # seconds between two results, smoothed
         self._received_at = self._clock()
         self.agreed_call = False  # whether the workers know of each other in which call they are
@@ -96,7 +99,8 @@ class Session:
         for flow in active:
             flow.pump(now)
         while active:
-            got = self._receive()
+            carried = self._turns is not None and all(flow.portable for flow in active)
+            got = self._carry(active, now, timers_at) if carried else self._receive()
             active = [flow for flow in active if not flow.done]
             if not active:
                 return  # what has arrived counts, whatever else there is to be told
@@ -110,7 +114,15 @@ class Session:
                     flow.on_timer(now)
             for flow in active:
                 flow.pump(now)
-            self._rest(got, active, now, deadline)
+            if not (carried and got):
+                self._rest(got, active, now, deadline)
+
+    def _carry(self, active: Sequence[Flow], now: float, timers_at: float) -> int:
+        """A stretch of turns without Python; gives how many results came."""
+        assert self._turns is not None
+        got = self._turns.run(active, now + self.STRETCH, timers_at, self._gap, self._received_at)
+        self._gap, self._received_at = self._turns.gap, self._turns.received_at
+        return got
 
     def _receive(self) -> int:
         total = 0

@@ -4,7 +4,7 @@
 /* A span of an array that lies in memory as it is sent: results go from the packet into the array, and elements from the
  * array into the packet, in one pass each. call.py says the same in numpy (Blocks, Integers). */
 
-#include "channels.h"
+#include "spans.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,27 +16,6 @@
 #endif
 
 enum { EXPONENT_MIN = 31, EXPONENT_BIAS = 126 }; /* quantize.py */
-
-/* Rows of c->lanes elements; `first` is the row of chunk `base`. `output` has `elements`: its last row may be cut. */
-struct span {
-    const uint32_t *input;
-    uint32_t *output;
-    int64_t elements;
-    const uint8_t *own;   /* by row: this worker's exponent, */
-    uint8_t *agreed;      /* and the largest of all workers' */
-    uint8_t *overflowed;  /* by row: integers whose sum did not fit */
-    int64_t first, last, base;
-    int64_t sum_bits;     /* magnitude of sums, as a power of two, over the number of workers; -1: integers */
-};
-
-struct emitted {
-    int64_t count, held_back, highest;
-};
-
-/* struct iovec */
-struct piece {
-    uint64_t base, length;
-};
 
 VECTOR static void quantize(uint32_t *restrict to, const float *restrict from, float scale, int64_t lanes) {
     for (int64_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32((uint32_t)(int32_t)rintf(from[i] * scale));

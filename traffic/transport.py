@@ -36,7 +36,7 @@ _IP_RECVTOS = 13
 _CONTROL_BYTES = 32  # one cmsghdr (16 bytes) with a byte of TOS, aligned
 _NAME_BYTES = 16  # sockaddr_in
 # Answers of an ICMP error to an earlier packet, or a full queue of the interface: as good as a loss.
-_LOSSES = {
+LOSSES = {
     errno.ECONNREFUSED,
     errno.EHOSTUNREACH,
     errno.ENETUNREACH,
@@ -259,7 +259,7 @@ class UdpEndpoint:
                 sent += took
                 continue
             error = ctypes.get_errno()
-            if error in _LOSSES:
+            if error in LOSSES:
                 sent += 1
             elif error in (errno.EAGAIN, errno.EWOULDBLOCK):
                 break
@@ -276,7 +276,7 @@ class UdpEndpoint:
             error = ctypes.get_errno()
             if error in (errno.EAGAIN, errno.EWOULDBLOCK):
                 return 0
-            if error not in _LOSSES and error != errno.EINTR:
+            if error not in LOSSES and error != errno.EINTR:
                 raise TransportError(error, f"recvmmsg at {self.local}: {os.strerror(error)}")
 
     def share(self, on: bool) -> None:

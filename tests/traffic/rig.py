@@ -37,14 +37,17 @@ class Faults:
 
 
 class LossyEndpoint:
-    """An endpoint that mistreats what it sends."""
+    """An endpoint that mistreats what it sends, and with `both_ways` loses some of what it receives."""
 
-    def __init__(self, inner: Endpoint, lanes: int, faults: Faults, seed: int) -> None:
+    def __init__(
+        self, inner: Endpoint, lanes: int, faults: Faults, seed: int, both_ways: bool = False
+    ) -> None:
         self.drop_all = False
         self.sent = 0
         self.on_send: Callable[[int], None] = lambda sent: None
         self._inner = inner
         self._faults = faults
+        self._both_ways = both_ways
         self._random = random.Random(seed)
         self._out = Rows(BATCH, lanes)
         self._held: list[tuple[bytes, bytes]] = []
@@ -53,7 +56,11 @@ class LossyEndpoint:
         return self._inner.fileno()
 
     def receive(self, inbox: Inbox) -> int:
-        return self._inner.receive(inbox)
+        count = self._inner.receive(inbox)
+        for packet in range(count if self._both_ways else 0):
+            if self._random.random() < self._faults.loss:
+                inbox.records["version_kind"][packet] = 0  # nobody's
+        return count
 
     def close(self) -> None:
         self._inner.close()
@@ -196,8 +203,13 @@ def rig(
     seed: int = 0,
     rate_mbps: float = 0.0,
     numerics: Scheme | None = None,
+    plain: bool = False,
 ) -> Iterator[Rig]:
-    """`workers` workers and their server at work; all is ended on the way out."""
+    """`workers` workers and their server at work; all is ended on the way out.
+
+    `plain`: workers have their sockets to themselves, so that turns.c moves their packets where there is a compiler;
+    then the faults are all at the server's end.
+    """
     port = next(_PORTS)
     faults = faults or Faults()
 
@@ -219,7 +231,9 @@ def rig(
         )
 
     hosts = [f"127.77.0.{rank + 1}" for rank in range(workers)]
-    server_link = LossyEndpoint(UdpEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed)
+    server_link = LossyEndpoint(
+        UdpEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed, both_ways=plain
+    )
     server = ParameterServer(
         assignment(0, True), reply_to=[Address(host, port) for host in hosts], endpoint=server_link
     )
@@ -239,7 +253,8 @@ def rig(
 
     members_and_hosts = zip(members, hosts, strict=True)
     team = [
-        Worker(m, host, scheme, congestion, connect(rank)) for rank, (m, host) in enumerate(members_and_hosts)
+        Worker(m, host, scheme, congestion, connect_udp if plain else connect(rank))
+        for rank, (m, host) in enumerate(members_and_hosts)
     ]
     thread = threading.Thread(target=server.serve)
     thread.start()

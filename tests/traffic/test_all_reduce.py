@@ -54,7 +54,7 @@ def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lan
     assert (np.abs(after[0].astype(np.float64) - exact) <= bound + rounding).all()
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     workers=st.integers(1, 5),
     size=st.integers(1, 700),
@@ -68,13 +68,14 @@ def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lan
         [Faults(), Faults(duplicate=0.2, delay=0.2), Faults(0.05, 0.05, 0.05), Faults(loss=0.2)]
     ),
     seed=st.integers(0, 1000),
+    plain=st.booleans(),
 )
 def test_all_workers_get_the_same_right_sums(
-    workers, size, lanes, slots, shares, dtype, scheme, congestion, faults, seed
+    workers, size, lanes, slots, shares, dtype, scheme, congestion, faults, seed, plain
 ):
     rounds = 6 if faults.loss >= 0.2 else 20  # few: a round that loses a packet takes a timeout or several
     size = min(size, rounds * lanes * slots)
-    with rig(workers, lanes, slots, shares, faults, scheme, congestion, seed) as fabric:
+    with rig(workers, lanes, slots, shares, faults, scheme, congestion, seed, plain=plain) as fabric:
         for call in range(2):
             before = gradients(workers, size, dtype, seed + call)
             after = [b.copy() for b in before]
@@ -82,8 +83,9 @@ def test_all_workers_get_the_same_right_sums(
             check(before, after, scheme, lanes)
 
 
-def test_any_shape_and_more_chunks_than_slots():
-    with rig(3, lanes=16, slots=8) as fabric:
+@pytest.mark.parametrize("plain", [False, True])
+def test_any_shape_and_more_chunks_than_slots(plain):
+    with rig(3, lanes=16, slots=8, plain=plain) as fabric:
         before = [g.reshape(7, 11, 13) for g in gradients(3, 7 * 11 * 13, "float32", 5)]
         after = [b.copy() for b in before]
         assert fabric.all_reduce(after) == [None] * 3
@@ -152,8 +154,9 @@ def test_an_array_that_cannot_be_reduced_in_place_is_refused(array, error):
         fabric.workers[0].all_reduce(array)
 
 
-def test_a_missing_worker_is_a_timeout_that_names_what_is_missing_and_leaves_the_array_alone():
-    with rig(3) as fabric:
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_missing_worker_is_a_timeout_that_names_what_is_missing_and_leaves_the_array_alone(plain):
+    with rig(3, plain=plain) as fabric:
         array = np.arange(100, dtype=np.float32)
         with pytest.raises(AllReduceTimeout, match=r"rank 0.*missing: tree 40 \(to 127.77.0.254\)"):
             fabric.workers[0].all_reduce(array, timeout=0.3)
@@ -173,8 +176,9 @@ def test_after_a_timeout_a_new_epoch_brings_the_workers_together_again():
         check(arrays, after, None, 8)
 
 
-def test_after_a_timeout_the_workers_ask_for_a_new_epoch_themselves():
-    with rig(2) as fabric:
+@pytest.mark.parametrize("plain", [False, True])
+def test_after_a_timeout_the_workers_ask_for_a_new_epoch_themselves(plain):
+    with rig(2, plain=plain) as fabric:
         fabric.renew_worn_epochs()
         arrays = gradients(2, 100, "int32", 1)
         with pytest.raises(AllReduceTimeout, match="missing"):
@@ -186,14 +190,15 @@ def test_after_a_timeout_the_workers_ask_for_a_new_epoch_themselves():
 
 
 @pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5)])
-def test_calls_go_on_in_a_new_epoch_when_chunk_numbers_are_used_up(shares, monkeypatch):
+@pytest.mark.parametrize("plain", [False, True])
+def test_calls_go_on_in_a_new_epoch_when_chunk_numbers_are_used_up(shares, monkeypatch, plain):
     """8 slots and 4 rounds are 32 chunk numbers a tree; 12 calls of 6 chunks, with their opening and closing, need
     more."""
     monkeypatch.setattr("traffic.flow.ROUNDS", 4)
     workers, calls = 3, 12
     before = [gradients(workers, 6 * 4, "float32", number) for number in range(calls)]
     after = [[b.copy() for b in arrays] for arrays in before]
-    with rig(workers, lanes=4, slots=8, shares=shares) as fabric:
+    with rig(workers, lanes=4, slots=8, shares=shares, plain=plain) as fabric:
         fabric.renew_worn_epochs()
 
         def train(rank):
@@ -266,8 +271,9 @@ def test_workers_that_call_with_different_sizes_are_told():
         assert [type(e) for e in errors] == [CallMismatch, CallMismatch]
 
 
-def test_the_end_of_the_job_ends_a_call_at_once():
-    with rig(2) as fabric:
+@pytest.mark.parametrize("plain", [False, True])
+def test_the_end_of_the_job_ends_a_call_at_once(plain):
+    with rig(2, plain=plain) as fabric:
         array = np.ones(100, np.float32)
         started = time.monotonic()
         threading.Timer(0.1, lambda: fabric.members[0].end("worker h2 was lost")).start()
@@ -286,14 +292,14 @@ def test_each_call_is_reported():
 
 
 @settings(max_examples=12, deadline=None)
-@given(at=st.integers(1, 250), loss=st.sampled_from([0.0, 0.1]), seed=st.integers(0, 99))
-def test_a_new_epoch_in_the_middle_of_a_call_changes_nothing_but_time(at, loss, seed):
+@given(at=st.integers(1, 250), loss=st.sampled_from([0.0, 0.1]), seed=st.integers(0, 99), plain=st.booleans())
+def test_a_new_epoch_in_the_middle_of_a_call_changes_nothing_but_time(at, loss, seed, plain):
     """The epoch is raised when the server has sent `at` packets, wherever the workers are in their first
     calls."""
     workers, calls = 3, 4
     before = [gradients(workers, 150, "float32", seed + number) for number in range(calls)]
     after = [[b.copy() for b in arrays] for arrays in before]
-    with rig(workers, lanes=4, slots=8, faults=Faults(loss=loss), seed=seed) as fabric:
+    with rig(workers, lanes=4, slots=8, faults=Faults(loss=loss), seed=seed, plain=plain) as fabric:
         raised = threading.Event()
 
         def on_send(sent):
@@ -341,9 +347,10 @@ def test_a_worker_cut_off_at_the_end_of_a_call_does_not_lose_it_to_a_new_epoch(c
         assert again[0].tolist() == [6.0] * 9
 
 
-def test_pacing_holds_the_rate():
+@pytest.mark.parametrize("plain", [False, True])
+def test_pacing_holds_the_rate(plain):
     """4000 elements in packets of 90 bytes at 1 Mbit/s: more than 0.3 s, where it takes a few ms unpaced."""
-    with rig(1, lanes=8, slots=64, rate_mbps=1.0) as fabric:
+    with rig(1, lanes=8, slots=64, rate_mbps=1.0, plain=plain) as fabric:
         started = time.monotonic()
         fabric.workers[0].all_reduce(np.ones(4000, np.float32))
         assert time.monotonic() - started > 0.3
