@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -30,6 +31,10 @@ def main(program: Path, cache: Path, seed: int, count: int) -> None:
     for group in range(1, 16):
         if group not in pipeline.multicast_groups():
             pipeline.multicast_insert(group, [Replica(p, p) for p in range(group)])
+    for profile in pipeline.profiles:
+        for held in list(pipeline.groups(profile)):
+            members = [replace(m, watch_port=bytes([rng.randrange(4)])) for m in held.members]
+            pipeline.group_modify(profile, replace(held, members=members))
     switch.port_config(3, 1_000_000, 8)
     good = [f for _, f in frames(rng)] if frames else []
     now = 0
@@ -38,6 +43,7 @@ def main(program: Path, cache: Path, seed: int, count: int) -> None:
         switch.inject(rng.randrange(600), damaged(rng, good), now)
         if rng.random() < 0.1:
             switch.service(now)
+            switch.port_set_up(rng.randrange(4), rng.random() < 0.5)
     switch.close()
     pipeline.close()
 

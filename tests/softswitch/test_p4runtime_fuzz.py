@@ -186,6 +186,7 @@ def test_any_write_is_answered_and_a_refused_one_leaves_nothing(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @few(3000)
 @given(seed=seeds)
 def test_many_writes_are_answered_and_refused_ones_leave_nothing(
