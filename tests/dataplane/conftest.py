@@ -12,14 +12,33 @@ import pytest
 
 from tests.dataplane import bmv2, remote
 from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.chip_builds import ChipBuilds
 from tests.dataplane.device import Device, SoftDevice, compiled
 from tests.dataplane.frames import LANES
 
 BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root])
 TARGETS = ["softswitch", *([] if bmv2.missing() else [BMV2]), *(["remote"] if remote.described() else [])]
 TALLY = pytest.StashKey[Tally]()
+BUILDS = pytest.StashKey[ChipBuilds]()
 
 Devices = Callable[[str, int, int], Device]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What the tests on the chips' models need is compiled while others run."""
+    config = session.config
+    if config.option.collectonly or config.stash.get(BUILDS, None) is not None:
+        return
+    builds = config.stash[BUILDS] = ChipBuilds()
+    config.add_cleanup(builds.stop)
+    with_model = [i for i in session.items if "chips" in getattr(i, "fixturenames", ())]
+    for name in dict.fromkeys(i.callspec.params["name"] for i in with_model):
+        builds.start(name)
+
+
+@pytest.fixture(scope="session")
+def chip_builds(request: pytest.FixtureRequest) -> ChipBuilds:
+    return request.config.stash[BUILDS]
 
 
 @pytest.fixture(scope="session")

@@ -8,33 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from random import Random
 
 import pytest
 
 from tests.dataplane import chip
 from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.chip_builds import ChipBuilds
 from tests.dataplane.layout import Fabric
 from tests.dataplane.test_stateful import BASES, new_shape, window_and_chunks
 from tests.dataplane.world import World
 from tools.p4build import BuildError
-from tools.tofino import CHIPS, build, find_tools
+from tools.tofino import CHIPS, find_tools
 
 Chips = dict[str, chip.ChipDevice]
 EVENTS = 300
 
 
 @pytest.fixture(scope="module")
-def chips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chips]:
+def chips(chip_builds: ChipBuilds) -> Iterator[Chips]:
     """Started when first asked for."""
     with ExitStack() as stack:
 
         class Started(Chips):
             def __missing__(self, name: str) -> chip.ChipDevice:
-                folder: Path = tmp_path_factory.mktemp(name)
-                made = build(CHIPS[name], folder, chip.CHIP_CPU_PORT)
-                self[name] = stack.enter_context(chip.model(name, made.context.parent))
+                self[name] = stack.enter_context(chip.model(name, chip_builds.result(name)))
                 return self[name]
 
         yield Started()
