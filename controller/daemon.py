@@ -14,7 +14,7 @@ from pathlib import Path
 
 from api import netfold_pb2_grpc as pb_grpc
 from controller.core import Controller, Options
-from controller.desired import Setting
+from controller.desired import MARK_FRACTION, Setting
 from controller.devices import Device
 from controller.metrics import metrics_server
 from controller.server import ListenError, Security, serving
@@ -37,7 +37,7 @@ class DaemonOptions:
     controller: Options
     first_grpc_port: int
     metrics_port: int = 0
-    mark_fraction: float = 0.25
+    mark_fraction: float = MARK_FRACTION
     devices: Mapping[str, Device] = field(default_factory=dict)
 
 

@@ -25,6 +25,10 @@ from controller.switches.entries import Contents, Entity, add
 from topologies.addressing import Addressing
 from topologies.fabric import Fabric
 
+MARK_FRACTION = 0.4
+"""From how full a queue on packets are marked. Results leave a node in bursts, as many as the last child sent at once: a
+threshold below a burst (a quarter of 64 packets) marks links that are not full."""
+
 NEXTHOPS = 512
 """Members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
 
@@ -48,7 +52,7 @@ class Setting:
     fabric: Fabric
     addresses: Addressing
     mark: int
-    mark_fraction: float = 0.25
+    mark_fraction: float = MARK_FRACTION
     devices: Mapping[str, Device] = field(default_factory=dict)
 
     def device(self, switch: str) -> Device:

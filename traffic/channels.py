@@ -165,6 +165,17 @@ class Channels:
         self.resent[channels] = False
         return channels
 
+    def lend(self, state: turns.FlowState) -> bool:
+        """Tells turns.c of the channels and the work that has begun; False: it cannot move these."""
+        return False
+
+    def listed(self, first: int, last: int) -> NDArray[np.int64]:
+        """The channels that the last stretch of turns put into order [first, last)."""
+        raise NotImplementedError
+
+    def check_overflow(self) -> None:
+        """Raises what the work says of a float sum that overflowed."""
+
     def overdue(self, limit: float) -> tuple[NDArray[np.int64], float]:
         """The channels under way that went last before `limit`, and when the oldest of all went (NEVER:
         none)."""
@@ -266,26 +277,22 @@ class NativeChannels(Channels):
         if self._span is None:
             return super().take(inbox, count)
         self._code.nf_take(self._at, self._span_at, self._came(inbox, count), self._matched_at)
-        self._check(self._matched)
+        if self._matched.overflowed:
+            self.check_overflow()
         return self._taken()
 
-    @property
-    def spans(self) -> bool:
-        """Whether the work is memory, which C can move."""
-        return self._span is not None
-
-    def lend(self, state: turns.FlowState) -> None:
+    def lend(self, state: turns.FlowState) -> bool:
+        if self._span is None:
+            return False
         state.channels, state.span = self._at, self._span_at
         state.out, state.pieces, state.order = self.rows.pointer(0), self.rows.pieces_at, self._list_at
+        return True
 
-    def take_back(self, state: turns.FlowState) -> NDArray[np.int64]:
-        """The channels whose packets the socket did not take."""
-        self._check(state.found)
-        return self._list[state.order_taken : state.order_count].copy()
+    def listed(self, first: int, last: int) -> NDArray[np.int64]:
+        return self._list[first:last].copy()
 
-    def _check(self, found: turns.Matched) -> None:
-        assert self._span is not None
-        if found.overflowed and self._span.sum_bits is not None:
+    def check_overflow(self) -> None:
+        if self._span is not None and self._span.sum_bits is not None:
             raise self._span.impossible()
 
     def emit(self, end: int, highest: int, room: int, allowance: int, now: float) -> Emitted:

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traffic.assignment import Assignment, TreePart
-from traffic.channels import NEVER, Channels, NativeChannels, make_channels
+from traffic.channels import NEVER, Channels, make_channels
 from traffic.congestion import CongestionControl
 from traffic.errors import RoundsExhausted
 from traffic.rtt import RttEstimator
 from traffic.transport import Endpoint, Inbox
 from traffic.turns import FlowState, PacerState
-from traffic.turns import Matched as Found
 from traffic.wire import ROUNDS
 from traffic.work import Work
 
@@ -53,9 +52,6 @@ class Pacer:
         self.tokens = min(self.depth, self.tokens + (now - self.filled) * self.per_second)
         self.filled = now
         return max(0, int(self.tokens))
-
-    def state(self) -> PacerState:
-        return PacerState(self.tokens, self.depth, self.per_second, self.filled)
 
     def spend(self, packets: int) -> None:
         self.tokens -= packets
@@ -93,6 +89,10 @@ class Flow:
         self._channels: Channels = make_channels(
             part.slots, assignment.lanes, assignment.epoch, part.tree, part.child
         )
+        self.state = FlowState(
+            pacer=PacerState(depth=pacer.depth, per_second=pacer.per_second)
+        )  # for stretches of turns
+        self.portable = False  # whether turns.c can move this work (the endpoint is the session's affair)
         self._work: Work | None = None
         self._base = self._end = self._highest = 0
         self._left = 0
@@ -118,6 +118,9 @@ class Flow:
         self._base, self._end, self._left = self._end, end, work.count
         self._channels.begin(work, self._base)
         self._first_back = NEVER
+        self.portable = self._channels.lend(self.state)
+        if self.portable:
+            self.state.fd, self.state.end = self._endpoint.fileno(), end
 
     @property
     def done(self) -> bool:
@@ -128,7 +131,7 @@ class Flow:
         """Whether the socket took less than was to be sent."""
         return len(self._backlog) > 0
 
-    def state(self) -> dict[str, float]:
+    def report(self) -> dict[str, float]:
         """For reports: the tree, its window in chunks, and the round trip in milliseconds."""
         return {
             "tree": self.part.tree,
@@ -177,35 +180,30 @@ class Flow:
         self._probed_at = 0.0
         self._congestion.on_results(results, marked, delay)
 
-    @property
-    def portable(self) -> bool:
-        """Whether turns.c can move it at present (its endpoint is the session's affair)."""
-        return isinstance(self._channels, NativeChannels) and self._channels.spans and not self.blocked
-
-    def lend(self, state: FlowState) -> None:
+    def lend(self) -> None:
         """Lets a stretch of turns begin here; only if `portable`."""
-        assert isinstance(self._channels, NativeChannels)
-        self._channels.lend(state)
-        state.fd, state.end, state.highest = self._endpoint.fileno(), self._end, self._highest
+        state, pacer = self.state, self._pacer
         state.window, state.under_way, state.left = self._congestion.window, self.under_way, self._left
-        state.pacer = self._pacer.state()
-        state.found = Found()
+        state.highest = self._highest
+        state.pacer.tokens, state.pacer.filled = pacer.tokens, pacer.filled
         state.newest_back, state.reordering = self._newest_back, self.rtt.reordering
         state.probed_at, state.timeout = self._probed_at, self.rtt.timeout
-        state.rtt_sum, state.order_taken, state.order_count, state.held_back = 0.0, 0, 0, 0
 
-    def take_back(self, state: FlowState) -> int:
+    def take_back(self) -> int:
         """Goes on from where a stretch of turns ended; gives how many results came in it."""
-        assert isinstance(self._channels, NativeChannels)
+        state, pacer, found = self.state, self._pacer, self.state.found
         self.under_way, self._left, self._highest = state.under_way, state.left, state.highest
+        pacer.tokens, pacer.filled = state.pacer.tokens, state.pacer.filled
         self._held_back = bool(state.held_back)
-        self._pacer.tokens, self._pacer.filled = state.pacer.tokens, state.pacer.filled
-        self._backlog = self._channels.take_back(state)
-        found: Found = state.found
-        if found.count:
+        if state.order_taken < state.order_count:
+            self._backlog = self._channels.listed(state.order_taken, state.order_count)
+        count: int = found.count
+        if count:
+            if found.overflowed:
+                self._channels.check_overflow()
             rtt = state.rtt_sum / found.fresh if found.fresh else None
-            self._account(found.count, found.marked, rtt, found.sent_max, state.first_back, state.last_back)
-        return int(found.count)
+            self._account(count, found.marked, rtt, found.sent_max, state.first_back, state.last_back)
+        return count
 
     def pump(self, now: float) -> int:
         """Sends what the window and the pacer let go; gives how many packets."""

@@ -69,7 +69,7 @@ class Session:
         )
         self._inbox = Inbox(BATCH, assignment.lanes, ecn=True)
         self._waiter = Waiter(tuple(self._endpoints.values()))
-        self._turns = make_turns(tuple(self._endpoints.values()), self._inbox, (self.NAP_MIN, self.NAP_MAX))
+        self._turns = make_turns(tuple(self._endpoints.values()), self._inbox)
         self._gap = 0.0  # seconds between two results, smoothed
         self._received_at = self._clock()
         self.agreed_call = False  # whether the workers know of each other in which call they are
@@ -99,8 +99,8 @@ class Session:
         for flow in active:
             flow.pump(now)
         while active:
-            carried = self._turns is not None and all(flow.portable for flow in active)
-            got = self._carry(active, now, timers_at) if carried else self._receive()
+            carried = self._turns is not None and all(flow.portable and not flow.blocked for flow in active)
+            got, lacking = self._carry(active, now, timers_at) if carried else (self._receive(), False)
             active = [flow for flow in active if not flow.done]
             if not active:
                 return  # what has arrived counts, whatever else there is to be told
@@ -108,21 +108,22 @@ class Session:
             now = self._clock()
             if now >= deadline:
                 raise self._timeout(active, now)
-            if got == 0 or now >= timers_at:
+            if lacking or (not carried and (got == 0 or now >= timers_at)):
                 timers_at = now + self.TICK
                 for flow in active:
                     flow.on_timer(now)
+            if carried and got:
+                continue
             for flow in active:
                 flow.pump(now)
-            if not (carried and got):
-                self._rest(got, active, now, deadline)
+            self._rest(got, active, now, deadline)
 
-    def _carry(self, active: Sequence[Flow], now: float, timers_at: float) -> int:
-        """A stretch of turns without Python; gives how many results came."""
+    def _carry(self, active: Sequence[Flow], now: float, timers_at: float) -> tuple[int, bool]:
+        """A stretch of turns without Python; gives how many results came, and whether packets are to go again."""
         assert self._turns is not None
-        got = self._turns.run(active, now + self.STRETCH, timers_at, self._gap, self._received_at)
-        self._gap, self._received_at = self._turns.gap, self._turns.received_at
-        return got
+        got = self._turns.run(active, now + self.STRETCH, timers_at, self._received_at)
+        self._received_at = self._turns.received_at
+        return got, self._turns.lacking
 
     def _receive(self) -> int:
         total = 0

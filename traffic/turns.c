@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -20,26 +21,29 @@ struct pacer {
     double tokens, depth, per_second, filled;
 };
 
+/* What does not change during a work comes first, then what a stretch begins with and changes, then what it finds. */
 struct flow {
     const struct channels *channels;
     const struct span *span;
     struct mmsghdr *out; /* one for each channel; its `pieces` point at the rows that go */
     struct piece *pieces;
     int64_t *order;
-    int64_t fd;
-    int64_t end, highest, window, under_way, left;
+    int64_t fd, end;
+
+    int64_t highest, window, under_way, left;
     struct pacer pacer;
-    struct matched found;       /* in this stretch */
-    double rtt_sum;               /* seconds, over found.fresh */
-    double first_back, last_back; /* when the first and the last result came */
-    int64_t order_taken, order_count; /* of the last packets to go, how many the socket took */
-    int64_t held_back;
     double newest_back, reordering; /* what went before newest_back - reordering is lost */
     double probed_at, timeout;      /* what went, and was probed for, so long ago is overdue */
+
+    struct matched found;
+    double rtt_sum;                   /* seconds, over found.fresh */
+    double first_back, last_back;     /* when the first and the last result came */
+    int64_t order_taken, order_count; /* of the last packets to go, how many the socket took */
+    int64_t held_back;
 };
 
 struct stretch {
-    struct flow *flows;
+    struct flow *const *flows;
     int64_t flow_count;
     const int32_t *fds; /* one for each endpoint */
     int64_t fd_count;
@@ -48,9 +52,9 @@ struct stretch {
     const uint8_t *control;
     int64_t capacity;
     double until, timers_at;      /* monotonic seconds: the end; and from when on packets may be taken for lost */
-    double gap, received_at;      /* seconds between two results, smoothed; when the last came */
-    double nap_min, nap_max;
-    int64_t error; /* errno of a receive that failed */
+    double received_at;           /* when the last packets came */
+    int64_t error;   /* errno of a receive that failed */
+    int64_t lacking; /* some packets are to go again */
 };
 
 static double monotonic(void) {
@@ -100,7 +104,7 @@ static int64_t receive(struct stretch *s) {
         struct batch batch = {s->records, count, (const struct message *)s->in, s->control};
         double now = monotonic();
         for (int64_t i = 0; i < s->flow_count; i++)
-            if (s->flows[i].left) take_results(&s->flows[i], &batch, now);
+            if (s->flows[i]->left) take_results(s->flows[i], &batch, now);
         renew(s, count);
         total += count;
     }
@@ -136,46 +140,19 @@ static int pump(struct flow *f, double now) {
     return 1;
 }
 
-static void note_gap(struct stretch *s, int64_t results, double now) {
-    double gap = (now - s->received_at) / (double)results;
-    if (gap > s->nap_max) gap = s->nap_max;
-    s->gap += (gap - s->gap) / 8;
-    s->received_at = now;
-}
-
-static void nap(double seconds) {
-    struct timespec t = span_of(seconds);
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
-
 /* Until something can be read, the stretch is over, or a pacer lets a quarter of its depth go. */
 static void wait_for_packets(const struct stretch *s, double now) {
     struct pollfd polled[MAX_ENDPOINTS];
     double until = s->until;
     for (int64_t e = 0; e < s->fd_count; e++) polled[e] = (struct pollfd){s->fds[e], POLLIN, 0};
     for (int64_t i = 0; i < s->flow_count; i++) {
-        const struct pacer *p = &s->flows[i].pacer;
-        if (!s->flows[i].held_back) continue;
+        const struct pacer *p = &s->flows[i]->pacer;
+        if (!s->flows[i]->held_back) continue;
         double filled = now + (p->depth / 4 - p->tokens) / p->per_second;
         if (filled < until) until = filled;
     }
     struct timespec t = span_of(until - now);
     ppoll(polled, (nfds_t)s->fd_count, &t, NULL);
-}
-
-/* While many packets are under way some of them may gather, as interrupt moderation does: a turn costs the same for one as
- * for fifty. */
-static void rest(const struct stretch *s, int64_t got, double now) {
-    int64_t under_way = 0;
-    if (!got) {
-        wait_for_packets(s, now);
-        return;
-    }
-    if (got >= s->capacity) return;
-    for (int64_t i = 0; i < s->flow_count; i++) under_way = at_least(under_way, s->flows[i].under_way);
-    double seconds = s->gap * (double)under_way / 8;
-    if (seconds > s->nap_max) seconds = s->nap_max;
-    if (seconds >= s->nap_min) nap(seconds);
 }
 
 /* Whether a packet of the flow is lost or overdue (Flow.on_timer). */
@@ -191,24 +168,34 @@ static int lacking(const struct flow *f, double now) {
 
 /* Whether there is something to decide that is not decided here: a flow is done, a window of its results is in, or packets
  * are to go again. */
-static int decisive(const struct stretch *s, double now) {
+static int decisive(struct stretch *s, double now) {
     for (int64_t i = 0; i < s->flow_count; i++) {
-        const struct flow *f = &s->flows[i];
-        if (!f->left || f->found.count >= f->window || (now >= s->timers_at && lacking(f, now))) return 1;
+        const struct flow *f = s->flows[i];
+        if (now >= s->timers_at && lacking(f, now)) s->lacking = 1;
+        if (!f->left || f->found.count >= f->window) return 1;
     }
-    return s->error != 0;
+    return s->lacking || s->error;
+}
+
+static void begin(struct stretch *s) {
+    s->error = s->lacking = 0;
+    for (int64_t i = 0; i < s->flow_count; i++) {
+        struct flow *f = s->flows[i];
+        memset(&f->found, 0, sizeof *f - offsetof(struct flow, found));
+    }
 }
 
 /* Moves packets until `until`, or something is to be decided, or a socket takes less than it was given. */
 void nf_turns(struct stretch *s) {
+    begin(s);
     for (;;) {
         int64_t got = receive(s);
         double now = monotonic();
-        if (got) note_gap(s, got, now);
+        if (got) s->received_at = now;
         if (decisive(s, now)) return;
         for (int64_t i = 0; i < s->flow_count; i++)
-            if (!pump(&s->flows[i], now)) return;
+            if (!pump(s->flows[i], now)) return;
         if (now >= s->until) return;
-        rest(s, got, now);
+        if (!got) wait_for_packets(s, now);
     }
 }

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traffic.native import library
 from traffic.transport import LOSSES, Endpoint, Inbox, TransportError, UdpEndpoint
@@ -38,20 +39,17 @@ class PacerState(ctypes.Structure):
 
 
 class FlowState(ctypes.Structure):
-    """What a flow lends for a stretch and takes back after it."""
+    """A flow as turns.c sees it: what is set for each work, what for each stretch, and what a stretch finds."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("channels", "span", "out", "pieces", "order")),
-        *((name, ctypes.c_int64) for name in ("fd", "end", "highest", "window", "under_way", "left")),
+        *((name, ctypes.c_int64) for name in ("fd", "end")),
+        *((name, ctypes.c_int64) for name in ("highest", "window", "under_way", "left")),
         ("pacer", PacerState),
-        ("found", Matched),
-        ("rtt_sum", ctypes.c_double),
-        ("first_back", ctypes.c_double),
-        ("last_back", ctypes.c_double),
-        ("order_taken", ctypes.c_int64),
-        ("order_count", ctypes.c_int64),
-        ("held_back", ctypes.c_int64),
         *((name, ctypes.c_double) for name in ("newest_back", "reordering", "probed_at", "timeout")),
+        ("found", Matched),
+        *((name, ctypes.c_double) for name in ("rtt_sum", "first_back", "last_back")),
+        *((name, ctypes.c_int64) for name in ("order_taken", "order_count", "held_back")),
     )
 
 
@@ -63,11 +61,9 @@ class _Stretch(ctypes.Structure):
         ("fd_count", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("in", "records", "control")),
         ("capacity", ctypes.c_int64),
-        *(
-            (name, ctypes.c_double)
-            for name in ("until", "timers_at", "gap", "received_at", "nap_min", "nap_max")
-        ),
+        *((name, ctypes.c_double) for name in ("until", "timers_at", "received_at")),
         ("error", ctypes.c_int64),
+        ("lacking", ctypes.c_int64),
     )
 
 
@@ -78,19 +74,20 @@ class Carried(Protocol):
     def portable(self) -> bool:
         """Whether turns.c can move it at present."""
 
-    def lend(self, state: FlowState) -> None: ...
+    @property
+    def state(self) -> FlowState: ...
 
-    def take_back(self, state: FlowState) -> int:
-        """Gives how many results came."""
+    def lend(self) -> None:
+        """Sets in `state` what a stretch begins with."""
+
+    def take_back(self) -> int:
+        """Goes on from what the stretch left in `state`; gives how many results came."""
 
 
 class Turns:
-    """Carries flows of the same endpoints. `gap` (seconds between two results, smoothed) and `received_at` (when the
-    last came) belong to the session, which sets them before a stretch and reads them after it."""
+    """Carries flows of the same endpoints."""
 
-    def __init__(
-        self, code: ctypes.CDLL, endpoints: Sequence[Endpoint], inbox: Inbox, naps: tuple[float, float]
-    ) -> None:
+    def __init__(self, code: ctypes.CDLL, endpoints: Sequence[Endpoint], inbox: Inbox) -> None:
         self._code = code
         self._fds = np.array([endpoint.fileno() for endpoint in endpoints], np.int32)
         self._stretch = _Stretch(
@@ -99,51 +96,51 @@ class Turns:
             records=inbox.first_row,
             control=inbox.control_pointer,
             capacity=inbox.capacity,
-            nap_min=naps[0],
-            nap_max=naps[1],
         )
         setattr(self._stretch, "in", inbox.pointer(0))
-        self._flows: Sequence[Carried] = ()
-        self._states = (FlowState * 0)()
+        self._at = ctypes.addressof(self._stretch)
+        self._flows: list[Carried] = []
+        self._states: NDArray[np.uint64] = np.zeros(0, np.uint64)
 
-    def run(
-        self, flows: Sequence[Carried], until: float, timers_at: float, gap: float, received_at: float
-    ) -> int:
+    def run(self, flows: Sequence[Carried], until: float, timers_at: float, received_at: float) -> int:
         """Moves the packets of `flows` until `until` (time.monotonic) at the latest; gives how many results came. From
         `timers_at` on it ends when a packet has to go again.
 
         Raises TransportError, and what `Flow.take_back` raises.
         """
         stretch = self._stretch
-        if len(self._states) != len(flows):
-            self._states = (FlowState * len(flows))()
-            stretch.flows, stretch.flow_count = ctypes.addressof(self._states), len(flows)
-        for flow, state in zip(flows, self._states, strict=True):
-            flow.lend(state)
-        stretch.until, stretch.timers_at = until, timers_at
-        stretch.gap, stretch.received_at, stretch.error = gap, received_at, 0
-        self._code.nf_turns(ctypes.addressof(stretch))
-        results = sum([flow.take_back(state) for flow, state in zip(flows, self._states, strict=True)])
+        if flows != self._flows:
+            self._flows = list(flows)
+            self._states = np.array([ctypes.addressof(flow.state) for flow in flows], np.uint64)
+            stretch.flows, stretch.flow_count = self._states.ctypes.data, len(flows)
+        for flow in flows:
+            flow.lend()
+        stretch.until, stretch.timers_at, stretch.received_at = until, timers_at, received_at
+        self._code.nf_turns(self._at)
+        results = 0
+        for flow in flows:
+            results += flow.take_back()
         error = stretch.error
         if error and error not in LOSSES:
             raise TransportError(error, f"recvmmsg: {os.strerror(error)}")
         return results
 
     @property
-    def gap(self) -> float:
-        gap: float = self._stretch.gap
-        return gap
+    def lacking(self) -> bool:
+        """Whether the last stretch found packets that are to go again."""
+        return bool(self._stretch.lacking)
 
     @property
     def received_at(self) -> float:
+        """When the last packets came: in the last stretch, or what it was told."""
         at: float = self._stretch.received_at
         return at
 
 
-def make_turns(endpoints: Sequence[Endpoint], inbox: Inbox, naps: tuple[float, float]) -> Turns | None:
+def make_turns(endpoints: Sequence[Endpoint], inbox: Inbox) -> Turns | None:
     """None where there is no C code, or these endpoints are not sockets."""
     code = library()
     plain = all(isinstance(endpoint, UdpEndpoint) for endpoint in endpoints)
     if code is None or not plain or len(endpoints) > MAX_ENDPOINTS:
         return None
-    return Turns(code, endpoints, inbox, naps)
+    return Turns(code, endpoints, inbox)

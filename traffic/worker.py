@@ -283,8 +283,8 @@ class Worker:
         return self.stats.retransmits + (self._session.retransmits if self._session else 0)
 
     def flows(self) -> list[dict[str, float]]:
-        """How the trees of the present epoch do; see `Flow.state`."""
-        return [flow.state() for flow in self._session.flows] if self._session else []
+        """How the trees of the present epoch do; see `Flow.report`."""
+        return [flow.report() for flow in self._session.flows] if self._session else []
 
     def close(self) -> None:
         self._leave()

@@ -149,7 +149,7 @@ def test_thresholds_are_in_the_unit_of_the_target_s_queues():
     fabric, _ = _on_chips("up")
     cells = packet_cells(Chip.TOFINO, 32)
     assert (cells, packet_cells(Chip.TOFINO2, 64)) == (3, 2)
-    setting = replace(_setting(fabric), devices={"leaf": Device(packet_cells=cells)})
+    setting = replace(_setting(fabric), devices={"leaf": Device(packet_cells=cells)}, mark_fraction=0.25)
     thresholds = {
         switch: {
             dict(e.match)["port"]: dict(e.actions[0].args)["packets"]
