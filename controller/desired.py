@@ -26,8 +26,8 @@ from topologies.addressing import Addressing
 from topologies.fabric import Fabric
 
 MARK_FRACTION = 0.4
-"""From how full a queue on packets are marked. Results leave a node in bursts, as many as the last child sent at once: a
-threshold below a burst (a quarter of 64 packets) marks links that are not full."""
+"""From how full a queue on packets are marked. Results leave a node in bursts, as many as its last child sent at once;
+a threshold below a burst (a quarter of 64 packets) marks links that are not full."""
 
 NEXTHOPS = 512
 """Members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
