@@ -103,9 +103,9 @@ def measure_command(
 ) -> None:
     """Run each scheme's plan on a fabric in Mininet: planned and measured rates side by side.
 
-    Choose a scale at which processors are no limit, or "of plan" shows the machine, and arrays that take seconds: on two
-    cores some 10 Mbit/s for each of eight workers where nothing is added up on the way (grid-fig1: 0.003 to 0.01,
-    inart-fig1: 3, leaf-spine-4x2 with two jobs: 0.03).
+    Choose a scale at which processors are no limit, or "of plan" shows the machine, and arrays that take seconds:
+    on two cores some 10 Mbit/s for each of eight workers where nothing is added up on the way (grid-fig1: 0.003 to
+    0.01, inart-fig1: 3, leaf-spine-4x2 with two jobs: 0.03).
 
     Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
     from testbed.deployment import Setup
