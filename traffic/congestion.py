@@ -25,6 +25,10 @@ class CongestionControl(Protocol):
     @property
     def window(self) -> int: ...
 
+    @property
+    def patience(self) -> int:
+        """How many windows of results without a mark may come before it is told of them."""
+
     def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
         """`count` chunks came back, `marked` of them with the congestion flag or the CE mark, `delay` seconds
         later than the quickest one ever did (None: not known, as some were sent twice)."""
@@ -35,6 +39,8 @@ class CongestionControl(Protocol):
 
 class FixedWindow:
     """Always W: right where the slots, not the queues, are scarce."""
+
+    patience = 4
 
     def __init__(self, limit: int) -> None:
         self.window = limit
@@ -50,6 +56,7 @@ class AtpAimd:
     """ATP's rule (NSDI 2021): once in a window, halve it if marked, else one more; 1 to 100 packets."""
 
     CEILING = 100
+    patience = 1
 
     def __init__(self, limit: int) -> None:
         self._limit = min(limit, self.CEILING)
@@ -83,6 +90,7 @@ class PanamaDctcp:
     # More than a full queue of a link that is worth it, and than hosts that share a processor wait for their turn.
     LATE = 0.025
     LATE_FLOOR = 2
+    PATIENCE = 4  # a worker's loop then stays in C for longer; marks are told of within their window
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -98,6 +106,10 @@ class PanamaDctcp:
     @property
     def window(self) -> int:
         return int(self._size)
+
+    @property
+    def patience(self) -> int:
+        return 1 if self._starting or not self._marks_ever else self.PATIENCE
 
     def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
         if delay is not None:
@@ -120,7 +132,7 @@ class PanamaDctcp:
         elif not self._marks_ever and self.LATE < self._delay < _UNKNOWN:
             self._shrink(max(1 / 2, self.LATE / self._delay), self.LATE_FLOOR)
         elif not self._starting:
-            self._size = min(self._limit, self._size + 1)
+            self._size = min(self._limit, self._size + max(1, self._seen // self._size))
         self._forget()
 
     def _forget(self) -> None:

@@ -184,7 +184,7 @@ class Flow:
         """Lets a stretch of turns begin here; only if `portable`."""
         state, pacer = self.state, self._pacer
         state.window, state.under_way, state.left = self._congestion.window, self.under_way, self._left
-        state.highest = self._highest
+        state.highest, state.patience = self._highest, self._congestion.patience
         state.pacer.tokens, state.pacer.filled = pacer.tokens, pacer.filled
         state.newest_back, state.reordering = self._newest_back, self.rtt.reordering
         state.probed_at, state.timeout = self._probed_at, self.rtt.timeout

@@ -31,6 +31,7 @@ struct flow {
     int64_t fd, end;
 
     int64_t highest, window, under_way, left;
+    int64_t patience; /* how many windows of results without a mark may come before they are told of */
     struct pacer pacer;
     double newest_back, reordering; /* what went before newest_back - reordering is lost */
     double probed_at, timeout;      /* what went, and was probed for, so long ago is overdue */
@@ -166,13 +167,13 @@ static int lacking(const struct flow *f, double now) {
     return oldest < newest - f->reordering || now - asked >= f->timeout;
 }
 
-/* Whether there is something to decide that is not decided here: a flow is done, a window of its results is in, or packets
- * are to go again. */
+/* Whether there is something to decide that is not decided here: a flow is done, a window of its results is in (or some
+ * without a mark), or packets are to go again. */
 static int decisive(struct stretch *s, double now) {
     for (int64_t i = 0; i < s->flow_count; i++) {
         const struct flow *f = s->flows[i];
         if (now >= s->timers_at && lacking(f, now)) s->lacking = 1;
-        if (!f->left || f->found.count >= f->window) return 1;
+        if (!f->left || f->found.count >= f->window * (f->found.marked ? 1 : f->patience)) return 1;
     }
     return s->lacking || s->error;
 }

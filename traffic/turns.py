@@ -44,7 +44,7 @@ class FlowState(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("channels", "span", "out", "pieces", "order")),
         *((name, ctypes.c_int64) for name in ("fd", "end")),
-        *((name, ctypes.c_int64) for name in ("highest", "window", "under_way", "left")),
+        *((name, ctypes.c_int64) for name in ("highest", "window", "under_way", "left", "patience")),
         ("pacer", PacerState),
         *((name, ctypes.c_double) for name in ("newest_back", "reordering", "probed_at", "timeout")),
         ("found", Matched),
