@@ -52,10 +52,10 @@ struct stretch {
     const uint8_t *records;
     const uint8_t *control;
     int64_t capacity;
-    double until, timers_at;      /* monotonic seconds: the end; and from when on packets may be taken for lost */
-    double received_at;           /* when the last packets came */
-    int64_t error;   /* errno of a receive that failed */
-    int64_t lacking; /* some packets are to go again */
+    double until, timers_at; /* monotonic seconds: the end; and from when on packets may be taken for lost */
+    double received_at;      /* when the last packets came */
+    int64_t error;           /* errno of a receive that failed */
+    int64_t lacking;         /* some packets are to go again */
 };
 
 static double monotonic(void) {
