@@ -25,11 +25,13 @@ from topologies.state import processes_of
 from topologies.targets import netfold_command
 
 PROGRAM = """
-import subprocess, sys
+import signal, subprocess, sys
 from tests.topologies.conftest import FABRIC, FakeTarget
 from topologies.network import Network
 from topologies.signals import wait_for_signal
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it (nohup)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # or this one (a shell's background job)
 with Network(FABRIC, target=FakeTarget(FABRIC), name=sys.argv[1], first_grpc_port=int(sys.argv[2])) as net:
     command = ["sh", "-c", "echo up; exec sleep 1000"]
     sleeper = net.hosts["h1"].popen(command, stdout=subprocess.PIPE)
