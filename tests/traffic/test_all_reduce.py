@@ -54,7 +54,7 @@ def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lan
     assert (np.abs(after[0].astype(np.float64) - exact) <= bound + rounding).all()
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     workers=st.integers(1, 5),
     size=st.integers(1, 700),
@@ -73,8 +73,10 @@ def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lan
 def test_all_workers_get_the_same_right_sums(
     workers, size, lanes, slots, shares, dtype, scheme, congestion, faults, seed, plain
 ):
-    rounds = 6 if faults.loss >= 0.2 else 20  # few: a round that loses a packet takes a timeout or several
-    size = min(size, rounds * lanes * slots)
+    # few: a round that loses a packet takes a timeout or several, and ATP's halving leaves a window of one chunk
+    rounds = 6 if faults.loss >= 0.2 else 20
+    window = 1 if faults.loss >= 0.2 and congestion is Congestion.ATP else slots // 2
+    size = min(size, 2 * rounds * lanes * window)
     with rig(workers, lanes, slots, shares, faults, scheme, congestion, seed, plain=plain) as fabric:
         for call in range(2):
             before = gradients(workers, size, dtype, seed + call)
