@@ -85,7 +85,7 @@ p4-tofino: $(VENV)/.ready ## renew what is committed of the Tofino programs (nee
 
 .PHONY: proto
 proto: $(VENV)/.ready ## generate the service's stubs from api/netfold.proto
-	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. api/netfold.proto
+	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. netfold/api/netfold.proto
 
 .PHONY: lock
 lock: $(VENV)/.ready ## renew requirements.lock from what is installed

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from api import netfold_pb2 as api_dot_netfold__pb2
+from netfold.api import netfold_pb2 as netfold_dot_api_dot_netfold__pb2
 
 GRPC_GENERATED_VERSION = '1.81.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in api/netfold_pb2_grpc.py depends on'
+        + ' but the generated code in netfold/api/netfold_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -39,48 +39,48 @@ class ControllerStub:
         """
         self.SubmitJob = channel.unary_unary(
                 '/netfold.v1.Controller/SubmitJob',
-                request_serializer=api_dot_netfold__pb2.SubmitJobRequest.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.Job.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.SubmitJobRequest.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.Job.FromString,
                 _registered_method=True)
         self.ListJobs = channel.unary_unary(
                 '/netfold.v1.Controller/ListJobs',
-                request_serializer=api_dot_netfold__pb2.ListJobsRequest.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.ListJobsResponse.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.ListJobsRequest.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.ListJobsResponse.FromString,
                 _registered_method=True)
         self.GetJob = channel.unary_unary(
                 '/netfold.v1.Controller/GetJob',
-                request_serializer=api_dot_netfold__pb2.JobName.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.Job.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.Job.FromString,
                 _registered_method=True)
         self.WatchJob = channel.unary_stream(
                 '/netfold.v1.Controller/WatchJob',
-                request_serializer=api_dot_netfold__pb2.JobName.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.Job.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.Job.FromString,
                 _registered_method=True)
         self.CancelJob = channel.unary_unary(
                 '/netfold.v1.Controller/CancelJob',
-                request_serializer=api_dot_netfold__pb2.JobName.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.Job.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.Job.FromString,
                 _registered_method=True)
         self.ExplainJob = channel.unary_unary(
                 '/netfold.v1.Controller/ExplainJob',
-                request_serializer=api_dot_netfold__pb2.JobName.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.Explanation.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.Explanation.FromString,
                 _registered_method=True)
         self.Replan = channel.unary_unary(
                 '/netfold.v1.Controller/Replan',
-                request_serializer=api_dot_netfold__pb2.ReplanRequest.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.ReplanResponse.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.ReplanRequest.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.ReplanResponse.FromString,
                 _registered_method=True)
         self.GetStatus = channel.unary_unary(
                 '/netfold.v1.Controller/GetStatus',
-                request_serializer=api_dot_netfold__pb2.StatusRequest.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.Status.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.StatusRequest.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.Status.FromString,
                 _registered_method=True)
         self.Attend = channel.stream_stream(
                 '/netfold.v1.Controller/Attend',
-                request_serializer=api_dot_netfold__pb2.Attendance.SerializeToString,
-                response_deserializer=api_dot_netfold__pb2.Notice.FromString,
+                request_serializer=netfold_dot_api_dot_netfold__pb2.Attendance.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.Notice.FromString,
                 _registered_method=True)
 
 
@@ -155,48 +155,48 @@ def add_ControllerServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'SubmitJob': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitJob,
-                    request_deserializer=api_dot_netfold__pb2.SubmitJobRequest.FromString,
-                    response_serializer=api_dot_netfold__pb2.Job.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.SubmitJobRequest.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.Job.SerializeToString,
             ),
             'ListJobs': grpc.unary_unary_rpc_method_handler(
                     servicer.ListJobs,
-                    request_deserializer=api_dot_netfold__pb2.ListJobsRequest.FromString,
-                    response_serializer=api_dot_netfold__pb2.ListJobsResponse.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.ListJobsRequest.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.ListJobsResponse.SerializeToString,
             ),
             'GetJob': grpc.unary_unary_rpc_method_handler(
                     servicer.GetJob,
-                    request_deserializer=api_dot_netfold__pb2.JobName.FromString,
-                    response_serializer=api_dot_netfold__pb2.Job.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.JobName.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.Job.SerializeToString,
             ),
             'WatchJob': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchJob,
-                    request_deserializer=api_dot_netfold__pb2.JobName.FromString,
-                    response_serializer=api_dot_netfold__pb2.Job.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.JobName.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.Job.SerializeToString,
             ),
             'CancelJob': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelJob,
-                    request_deserializer=api_dot_netfold__pb2.JobName.FromString,
-                    response_serializer=api_dot_netfold__pb2.Job.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.JobName.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.Job.SerializeToString,
             ),
             'ExplainJob': grpc.unary_unary_rpc_method_handler(
                     servicer.ExplainJob,
-                    request_deserializer=api_dot_netfold__pb2.JobName.FromString,
-                    response_serializer=api_dot_netfold__pb2.Explanation.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.JobName.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.Explanation.SerializeToString,
             ),
             'Replan': grpc.unary_unary_rpc_method_handler(
                     servicer.Replan,
-                    request_deserializer=api_dot_netfold__pb2.ReplanRequest.FromString,
-                    response_serializer=api_dot_netfold__pb2.ReplanResponse.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.ReplanRequest.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.ReplanResponse.SerializeToString,
             ),
             'GetStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStatus,
-                    request_deserializer=api_dot_netfold__pb2.StatusRequest.FromString,
-                    response_serializer=api_dot_netfold__pb2.Status.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.StatusRequest.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.Status.SerializeToString,
             ),
             'Attend': grpc.stream_stream_rpc_method_handler(
                     servicer.Attend,
-                    request_deserializer=api_dot_netfold__pb2.Attendance.FromString,
-                    response_serializer=api_dot_netfold__pb2.Notice.SerializeToString,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.Attendance.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.Notice.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -227,8 +227,8 @@ class Controller:
             request,
             target,
             '/netfold.v1.Controller/SubmitJob',
-            api_dot_netfold__pb2.SubmitJobRequest.SerializeToString,
-            api_dot_netfold__pb2.Job.FromString,
+            netfold_dot_api_dot_netfold__pb2.SubmitJobRequest.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.Job.FromString,
             options,
             channel_credentials,
             insecure,
@@ -254,8 +254,8 @@ class Controller:
             request,
             target,
             '/netfold.v1.Controller/ListJobs',
-            api_dot_netfold__pb2.ListJobsRequest.SerializeToString,
-            api_dot_netfold__pb2.ListJobsResponse.FromString,
+            netfold_dot_api_dot_netfold__pb2.ListJobsRequest.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.ListJobsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -281,8 +281,8 @@ class Controller:
             request,
             target,
             '/netfold.v1.Controller/GetJob',
-            api_dot_netfold__pb2.JobName.SerializeToString,
-            api_dot_netfold__pb2.Job.FromString,
+            netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.Job.FromString,
             options,
             channel_credentials,
             insecure,
@@ -308,8 +308,8 @@ class Controller:
             request,
             target,
             '/netfold.v1.Controller/WatchJob',
-            api_dot_netfold__pb2.JobName.SerializeToString,
-            api_dot_netfold__pb2.Job.FromString,
+            netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.Job.FromString,
             options,
             channel_credentials,
             insecure,
@@ -335,8 +335,8 @@ class Controller:
             request,
             target,
             '/netfold.v1.Controller/CancelJob',
-            api_dot_netfold__pb2.JobName.SerializeToString,
-            api_dot_netfold__pb2.Job.FromString,
+            netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.Job.FromString,
             options,
             channel_credentials,
             insecure,
@@ -362,8 +362,8 @@ class Controller:
             request,
             target,
             '/netfold.v1.Controller/ExplainJob',
-            api_dot_netfold__pb2.JobName.SerializeToString,
-            api_dot_netfold__pb2.Explanation.FromString,
+            netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.Explanation.FromString,
             options,
             channel_credentials,
             insecure,
@@ -389,8 +389,8 @@ class Controller:
             request,
             target,
             '/netfold.v1.Controller/Replan',
-            api_dot_netfold__pb2.ReplanRequest.SerializeToString,
-            api_dot_netfold__pb2.ReplanResponse.FromString,
+            netfold_dot_api_dot_netfold__pb2.ReplanRequest.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.ReplanResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -416,8 +416,8 @@ class Controller:
             request,
             target,
             '/netfold.v1.Controller/GetStatus',
-            api_dot_netfold__pb2.StatusRequest.SerializeToString,
-            api_dot_netfold__pb2.Status.FromString,
+            netfold_dot_api_dot_netfold__pb2.StatusRequest.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.Status.FromString,
             options,
             channel_credentials,
             insecure,
@@ -443,8 +443,8 @@ class Controller:
             request_iterator,
             target,
             '/netfold.v1.Controller/Attend',
-            api_dot_netfold__pb2.Attendance.SerializeToString,
-            api_dot_netfold__pb2.Notice.FromString,
+            netfold_dot_api_dot_netfold__pb2.Attendance.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.Notice.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVa
 import typer
 
 if TYPE_CHECKING:
-    from api.connection import Connection
+    from netfold.api.connection import Connection
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,8 +30,8 @@ class Where:
     tls_server_name: str | None = None
 
     def connection(self) -> Connection:
-        """Raises api.connection.ConnectError."""
-        from api.connection import connection  # noqa: PLC0415 (grpc takes long to import)
+        """Raises netfold.api.connection.ConnectError."""
+        from netfold.api.connection import connection  # noqa: PLC0415 (grpc takes long to import)
 
         return connection(self.controller, self.tls_ca, self.token_file, self.tls_server_name)
 

@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.deployment import Deployment, Results, Setup
-from topologies.faults import Faults
-from topologies.network import Network
-from traffic.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.testbed.deployment import Deployment, Results, Setup
+from netfold.topologies.network.builder import Network
+from netfold.topologies.network.faults import Faults
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 RING_PORT = 29600
 

@@ -18,10 +18,10 @@ import statistics
 import time
 from dataclasses import dataclass, replace
 
-from controller.planning.plan import JobSpec, PlanningError
-from controller.planning.planner import make_plan
-from topologies.fabric import Fabric, SwitchRole
-from topologies.generators import (
+from netfold.controller.planning.plan import JobSpec, PlanningError
+from netfold.controller.planning.planner import make_plan
+from netfold.topologies.fabric import Fabric, SwitchRole
+from netfold.topologies.generators import (
     fat_tree,
     grid_leaf_spine,
     inart_fat_tree,

@@ -36,9 +36,10 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from controller.switches import admission, delivery, groups, tree_routes
-from controller.switches.entries import Codec, Entity
-from traffic.wire import FRAME_OVERHEAD_BYTES, Kind, Packet
+from netfold.controller.switches import admission_table as admission
+from netfold.controller.switches import delivery, groups, tree_routes
+from netfold.controller.switches.entries import Codec, Entity
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, Kind, Packet
 
 ROOT = Path(__file__).parents[1]
 WORKERS, WINDOW, SLOTS = 4, 128, 1024
@@ -47,7 +48,7 @@ TAG_AT, SLOT_AT = FRAME_OVERHEAD_BYTES + 4, FRAME_OVERHEAD_BYTES + 8
 WARM_UP_S = 1.0
 DEADLINE_S = 60
 SWITCH_MAC = "02:00:00:00:00:fe"
-COMMAND = "from cli.main import main; main()"
+COMMAND = "from netfold.cli.main import main; main()"
 
 
 @dataclass(frozen=True)

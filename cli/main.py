@@ -17,8 +17,8 @@ import typer
 
 @dataclass(frozen=True)
 class Command:
-    """Where a sub-command is: `attribute` of `module` is a typer.Typer. One that holds a single command becomes
-    `netfold NAME ...` itself; one with several becomes the group `netfold NAME SUB ...`."""
+    """Where a sub-command is: `attribute` of `module`, below `netfold`, is a typer.Typer. One that holds a single
+    command becomes `netfold NAME ...` itself; one with several becomes the group `netfold NAME SUB ...`."""
 
     module: str
     help: str
@@ -36,15 +36,17 @@ COMMANDS: dict[str, Command] = {
         "testbed.cli", "Show what this machine has, what is missing and how to get it.", "doctor"
     ),
     "plan": Command(
-        "controller.planning.cli", "Choose where a job's gradients are added up, and at what rate."
+        "controller.operator.plan_command", "Choose where a job's gradients are added up, and at what rate."
     ),
-    "reproduce": Command(
-        "controller.planning.reproduction.cli", "Repeat the simulations of the GRID and InArt papers."
+    "reproduce": Command("experiments.cli", "Repeat the simulations of the GRID and InArt papers."),
+    "controller": Command(
+        "controller.operator.controller_commands", "Run the controller of a fabric, or look at its switches."
     ),
-    "controller": Command("controller.cli", "Run the controller of a fabric, or look at its switches."),
-    "job": Command("controller.commands", "Submit, look at and cancel jobs.", "job"),
-    "top": Command("controller.commands", "Watch jobs, trees, switches and links.", "top_app"),
-    "replan": Command("controller.commands", "Plan running jobs again; move those that gain.", "replan_app"),
+    "job": Command("controller.operator.job_commands", "Submit, look at and cancel jobs.", "job"),
+    "top": Command("controller.operator.job_commands", "Watch jobs, trees, switches and links.", "top_app"),
+    "replan": Command(
+        "controller.operator.job_commands", "Plan running jobs again; move those that gain.", "replan_app"
+    ),
     "softswitch": Command(
         "softswitch.cli", "Run a P4 program natively, as a drop-in for simple_switch_grpc."
     ),
@@ -80,7 +82,7 @@ def build(called: str | None) -> typer.Typer:
 
 
 def _attach(app: typer.Typer, name: str, command: Command) -> None:
-    sub: typer.Typer = getattr(importlib.import_module(command.module), command.attribute)
+    sub: typer.Typer = getattr(importlib.import_module(f"netfold.{command.module}"), command.attribute)
     single = sub.registered_commands[0] if len(sub.registered_commands) == 1 else None
     if single is not None and not sub.registered_groups and single.callback is not None:
         app.command(name, cls=single.cls, context_settings=single.context_settings)(single.callback)

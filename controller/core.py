@@ -16,24 +16,24 @@ from dataclasses import dataclass, field
 
 import finsy as fy
 
-from controller.admission import RefusedError, Wire, plan_order
-from controller.book import Book, UnknownJobError, over
-from controller.counters import Counters
-from controller.desired import Broken, Setting, Targets, management
-from controller.fleet import Fleet, FleetOptions
-from controller.jobs import JobOrder, OnWorkerLoss, read_order
-from controller.leases import Leases
-from controller.links import LinkProbes
-from controller.outages import Outages, Patience, Uses
-from controller.planning.plan import Plan
-from controller.presence import Presence
-from controller.pulse import Pulse
-from controller.records import JobRecord, JobState
-from controller.recycle import Recycler
-from controller.store import Store
-from controller.switches.endpoint import Endpoint, Pipeline
-from topologies.addressing import SwitchAddress
-from topologies.fabric import Fabric, FabricError
+from netfold.controller.health.counters import Counters
+from netfold.controller.health.links import LinkProbes
+from netfold.controller.health.outages import Outages, Patience, Uses
+from netfold.controller.health.recycle import Recycler
+from netfold.controller.jobs.file import JobOrder, OnWorkerLoss, read_order
+from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.store import Store
+from netfold.controller.lifecycle.admission import RefusedError, Wire, plan_order
+from netfold.controller.lifecycle.book import Book, UnknownJobError, over
+from netfold.controller.lifecycle.leases import Leases
+from netfold.controller.lifecycle.presence import Presence
+from netfold.controller.planning.plan import Plan
+from netfold.controller.pulse import Pulse
+from netfold.controller.switches.desired import Broken, Setting, Targets, management
+from netfold.controller.switches.endpoint import Endpoint, Pipeline
+from netfold.controller.switches.fleet import Fleet, FleetOptions
+from netfold.topologies.addressing import SwitchAddress
+from netfold.topologies.fabric import Fabric, FabricError
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from softswitch.control.requests import DEFAULT_QUEUE, PORT_MAX, QUEUE_MAX, parse_rate
+from netfold.softswitch.admin.requests import DEFAULT_QUEUE, PORT_MAX, QUEUE_MAX, parse_rate
 
 if TYPE_CHECKING:
-    from softswitch.process import Link
+    from netfold.softswitch.process import Link
 
 app = typer.Typer(add_completion=False)
 
@@ -153,8 +153,8 @@ def softswitch(
     The program is what p4c-bm2-ss emits for v1model; it is translated to C, compiled with gcc, cached and loaded.
     SIGTERM forwards what was received, ends the streams, and exits 0.
     """
-    from softswitch.native import default_cache_dir
-    from softswitch.process import Settings, StartError, Tls, serve
+    from netfold.softswitch.build.native import default_cache_dir
+    from netfold.softswitch.process import Settings, StartError, Tls, serve
 
     logging.basicConfig(
         level=_LEVELS[log_level], format=f"%(asctime)s %(levelname)s device {device_id}: %(message)s"
@@ -200,7 +200,7 @@ def _parse_interfaces(texts: list[str]) -> dict[int, str]:
 
 
 def _parse_links(rates: list[str], queues: list[str]) -> dict[int, Link]:
-    from softswitch.process import Link
+    from netfold.softswitch.process import Link
 
     bounds = dict(_parse_pair(text, "--port-queue") for text in queues)
     links: dict[int, Link] = {}

@@ -19,13 +19,13 @@ import grpc
 from finsy.proto import p4r, p4r_grpc
 from google.protobuf import text_format
 
-from softswitch.control.server import ControlServer
-from softswitch.engine.engine import Engine, EngineError
-from softswitch.errors import SwitchError
-from softswitch.p4runtime.device import Device
-from softswitch.p4runtime.service import P4RuntimeService
-from softswitch.p4runtime.status import Refused
-from softswitch.pipeline import Switch
+from netfold.softswitch.admin.server import ControlServer
+from netfold.softswitch.engine.engine import Engine, EngineError
+from netfold.softswitch.errors import SwitchError
+from netfold.softswitch.p4runtime.device import Device
+from netfold.softswitch.p4runtime.service import P4RuntimeService
+from netfold.softswitch.p4runtime.status import Refused
+from netfold.softswitch.state.pipeline import Switch
 
 log = logging.getLogger(__name__)
 

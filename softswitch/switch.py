@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from softswitch import capi
-from softswitch.encode import to_bytes
-from softswitch.entities import DigestEvent, Event, IdleEvent
-from softswitch.errors import InvalidArgument, ResourceExhausted
-from softswitch.native import core_library
+from netfold.softswitch.build import capi
+from netfold.softswitch.build.native import core_library
+from netfold.softswitch.errors import InvalidArgument, ResourceExhausted
+from netfold.softswitch.state.encode import to_bytes
+from netfold.softswitch.state.entities import DigestEvent, Event, IdleEvent
 
 if TYPE_CHECKING:
-    from softswitch.pipeline import Pipeline
+    from netfold.softswitch.state.pipeline import Pipeline
 
 NEVER = (1 << 64) - 1
 

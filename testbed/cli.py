@@ -46,12 +46,12 @@ def run_command(
     timeout: Annotated[float, typer.Option(min=1, help="Seconds that each step may take.")] = 120.0,
     out: Annotated[Path, typer.Option(help="Folder for run.json and fabric.png.")] = Path("out"),
 ) -> None:
-    from testbed.deployment import Setup
-    from testbed.errors import RunError
-    from testbed.run import Options, Run, Watcher
-    from topologies.cli import become_root
-    from topologies.errors import NetworkError
-    from topologies.fabric import FabricError
+    from netfold.testbed.deployment import Setup
+    from netfold.testbed.errors import RunError
+    from netfold.testbed.run import Options, Run, Watcher
+    from netfold.topologies.cli import become_root
+    from netfold.topologies.fabric import FabricError
+    from netfold.topologies.network.errors import NetworkError
 
     console = Console()
 
@@ -108,12 +108,12 @@ def measure_command(
     0.01, inart-fig1: 3, leaf-spine-4x2 with two jobs: 0.03).
 
     Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
-    from testbed.deployment import Setup
-    from testbed.errors import RunError
-    from testbed.measure import Experiment, Measuring, reductions
-    from topologies.cli import become_root
-    from topologies.errors import NetworkError
-    from topologies.fabric import FabricError
+    from netfold.testbed.deployment import Setup
+    from netfold.testbed.errors import RunError
+    from netfold.testbed.measure import Experiment, Measuring, reductions
+    from netfold.topologies.cli import become_root
+    from netfold.topologies.fabric import FabricError
+    from netfold.topologies.network.errors import NetworkError
 
     console = Console(stderr=True)
     setup = Setup(fabric, target, lanes, scale)
@@ -172,7 +172,7 @@ def doctor_command() -> None:
     """Show what this machine has of what netfold can use, and how to get the rest.
 
     Exit codes: 0 nothing that is required is missing, 1 something is."""
-    from testbed.doctor import Need, examine
+    from netfold.testbed.doctor import Need, examine
 
     findings = examine()
     table = Table(title="netfold doctor")

@@ -10,9 +10,9 @@ from pathlib import Path
 import grpc
 from finsy.proto import p4r, p4r_grpc
 
-from controller.planning.plan import Loads
-from topologies.network import Network
-from traffic.wire import Verdict
+from netfold.controller.planning.plan import Loads
+from netfold.topologies.network.builder import Network
+from netfold.traffic.packets.wire import Verdict
 
 VERDICTS_PER_TREE = 32
 _TIMEOUT_S = 10.0

@@ -14,16 +14,16 @@ from typing import Any, Self
 
 import yaml
 
-from controller.planning.plan import Plan
-from testbed.errors import RunError
-from testbed.processes import Group, Task
-from testbed.service import Service
-from topologies.addressing import FIRST_GRPC_PORT
-from topologies.fabric import Fabric
-from topologies.network import Network
-from topologies.spec import load_fabric
-from topologies.state import DEFAULT_NAME
-from topologies.targets import netfold_command
+from netfold.controller.planning.plan import Plan
+from netfold.testbed.errors import RunError
+from netfold.testbed.processes import Group, Task
+from netfold.testbed.service import Service
+from netfold.topologies.addressing import FIRST_GRPC_PORT
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.network.builder import Network
+from netfold.topologies.network.state import DEFAULT_NAME
+from netfold.topologies.network.targets import netfold_command
+from netfold.topologies.spec import load_fabric
 
 JOB_TIMEOUT_S = 30.0
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from controller.planning.jobfile import default_job
-from testbed.deployment import Deployment, Setup
-from testbed.errors import RunError
-from traffic.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.controller.jobs.lookup import default_job
+from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.errors import RunError
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Measuring:
         self._orders = self._divide()
 
     def run(self) -> list[Measurement]:
-        """Raises RunError, topologies.errors.NetworkError."""
+        """Raises RunError, netfold.topologies.network.errors.NetworkError."""
         with self._system:
             return [row for scheme in self._experiment.schemes for row in self._measure(scheme)]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import ProcessFailed, RunTimeout
-from topologies.network import Network
+from netfold.testbed.errors import ProcessFailed, RunTimeout
+from netfold.topologies.network.builder import Network
 
 POLL_S = 0.1  # between two looks at the processes; what they compute does not wait for it
 

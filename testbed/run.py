@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controller.planning.plan import Loads, Plan
-from controller.planning.plot import plot_plan
-from testbed import counters
-from testbed.deployment import Deployment, Results, Setup
-from testbed.errors import RunError
-from testbed.report import AllReduce, Report
-from traffic.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.planning.plot import plot_plan
+from netfold.testbed import counters
+from netfold.testbed.deployment import Deployment, Results, Setup
+from netfold.testbed.errors import RunError
+from netfold.testbed.report import AllReduce, Report
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 AGGREGATED = ("absorbed", "result_sent", "sum_sent")
 RING_PORT = 29500
@@ -62,7 +62,7 @@ class Run:
             )
 
     def execute(self) -> Report:
-        """Raises RunError, topologies.errors.NetworkError."""
+        """Raises RunError, netfold.topologies.network.errors.NetworkError."""
         started = time.monotonic()
         options, system = self.options, self.system
         train: list[object] = ["--workload", "digits", "--epochs", options.epochs]

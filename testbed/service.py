@@ -14,13 +14,13 @@ from typing import Any, Self
 
 import grpc
 
-from api import netfold_pb2 as pb
-from api import netfold_pb2_grpc as rpc
-from controller.planning.document import plan_from_document
-from controller.planning.plan import Plan
-from testbed.errors import ProcessFailed, RunError, RunTimeout
-from testbed.processes import last_line
-from topologies.targets import netfold_command
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as rpc
+from netfold.controller.planning.document import plan_from_document
+from netfold.controller.planning.plan import Plan
+from netfold.testbed.errors import ProcessFailed, RunError, RunTimeout
+from netfold.testbed.processes import last_line
+from netfold.topologies.network.targets import netfold_command
 
 READY_S = 30.0
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from topologies.fabric import Fabric, FabricError
+from netfold.topologies.fabric import Fabric, FabricError
 
 FIRST_GRPC_PORT = 9559
 MAX_RACKS = 254

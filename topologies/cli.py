@@ -20,13 +20,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from topologies import keeper
-from topologies.addressing import FIRST_GRPC_PORT, addresses
-from topologies.errors import NetworkError, NotRootError
-from topologies.fabric import Fabric, FabricError
-from topologies.spec import load_fabric, schema_text, spec_names
-from topologies.state import DEFAULT_NAME, RUN_VARIABLE, RunDirectory, State, processes_of
-from topologies.tools import tool
+from netfold.topologies.addressing import FIRST_GRPC_PORT, addresses
+from netfold.topologies.fabric import Fabric, FabricError
+from netfold.topologies.network import keeper
+from netfold.topologies.network.errors import NetworkError, NotRootError
+from netfold.topologies.network.state import DEFAULT_NAME, RUN_VARIABLE, RunDirectory, State, processes_of
+from netfold.topologies.network.tools import tool
+from netfold.topologies.spec import load_fabric, schema_text, spec_names
 
 P = ParamSpec("P")
 

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import networkx as nx
 
-from topologies.ports import Chip, pipe_of, port_faults
+from netfold.topologies.ports import Chip, pipe_of, port_faults
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,31}$"
 NAME_RULE = "a name starts with a letter and has at most 32 letters, digits, '_', '.' and '-'"

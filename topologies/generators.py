@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from topologies.fabric import Fabric, FabricError, Host, Link, Switch, SwitchRole, Unit
+from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch, SwitchRole, Unit
 
 MBIT = Unit("Mbit/s", 1e6)
 GBIT = Unit("Gbit/s", 1e9)

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from topologies.fabric import FabricError
+from netfold.topologies.fabric import FabricError
 
 Place = tuple[str | int, ...]
 """Where a value is: the keys and indices that lead to it from the top."""

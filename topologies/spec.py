@@ -34,8 +34,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from topologies import generators
-from topologies.fabric import (
+from netfold.topologies import generators
+from netfold.topologies.fabric import (
     NAME_PATTERN,
     NAME_RULE,
     Fabric,
@@ -47,9 +47,9 @@ from topologies.fabric import (
     SwitchRole,
     Unit,
 )
-from topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
-from topologies.ports import LAST_PORT, Chip, port_faults
-from topologies.tutorials import is_tutorials_form, tutorials_fabric
+from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
+from netfold.topologies.ports import LAST_PORT, Chip, port_faults
+from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
 
 SPECS = Path(__file__).parent / "specs"
 SCHEMA = Path(__file__).parent / "schema.json"

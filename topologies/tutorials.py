@@ -17,8 +17,8 @@ from typing import Any
 
 import networkx as nx
 
-from topologies.fabric import Fabric, FabricError, Host, Link, Switch
-from topologies.marked_yaml import Document, Place
+from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch
+from netfold.topologies.marked_yaml import Document, Place
 
 DEFAULT_RATE = 100.0
 """Mbit/s of a link whose file gives none (Mininet leaves it unlimited)."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from api.options import Where, reaches_controller
+from netfold.api.options import Where, reaches_controller
 
 # Eight workers share a small machine in the demonstration; matrices of their size gain nothing from more threads.
 # Set before numpy is imported, which reads it.
@@ -22,10 +22,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from traffic.assignment import Assignment
-    from traffic.benchmark import Result, Run
-    from traffic.quantize import Scheme
-    from traffic.worker import Membership
+    from netfold.traffic.membership.assignment import Assignment
+    from netfold.traffic.worker.quantize import Scheme
+    from netfold.traffic.worker.worker import Membership
+    from netfold.traffic.workloads.benchmark import Result, Run
 
 worker = typer.Typer(no_args_is_help=True, help="Run a worker of a job on this host.")
 ps = typer.Typer(no_args_is_help=True, help="Run a parameter server of a job on this host.")
@@ -97,8 +97,8 @@ def run_worker(
     all-reduces through the network, writes a JSON result, and leaves. Exit code 0: done; 1: the job
     failed, in one line that says why.
     """
-    from traffic.congestion import Congestion
-    from traffic.worker import Worker
+    from netfold.traffic.worker.congestion import Congestion
+    from netfold.traffic.worker.worker import Worker
 
     with _plain_errors():
         scheme = _scheme(fixed_bits)
@@ -145,7 +145,7 @@ def run_ring(
     All workers of the ring run this with the same options and their own --rank. Writes the same JSON as
     `netfold worker`.
     """
-    from traffic.ring import GlooWorker, RingWorker
+    from netfold.traffic.workloads.ring import GlooWorker, RingWorker
 
     with _plain_errors():
         addresses = [address.strip() for address in hosts.split(",")]
@@ -184,8 +184,8 @@ def run_server(
     It joins the job at the controller and adds up until the job is over or SIGTERM comes; then it writes
     the packets it took, by verdict, as JSON. Exit code 0: the job is done, or SIGTERM; 1: the job failed.
     """
-    from traffic.hosting import serve
-    from traffic.transport import Address
+    from netfold.traffic.packets.transport import Address
+    from netfold.traffic.server.process import serve
 
     with _plain_errors():
         members = _membership(where, job, host, assignment)
@@ -217,8 +217,8 @@ def run_send(
 
     Example: netfold send 10.0.0.100 --tree 7 --child 2 --value 40
     """
-    from traffic.explore import exchange
-    from traffic.scapy_netfold import gradient
+    from netfold.traffic.scapy_netfold import gradient
+    from netfold.traffic.workloads.craft import exchange
 
     with _plain_errors():
         packets = [
@@ -241,7 +241,7 @@ def run_background(
     out: Out = None,
 ) -> None:
     """Send or take background traffic: the other users of the links."""
-    from traffic.background import Protocol, send_flow, sink_flow
+    from netfold.traffic.workloads.background import Protocol, send_flow, sink_flow
 
     with _plain_errors():
         kind = Protocol(protocol)
@@ -260,7 +260,7 @@ def _measure(
     progress: Path | None,
     work: Callable[[Run], Result],
 ) -> Result:
-    from traffic.benchmark import Run
+    from netfold.traffic.workloads.benchmark import Run
 
     def note(report: dict[str, Any]) -> None:
         if progress is not None:
@@ -292,21 +292,21 @@ def _bytes(text: str) -> int:
 
 def _scheme(fixed_bits: int | None) -> Scheme | None:
     """None: as the job's file says."""
-    from traffic.quantize import Fixed
+    from netfold.traffic.worker.quantize import Fixed
 
     return None if fixed_bits is None else Fixed(fixed_bits)
 
 
 def _membership(where: Where, job: str, host: str, file: Path | None) -> Membership:
     if file is not None:
-        from traffic.worker import Alone
+        from netfold.traffic.worker.worker import Alone
 
         return Alone(_read_assignment(file))
     if not job or not host:
         raise ValueError(
             "--job and --host are needed to join at the controller (or --assignment FILE without one)"
         )
-    from traffic.membership import Attending
+    from netfold.traffic.membership.membership import Attending
 
     return Attending(where.connection(), job, host)
 
@@ -314,8 +314,8 @@ def _membership(where: Where, job: str, host: str, file: Path | None) -> Members
 def _read_assignment(file: Path) -> Assignment:
     from google.protobuf import json_format
 
-    from api import netfold_pb2 as pb
-    from traffic.membership import from_proto
+    from netfold.api import netfold_pb2 as pb
+    from netfold.traffic.membership.membership import from_proto
 
     try:
         return from_proto(json_format.Parse(file.read_text(), pb.Assignment()))
@@ -338,8 +338,8 @@ def _write(out: Path | None, report: dict[str, Any]) -> None:
 @contextmanager
 def _plain_errors() -> Iterator[None]:
     """One line on standard error and exit code 1 for what can be expected to go wrong."""
-    from api.connection import ConnectError
-    from traffic.errors import TrafficError
+    from netfold.api.connection import ConnectError
+    from netfold.traffic.errors import TrafficError
 
     try:
         yield

@@ -23,7 +23,7 @@ from scapy.fields import (
 from scapy.layers.inet import UDP
 from scapy.packet import Packet, bind_layers
 
-from traffic.wire import LANES_MAX, PORT_FIRST, PORT_LAST, VERSION, Kind
+from netfold.traffic.packets.wire import LANES_MAX, PORT_FIRST, PORT_LAST, VERSION, Kind
 
 
 class Netfold(Packet):  # type: ignore[misc]  # scapy has no types

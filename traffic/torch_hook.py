@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from traffic.worker import Worker
+    from netfold.traffic.worker.worker import Worker
 
 
 @dataclass

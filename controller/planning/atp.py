@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planning.layout import SLACK, Draft, feasible_rate, finish, route_results, total_load
-from controller.planning.network import Network, Route
-from controller.planning.plan import Plan, PlanningError
-from controller.planning.scheme import Task
-from controller.planning.search import Search
+from netfold.controller.planning.layout import SLACK, Draft, feasible_rate, finish, route_results, total_load
+from netfold.controller.planning.network import Network, Route
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.scheme import Task
+from netfold.controller.planning.search import Search
 
 LAYERS = 16
 ROOMS = 64

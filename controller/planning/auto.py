@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controller.planning.atp import plan_atp
-from controller.planning.grid import plan_grid
-from controller.planning.inart import plan_inart
-from controller.planning.lbmm import plan_lbmm
-from controller.planning.none import plan_none
-from controller.planning.panama import plan_panama
-from controller.planning.plan import Plan, PlanningError
-from controller.planning.scheme import Scheme, Task
-from controller.planning.switchml import plan_switchml
+from netfold.controller.planning.atp import plan_atp
+from netfold.controller.planning.grid import plan_grid
+from netfold.controller.planning.inart import plan_inart
+from netfold.controller.planning.lbmm import plan_lbmm
+from netfold.controller.planning.none import plan_none
+from netfold.controller.planning.panama import plan_panama
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.scheme import Scheme, Task
+from netfold.controller.planning.switchml import plan_switchml
 
 
 def plan_inart_split(task: Task) -> Plan:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controller.planning.pipes import loopback_rate
-from controller.planning.plan import Edge, Loads, Plan, Tree
-from topologies.fabric import Fabric
+from netfold.controller.planning.pipes import loopback_rate
+from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
+from netfold.topologies.fabric import Fabric
 
 
 def plan_document(fabric: Fabric, plan: Plan) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from enum import Enum
 import highspy
 import numpy as np
 
-from controller.planning.network import Network, Route
-from controller.planning.plan import PlanningError
+from netfold.controller.planning.network import Network, Route
+from netfold.controller.planning.plan import PlanningError
 
 
 class Form(Enum):

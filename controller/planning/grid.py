@@ -5,9 +5,9 @@ equal parts."""
 
 from __future__ import annotations
 
-from controller.planning.plan import Plan
-from controller.planning.relaxed import relax_and_round
-from controller.planning.scheme import Task
+from netfold.controller.planning.plan import Plan
+from netfold.controller.planning.relaxed import relax_and_round
+from netfold.controller.planning.scheme import Task
 
 
 def plan_grid(task: Task) -> Plan:

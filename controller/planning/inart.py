@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.planning.plan import Plan
-from controller.planning.relaxed import relax_and_round
-from controller.planning.scheme import Task
+from netfold.controller.planning.plan import Plan
+from netfold.controller.planning.relaxed import relax_and_round
+from netfold.controller.planning.scheme import Task
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from controller.planning.network import Network, Route
-from controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
-from controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
+from netfold.controller.planning.network import Network, Route
+from netfold.controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
+from netfold.controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
 
 SLACK = 1e-9
 

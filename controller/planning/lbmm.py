@@ -5,9 +5,9 @@ take in."""
 
 from __future__ import annotations
 
-from controller.planning.none import plan_direct
-from controller.planning.plan import Plan
-from controller.planning.scheme import Task
+from netfold.controller.planning.none import plan_direct
+from netfold.controller.planning.plan import Plan
+from netfold.controller.planning.scheme import Task
 
 
 def plan_lbmm(task: Task) -> Plan:

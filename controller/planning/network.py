@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planning.plan import JobSpec, Loads, PlanningError
-from topologies.fabric import Fabric
+from netfold.controller.planning.plan import JobSpec, Loads, PlanningError
+from netfold.topologies.fabric import Fabric
 
 Route = tuple[int, ...]
 NOTHING = Loads()

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.planning.layout import Draft, finish
-from controller.planning.plan import Plan
-from controller.planning.relaxed import upper_bound
-from controller.planning.scheme import Task
-from controller.planning.search import Search, improve
+from netfold.controller.planning.layout import Draft, finish
+from netfold.controller.planning.plan import Plan
+from netfold.controller.planning.relaxed import upper_bound
+from netfold.controller.planning.scheme import Task
+from netfold.controller.planning.search import Search, improve
 
 
 def plan_none(task: Task) -> Plan:

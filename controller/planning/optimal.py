@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from controller.planning.formulation import Form, Model
-from controller.planning.inart import plan_inart
-from controller.planning.layout import finish
-from controller.planning.packing import packing_bound
-from controller.planning.plan import Plan, PlanningError
-from controller.planning.relaxed import upper_bound
-from controller.planning.rounding import drafts_of
-from controller.planning.scheme import Task
-from controller.planning.search import improve
+from netfold.controller.planning.formulation import Form, Model
+from netfold.controller.planning.inart import plan_inart
+from netfold.controller.planning.layout import finish
+from netfold.controller.planning.packing import packing_bound
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.relaxed import upper_bound
+from netfold.controller.planning.rounding import drafts_of
+from netfold.controller.planning.scheme import Task
+from netfold.controller.planning.search import improve
 
 FREE_SPLIT_COLUMNS = 400
 EXACT_COLUMNS = 4_000

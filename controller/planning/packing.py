@@ -19,9 +19,9 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planning.layout import Draft
-from controller.planning.network import Network
-from controller.planning.search import Search
+from netfold.controller.planning.layout import Draft
+from netfold.controller.planning.network import Network
+from netfold.controller.planning.search import Search
 
 ROUND_OFF = 1e-9
 

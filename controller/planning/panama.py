@@ -5,10 +5,10 @@ equal shares. The job's option `trees` is their number (default 4)."""
 
 from __future__ import annotations
 
-from controller.planning.plan import Plan, PlanningError
-from controller.planning.reduction import plan_rooted
-from controller.planning.scheme import Task
-from topologies.fabric import SwitchRole
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.reduction import plan_rooted
+from netfold.controller.planning.scheme import Task
+from netfold.topologies.fabric import SwitchRole
 
 TREES = 4
 

@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from controller.planning.plan import Edge, InvalidPlan, Tree
-from topologies.fabric import Fabric, Loopback
+from netfold.controller.planning.plan import Edge, InvalidPlan, Tree
+from netfold.topologies.fabric import Fabric, Loopback
 
 
 @dataclass(frozen=True)

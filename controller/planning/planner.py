@@ -9,20 +9,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.planning.atp import plan_atp
-from controller.planning.auto import plan_auto
-from controller.planning.grid import plan_grid
-from controller.planning.inart import plan_inart
-from controller.planning.lbmm import plan_lbmm
-from controller.planning.network import NOTHING, Limits, Network, check_job
-from controller.planning.none import plan_none
-from controller.planning.optimal import plan_optimal
-from controller.planning.panama import plan_panama
-from controller.planning.plan import JobSpec, Loads, Plan, PlanningError
-from controller.planning.scheme import OPTIONS, Scheme, Task
-from controller.planning.switchml import plan_switchml
-from controller.planning.validate import validate
-from topologies.fabric import Fabric
+from netfold.controller.planning.atp import plan_atp
+from netfold.controller.planning.auto import plan_auto
+from netfold.controller.planning.grid import plan_grid
+from netfold.controller.planning.inart import plan_inart
+from netfold.controller.planning.lbmm import plan_lbmm
+from netfold.controller.planning.network import NOTHING, Limits, Network, check_job
+from netfold.controller.planning.none import plan_none
+from netfold.controller.planning.optimal import plan_optimal
+from netfold.controller.planning.panama import plan_panama
+from netfold.controller.planning.plan import JobSpec, Loads, Plan, PlanningError
+from netfold.controller.planning.scheme import OPTIONS, Scheme, Task
+from netfold.controller.planning.switchml import plan_switchml
+from netfold.controller.planning.validate import validate
+from netfold.topologies.fabric import Fabric
 
 SCHEMES: dict[str, Scheme] = {
     "none": plan_none,

@@ -15,8 +15,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.collections import LineCollection
 
-from controller.planning.plan import Loads, Plan
-from topologies.fabric import Fabric, SwitchRole
+from netfold.controller.planning.plan import Loads, Plan
+from netfold.topologies.fabric import Fabric, SwitchRole
 
 TIER = {
     SwitchRole.PLAIN: 1,

@@ -8,10 +8,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from controller.planning.layout import Draft, feasible_rate, finish, route_results, total_load, utilization
-from controller.planning.network import Network, Route
-from controller.planning.plan import Plan, PlanningError
-from controller.planning.scheme import Task
+from netfold.controller.planning.layout import (
+    Draft,
+    feasible_rate,
+    finish,
+    route_results,
+    total_load,
+    utilization,
+)
+from netfold.controller.planning.network import Network, Route
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.scheme import Task
 
 
 def plan_rooted(

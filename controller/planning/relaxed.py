@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from controller.planning.formulation import Model
-from controller.planning.layout import SLACK, finish
-from controller.planning.network import Network
-from controller.planning.plan import Plan
-from controller.planning.rounding import Repaired, repair, round_once
-from controller.planning.scheme import Rounded, Task
-from controller.planning.search import TRIALS
+from netfold.controller.planning.formulation import Model
+from netfold.controller.planning.layout import SLACK, finish
+from netfold.controller.planning.network import Network
+from netfold.controller.planning.plan import Plan
+from netfold.controller.planning.rounding import Repaired, repair, round_once
+from netfold.controller.planning.scheme import Rounded, Task
+from netfold.controller.planning.search import TRIALS
 
 ROUNDINGS = 8
 LEAST_TRIALS = 2_000

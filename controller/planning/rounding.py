@@ -18,12 +18,12 @@ from itertools import islice
 
 import numpy as np
 
-from controller.planning.formulation import Model, Solution
-from controller.planning.layout import SLACK, Draft, route_results
-from controller.planning.network import Network
-from controller.planning.packing import Packer, Style, placed
-from controller.planning.plan import PlanningError
-from controller.planning.search import TRIALS, improve
+from netfold.controller.planning.formulation import Model, Solution
+from netfold.controller.planning.layout import SLACK, Draft, route_results
+from netfold.controller.planning.network import Network
+from netfold.controller.planning.packing import Packer, Style, placed
+from netfold.controller.planning.plan import PlanningError
+from netfold.controller.planning.search import TRIALS, improve
 
 SMALL_JOB = 64
 PACKINGS = 6

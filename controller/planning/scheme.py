@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from controller.planning.formulation import Model, Solution
-from controller.planning.layout import Draft, Report
-from controller.planning.network import Network
-from controller.planning.plan import JobSpec, Plan, PlanningError
+from netfold.controller.planning.formulation import Model, Solution
+from netfold.controller.planning.layout import Draft, Report
+from netfold.controller.planning.network import Network
+from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
 
 OPTIONS = ("roundings", "trees_per_server", "trees", "time_limit", "atp_variant", "switchml_variant")
 """All options that some scheme reads."""

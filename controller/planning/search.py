@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from controller.planning.layout import Draft, feasible_rate, fit_shares, route_results, total_load
-from controller.planning.network import Network, Route
-from controller.planning.plan import PlanningError
+from netfold.controller.planning.layout import Draft, feasible_rate, fit_shares, route_results, total_load
+from netfold.controller.planning.network import Network, Route
+from netfold.controller.planning.plan import PlanningError
 
 EPS = 1e-9
 TRIALS = 60_000

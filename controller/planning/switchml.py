@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.planning.layout import Draft, finish, route_results
-from controller.planning.plan import Plan, PlanningError
-from controller.planning.reduction import plan_rooted
-from controller.planning.scheme import Task
-from controller.planning.search import Search
+from netfold.controller.planning.layout import Draft, finish, route_results
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.reduction import plan_rooted
+from netfold.controller.planning.scheme import Task
+from netfold.controller.planning.search import Search
 
 ROOTS = 4
 """How many racks are tried as the root."""

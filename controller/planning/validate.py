@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import pairwise
 from typing import TypeVar
 
-from controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
-from controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, Tree
-from topologies.fabric import Fabric
+from netfold.controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
+from netfold.controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, Tree
+from netfold.topologies.fabric import Fabric
 
 MAX_FAN_IN = 32
 TOLERANCE = 1e-6

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address
 
-from controller.switches.entries import TableEntry, action, entry
+from netfold.controller.switches.entries import TableEntry, action, entry
 
 
 def to_host(port: int, src: str, dst: str, address: IPv4Address) -> TableEntry:

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controller.switches.entries import Contents, Key
+from netfold.controller.switches.entries import Contents, Key
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import IPv4Network
 
-from controller.switches.delivery import mac_number
-from controller.switches.entries import TableEntry, action, entry
+from netfold.controller.switches.delivery import mac_number
+from netfold.controller.switches.entries import TableEntry, action, entry
 
 
 def route(to: IPv4Network, ports: Iterable[int]) -> TableEntry:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controller.switches.entries import MulticastGroup
+from netfold.controller.switches.entries import MulticastGroup
 
 
 def down(tree: int, ports: Iterable[int]) -> MulticastGroup:

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address
 
 import finsy as fy
 
-from controller.switches.admission import Kind
+from netfold.controller.switches.admission_table import Kind
 
 _ETHERNET = struct.Struct("!6s6sH")
 _IPV4 = struct.Struct("!BBHHHBBH4s4s")

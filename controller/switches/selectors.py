@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 
-from controller.switches.entries import (
+from netfold.controller.switches.entries import (
     Action,
     Contents,
     Entity,

@@ -21,10 +21,10 @@ import finsy as fy
 import grpc
 from finsy.gnmiclient import GNMIClientError
 
-from controller.install import Op, Step, apply, differences, steps
-from controller.switches.endpoint import Endpoint, Health, Pipeline, Target
-from controller.switches.entries import Codec, Contents, Encoded, Entity, UnknownEntityError
-from controller.switches.selectors import spelled_out
+from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target
+from netfold.controller.switches.entries import Codec, Contents, Encoded, Entity, UnknownEntityError
+from netfold.controller.switches.install import Op, Step, apply, differences, steps
+from netfold.controller.switches.selectors import spelled_out
 
 log = logging.getLogger(__name__)
 

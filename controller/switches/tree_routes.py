@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from controller.switches.entries import TableEntry, action, entry
+from netfold.controller.switches.entries import TableEntry, action, entry
 
 
 def uplink(tree: int, port: int, child: int) -> TableEntry:

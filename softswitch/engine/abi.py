@@ -8,7 +8,7 @@ import ctypes
 from ctypes import c_char, c_char_p, c_double, c_int, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
-from softswitch.native import build_shared, core_library
+from netfold.softswitch.build.native import build_shared, core_library
 
 IF_NAMESIZE = 16
 DIRECTIONS = 2

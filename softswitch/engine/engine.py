@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from softswitch.engine import abi
-from softswitch.pipeline import Switch
+from netfold.softswitch.engine import abi
+from netfold.softswitch.state.pipeline import Switch
 
 MAX_FRAME = 65535
 

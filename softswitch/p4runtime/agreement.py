@@ -10,11 +10,11 @@ from typing import Any
 
 from finsy.proto import p4t
 
-from softswitch.entities import MatchKind
-from softswitch.p4runtime.p4data import P4DataCodec
-from softswitch.p4runtime.schema import Array, Schema, Table
-from softswitch.p4runtime.status import Refused, invalid
-from softswitch.pipeline import Pipeline
+from netfold.softswitch.p4runtime.p4data import P4DataCodec
+from netfold.softswitch.p4runtime.schema import Array, Schema, Table
+from netfold.softswitch.p4runtime.status import Refused, invalid
+from netfold.softswitch.state.entities import MatchKind
+from netfold.softswitch.state.pipeline import Pipeline
 
 WRONG = "P4Info is not that of the device config"
 

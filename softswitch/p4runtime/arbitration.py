@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from finsy.proto import p4r
 
-from softswitch.p4runtime.status import Code, Refused
+from netfold.softswitch.p4runtime.status import Code, Refused
 
 DEFAULT_ROLE = ""
 STREAMS_PER_ROLE = 64

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from finsy.proto import p4r
 
-from softswitch.errors import PipelineError
-from softswitch.p4runtime import agreement
-from softswitch.p4runtime.forwarding import Forwarding
-from softswitch.p4runtime.schema import Schema
-from softswitch.p4runtime.status import Code, Refused, invalid
-from softswitch.pipeline import Pipeline, Switch
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.p4runtime import agreement
+from netfold.softswitch.p4runtime.forwarding import Forwarding
+from netfold.softswitch.p4runtime.schema import Schema
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state.pipeline import Pipeline, Switch
 
 log = logging.getLogger(__name__)
 Request = p4r.SetForwardingPipelineConfigRequest

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from finsy.proto import p4r
 
-from softswitch.entities import DigestEvent
-from softswitch.p4runtime.change import Change
-from softswitch.p4runtime.p4data import P4DataCodec
-from softswitch.p4runtime.schema import Array, Schema
-from softswitch.p4runtime.status import Code, Refused, invalid
-from softswitch.pipeline import Pipeline
+from netfold.softswitch.p4runtime.change import Change
+from netfold.softswitch.p4runtime.p4data import P4DataCodec
+from netfold.softswitch.p4runtime.schema import Array, Schema
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state.entities import DigestEvent
+from netfold.softswitch.state.pipeline import Pipeline
 
 # A list is sent at this size even when the controller sets no bound: a gRPC message has one.
 LIST_MAX = 1024

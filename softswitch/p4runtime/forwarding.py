@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 from finsy.proto import p4r
 
-from softswitch.errors import SwitchError
-from softswitch.p4runtime.change import Change
-from softswitch.p4runtime.digests import Digests
-from softswitch.p4runtime.measures import Arrays
-from softswitch.p4runtime.profiles import Profiles
-from softswitch.p4runtime.replication import Replication, ValueSets
-from softswitch.p4runtime.schema import Schema
-from softswitch.p4runtime.status import Code, Refused, from_switch, invalid
-from softswitch.p4runtime.tables import TableEntries
-from softswitch.pipeline import Pipeline
+from netfold.softswitch.errors import SwitchError
+from netfold.softswitch.p4runtime.change import Change
+from netfold.softswitch.p4runtime.digests import Digests
+from netfold.softswitch.p4runtime.measures import Arrays
+from netfold.softswitch.p4runtime.profiles import Profiles
+from netfold.softswitch.p4runtime.replication import Replication, ValueSets
+from netfold.softswitch.p4runtime.schema import Schema
+from netfold.softswitch.p4runtime.status import Code, Refused, from_switch, invalid
+from netfold.softswitch.p4runtime.tables import TableEntries
+from netfold.softswitch.state.pipeline import Pipeline
 
 
 class Forwarding:

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from finsy.proto import p4r
 
-from softswitch.entities import (
+from netfold.softswitch.p4runtime import values
+from netfold.softswitch.p4runtime.schema import Action, Field, Index, Schema, Table
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state.entities import (
     ActionCall,
     ActionSet,
     Exact,
@@ -22,9 +25,6 @@ from softswitch.entities import (
     Ternary,
     WeightedAction,
 )
-from softswitch.p4runtime import values
-from softswitch.p4runtime.schema import Action, Field, Index, Schema, Table
-from softswitch.p4runtime.status import Code, Refused, invalid
 
 _FORMS = {
     "exact": MatchKind.EXACT,

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from finsy.proto import p4i, p4r
 
-from softswitch.entities import CounterData, MeterConfig
-from softswitch.p4runtime.change import Change
-from softswitch.p4runtime.p4data import P4DataCodec
-from softswitch.p4runtime.schema import Array, Index, Schema, cells
-from softswitch.p4runtime.status import Code, Refused, invalid
-from softswitch.pipeline import Pipeline
+from netfold.softswitch.p4runtime.change import Change
+from netfold.softswitch.p4runtime.p4data import P4DataCodec
+from netfold.softswitch.p4runtime.schema import Array, Index, Schema, cells
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state.entities import CounterData, MeterConfig
+from netfold.softswitch.state.pipeline import Pipeline
 
 
 def decode_counter(message: p4r.CounterData) -> CounterData:

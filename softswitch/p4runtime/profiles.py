@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from finsy.proto import p4r
 
-from softswitch.entities import Group, GroupMember, GroupRef, Member, MemberRef, TableAction
-from softswitch.p4runtime import keys
-from softswitch.p4runtime.change import Change
-from softswitch.p4runtime.schema import Profile, Schema
-from softswitch.p4runtime.status import Code, Refused, invalid
-from softswitch.pipeline import Pipeline
+from netfold.softswitch.p4runtime import keys
+from netfold.softswitch.p4runtime.change import Change
+from netfold.softswitch.p4runtime.schema import Profile, Schema
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state.entities import Group, GroupMember, GroupRef, Member, MemberRef, TableAction
+from netfold.softswitch.state.pipeline import Pipeline
 
 
 class Profiles:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 
 from finsy.proto import p4r
 
-from softswitch.entities import CloneSession, Replica
-from softswitch.p4runtime import keys, values
-from softswitch.p4runtime.change import Change
-from softswitch.p4runtime.schema import Schema
-from softswitch.p4runtime.status import Code, Refused, invalid
-from softswitch.pipeline import Pipeline
+from netfold.softswitch.p4runtime import keys, values
+from netfold.softswitch.p4runtime.change import Change
+from netfold.softswitch.p4runtime.schema import Schema
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state.entities import CloneSession, Replica
+from netfold.softswitch.state.pipeline import Pipeline
 
 _PORT_BITS = 32
 _INSTANCE_MAX = 65535

@@ -10,8 +10,8 @@ from typing import Generic, Protocol, TypeVar
 
 from finsy.proto import p4i, p4r, p4t
 
-from softswitch.entities import MatchKind
-from softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state.entities import MatchKind
 
 
 class Named(Protocol):

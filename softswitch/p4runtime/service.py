@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 import grpc
 from finsy.proto import p4r, p4r_grpc
 
-from softswitch.entities import DigestEvent, IdleEvent
-from softswitch.p4runtime import packetio
-from softswitch.p4runtime.arbitration import Arbiter, Notice, Session
-from softswitch.p4runtime.device import Device, Loaded
-from softswitch.p4runtime.status import Code, Refused, invalid, write_details
+from netfold.softswitch.p4runtime import packetio
+from netfold.softswitch.p4runtime.arbitration import Arbiter, Notice, Session
+from netfold.softswitch.p4runtime.device import Device, Loaded
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid, write_details
+from netfold.softswitch.state.entities import DigestEvent, IdleEvent
 
 log = logging.getLogger(__name__)
 

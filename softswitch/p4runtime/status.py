@@ -10,7 +10,7 @@ from enum import IntEnum
 from finsy.proto import p4r, rpc_status
 from google.protobuf import any_pb2
 
-from softswitch.errors import (
+from netfold.softswitch.errors import (
     AlreadyExists,
     InvalidArgument,
     NotFound,

@@ -10,14 +10,21 @@ from dataclasses import dataclass
 
 from finsy.proto import p4i, p4r
 
-from softswitch.entities import ActionCall, ActionSet, Match, MeterConfig, TableAction, TableEntry
-from softswitch.errors import NotFound
-from softswitch.p4runtime import keys
-from softswitch.p4runtime.change import Change
-from softswitch.p4runtime.measures import decode_counter, decode_meter, encode_counter, encode_meter
-from softswitch.p4runtime.schema import Schema, Table
-from softswitch.p4runtime.status import Code, Refused, invalid
-from softswitch.pipeline import Pipeline
+from netfold.softswitch.errors import NotFound
+from netfold.softswitch.p4runtime import keys
+from netfold.softswitch.p4runtime.change import Change
+from netfold.softswitch.p4runtime.measures import decode_counter, decode_meter, encode_counter, encode_meter
+from netfold.softswitch.p4runtime.schema import Schema, Table
+from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state.entities import (
+    ActionCall,
+    ActionSet,
+    Match,
+    MeterConfig,
+    TableAction,
+    TableEntry,
+)
+from netfold.softswitch.state.pipeline import Pipeline
 
 _COOKIE_BYTES = 8
 

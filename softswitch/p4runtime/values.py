@@ -5,7 +5,7 @@ shortest is sent."""
 
 from __future__ import annotations
 
-from softswitch.p4runtime.status import Code, Refused
+from netfold.softswitch.p4runtime.status import Code, Refused
 
 
 def encode(value: int) -> bytes:

@@ -3,7 +3,7 @@
 """STF, the packet tests of p4c (grammar: tools/stf/stf_parser.py and backends/bmv2/bmv2stf.py there), run on
 this switch."""
 
-from softswitch.stf.corpus import Outcome, Verdict, run_corpus, run_stf
-from softswitch.stf.script import Command, StfError, parse
+from netfold.softswitch.stf.corpus import Outcome, Verdict, run_corpus, run_stf
+from netfold.softswitch.stf.script import Command, StfError, parse
 
 __all__ = ["Command", "Outcome", "StfError", "Verdict", "parse", "run_corpus", "run_stf"]

@@ -1,20 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m softswitch.stf CORPUS_DIR`: the table of p4c's STF tests, then the score. `... PROGRAM STF` runs one."""
+"""`python -m netfold.softswitch.stf CORPUS_DIR`: the table of p4c's STF tests and the score.
+`... PROGRAM STF` runs one."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from softswitch.native import default_cache_dir
-from softswitch.stf.corpus import Verdict, run_corpus, run_stf
+from netfold.softswitch.build.native import default_cache_dir
+from netfold.softswitch.stf.corpus import Verdict, run_corpus, run_stf
 
 
 def main(arguments: list[str]) -> int:
     """Exit code 0 when all passed."""
     if len(arguments) not in (1, 2) or not Path(arguments[0]).exists():
-        sys.stderr.write("usage: python -m softswitch.stf CORPUS_DIR | PROGRAM.p4|PROGRAM.json FILE.stf\n")
+        sys.stderr.write(
+            "usage: python -m netfold.softswitch.stf CORPUS_DIR | PROGRAM.p4|PROGRAM.json FILE.stf\n"
+        )
         return 2
     cache = default_cache_dir()
     if len(arguments) == 2:

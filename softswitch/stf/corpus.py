@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from softswitch.errors import PipelineError, UnsupportedConstruct
-from softswitch.pipeline import Pipeline, Switch
-from softswitch.stf.run import Runner
-from softswitch.stf.script import StfError, parse
+from netfold.softswitch.errors import PipelineError, UnsupportedConstruct
+from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.stf.run import Runner
+from netfold.softswitch.stf.script import StfError, parse
 
 P4C_DEADLINE_S = 60
 

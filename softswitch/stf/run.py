@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from softswitch.entities import (
+from netfold.softswitch.errors import ControlError
+from netfold.softswitch.state.entities import (
     ActionCall,
     CloneSession,
     CounterData,
@@ -24,9 +25,8 @@ from softswitch.entities import (
     TableInfo,
     Ternary,
 )
-from softswitch.errors import ControlError
-from softswitch.pipeline import Pipeline, Switch
-from softswitch.stf.script import Add, Cli, Command, Expect, Packet, SetDefault, StfError
+from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.stf.script import Add, Cli, Command, Expect, Packet, SetDefault, StfError
 
 T = TypeVar("T")
 STEP_NS = 1_000_000  # between two packets

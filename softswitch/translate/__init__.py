@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """BMv2 JSON to C. `translate` is the way in; README.md beside the package explains it on one page."""
 
-from softswitch.translate.program import Translation, translate
+from netfold.softswitch.translate.program import Translation, translate
 
 __all__ = ["Translation", "translate"]

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from softswitch.translate import store
-from softswitch.translate.code import Code
-from softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
-from softswitch.translate.layout import params_of
-from softswitch.translate.model import Field, Model
-from softswitch.translate.primitive import Banks, Primitives, Shared
-from softswitch.translate.reroll import Finder, Key, Run
-from softswitch.translate.statements import (
+from netfold.softswitch.translate import store
+from netfold.softswitch.translate.code import Code
+from netfold.softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
+from netfold.softswitch.translate.layout import params_of
+from netfold.softswitch.translate.model import Field, Model
+from netfold.softswitch.translate.primitive import Banks, Primitives, Shared
+from netfold.softswitch.translate.reroll import Finder, Key, Run
+from netfold.softswitch.translate.statements import (
     If,
     Jumps,
     Prim,
@@ -26,7 +26,7 @@ from softswitch.translate.statements import (
     reads,
     written,
 )
-from softswitch.translate.value import Val, field_range, native_type
+from netfold.softswitch.translate.value import Val, field_range, native_type
 
 MAX_JUMPS = 1_000_000  # jumps that one call of an action may make
 

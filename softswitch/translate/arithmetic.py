@@ -4,11 +4,21 @@
 
 from __future__ import annotations
 
-from softswitch.errors import PipelineError
-from softswitch.translate import wide
-from softswitch.translate.model import MAX_WIDTH, unsupported
-from softswitch.translate.refs import Node, References, constant_of
-from softswitch.translate.value import I32, I64, U32, U64, Val, field_range, limbs_for, literal, native_type
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.translate import wide
+from netfold.softswitch.translate.model import MAX_WIDTH, unsupported
+from netfold.softswitch.translate.refs import Node, References, constant_of
+from netfold.softswitch.translate.value import (
+    I32,
+    I64,
+    U32,
+    U64,
+    Val,
+    field_range,
+    limbs_for,
+    literal,
+    native_type,
+)
 
 
 class Arithmetic(References):

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from softswitch.errors import PipelineError
-from softswitch.translate.expr import Expr, Node
-from softswitch.translate.model import Model, unsupported
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.translate.expr import Expr, Node
+from netfold.softswitch.translate.model import Model, unsupported
 
 ALGORITHMS = {
     "crc16": "ss_crc16",

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from softswitch.errors import PipelineError
-from softswitch.translate import store
-from softswitch.translate.calculation import Calculations, emit_hash
-from softswitch.translate.expr import Expr, Node
-from softswitch.translate.model import unsupported
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.translate import store
+from netfold.softswitch.translate.calculation import Calculations, emit_hash
+from netfold.softswitch.translate.expr import Expr, Node
+from netfold.softswitch.translate.model import unsupported
 
 
 def emit_verify(ex: Expr, calculations: Calculations) -> None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from softswitch.errors import PipelineError
-from softswitch.translate import store
-from softswitch.translate.calculation import emit_hash
-from softswitch.translate.code import Code
-from softswitch.translate.expr import Expr, Node
-from softswitch.translate.layout import KeyField, pack, params_of, words_of
-from softswitch.translate.model import MAX_WIDTH, unsupported
-from softswitch.translate.parser import emit_key, identifier, sum_words
-from softswitch.translate.primitive import Shared
-from softswitch.translate.value import Val
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.translate import store
+from netfold.softswitch.translate.calculation import emit_hash
+from netfold.softswitch.translate.code import Code
+from netfold.softswitch.translate.expr import Expr, Node
+from netfold.softswitch.translate.layout import KeyField, pack, params_of, words_of
+from netfold.softswitch.translate.model import MAX_WIDTH, unsupported
+from netfold.softswitch.translate.parser import emit_key, identifier, sum_words
+from netfold.softswitch.translate.primitive import Shared
+from netfold.softswitch.translate.value import Val
 
 HEAD = "  struct phv *P = (struct phv *)K->phv;\n  (void)P;"
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "valid")

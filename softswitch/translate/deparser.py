@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from softswitch.translate import store
-from softswitch.translate.checksum import emit_update
-from softswitch.translate.code import Code
-from softswitch.translate.expr import Expr, Node, member_name
-from softswitch.translate.model import STD_FIELDS, Header, Model, unsupported
-from softswitch.translate.primitive import Primitives, Shared
-from softswitch.translate.statements import Prim
+from netfold.softswitch.translate import store
+from netfold.softswitch.translate.checksum import emit_update
+from netfold.softswitch.translate.code import Code
+from netfold.softswitch.translate.expr import Expr, Node, member_name
+from netfold.softswitch.translate.model import STD_FIELDS, Header, Model, unsupported
+from netfold.softswitch.translate.primitive import Primitives, Shared
+from netfold.softswitch.translate.statements import Prim
 
 PHV = "  struct phv *P = (struct phv *)K->phv;\n  (void)P;"
 

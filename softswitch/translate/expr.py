@@ -6,9 +6,9 @@ bits, which is what a masked or assigned result needs: sums and products then st
 
 from __future__ import annotations
 
-from softswitch.translate import wide
-from softswitch.translate.arithmetic import Arithmetic
-from softswitch.translate.refs import (
+from netfold.softswitch.translate import wide
+from netfold.softswitch.translate.arithmetic import Arithmetic
+from netfold.softswitch.translate.refs import (
     COMPARE,
     FieldRef,
     HeaderRef,
@@ -18,7 +18,7 @@ from softswitch.translate.refs import (
     is_access,
     member_name,
 )
-from softswitch.translate.value import U32, U64, Val, limbs_for, literal, native_type
+from netfold.softswitch.translate.value import U32, U64, Val, limbs_for, literal, native_type
 
 __all__ = ["Expr", "FieldRef", "HeaderRef", "Node", "member_name"]
 

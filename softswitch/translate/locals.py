@@ -7,8 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from softswitch.translate.model import Model
-from softswitch.translate.statements import Statement, all_prims, fields_in, read_before_write, reads, written
+from netfold.softswitch.translate.model import Model
+from netfold.softswitch.translate.statements import (
+    Statement,
+    all_prims,
+    fields_in,
+    read_before_write,
+    reads,
+    written,
+)
 
 Key = tuple[str, str]
 

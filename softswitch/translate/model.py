@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from softswitch.errors import PipelineError, UnsupportedConstruct
+from netfold.softswitch.errors import PipelineError, UnsupportedConstruct
 
 Json = Mapping[str, Any]
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from softswitch.errors import PipelineError
-from softswitch.translate import store, wide
-from softswitch.translate.checksum import emit_verify
-from softswitch.translate.code import Code
-from softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
-from softswitch.translate.layout import KeyField, pack
-from softswitch.translate.model import MAX_WIDTH, Field, unsupported
-from softswitch.translate.primitive import Primitives, Shared
-from softswitch.translate.statements import Prim
-from softswitch.translate.value import U32, Val, field_range, limbs_for, literal, native_type
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.translate import store, wide
+from netfold.softswitch.translate.checksum import emit_verify
+from netfold.softswitch.translate.code import Code
+from netfold.softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
+from netfold.softswitch.translate.layout import KeyField, pack
+from netfold.softswitch.translate.model import MAX_WIDTH, Field, unsupported
+from netfold.softswitch.translate.primitive import Primitives, Shared
+from netfold.softswitch.translate.statements import Prim
+from netfold.softswitch.translate.value import U32, Val, field_range, limbs_for, literal, native_type
 
 CORE_ERRORS = [
     "NoError",

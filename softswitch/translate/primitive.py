@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from softswitch.errors import PipelineError
-from softswitch.translate import store, wide
-from softswitch.translate.calculation import Calculations
-from softswitch.translate.expr import Expr, Node
-from softswitch.translate.model import Model, Register, array_size, unsupported
-from softswitch.translate.statements import Prim
-from softswitch.translate.value import U32, U64, Val, field_range, limbs_for, native_type
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.translate import store, wide
+from netfold.softswitch.translate.calculation import Calculations
+from netfold.softswitch.translate.expr import Expr, Node
+from netfold.softswitch.translate.model import Model, Register, array_size, unsupported
+from netfold.softswitch.translate.statements import Prim
+from netfold.softswitch.translate.value import U32, U64, Val, field_range, limbs_for, native_type
 
 
 @dataclass

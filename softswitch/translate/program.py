@@ -9,28 +9,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from softswitch.errors import PipelineError
-from softswitch.translate.action import ActionEmitter, assign_banks
-from softswitch.translate.calculation import Calculations
-from softswitch.translate.control import ControlEmitter, Table
-from softswitch.translate.deparser import emit_copy_fields, emit_deparse, emit_digest, emit_update_checksums
-from softswitch.translate.expr import Node, member_name
-from softswitch.translate.layout import pack, params_of, words_of
-from softswitch.translate.locals import action_locals
-from softswitch.translate.model import STD_FIELDS, Model, array_size, load, unsupported
-from softswitch.translate.parser import ParserEmitter, sum_words
-from softswitch.translate.primitive import Shared, element_bytes
-from softswitch.translate.reroll import Finder, Key, Run
-from softswitch.translate.statements import If as IfStatement
-from softswitch.translate.statements import Statement, all_prims, structure
-from softswitch.translate.value import field_range, limbs_for
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.translate.action import ActionEmitter, assign_banks
+from netfold.softswitch.translate.calculation import Calculations
+from netfold.softswitch.translate.control import ControlEmitter, Table
+from netfold.softswitch.translate.deparser import (
+    emit_copy_fields,
+    emit_deparse,
+    emit_digest,
+    emit_update_checksums,
+)
+from netfold.softswitch.translate.expr import Node, member_name
+from netfold.softswitch.translate.layout import pack, params_of, words_of
+from netfold.softswitch.translate.locals import action_locals
+from netfold.softswitch.translate.model import STD_FIELDS, Model, array_size, load, unsupported
+from netfold.softswitch.translate.parser import ParserEmitter, sum_words
+from netfold.softswitch.translate.primitive import Shared, element_bytes
+from netfold.softswitch.translate.reroll import Finder, Key, Run
+from netfold.softswitch.translate.statements import If as IfStatement
+from netfold.softswitch.translate.statements import Statement, all_prims, structure
+from netfold.softswitch.translate.value import field_range, limbs_for
 
 FORMAT = 1  # of the layout below; part of the cache key through this file's text
 
 
 @dataclass(frozen=True)
 class Translation:
-    """`source` is C; `layout` is plain data (JSON) for softswitch.control; `loops` describes each re-rolled loop."""
+    """`source` is C; `layout` is plain data (JSON) for the control plane; `loops` describes each re-rolled loop."""
 
     source: str
     layout: dict[str, Any]

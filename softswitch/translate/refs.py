@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from softswitch.translate import wide
-from softswitch.translate.code import Code
-from softswitch.translate.layout import Param
-from softswitch.translate.model import MAX_WIDTH, STD_FIELDS, Field, Header, Model, Stack, unsupported
-from softswitch.translate.value import U32, Val, field_range, limbs_for, literal, native_type
+from netfold.softswitch.translate import wide
+from netfold.softswitch.translate.code import Code
+from netfold.softswitch.translate.layout import Param
+from netfold.softswitch.translate.model import MAX_WIDTH, STD_FIELDS, Field, Header, Model, Stack, unsupported
+from netfold.softswitch.translate.value import U32, Val, field_range, limbs_for, literal, native_type
 
 Node = Mapping[str, Any]
 COMPARE = {"==", "!=", "<", ">", "<=", ">="}

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from softswitch.translate.model import Field, Header, Model
-from softswitch.translate.statements import (
+from netfold.softswitch.translate.model import Field, Header, Model
+from netfold.softswitch.translate.statements import (
     If,
     Jumps,
     Prim,

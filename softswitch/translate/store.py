@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from softswitch.translate import wide
-from softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
-from softswitch.translate.model import Stack, unsupported
-from softswitch.translate.value import Val, field_range, limbs_for, native_type
+from netfold.softswitch.translate import wide
+from netfold.softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
+from netfold.softswitch.translate.model import Stack, unsupported
+from netfold.softswitch.translate.value import Val, field_range, limbs_for, native_type
 
 
 def assign(ex: Expr, ref: FieldRef, source: Node) -> None:

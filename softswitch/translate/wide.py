@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from softswitch.translate.code import Code
-from softswitch.translate.value import I64, U64, Val
+from netfold.softswitch.translate.code import Code
+from netfold.softswitch.translate.value import I64, U64, Val
 
 NAMES = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 

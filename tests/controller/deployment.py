@@ -15,26 +15,26 @@ import finsy as fy
 import grpc
 from finsy.proto import p4r
 
-from api import netfold_pb2 as pb
-from api import netfold_pb2_grpc as pb_grpc
-from controller.admission import Wire
-from controller.core import Controller, Options
-from controller.daemon import fingerprint
-from controller.desired import Broken, Setting, desired
-from controller.devices import Device
-from controller.fleet import FleetOptions
-from controller.outages import Patience
-from controller.records import JobState
-from controller.server import serving
-from controller.service import Service
-from controller.store import Store
-from controller.switches.endpoint import Pipeline
-from controller.switches.entries import Codec, Contents
-from controller.switches.selectors import spelled_out
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as pb_grpc
+from netfold.controller.core import Controller, Options
+from netfold.controller.health.outages import Patience
+from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.store import Store
+from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.service.daemon import fingerprint
+from netfold.controller.service.server import serving
+from netfold.controller.service.servicer import Service
+from netfold.controller.switches.desired import Broken, Setting, desired
+from netfold.controller.switches.devices import Device
+from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.entries import Codec, Contents
+from netfold.controller.switches.fleet import FleetOptions
+from netfold.controller.switches.selectors import spelled_out
+from netfold.topologies.addressing import Addressing, addresses
+from netfold.topologies.fabric import Fabric
 from tests.controller.fake_stratum import FakeStratum
 from tests.controller.fake_switch import FakeSwitch
-from topologies.addressing import Addressing, addresses
-from topologies.fabric import Fabric
 
 COMPILED = Path(__file__).resolve().parents[2] / "p4src" / "compiled"
 PIPELINE = Pipeline(COMPILED / "netfold-v1model-32.p4info.txtpb", COMPILED / "netfold-v1model-32.json")

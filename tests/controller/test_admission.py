@@ -8,12 +8,12 @@ import asyncio
 
 import pytest
 
-from controller.admission import RefusedError
-from controller.core import JobExistsError
-from controller.records import JobState
+from netfold.controller.core import JobExistsError
+from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.admission import RefusedError
+from netfold.topologies.generators import leaf_spine, single_switch
+from netfold.topologies.marked_yaml import SpecError
 from tests.controller.deployment import deployed
-from topologies.generators import leaf_spine, single_switch
-from topologies.marked_yaml import SpecError
 
 
 def _spec(name: str, workers: str, **more: object) -> str:

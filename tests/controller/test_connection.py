@@ -10,10 +10,10 @@ import finsy as fy
 import grpc
 import pytest
 
-from controller.switches import session
-from controller.switches.session import SwitchAwayError
+from netfold.controller.switches import session
+from netfold.controller.switches.session import SwitchAwayError
+from netfold.topologies.generators import single_switch
 from tests.controller.deployment import deployed
-from topologies.generators import single_switch
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,24 @@ from dataclasses import replace
 
 import pytest
 
-from controller.admission import Numbers, Wire, place, plan_order
-from controller.desired import Broken, Setting, UnroutableError, desired, management, tree_entities
-from controller.devices import Device, packet_cells
-from controller.jobs import read_order
-from controller.planning.plan import Edge, Tree
-from controller.records import JobRecord, JobState, PlannedTree
+from netfold.controller.jobs.file import read_order
+from netfold.controller.jobs.records import JobRecord, JobState, PlannedTree
+from netfold.controller.lifecycle.admission import Numbers, Wire, place, plan_order
+from netfold.controller.planning.plan import Edge, Tree
+from netfold.controller.switches.desired import (
+    Broken,
+    Setting,
+    UnroutableError,
+    desired,
+    management,
+    tree_entities,
+)
+from netfold.controller.switches.devices import Device, packet_cells
+from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
+from netfold.topologies.generators import fat_tree, leaf_spine, single_switch
+from netfold.topologies.ports import Chip
 from tests.controller.walk import Walk
-from topologies.addressing import addresses
-from topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
-from topologies.generators import fat_tree, leaf_spine, single_switch
-from topologies.ports import Chip
 
 FABRICS = {
     "single": single_switch(6, parameter_servers=2),

@@ -11,12 +11,12 @@ import time
 import grpc
 import pytest
 
-from api import netfold_pb2 as pb
-from controller.records import JobState
-from controller.switches import session
+from netfold.api import netfold_pb2 as pb
+from netfold.controller.jobs.records import JobState
+from netfold.controller.switches import session
+from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 from tests.controller.fake_switch import PushKeeps
-from topologies.generators import leaf_spine, single_switch
 
 FABRIC = leaf_spine(2, 2, 2)
 SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"

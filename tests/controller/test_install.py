@@ -9,10 +9,11 @@ from ipaddress import IPv4Network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.install import BATCH, Op, Phase, apply, differences, phase_of, steps
-from controller.switches import admission, delivery, forwarding, groups, tree_routes
-from controller.switches.admission import Kind, Sender
-from controller.switches.entries import Contents, Entity
+from netfold.controller.switches import admission_table as admission
+from netfold.controller.switches import delivery, forwarding, groups, tree_routes
+from netfold.controller.switches.admission_table import Kind, Sender
+from netfold.controller.switches.entries import Contents, Entity
+from netfold.controller.switches.install import BATCH, Op, Phase, apply, differences, phase_of, steps
 
 TREES = st.integers(1, 6)
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.admission import slot_pools
-from controller.records import JobState
+from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.admission import slot_pools
+from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import Deployment, deployed
-from topologies.generators import leaf_spine
 
 FABRIC = leaf_spine(2, 2, 2, parameter_servers=1)
 FIRST = "name: first\nworkers: [h1, h3]\nparameter_servers: 0\nscheme: switchml\nrate: 20\n"

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import asyncio
 
-from controller.core import Controller
-from controller.daemon import fingerprint
-from controller.desired import Setting
-from controller.records import JobState
-from controller.slots import Range
-from controller.store import Store
+from netfold.controller.core import Controller
+from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.slot_ranges import Range
+from netfold.controller.jobs.store import Store
+from netfold.controller.service.daemon import fingerprint
+from netfold.controller.switches.desired import Setting
+from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import MemberStream, asked, deployed
-from topologies.generators import leaf_spine, single_switch
 
 SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 2000\n"
 

@@ -18,12 +18,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from controller.cli import app
-from controller.commands import job
+from netfold.controller.operator.controller_commands import app
+from netfold.controller.operator.job_commands import job
 from tests.controller.fake_switch import FakeSwitch
 from tests.ports import free_port
 
-START = "from cli.main import main; main()"
+START = "from netfold.cli.main import main; main()"
 JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\n"
 
 

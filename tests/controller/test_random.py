@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.admission import RefusedError
-from controller.core import JobExistsError
-from controller.desired import Broken, desired
-from controller.records import JobState
+from netfold.controller.core import JobExistsError
+from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.admission import RefusedError
+from netfold.controller.switches.desired import Broken, desired
+from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import Deployment, deployed
 from tests.controller.walk import Walk
-from topologies.generators import leaf_spine
 
 FABRIC = leaf_spine(2, 2, 2, parameter_servers=1)
 NAMES = ("a", "b", "c")

@@ -12,15 +12,15 @@ import subprocess
 import grpc
 import pytest
 
-from api import netfold_pb2 as pb
-from api import netfold_pb2_grpc as pb_grpc
-from api.connection import Connection, open_aio_channel
-from controller.server import ListenError, Security, serving
-from controller.service import Service
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as pb_grpc
+from netfold.api.connection import Connection, open_aio_channel
+from netfold.controller.service.server import ListenError, Security, serving
+from netfold.controller.service.servicer import Service
+from netfold.topologies.generators import single_switch
+from netfold.traffic.membership.membership import Attending
+from netfold.traffic.worker.quantize import Fixed
 from tests.controller.deployment import MemberStream, asked, deployed
-from topologies.generators import single_switch
-from traffic.membership import Attending
-from traffic.quantize import Fixed
 
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 20\nlease_ms: 600\nnumerics: {mode: fixed, fraction_bits: 12}\n"
 WITH_SERVER = "name: job\nworkers: 2\nscheme: none\nrate: 20\n"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.records import LAST_EPOCH
-from controller.slots import BLOCK, Range, SlotPool, SlotsExhaustedError
+from netfold.controller.jobs.records import LAST_EPOCH
+from netfold.controller.jobs.slot_ranges import BLOCK, Range, SlotPool, SlotsExhaustedError
 
 SIZES = st.sampled_from([16, 32, 64, 128, 256])
 

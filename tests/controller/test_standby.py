@@ -10,18 +10,18 @@ import contextlib
 import grpc
 import pytest
 
-from api import netfold_pb2 as pb
-from api import netfold_pb2_grpc as pb_grpc
-from controller.daemon import fingerprint
-from controller.desired import Setting
-from controller.server import serving
-from controller.service import Service
-from controller.standby import Front, StandbyService
-from controller.store import Store
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as pb_grpc
+from netfold.controller.jobs.store import Store
+from netfold.controller.service.daemon import fingerprint
+from netfold.controller.service.server import serving
+from netfold.controller.service.servicer import Service
+from netfold.controller.service.standby import Front, StandbyService
+from netfold.controller.switches.desired import Setting
+from netfold.topologies.generators import single_switch
+from netfold.traffic.errors import JobFailed
+from netfold.traffic.membership.membership import Attending
 from tests.controller.deployment import MemberStream, deployed
-from topologies.generators import single_switch
-from traffic.errors import JobFailed
-from traffic.membership import Attending
 
 SPEC = "name: {}\nworkers: 2\nscheme: switchml\nrate: 20\n"
 PRIMARY = "unix:/run/first.sock"

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from controller.planning.plan import JobSpec
-from controller.planning.planner import make_plan
-from controller.records import JobRecord, JobState, Member, Placement, PlannedTree
-from controller.slots import Range
-from controller.store import HISTORY, Store, StoreError
-from topologies.generators import leaf_spine
+from netfold.controller.jobs.records import JobRecord, JobState, Member, Placement, PlannedTree
+from netfold.controller.jobs.slot_ranges import Range
+from netfold.controller.jobs.store import HISTORY, Store, StoreError
+from netfold.controller.planning.plan import JobSpec
+from netfold.controller.planning.planner import make_plan
+from netfold.topologies.generators import leaf_spine
 
 
 def _job(name: str, seq: int, state: JobState = JobState.RUNNING) -> JobRecord:
@@ -51,7 +51,7 @@ def test_a_change_that_fails_leaves_nothing(tmp_path):
 
 def test_a_process_killed_within_a_change_leaves_nothing(tmp_path):
     script = (
-        "import os, signal, sys; from pathlib import Path; from controller.store import Store\n"
+        "import os, signal, sys; from pathlib import Path; from netfold.controller.jobs.store import Store\n"
         "store = Store(Path(sys.argv[1]), 'f'); assert store.try_lead() == 1\n"
         "with store.change(): store.set_number('kept', 1)\n"
         "with store.change():\n"

@@ -20,12 +20,12 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from controller.switches.admission import Kind
-from controller.switches.session import SwitchAwayError
+from netfold.controller.switches.admission_table import Kind
+from netfold.controller.switches.session import SwitchAwayError
+from netfold.topologies.generators import single_switch
+from netfold.traffic.scapy_netfold import Netfold, gradient
 from tests.controller.deployment import PATIENCE, Deployment
 from tests.ports import free_port
-from topologies.generators import single_switch
-from traffic.scapy_netfold import Netfold, gradient
 
 SLOW = dataclasses.replace(PATIENCE, restart=60.0, install=60.0)
 """A process that has to start may take its time."""
@@ -40,7 +40,7 @@ def _process(
     address = f"127.0.0.1:{port}"
     interfaces = [part for n, name in enumerate(links, 1) for part in ("-i", f"{n}@{name}")]
     if target == "softswitch":
-        start = "from cli.main import main; main()"
+        start = "from netfold.cli.main import main; main()"
         command = [
             sys.executable,
             "-c",

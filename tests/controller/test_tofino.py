@@ -12,23 +12,23 @@ import finsy as fy
 import pytest
 from typer.testing import CliRunner
 
-from controller.admission import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
-from controller.cli import app
-from controller.desired import Broken, Setting, infrastructure
-from controller.devicefile import read_devices
-from controller.devices import Device, SwitchTarget, packet_cells, programs
-from controller.install import Phase, phase_of, steps
-from controller.records import JobState
-from controller.slots import Range
-from controller.switches.endpoint import Pipeline
-from controller.switches.entries import SelectorGroup, SelectorMember, TableEntry
-from controller.switches.selectors import spelled_out
+from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.slot_ranges import Range
+from netfold.controller.lifecycle.admission import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
+from netfold.controller.operator.controller_commands import app
+from netfold.controller.switches.desired import Broken, Setting, infrastructure
+from netfold.controller.switches.devicefile import read_devices
+from netfold.controller.switches.devices import Device, SwitchTarget, packet_cells, programs
+from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.entries import SelectorGroup, SelectorMember, TableEntry
+from netfold.controller.switches.install import Phase, phase_of, steps
+from netfold.controller.switches.selectors import spelled_out
+from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
+from netfold.topologies.generators import fat_tree, leaf_spine
+from netfold.topologies.marked_yaml import SpecError
+from netfold.topologies.ports import Chip
 from tests.controller.deployment import COMPILED, PIPELINE, deployed
-from topologies.addressing import addresses
-from topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
-from topologies.generators import fat_tree, leaf_spine
-from topologies.marked_yaml import SpecError
-from topologies.ports import Chip
 
 PIPE = 128
 SPEC = "name: job\nscheme: switchml\nrate: 20\n"

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import asyncio
 
-from api import netfold_pb2 as pb
+from netfold.api import netfold_pb2 as pb
+from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import MemberStream, asked, deployed
-from topologies.spec import load_fabric
 
 
 def test_a_job_from_submission_to_its_last_worker(tmp_path):

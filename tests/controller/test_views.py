@@ -13,15 +13,15 @@ from typing import ClassVar
 
 from rich.console import Console
 
-from api import netfold_pb2 as pb
-from controller.counters import Counters
-from controller.metrics import ControllerCollector
-from controller.switches.endpoint import Health
-from controller.switches.session import SwitchAwayError
-from controller.switches.verdicts import Verdict, cell
-from controller.top import Snapshot, document, screen
+from netfold.api import netfold_pb2 as pb
+from netfold.controller.health.counters import Counters
+from netfold.controller.operator.top import Snapshot, document, screen
+from netfold.controller.service.metrics import ControllerCollector
+from netfold.controller.switches.endpoint import Health
+from netfold.controller.switches.session import SwitchAwayError
+from netfold.controller.switches.verdicts import Verdict, cell
+from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
-from topologies.generators import single_switch
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "grafana" / "netfold.json"
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 25\n"

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 
-from controller.records import PlannedTree
-from controller.switches.entries import Contents, MulticastGroup, TableEntry
-from topologies.fabric import Fabric
+from netfold.controller.jobs.records import PlannedTree
+from netfold.controller.switches.entries import Contents, MulticastGroup, TableEntry
+from netfold.topologies.fabric import Fabric
 
 GRADIENT, RESULT = 0, 1
 MOST_HOPS = 10_000

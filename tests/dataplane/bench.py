@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.switches.admission import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.traffic.packets.wire import Verdict
 from tests.dataplane.device import Device, Frames
 from tests.dataplane.node import Setting, TreeAt
 from tests.dataplane.oracle import Oracle
-from traffic.wire import Verdict
 
 
 class Tally:

@@ -29,14 +29,14 @@ import numpy as np
 from finsy.proto import p4r
 from finsy.proto.p4.v1 import p4runtime_pb2_grpc
 
-from controller.switches.admission import CPU_PORT, relayed
-from controller.switches.entries import Codec, Entity, MulticastGroup
-from controller.switches.groups import down
-from controller.switches.tree_routes import downlink
+from netfold.controller.switches.admission_table import CPU_PORT, relayed
+from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
+from netfold.controller.switches.groups import down
+from netfold.controller.switches.tree_routes import downlink
+from netfold.traffic.packets.wire import Kind
 from tests.dataplane.device import VERDICTS, Frames, compiled
 from tests.dataplane.frames import Netfold, gradient
 from tests.ports import free_port
-from traffic.wire import Kind
 
 PROGRAM = "simple_switch_grpc"
 PORTS = (*range(1, 9), CPU_PORT)

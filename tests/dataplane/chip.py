@@ -22,8 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 
-from controller.switches.admission import CPU_PORT
-from controller.switches.entries import Entity, Field, MulticastGroup, TableEntry
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.entries import Entity, Field, MulticastGroup, TableEntry
 from tests.dataplane.device import VERDICTS, Frames
 
 HARNESSES = {"tofino": "tofino_test_harness", "tofino2": "jbay_test_harness"}

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
-from softswitch.entities import (
+from netfold.controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
+from netfold.softswitch.build.native import default_cache_dir
+from netfold.softswitch.state.entities import (
     ActionCall,
     ActionSet,
     Exact,
@@ -22,9 +23,8 @@ from softswitch.entities import (
     Ternary,
     WeightedAction,
 )
-from softswitch.entities import TableEntry as SoftEntry
-from softswitch.native import default_cache_dir
-from softswitch.pipeline import Pipeline, Switch
+from netfold.softswitch.state.entities import TableEntry as SoftEntry
+from netfold.softswitch.state.pipeline import Pipeline, Switch
 from tools.p4build import COMPILED, REPOSITORY
 
 VERDICTS = 32  # cells of the counter `verdicts` for each tree

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag
+from netfold.traffic.server.slots import SlotPool
 from tests.dataplane.layout import TreeShape
-from traffic.slots import SlotPool
-from traffic.wire import LANE_MAX, LANE_MIN, Flag
 
 Words = NDArray[np.int32]
 Result = tuple[Flag, int, tuple[int, ...]]  # overflow or not, exponent, lanes

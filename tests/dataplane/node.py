@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
 
-from controller.switches import admission, delivery, forwarding, groups, tree_routes
-from controller.switches.entries import Entity
+from netfold.controller.switches import admission_table as admission
+from netfold.controller.switches import delivery, forwarding, groups, tree_routes
+from netfold.controller.switches.entries import Entity
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,19 @@ from ipaddress import IPv4Address, IPv4Network
 
 import numpy as np
 
-from controller.switches.admission import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.traffic.packets.wire import (
+    FLAGS,
+    LANE_MAX,
+    LANE_MIN,
+    PORT_FIRST,
+    PORT_LAST,
+    VERSION,
+    Flag,
+    Kind,
+    Verdict,
+)
+from netfold.traffic.server.slots import SlotPool, SlotState, Sum
 from tests.dataplane.device import Frames
 from tests.dataplane.frames import (
     ARP,
@@ -30,8 +42,6 @@ from tests.dataplane.frames import (
     mac,
 )
 from tests.dataplane.node import MANAGED, ArpAnswer, Child, Management, Neighbor, Pass, Route, Setting, TreeAt
-from traffic.slots import SlotPool, SlotState, Sum
-from traffic.wire import FLAGS, LANE_MAX, LANE_MIN, PORT_FIRST, PORT_LAST, VERSION, Flag, Kind, Verdict
 
 _SENT_BACK_TTL = 64
 _EMPTY = SlotState(0, frozenset(), Flag(0), 0, np.zeros(1, np.int32))

@@ -12,15 +12,15 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.desired import Broken, Setting, desired
-from controller.planning.plan import Tree
-from controller.records import JobRecord, PlannedTree
+from netfold.controller.jobs.records import JobRecord, PlannedTree
+from netfold.controller.planning.plan import Tree
+from netfold.controller.switches.desired import Broken, Setting, desired
+from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Fabric
+from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict, make_tag
+from netfold.traffic.server.slots import SlotPool
 from tests.dataplane.device import Frames, SoftDevice
 from tests.dataplane.frames import LANES, Ip, Netfold, gradient
-from topologies.addressing import addresses
-from topologies.fabric import Fabric
-from traffic.slots import SlotPool
-from traffic.wire import Flag, Kind, Packet, Verdict, make_tag
 
 MARK = 2000  # the controller's own tree number
 MAX_IN_FLIGHT = 300

@@ -42,14 +42,14 @@ from finsy.proto import p4r
 from finsy.proto.p4.v1 import p4runtime_pb2_grpc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from controller.switches.admission import CPU_PORT, relayed
-from controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
-from controller.switches.groups import down
-from controller.switches.selectors import spelled_out
-from controller.switches.tree_routes import downlink
+from netfold.controller.switches.admission_table import CPU_PORT, relayed
+from netfold.controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
+from netfold.controller.switches.groups import down
+from netfold.controller.switches.selectors import spelled_out
+from netfold.controller.switches.tree_routes import downlink
+from netfold.traffic.packets.wire import Kind
 from tests.dataplane.device import VERDICTS, Frames
 from tests.dataplane.frames import LANES, NETFOLD_AT, Netfold, gradient
-from traffic.wire import Kind
 
 VARIABLE = "NETFOLD_SWITCH"
 PORTS = range(1, 8)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from controller.switches.admission import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.traffic.packets.wire import Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, UPLINK, inner, passing, root, sent
 from tests.dataplane.node import MANAGED, Pass, TreeAt
-from traffic.wire import Kind, Packet, Verdict
 
 
 @pytest.mark.parametrize(

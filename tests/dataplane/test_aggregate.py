@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import pytest
 
+from netfold.traffic.packets.wire import Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, UPLINK, inner, passing, root, sent
 from tests.dataplane.frames import LANES, Ip, Netfold, gradient
 from tests.dataplane.node import Child, TreeAt
-from traffic.wire import Kind, Packet, Verdict
 
 
 def payload(frame: bytes) -> Packet:

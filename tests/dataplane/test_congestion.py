@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.switches.delivery import mark_above
+from netfold.controller.switches.delivery import mark_above
+from netfold.traffic.packets.wire import Flag, Kind, Packet
 from tests.dataplane.device import Frames, SoftDevice, compiled
 from tests.dataplane.fixtures import HOSTS, SETTINGS, UPLINK, passing, root, sent
 from tests.dataplane.frames import CE, ECT0, ECT1, LANES, NOT_ECT, Ip, checksum, ethernet, mac, udp
-from traffic.wire import Flag, Kind, Packet
 
 PROGRAM = compiled(LANES)[0]
 THRESHOLD, QUEUE = 4, 12

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from controller.switches.admission import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.traffic.packets.wire import Kind, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.device import VERDICTS, SoftDevice, compiled
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, UPLINK, inner, passing, root, sent
 from tests.dataplane.frames import LANES, Ip, arp_request, ethernet, udp
 from tests.dataplane.node import MANAGED, TreeAt
-from traffic.wire import Kind, Verdict
 
 EACH_AT_A_ROOT = [
     (1, sent(1), Verdict.ABSORBED),

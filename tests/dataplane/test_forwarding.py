@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from controller.switches.admission import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import OWN_MAC, SETTINGS, UPLINK, root, sent
 from tests.dataplane.frames import CE, TCP, UDP, Ip, arp_request, ethernet, mac, udp

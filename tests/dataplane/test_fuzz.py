@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
-from controller.switches.admission import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.traffic.packets.wire import Kind
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
 from tests.dataplane.frames import TCP, Ip, arp_request, ethernet, udp
 from tests.dataplane.node import MANAGED, TreeAt
 from tests.dataplane.oracle import with_checksum
 from tests.dataplane.test_forwarding import EVERYTHING
-from traffic.wire import Kind
 
 FRAMES, LONG_FRAMES = 1000, 50_000
 NODES = {"root": root(2), "inner": inner(2)}

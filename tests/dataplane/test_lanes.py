@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
+from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag, Packet, Verdict
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.conftest import Devices
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner, root
 from tests.dataplane.frames import Ip, Netfold, gradient
 from tests.dataplane.node import Child, TreeAt
 from tools.p4build import LANES as PROGRAMS
-from traffic.wire import LANE_MAX, LANE_MIN, Flag, Packet, Verdict
 
 MAX, MIN = int(LANE_MAX), int(LANE_MIN)
 

@@ -9,20 +9,20 @@ from random import Random
 
 import pytest
 
-from controller.admission import Numbers, Wire, place, plan_order
-from controller.desired import Broken
-from controller.jobs import read_order
-from controller.planning.pipes import loops
-from controller.records import JobRecord, JobState
+from netfold.controller.jobs.file import read_order
+from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.lifecycle.admission import Numbers, Wire, place, plan_order
+from netfold.controller.planning.pipes import loops
+from netfold.controller.switches.desired import Broken
+from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
+from netfold.topologies.ports import Chip
+from netfold.traffic.packets.wire import Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.device import Frames, SoftDevice, compiled
 from tests.dataplane.fixtures import EPOCH, HOSTS, SETTINGS, SLOTS, TREE, UPLINK, sent
 from tests.dataplane.frames import LANES, NETFOLD_AT
 from tests.dataplane.node import MANAGED, Child, Management, Pass, TreeAt
 from tests.dataplane.planned import PlannedRun
-from topologies.fabric import Fabric, Host, Link, Loopback, Switch
-from topologies.ports import Chip
-from traffic.wire import Kind, Packet, Verdict
 
 LOOPBACK, CPU_PORT = 6, Management().port
 LOOPED = 3

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from netfold.traffic.packets.wire import Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, ROOT_ADDRESS, SETTINGS, TREE, root, sent
 from tests.dataplane.frames import LANES, Ip, Netfold, checksum, ethernet, gradient, udp
-from traffic.wire import Packet, Verdict
 
 HEADER = Netfold(tree=TREE, epoch=EPOCH, child=1, round=9, lanes=[1000] * LANES)
 PACKET = Ip(src="10.0.0.1", dst=ROOT_ADDRESS)

@@ -8,12 +8,12 @@ import struct
 
 import pytest
 
-from controller.switches.admission import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.traffic.packets.wire import LANE_MAX, Flag, Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, root, sent
 from tests.dataplane.frames import LANES
 from tests.dataplane.node import MANAGED
-from traffic.wire import LANE_MAX, Flag, Kind, Packet, Verdict
 
 
 def manage(bench: Bench, kind: Kind, slot: int) -> tuple[int, Packet]:

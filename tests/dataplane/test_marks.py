@@ -8,11 +8,11 @@ import itertools
 
 import pytest
 
+from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import SETTINGS, inner, root, sent
 from tests.dataplane.frames import CE, ECT0, ECT1, LANES, NOT_ECT
 from tests.dataplane.node import TreeAt
-from traffic.wire import LANE_MAX, LANE_MIN, Flag, Packet, Verdict
 
 MAX, MIN = int(LANE_MAX), int(LANE_MIN)
 RAILS = [MIN, MIN + 1, -1, 0, 1, MAX - 1, MAX]

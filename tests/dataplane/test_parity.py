@@ -12,7 +12,7 @@ from pathlib import Path
 import finsy as fy
 import pytest
 
-from controller.switches.entries import Codec, Entity
+from netfold.controller.switches.entries import Codec, Entity
 from tests.dataplane.fixtures import SETTINGS, inner, root
 from tools import p4build
 from tools.tofino import CHIPS, find_tools

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
-from controller.admission import Numbers, RefusedError, Wire, place, plan_order
-from controller.desired import Broken
-from controller.jobs import read_order
-from controller.planning.plan import PlanningError
-from controller.planning.planner import SCHEMES
-from controller.records import JobRecord, JobState
+from netfold.controller.jobs.file import read_order
+from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.lifecycle.admission import Numbers, RefusedError, Wire, place, plan_order
+from netfold.controller.planning.plan import PlanningError
+from netfold.controller.planning.planner import SCHEMES
+from netfold.controller.switches.desired import Broken
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.generators import fat_tree, leaf_spine, single_switch
+from netfold.topologies.spec import load_fabric
 from tests.dataplane.device import SoftDevice, compiled
 from tests.dataplane.frames import LANES
 from tests.dataplane.planned import PlannedRun
 from tests.planning.cases import random_fabrics
-from topologies.fabric import Fabric
-from topologies.generators import fat_tree, leaf_spine, single_switch
-from topologies.spec import load_fabric
 
 FABRICS = {
     "single switch": single_switch(6, parameter_servers=2),

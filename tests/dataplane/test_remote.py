@@ -43,7 +43,7 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
         for port in PORTS:
             stack.enter_context(bmv2._link(f"{name}p{port}"))
         address = f"127.0.0.1:{free_port()}"
-        start = "from cli.main import main; main()"
+        start = "from netfold.cli.main import main; main()"
         command = [
             sys.executable,
             "-c",

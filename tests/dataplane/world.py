@@ -12,14 +12,14 @@ import struct
 from collections.abc import Callable, Sequence
 from random import Random
 
-from controller.switches.admission import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict, WireError, make_tag
+from netfold.traffic.server.slots import SlotPool
 from tests.dataplane.bench import Bench
 from tests.dataplane.frames import CE, LANES_AT, NETFOLD_AT, Ip, Netfold, checksum, ethernet, gradient, udp
 from tests.dataplane.job import Job, Server, Worker
 from tests.dataplane.layout import SERVER, UPLINK, Fabric, TreeShape
 from tests.dataplane.node import MANAGED
-from traffic.slots import SlotPool
-from traffic.wire import Flag, Kind, Packet, Verdict, WireError, make_tag
 
 MAX_IN_FLIGHT = 200
 MAX_SLOTS = 16  # of a tree

@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from netfold.traffic.packets.wire import Flag, Kind
 from tests.dataplane.frames import CE, Ip, Netfold, ethernet, gradient, udp
-from traffic.wire import Flag, Kind
 
 GOLDEN = Path(__file__).parent / "netfold.pcap"
 LANES = 32

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""One golden capture, read by all that know the format: traffic.wire, the scapy layer, the Wireshark dissector."""
+"""One golden capture, read by all that know the format: wire.py, the scapy layer and the Wireshark dissector."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from scapy.layers.inet import UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap
 
+from netfold.traffic.packets.wire import Packet, WireError
+from netfold.traffic.scapy_netfold import Netfold
 from tests.golden.make import GOLDEN, SUM, frames, pcap
 from tools.p4build import REPOSITORY
-from traffic.scapy_netfold import Netfold
-from traffic.wire import Packet, WireError
 
 DISSECTOR = REPOSITORY / "tools/wireshark/netfold.lua"
 MALFORMED = ["wrong version", "unknown kind", "more lanes than there are", "header cut short"]

@@ -4,7 +4,7 @@
 that a mutant can break.
 
 The model's values are exact integers: rails and exponents have tests of their own.
-`test_machine.py` compares `Machine.step` with `traffic.slots.SlotPool` on every small state.
+`test_machine.py` compares `Machine.step` with `netfold.traffic.server.slots.SlotPool` on every small state.
 """
 
 from __future__ import annotations

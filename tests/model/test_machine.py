@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ties the model to the code: `Machine.step` and `traffic.slots.SlotPool` agree on every small state and
+"""Ties the model to the code: `Machine.step` and `netfold.traffic.server.slots.SlotPool` agree on every small state and
 every packet; and the arithmetic, which the model leaves out, is exact or flagged in every tree, over
 values at the rails."""
 
@@ -12,10 +12,10 @@ import itertools
 import numpy as np
 import pytest
 
+from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag, Verdict, make_tag
+from netfold.traffic.server.slots import SlotPool
 from tests.model.machine import EMPTY, Machine, Slot, Step
 from tests.model.network import CONGESTION, OVERFLOW, Tree, flat, two_levels
-from traffic.slots import SlotPool
-from traffic.wire import LANE_MAX, LANE_MIN, Flag, Verdict, make_tag
 
 TAGS = [make_tag(1, 0), make_tag(1, 1), make_tag(2, 0)]
 VERDICTS = {

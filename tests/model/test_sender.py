@@ -12,13 +12,13 @@ from random import Random
 import numpy as np
 import pytest
 
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.wire import packet
+from netfold.traffic.worker.congestion import FixedWindow
+from netfold.traffic.worker.flow import Flow, Pacer
 from tests.model.network import Violation
 from tests.model.sender import Rules, Sender, check_progress, explore
 from tests.traffic.test_flow import LANES, Numbers, Outbox, feed, result
-from traffic.assignment import Assignment, TreePart
-from traffic.congestion import FixedWindow
-from traffic.flow import Flow, Pacer
-from traffic.wire import packet
 
 SMALL = [Rules(2, 4, 6), Rules(2, 8, 6), Rules(3, 4, 4), Rules(1, 8, 9)]
 LARGE = [Rules(2, 8, 8), Rules(3, 4, 5)]

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from controller.planning.jobfile import default_job
-from controller.planning.plan import JobSpec
-from topologies.fabric import Fabric, Host, Link, Switch
-from topologies.generators import leaf_spine
-from topologies.spec import load_fabric
+from netfold.controller.jobs.lookup import default_job
+from netfold.controller.planning.plan import JobSpec
+from netfold.topologies.fabric import Fabric, Host, Link, Switch
+from netfold.topologies.generators import leaf_spine
+from netfold.topologies.spec import load_fabric
 
 EPS = 1e-6
 

@@ -9,11 +9,10 @@ from itertools import pairwise
 
 import pytest
 
-from controller.planning.plan import JobSpec, Plan, PlanningError
-from controller.planning.planner import make_plan
-from tests.planning.cases import job_on, small_leaf_spine, star
-from topologies.fabric import Fabric, SwitchRole
-from topologies.generators import (
+from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
+from netfold.controller.planning.planner import make_plan
+from netfold.topologies.fabric import Fabric, SwitchRole
+from netfold.topologies.generators import (
     fat_tree,
     grid_leaf_spine,
     inart_fat_tree,
@@ -21,6 +20,7 @@ from topologies.generators import (
     with_capacities,
     with_parameter_servers,
 )
+from tests.planning.cases import job_on, small_leaf_spine, star
 
 
 def _spread(fabric: Fabric, workers: int, per_rack: int) -> tuple[str, ...]:

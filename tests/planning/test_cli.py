@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import build
-from controller.jobs import JobError, read_order
-from controller.planning.jobfile import default_job, example_names, load_job
-from controller.planning.plan import Loads
-from controller.planning.planner import SCHEMES, SideBySide, make_plan
-from controller.planning.plot import plot_plan
-from controller.planning.reproduction.cli import app as reproduce_app
-from controller.planning.reproduction.published import GRID_FIGURES, INART_FIGURES, Paper
-from controller.planning.reproduction.run import FIGURES, Extent, reproduce
-from controller.planning.reproduction.setups import draw
-from topologies.generators import fat_tree
-from topologies.spec import load_fabric
+from netfold.cli.main import build
+from netfold.controller.jobs.file import JobError, read_order
+from netfold.controller.jobs.lookup import default_job, example_names, load_job
+from netfold.controller.planning.plan import Loads
+from netfold.controller.planning.planner import SCHEMES, SideBySide, make_plan
+from netfold.controller.planning.plot import plot_plan
+from netfold.experiments.cli import app as reproduce_app
+from netfold.experiments.published import GRID_FIGURES, INART_FIGURES, Paper
+from netfold.experiments.run import FIGURES, Extent, reproduce
+from netfold.experiments.setups import draw
+from netfold.topologies.generators import fat_tree
+from netfold.topologies.spec import load_fabric
 
 KEYS = {"algorithm", "rate", "unit", "bound", "gap", "rounded_rate", "published", "solve_s", "trees", "loads"}
 

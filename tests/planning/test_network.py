@@ -8,15 +8,15 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 
-from controller.planning.layout import Draft, finish, route_results
-from controller.planning.network import Limits, Network
-from controller.planning.plan import JobSpec, Loads, PlanningError
-from controller.planning.planner import make_plan
-from controller.planning.scheme import Task
-from controller.planning.validate import recompute_loads, validate
+from netfold.controller.planning.layout import Draft, finish, route_results
+from netfold.controller.planning.network import Limits, Network
+from netfold.controller.planning.plan import JobSpec, Loads, PlanningError
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.scheme import Task
+from netfold.controller.planning.validate import recompute_loads, validate
+from netfold.topologies.fabric import Fabric, Host, Link, Switch
+from netfold.topologies.generators import fat_tree, leaf_spine
 from tests.planning.cases import job_on, random_fabrics, star
-from topologies.fabric import Fabric, Host, Link, Switch
-from topologies.generators import fat_tree, leaf_spine
 
 
 def _switch_graph(fabric: Fabric) -> nx.Graph[str]:

@@ -9,18 +9,18 @@ from dataclasses import replace
 
 import pytest
 
-from controller.admission import RefusedError, background_of, plan_order
-from controller.desired import Broken
-from controller.jobs import read_order
-from controller.planning.document import plan_document, plan_from_document
-from controller.planning.pipes import Loop, loops, pipe_of_node
-from controller.planning.plan import InvalidPlan, Loads, Plan, PlanningError
-from controller.planning.planner import make_plan
-from controller.planning.validate import recompute_loads, validate
-from controller.records import JobRecord, JobState, Placement
+from netfold.controller.jobs.file import read_order
+from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.lifecycle.admission import RefusedError, background_of, plan_order
+from netfold.controller.planning.document import plan_document, plan_from_document
+from netfold.controller.planning.pipes import Loop, loops, pipe_of_node
+from netfold.controller.planning.plan import InvalidPlan, Loads, Plan, PlanningError
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.validate import recompute_loads, validate
+from netfold.controller.switches.desired import Broken
+from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
+from netfold.topologies.ports import Chip
 from tests.planning.cases import job_on
-from topologies.fabric import Fabric, Host, Link, Loopback, Switch
-from topologies.ports import Chip
 
 PIPE = 128
 

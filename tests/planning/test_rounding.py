@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from controller.planning.formulation import Form, Model
-from controller.planning.inart import lagrange_splits
-from controller.planning.layout import feasible_rate, total_load
-from controller.planning.network import Limits, Network
-from controller.planning.packing import packing_bound
-from controller.planning.planner import make_plan
-from controller.planning.relaxed import free_routing_bound
-from controller.planning.rounding import repair, round_once
+from netfold.controller.planning.formulation import Form, Model
+from netfold.controller.planning.inart import lagrange_splits
+from netfold.controller.planning.layout import feasible_rate, total_load
+from netfold.controller.planning.network import Limits, Network
+from netfold.controller.planning.packing import packing_bound
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.relaxed import free_routing_bound
+from netfold.controller.planning.rounding import repair, round_once
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.generators import leaf_spine, with_capacities, with_parameter_servers
 from tests.planning.cases import job_on, star
-from topologies.fabric import Fabric
-from topologies.generators import leaf_spine, with_capacities, with_parameter_servers
 
 SEEDS = range(20)
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.planning.network import Limits
-from controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
-from controller.planning.planner import SCHEMES, make_plan
-from controller.planning.validate import add_loads, recompute_loads, validate
+from netfold.controller.planning.network import Limits
+from netfold.controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
+from netfold.controller.planning.planner import SCHEMES, make_plan
+from netfold.controller.planning.validate import add_loads, recompute_loads, validate
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.generators import leaf_spine
 from tests.planning.cases import job_on, random_fabrics, star, worked_example
-from topologies.fabric import Fabric
-from topologies.generators import leaf_spine
 
 Breaker = Callable[[Tree], Tree]
 

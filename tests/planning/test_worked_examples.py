@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller.planning.jobfile import default_job
-from controller.planning.planner import SCHEMES, make_plan
+from netfold.controller.jobs.lookup import default_job
+from netfold.controller.planning.planner import SCHEMES, make_plan
+from netfold.topologies.spec import load_fabric
 from tests.planning.cases import EPS, worked_example
-from topologies.spec import load_fabric
 
 
 @pytest.mark.parametrize(

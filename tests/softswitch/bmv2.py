@@ -18,7 +18,7 @@ from finsy.proto import p4i, p4r, p4r_grpc
 from google.protobuf import text_format
 from testnet import Host, Namespace
 
-from softswitch.entities import (
+from netfold.softswitch.state.entities import (
     ActionCall,
     CloneSession,
     Exact,

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from softswitch.entities import (
+from netfold.softswitch.state.entities import (
     ActionCall,
     CloneSession,
     Exact,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from softswitch.native import default_cache_dir
+from netfold.softswitch.build.native import default_cache_dir
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -9,7 +9,17 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from softswitch.entities import ActionCall, Exact, Lpm, Match, Member, MemberRef, Replica, TableEntry, Ternary
+from netfold.softswitch.state.entities import (
+    ActionCall,
+    Exact,
+    Lpm,
+    Match,
+    Member,
+    MemberRef,
+    Replica,
+    TableEntry,
+    Ternary,
+)
 
 IN, OUT = "SwitchIngress.", "SwitchEgress."
 LANES = 32

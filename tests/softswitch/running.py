@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from softswitch.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline, Switch
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from running import PROGRAMS
 
-from softswitch import native
+from netfold.softswitch.build import native
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 COMPILED = Path(__file__).parents[2] / "p4src" / "compiled"

@@ -12,7 +12,8 @@ import pytest
 from cases import by, pack
 from running import program, running
 
-from softswitch.entities import (
+from netfold.softswitch.errors import InvalidArgument, ResourceExhausted
+from netfold.softswitch.state.entities import (
     ActionCall,
     CounterData,
     DigestEvent,
@@ -22,8 +23,7 @@ from softswitch.entities import (
     TableEntry,
     Ternary,
 )
-from softswitch.errors import InvalidArgument, ResourceExhausted
-from softswitch.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline, Switch
 
 IN = "MyIngress."
 SECOND = 1_000_000_000

@@ -12,9 +12,9 @@ import pytest
 from cases import pack
 from running import PROGRAMS, program, running
 
-from softswitch.entities import ActionCall, CloneSession, Exact, Replica, TableEntry
-from softswitch.errors import InvalidArgument
-from softswitch.pipeline import Pipeline, Switch
+from netfold.softswitch.errors import InvalidArgument
+from netfold.softswitch.state.entities import ActionCall, CloneSession, Exact, Replica, TableEntry
+from netfold.softswitch.state.pipeline import Pipeline, Switch
 
 MS = 1_000_000
 IN = pack((0, 8), (0, 72))  # misc.p4's header; 10 bytes

@@ -13,7 +13,14 @@ import pytest
 from cases import by, pack
 from running import program, running
 
-from softswitch.entities import (
+from netfold.softswitch.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+)
+from netfold.softswitch.state.entities import (
     ActionCall,
     ActionSet,
     CloneSession,
@@ -33,8 +40,7 @@ from softswitch.entities import (
     Ternary,
     WeightedAction,
 )
-from softswitch.errors import AlreadyExists, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
-from softswitch.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline, Switch
 
 SEED = 11
 IN = "MyIngress."

@@ -12,8 +12,10 @@ import pytest
 from cases import by
 from running import program, running
 
-from softswitch.capi import E_MEMORY
-from softswitch.entities import (
+from netfold.softswitch.build.capi import E_MEMORY
+from netfold.softswitch.build.native import core_library
+from netfold.softswitch.errors import InvalidArgument, ResourceExhausted, SwitchError
+from netfold.softswitch.state.entities import (
     ActionCall,
     ActionSet,
     Exact,
@@ -24,9 +26,7 @@ from softswitch.entities import (
     TableEntry,
     WeightedAction,
 )
-from softswitch.errors import InvalidArgument, ResourceExhausted, SwitchError
-from softswitch.native import core_library
-from softswitch.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline, Switch
 
 IN = "MyIngress."
 SELECTOR, TABLE = IN + "selector", IN + "by_hash"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from softswitch.engine.abi import FaultSettings
+from netfold.softswitch.engine.abi import FaultSettings
 
 ENGINE = Path(__file__).parents[2] / "softswitch" / "engine"
 SINK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint8), ctypes.c_uint32)

@@ -15,7 +15,7 @@ import pytest
 from scapy.utils import PcapReader
 from testnet import ETH_P_ALL, Host, Namespace, SwitchProcess, ethernet, needs_root, wait_for
 
-from softswitch.control.client import ControlError
+from netfold.softswitch.admin.client import ControlError
 
 pytestmark = needs_root
 PORTS = ("-i", "1@sw1", "-i", "2@sw2")

@@ -16,9 +16,9 @@ from finsy.proto import p4r, p4r_grpc
 from google.protobuf import any_pb2
 from p4runtime_client import Client
 
-from softswitch.p4runtime.arbitration import STREAMS_PER_ROLE
-from softswitch.p4runtime.device import Device
-from softswitch.p4runtime.service import P4RuntimeService
+from netfold.softswitch.p4runtime.arbitration import STREAMS_PER_ROLE
+from netfold.softswitch.p4runtime.device import Device
+from netfold.softswitch.p4runtime.service import P4RuntimeService
 
 OK, NOT_FOUND, ALREADY_EXISTS = 0, 5, 6
 

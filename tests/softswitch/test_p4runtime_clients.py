@@ -19,7 +19,7 @@ from p4runtime_client import Client, insert
 from testnet import DEADLINE_S, PROGRAMS, Host, Namespace, SwitchProcess, ethernet, needs_root
 from typer.testing import CliRunner
 
-from cli.main import build
+from netfold.cli.main import build
 
 SHELL_PYTHON = Path(__file__).parents[2] / ".venv-p4rt-shell" / "bin" / "python"
 DATA = 0x1234

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from testnet import DEADLINE_S, PROGRAMS
 
-from softswitch import native
-from softswitch.pipeline import Pipeline
-from softswitch.program import prune
+from netfold.softswitch.build import native
+from netfold.softswitch.build.program import prune
+from netfold.softswitch.state.pipeline import Pipeline
 
 WIRE = (PROGRAMS / "wire.json").read_bytes()
 
@@ -22,8 +22,8 @@ LOADER = """
 import sys
 from pathlib import Path
 from softswitch import native
-from softswitch.pipeline import Pipeline
-from softswitch.program import prune
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.build.program import prune
 native.core_library()
 native.OPTIMIZE = ("-O0",)
 wire, cache = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2])

@@ -15,9 +15,9 @@ from bmv2 import Bmv2, available
 from running import running
 from testnet import needs_root
 
-from softswitch.stf.corpus import CompilerError, compile_p4, corpus
-from softswitch.stf.run import Runner
-from softswitch.stf.script import Packet, parse
+from netfold.softswitch.stf.corpus import CompilerError, compile_p4, corpus
+from netfold.softswitch.stf.run import Runner
+from netfold.softswitch.stf.script import Packet, parse
 
 CHECKOUT = os.environ.get("NETFOLD_P4C", "")
 TESTS = corpus(Path(CHECKOUT) / "testdata" / "p4_16_samples") if CHECKOUT else []

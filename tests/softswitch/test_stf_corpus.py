@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from softswitch.stf import Verdict, run_corpus
+from netfold.softswitch.stf import Verdict, run_corpus
 
 CHECKOUT = os.environ.get("NETFOLD_P4C", "")
 KNOWN = {"extern-funcs-bmv2"}  # p4c refuses it without a BMv2 plug-in; see softswitch/README.md

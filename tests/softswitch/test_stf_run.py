@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from running import PROGRAMS
 
-from softswitch.stf import StfError, Verdict, parse, run_stf
-from softswitch.stf.script import Add, Cli, Expect, Packet, SetDefault
+from netfold.softswitch.stf import StfError, Verdict, parse, run_stf
+from netfold.softswitch.stf.script import Add, Cli, Expect, Packet, SetDefault
 
 COPIES = """
 # port 4, then a clone to 3

@@ -17,7 +17,7 @@ from bmv2 import Bmv2, Bmv2Died, available
 from cases import CASES, PORTS, state_out_of_range_frames, state_setup
 from testnet import needs_root
 
-from softswitch.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline, Switch
 
 PROGRAMS = Path(__file__).parent / "programs"
 COMPILED = Path(__file__).parents[2] / "p4src" / "compiled"

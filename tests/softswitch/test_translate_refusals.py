@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import program
 
-from softswitch.errors import PipelineError, UnsupportedConstruct
-from softswitch.pipeline import Pipeline
-from softswitch.translate import translate
+from netfold.softswitch.errors import PipelineError, UnsupportedConstruct
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.translate import translate
 
 WHERE = {"filename": "prog.p4", "line": 17, "source_fragment": "x"}
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from running import PROGRAMS, program, running
 
-from softswitch import native
-from softswitch.translate import reroll, translate
+from netfold.softswitch.build import native
+from netfold.softswitch.translate import reroll, translate
 
 LANES = 32
 TOP, BOTTOM = 2**31 - 1, -(2**31)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from softswitch.control.client import ControlClient
+from netfold.softswitch.admin.client import ControlClient
 
 PROGRAMS = Path(__file__).parent / "p4runtime_program"
 DEADLINE_S = 20.0
@@ -142,7 +142,14 @@ class SwitchProcess:
             chosen = [PROGRAMS / f"{program}.json", "--p4info", PROGRAMS / f"{program}.p4info.txtpb"]
         reader, writer = os.pipe()
         here = () if namespace is None else ("ip", "netns", "exec", namespace.name)
-        command = [*here, sys.executable, "-c", "from cli.main import main; main()", "softswitch", *chosen]
+        command = [
+            *here,
+            sys.executable,
+            "-c",
+            "from netfold.cli.main import main; main()",
+            "softswitch",
+            *chosen,
+        ]
         command += ["--grpc-server-addr", self.address, "--control-socket", self.control_path]
         command += ["--ready-fd", writer, *arguments]
         with self.log_path.open("w") as log:

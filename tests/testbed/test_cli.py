@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from testbed import cli
+from netfold.testbed import cli
 
 COMMANDS = [(cli.run, ["--target", "softswitch"]), (cli.measure, ["inart-fig1", "--target", "softswitch"])]
 

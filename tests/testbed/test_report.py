@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from testbed import doctor
-from testbed.report import AllReduce, Report
+from netfold.testbed import doctor
+from netfold.testbed.report import AllReduce, Report
 
 PROMISED = {
     "accuracy", "reference_accuracy", "wrong_elements", "target", "workers", "link_mbps", "allreduce_ms_p50",

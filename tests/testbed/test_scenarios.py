@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from testbed.deployment import Deployment, Results, RunningJob, Setup
-from testbed.errors import ProcessFailed, RunError
-from topologies.faults import Faults
+from netfold.testbed.deployment import Deployment, Results, RunningJob, Setup
+from netfold.testbed.errors import ProcessFailed, RunError
+from netfold.topologies.network.faults import Faults
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from topologies import generators
-from topologies.addressing import addresses
-from topologies.fabric import Fabric
-from topologies.network import Network
-from topologies.state import RunDirectory, interfaces_of, processes_of
-from topologies.targets import Launch, Target
+from netfold.topologies import generators
+from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.network.builder import Network
+from netfold.topologies.network.state import RunDirectory, interfaces_of, processes_of
+from netfold.topologies.network.targets import Launch, Target
 
 FAKE = Path(__file__).with_name("fake_switch.py")
 FABRIC = generators.leaf_spine(2, 1, 2, parameter_servers=1, rate=50, delay_ms=0)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topologies import generators as g
-from topologies.addressing import addresses
-from topologies.fabric import Fabric, FabricError, Host, Link, Switch
+from netfold.topologies import generators as g
+from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch
 
 
 def _check(fabric: Fabric) -> None:

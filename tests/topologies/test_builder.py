@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from topologies import cli, kernel, targets, tools
-from topologies.errors import MissingToolError, NetworkError, NotRootError, SwitchFailedError
-from topologies.fabric import Fabric, Host, Link, Switch
-from topologies.faults import Faults, ask
-from topologies.network import Network
-from topologies.ports import Chip
-from topologies.spec import load_fabric
-from topologies.state import (
+from netfold.topologies import cli
+from netfold.topologies.fabric import Fabric, Host, Link, Switch
+from netfold.topologies.network import kernel, targets, tools
+from netfold.topologies.network.builder import Network
+from netfold.topologies.network.errors import MissingToolError, NetworkError, NotRootError, SwitchFailedError
+from netfold.topologies.network.faults import Faults, ask
+from netfold.topologies.network.state import (
     RUN_VARIABLE,
     HostState,
     LinkState,
@@ -30,7 +29,9 @@ from topologies.state import (
     SwitchState,
     processes_of,
 )
-from topologies.targets import Bmv2, Launch, Port, Softswitch, choose_target
+from netfold.topologies.network.targets import Bmv2, Launch, Port, Softswitch, choose_target
+from netfold.topologies.ports import Chip
+from netfold.topologies.spec import load_fabric
 
 LAUNCH = Launch(
     "leaf1",

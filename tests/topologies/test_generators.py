@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topologies import generators as g
-from topologies.fabric import Fabric, FabricError, Host, Link, Switch, SwitchRole
+from netfold.topologies import generators as g
+from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch, SwitchRole
 
 
 def _counts(fabric: Fabric) -> dict[str, int]:

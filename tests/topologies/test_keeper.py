@@ -18,17 +18,17 @@ from pathlib import Path
 import grpc
 import pytest
 
+from netfold.topologies.network import keeper
+from netfold.topologies.network.errors import NotUpError
+from netfold.topologies.network.state import processes_of
+from netfold.topologies.network.targets import netfold_command
 from tests.topologies.conftest import FABRIC, FakeTarget, Place, needs_network, network, ping
-from topologies import keeper
-from topologies.errors import NotUpError
-from topologies.state import processes_of
-from topologies.targets import netfold_command
 
 PROGRAM = """
 import signal, subprocess, sys
 from tests.topologies.conftest import FABRIC, FakeTarget
-from topologies.network import Network
-from topologies.signals import wait_for_signal
+from netfold.topologies.network.builder import Network
+from netfold.topologies.network.signals import wait_for_signal
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it (nohup)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # or this one (a shell's background job)

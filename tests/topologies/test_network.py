@@ -20,6 +20,18 @@ import pytest
 from scapy.layers.inet import ICMP, IP
 from scapy.utils import rdpcap
 
+from netfold.topologies.fabric import Fabric, Host, Link, Switch
+from netfold.topologies.network.builder import Network
+from netfold.topologies.network.errors import (
+    AlreadyUpError,
+    NetworkError,
+    PortTakenError,
+    SwitchFailedError,
+    UnknownElementError,
+)
+from netfold.topologies.network.faults import Faults, ask
+from netfold.topologies.network.state import processes_of
+from netfold.topologies.network.targets import Bmv2, netfold_command
 from tests.topologies.conftest import (
     FABRIC,
     PING,
@@ -30,18 +42,6 @@ from tests.topologies.conftest import (
     new_place,
     ping,
 )
-from topologies.errors import (
-    AlreadyUpError,
-    NetworkError,
-    PortTakenError,
-    SwitchFailedError,
-    UnknownElementError,
-)
-from topologies.fabric import Fabric, Host, Link, Switch
-from topologies.faults import Faults, ask
-from topologies.network import Network
-from topologies.state import processes_of
-from topologies.targets import Bmv2, netfold_command
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from topologies.addressing import addresses
-from topologies.fabric import Fabric, FabricError, Host, Link, Loopback, Switch, SwitchRole
-from topologies.marked_yaml import SpecError
-from topologies.ports import Chip
-from topologies.spec import SCHEMA, load_fabric, schema_text, spec_names
+from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Loopback, Switch, SwitchRole
+from netfold.topologies.marked_yaml import SpecError
+from netfold.topologies.ports import Chip
+from netfold.topologies.spec import SCHEMA, load_fabric, schema_text, spec_names
 
 GOOD = """\
 name: two-racks

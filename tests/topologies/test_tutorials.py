@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from topologies.marked_yaml import SpecError
-from topologies.spec import load_fabric
+from netfold.topologies.marked_yaml import SpecError
+from netfold.topologies.spec import load_fabric
 
 POD: dict[str, Any] = {
     "hosts": {

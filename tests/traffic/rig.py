@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from traffic.assignment import Assignment, TreePart
-from traffic.congestion import Congestion
-from traffic.errors import JobFailed
-from traffic.quantize import Scheme, SharedExponent
-from traffic.server import ParameterServer
-from traffic.session import Connect, connect_udp
-from traffic.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
-from traffic.worker import Stats, Worker
+from netfold.traffic.errors import JobFailed
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
+from netfold.traffic.server.server import ParameterServer
+from netfold.traffic.worker.congestion import Congestion
+from netfold.traffic.worker.quantize import Scheme, SharedExponent
+from netfold.traffic.worker.session import Connect, connect_udp
+from netfold.traffic.worker.worker import Stats, Worker
 
 SERVER = "127.77.0.254"
 _PORTS = itertools.cycle(range(61440, 61696))

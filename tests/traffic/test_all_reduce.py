@@ -11,10 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.traffic.rig import Faults, rig
-from traffic import quantize
-from traffic.congestion import Congestion
-from traffic.errors import (
+from netfold.traffic.errors import (
     AllReduceTimeout,
     CallMismatch,
     JobFailed,
@@ -23,7 +20,10 @@ from traffic.errors import (
     SumOverflow,
     WrongNumbers,
 )
-from traffic.quantize import Fixed, SharedExponent, WholeNumbers
+from netfold.traffic.worker import quantize
+from netfold.traffic.worker.congestion import Congestion
+from netfold.traffic.worker.quantize import Fixed, SharedExponent, WholeNumbers
+from tests.traffic.rig import Faults, rig
 
 MAX = 2**31 - 1
 
@@ -196,7 +196,7 @@ def test_after_a_timeout_the_workers_ask_for_a_new_epoch_themselves(plain):
 def test_calls_go_on_in_a_new_epoch_when_chunk_numbers_are_used_up(shares, monkeypatch, plain):
     """8 slots and 4 rounds are 32 chunk numbers a tree; 12 calls of 6 chunks, with their opening and closing, need
     more."""
-    monkeypatch.setattr("traffic.flow.ROUNDS", 4)
+    monkeypatch.setattr("netfold.traffic.worker.flow.ROUNDS", 4)
     workers, calls = 3, 12
     before = [gradients(workers, 6 * 4, "float32", number) for number in range(calls)]
     after = [[b.copy() for b in arrays] for arrays in before]
@@ -219,7 +219,7 @@ def test_calls_go_on_in_a_new_epoch_when_chunk_numbers_are_used_up(shares, monke
 
 
 def test_a_call_that_needs_more_than_an_epoch_is_refused_and_leaves_the_array_alone(monkeypatch):
-    monkeypatch.setattr("traffic.flow.ROUNDS", 4)
+    monkeypatch.setattr("netfold.traffic.worker.flow.ROUNDS", 4)
     with rig(2, lanes=4, slots=8) as fabric:
         fabric.renew_worn_epochs()
         arrays = [np.ones(4 * 40, np.int32) for _ in range(2)]
@@ -231,7 +231,7 @@ def test_a_call_that_needs_more_than_an_epoch_is_refused_and_leaves_the_array_al
 
 
 def test_without_a_new_epoch_in_time_the_used_up_one_is_an_error(monkeypatch):
-    monkeypatch.setattr("traffic.flow.ROUNDS", 1)
+    monkeypatch.setattr("netfold.traffic.worker.flow.ROUNDS", 1)
     with rig(1, lanes=4, slots=8) as fabric:
         fabric.workers[0].all_reduce(np.ones(16, np.int32))
         with pytest.raises(RoundsExhausted, match="epoch 1 has 2 chunk numbers left"):

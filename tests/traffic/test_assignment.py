@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traffic.assignment import Assignment, TreePart
-from traffic.errors import BadAssignment
+from netfold.traffic.errors import BadAssignment
+from netfold.traffic.membership.assignment import Assignment, TreePart
 
 
 def part(tree: int = 1, share: float = 1.0, **changes: object) -> TreePart:

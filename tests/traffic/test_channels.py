@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traffic import native
-from traffic.call import Gradient
-from traffic.channels import NEVER, Channels, NativeChannels, make_channels
-from traffic.errors import CallMismatch
-from traffic.quantize import SharedExponent
-from traffic.transport import Inbox
-from traffic.wire import packet_bytes
-from traffic.work import Filled, FlatWork
+from netfold.traffic.errors import CallMismatch
+from netfold.traffic.packets.transport import Inbox
+from netfold.traffic.packets.wire import packet_bytes
+from netfold.traffic.worker import native
+from netfold.traffic.worker.call import Gradient
+from netfold.traffic.worker.channels import NEVER, Channels, NativeChannels, make_channels
+from netfold.traffic.worker.quantize import SharedExponent
+from netfold.traffic.worker.work import Filled, FlatWork
 
 LANES, SLOTS, EPOCH, TREE = 4, 8, 3, 9
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traffic.congestion import AtpAimd, Congestion, FixedWindow, PanamaDctcp
-from traffic.rtt import RttEstimator
+from netfold.traffic.worker.congestion import AtpAimd, Congestion, FixedWindow, PanamaDctcp
+from netfold.traffic.worker.rtt import RttEstimator
 
 
 def turn(control, marked=0):

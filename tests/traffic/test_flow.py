@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from traffic.assignment import Assignment, TreePart
-from traffic.channels import Channels
-from traffic.congestion import FixedWindow
-from traffic.errors import RoundsExhausted
-from traffic.flow import Flow, Pacer
-from traffic.native import library
-from traffic.rtt import RttEstimator
-from traffic.slots import SlotPool
-from traffic.transport import Inbox
-from traffic.wire import ROUNDS, VERSION, Kind, Verdict, make_tag, packet, packet_bytes
-from traffic.work import Filled
+from netfold.traffic.errors import RoundsExhausted
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.transport import Inbox
+from netfold.traffic.packets.wire import ROUNDS, VERSION, Kind, Verdict, make_tag, packet, packet_bytes
+from netfold.traffic.server.slots import SlotPool
+from netfold.traffic.worker.channels import Channels
+from netfold.traffic.worker.congestion import FixedWindow
+from netfold.traffic.worker.flow import Flow, Pacer
+from netfold.traffic.worker.native import library
+from netfold.traffic.worker.rtt import RttEstimator
+from netfold.traffic.worker.work import Filled
 
 LANES = 4
 
@@ -31,7 +31,7 @@ LANES = 4
 def kind(request, monkeypatch):
     """Every test with both kinds of channels."""
     if request.param == "numpy":
-        monkeypatch.setattr("traffic.flow.make_channels", Channels)
+        monkeypatch.setattr("netfold.traffic.worker.flow.make_channels", Channels)
     elif library() is None:
         pytest.skip("no C compiler: channels.c cannot be built, so only the numpy channels are tested")
 

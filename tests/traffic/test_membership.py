@@ -16,13 +16,13 @@ from pathlib import Path
 import grpc
 import pytest
 
-from api import netfold_pb2 as pb
-from api import netfold_pb2_grpc as rpc
-from api.connection import TOKEN_KEY, ConnectError, Connection, connection
-from traffic.errors import AllReduceTimeout, BadAssignment, ControllerUnreachable, JobFailed
-from traffic.membership import Attending, from_proto
-from traffic.quantize import Fixed, SharedExponent, WholeNumbers
-from traffic.worker import Stats
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as rpc
+from netfold.api.connection import TOKEN_KEY, ConnectError, Connection, connection
+from netfold.traffic.errors import AllReduceTimeout, BadAssignment, ControllerUnreachable, JobFailed
+from netfold.traffic.membership.membership import Attending, from_proto
+from netfold.traffic.worker.quantize import Fixed, SharedExponent, WholeNumbers
+from netfold.traffic.worker.worker import Stats
 
 
 def assignment(epoch: int = 1, **changes: object) -> pb.Assignment:

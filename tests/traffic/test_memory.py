@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from traffic.assignment import Assignment, TreePart
-from traffic.server import ParameterServer
-from traffic.worker import Alone, Worker
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.server.server import ParameterServer
+from netfold.traffic.worker.worker import Alone, Worker
 
 SERVER, CLIENT, PORT = "127.91.0.254", "127.91.0.1", 61601
 GRADIENT_MIB = 32

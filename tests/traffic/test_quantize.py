@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from traffic import quantize
-from traffic.errors import NotFinite
-from traffic.slots import SlotPool
-from traffic.wire import LANE_MAX, LANE_MIN, Flag
+from netfold.traffic.errors import NotFinite
+from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag
+from netfold.traffic.server.slots import SlotPool
+from netfold.traffic.worker import quantize
 
 LANES = 5
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from traffic.errors import AllReduceTimeout
-from traffic.ring import RingError, RingWorker
+from netfold.traffic.errors import AllReduceTimeout
+from netfold.traffic.workloads.ring import RingError, RingWorker
 
 
 def free_port() -> int:

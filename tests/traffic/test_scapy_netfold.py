@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from traffic.explore import describe
-from traffic.scapy_netfold import Netfold, gradient
-from traffic.wire import Flag, Kind, Packet
+from netfold.traffic.packets.wire import Flag, Kind, Packet
+from netfold.traffic.scapy_netfold import Netfold, gradient
+from netfold.traffic.workloads.craft import describe
 
 lanes = st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=40)
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from traffic.assignment import Assignment, TreePart
-from traffic.server import ParameterServer
-from traffic.transport import TransportError
-from traffic.wire import Flag, Kind, Packet, Verdict
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.transport import TransportError
+from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict
+from netfold.traffic.server.server import ParameterServer
 
 SERVER, PORT = "127.55.0.9", 61660
 PART = TreePart(7, 1.0, 4, 2, 0, SERVER, (10, 20))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traffic.slots import SlotPool
-from traffic.wire import Flag, Verdict, make_tag
+from netfold.traffic.packets.wire import Flag, Verdict, make_tag
+from netfold.traffic.server.slots import SlotPool
 
 LANES = 3
 MAX, MIN = 2**31 - 1, -(2**31)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from traffic.assignment import Assignment, TreePart
-from traffic.ring import GlooWorker, RingError
-from traffic.server import ParameterServer
-from traffic.torch_hook import HookState, allreduce_hook
-from traffic.transport import Address
-from traffic.worker import Alone, Worker
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.transport import Address
+from netfold.traffic.server.server import ParameterServer
+from netfold.traffic.torch_hook import HookState, allreduce_hook
+from netfold.traffic.worker.worker import Alone, Worker
+from netfold.traffic.workloads.ring import GlooWorker, RingError
 
 torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
 

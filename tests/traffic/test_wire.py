@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traffic.wire import Flag, Kind, Packet, WireError, make_tag, packet, split_tag, wellformed
+from netfold.traffic.packets.wire import (
+    Flag,
+    Kind,
+    Packet,
+    WireError,
+    make_tag,
+    packet,
+    split_tag,
+    wellformed,
+)
 
 GOLDEN = Packet(Kind.RESULT, 0x1234, 0xABC, 0x54321, 0x00FF, 7, (1, -2), Flag.OVERFLOW, 0x9C)
 BYTES = bytes.fromhex("11801234 abc54321 00ff0007 9c000002 00000001 fffffffe")

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from traffic.benchmark import Run, made_up, row, wrong_elements
-from traffic.quantize import Fixed, SharedExponent
-from traffic.workloads import MODELS, Mlp, digits, layer_sizes, reference, synthetic_gradients, train
+from netfold.traffic.worker.quantize import Fixed, SharedExponent
+from netfold.traffic.workloads.benchmark import Run, made_up, row, wrong_elements
+from netfold.traffic.workloads.workloads import (
+    MODELS,
+    Mlp,
+    digits,
+    layer_sizes,
+    reference,
+    synthetic_gradients,
+    train,
+)
 
 
 def test_the_digits_are_those_of_scikit_learn():

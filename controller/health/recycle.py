@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Free slots whose epochs are nearly used up are reset in-band, so that epochs count from the beginning again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+from netfold.controller.health.links import LinkProbes
+from netfold.controller.jobs.records import LAST_EPOCH
+from netfold.controller.jobs.slot_ranges import BLOCK
+from netfold.controller.lifecycle.book import Book
+from netfold.controller.switches.admission_table import Kind
+from netfold.controller.switches.session import SwitchAwayError
+
+log = logging.getLogger(__name__)
+
+WORN = LAST_EPOCH * 3 // 4
+PERIOD_S = 10.0
+
+
+class Recycler:
+    """`run` looks for worn blocks now and then, until it is canceled. `placing` keeps slots from being handed out while
+    they are reset."""
+
+    def __init__(
+        self, book: Book, links: LinkProbes, placing: asyncio.Lock, period_s: float = PERIOD_S
+    ) -> None:
+        self._book = book
+        self._links = links
+        self._placing = placing
+        self._period_s = period_s
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._period_s)
+            for switch in self._book.pools():
+                await self.recycle(switch)
+
+    async def recycle(self, switch: str) -> int:
+        """Reset the worn free blocks of a switch; returns how many. A block is reset when all its slots answered, in
+        every pipe."""
+        done = 0
+        async with self._placing:
+            for block in self._worn(switch):
+                try:
+                    for pipe in self._links.pipes(switch):
+                        for slot in range(block * BLOCK, (block + 1) * BLOCK):
+                            await self._links.manage(switch, Kind.RESET, slot, pipe)
+                except SwitchAwayError as error:
+                    log.info("slots stay worn: %s", error)
+                    break
+                with self._book.change():
+                    self._book.registers_empty(switch, [block])
+                done += 1
+        return done
+
+    def _worn(self, switch: str) -> Iterator[int]:
+        return iter(self._book.pools()[switch].worn(WORN))

@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Job files, as they are submitted and planned. Every key is described in docs/jobs.md; errors name the line and the
+field."""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from netfold.controller.planning.plan import JobSpec
+from netfold.controller.planning.planner import SCHEMES
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, parse_document
+
+MAX_CHARACTERS = 256 << 10
+"""Of a job file; YAML is read in the event loop."""
+
+
+HostName = Annotated[str, Field(min_length=1, max_length=32)]
+OptionValue = bool | int | float | str
+
+
+class JobError(SpecError):
+    """A job file that cannot be read or does not fit the fabric: file, line, what is wrong, what would be
+    right."""
+
+
+class OnWorkerLoss(StrEnum):
+    """What becomes of a job whose worker goes silent."""
+
+    FAIL = "fail"
+    CONTINUE = "continue"
+
+
+def _no_truth_value(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a number is needed, not a truth value")
+    return value
+
+
+_Number = BeforeValidator(_no_truth_value)
+Rate = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
+Hosts = Annotated[tuple[HostName, ...], Field(min_length=1)]
+Count = Annotated[int, _Number, Field(ge=0, le=65_000, strict=True)]
+
+
+class Numerics(BaseModel):
+    """How workers turn floats into lanes; the switches do not care."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mode: Literal["block", "fixed", "integer"] = "block"
+    fraction_bits: Annotated[int, _Number, Field(ge=0, le=30)] = 20
+
+
+class JobFile(BaseModel):
+    """A job as it is written: what a planner reads, and how it is run. `published` are a paper's rates for this
+    job, by scheme."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    workers: Hosts | Annotated[Count, Field(ge=1)] | None = None
+    parameter_servers: tuple[HostName, ...] | Count | None = None
+    elements: Annotated[int, _Number, Field(ge=1, le=10**12)] = 1_000_000
+    scheme: str = "auto"
+    options: dict[str, OptionValue] = {}
+    published: dict[str, Rate] = {}
+    seed: Annotated[int, _Number, Field(ge=0)] = 0
+    priority: Annotated[int, _Number, Field(ge=-100, le=100)] = 0
+    rate: Rate | None = None
+    min_rate: Rate | None = None
+    slots: Annotated[int, _Number, Field(ge=16, le=65_536)] | None = None
+    on_worker_loss: OnWorkerLoss = OnWorkerLoss.FAIL
+    lease_ms: Annotated[int, _Number, Field(ge=300, le=600_000)] = 3000
+    join_s: Annotated[float, _Number, Field(gt=0, le=86_400)] = 120.0
+    numerics: Numerics = Numerics()
+
+
+class JobOrder(BaseModel):
+    """A job file that fits the fabric, with its hosts named."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    file: JobFile
+    workers: tuple[str, ...]
+    parameter_servers: tuple[str, ...]
+
+    def spec(self, without: frozenset[str] = frozenset()) -> JobSpec:
+        """For planners; `without` are hosts that are lost."""
+        return JobSpec(
+            self.file.name,
+            tuple(w for w in self.workers if w not in without),
+            tuple(p for p in self.parameter_servers if p not in without),
+            self.file.elements,
+            self.file.scheme,
+            dict(self.file.options),
+        )
+
+
+def read_order(text: str, fabric: Fabric, source: str = "job") -> JobOrder:
+    """Raises JobError: source, line, what is wrong and what would be right."""
+    if len(text) > MAX_CHARACTERS:
+        raise JobError(
+            source, [Problem(1, 1, f"{len(text)} characters; a job file has at most {MAX_CHARACTERS}")]
+        )
+    return order_from(parse_document(text, source), text, fabric)
+
+
+def order_from(document: Document, text: str, fabric: Fabric) -> JobOrder:
+    """The same of a file that is parsed already. Raises JobError."""
+    if not isinstance(document.value, dict):
+        raise _error(document, (), "a job is a mapping with at least 'name'")
+    try:
+        file = JobFile.model_validate(document.value)
+    except ValidationError as error:
+        raise JobError(
+            document.file, [document.problem(*_explain(dict(e))) for e in error.errors()]
+        ) from None
+    _check_choices(document, file)
+    servers = _servers(document, file, fabric)
+    return JobOrder(
+        text=text, file=file, workers=_workers(document, file, fabric, servers), parameter_servers=servers
+    )
+
+
+def _explain(error: dict[str, object]) -> tuple[Place, str]:
+    loc = error["loc"]
+    assert isinstance(loc, tuple)
+    # pydantic adds the union's branch to the place
+    place: Place = tuple(p for p in loc if isinstance(p, int) or str(p).isidentifier())
+    if error["type"] == "extra_forbidden":
+        known = list(Numerics.model_fields if len(place) > 1 else JobFile.model_fields)
+        close = difflib.get_close_matches(str(place[-1]), known, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"a job has {', '.join(known)}"
+        return place, f"unknown key '{place[-1]}'; {hint}"
+    if error["type"] == "missing":
+        return place[:-1], f"'{place[-1]}' is missing"
+    where = ".".join(map(str, place)) or "the job"
+    message = str(error["msg"]).removeprefix("Input ").replace("should", "must")
+    return place, f"{where} is {reprlib.repr(error['input'])}: {message}"
+
+
+def _check_choices(document: Document, file: JobFile) -> None:
+    if file.scheme not in SCHEMES:
+        raise _error(
+            document, ("scheme",), f"scheme '{file.scheme}' is unknown; there are {', '.join(SCHEMES)}"
+        )
+    if file.slots is not None and file.slots & (file.slots - 1):
+        raise _error(document, ("slots",), f"slots is {file.slots}; it must be a power of two")
+    if file.rate is not None and file.min_rate is not None and file.min_rate > file.rate:
+        raise _error(document, ("min_rate",), f"min_rate {file.min_rate:g} is above rate {file.rate:g}")
+
+
+def _servers(document: Document, file: JobFile, fabric: Fabric) -> tuple[str, ...]:
+    own = tuple(h.name for h in fabric.hosts if h.parameter_server)
+    chosen = file.parameter_servers
+    if isinstance(chosen, tuple):
+        return _hosts(document, "parameter_servers", chosen, fabric)
+    if chosen is None:
+        return own
+    if chosen > len(own):
+        raise _error(
+            document,
+            ("parameter_servers",),
+            f"{chosen} parameter servers are wanted, fabric '{fabric.name}' has {len(own)}; name hosts instead",
+        )
+    return own[:chosen]
+
+
+def _workers(document: Document, file: JobFile, fabric: Fabric, servers: tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(file.workers, tuple):
+        chosen = _hosts(document, "workers", file.workers, fabric)
+        for i, worker in enumerate(chosen):
+            if worker in servers and file.parameter_servers is not None:
+                raise _error(document, ("workers", i), f"'{worker}' is a parameter server of the job too")
+        return chosen
+    free = tuple(h.name for h in fabric.hosts if not h.parameter_server and h.name not in servers)
+    if file.workers is not None and file.workers > len(free):
+        raise _error(
+            document,
+            ("workers",),
+            f"{file.workers} workers are wanted, fabric '{fabric.name}' has {len(free)}",
+        )
+    return free if file.workers is None else free[: file.workers]
+
+
+def _hosts(document: Document, key: str, names: tuple[str, ...], fabric: Fabric) -> tuple[str, ...]:
+    for i, name in enumerate(names):
+        if not fabric.is_host(name):
+            close = difflib.get_close_matches(name, [h.name for h in fabric.hosts], n=1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise _error(document, (key, i), f"'{name}' is no host of fabric '{fabric.name}'{hint}")
+        if name in names[:i]:
+            raise _error(document, (key, i), f"'{name}' is named twice")
+    return names
+
+
+def _error(document: Document, place: Place, message: str) -> JobError:
+    return JobError(document.file, [document.problem(place, message)])

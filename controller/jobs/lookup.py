@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs that `netfold plan` takes: any job file, a committed example by its name, or all hosts of a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from netfold.controller.jobs.file import order_from
+from netfold.controller.planning.plan import JobSpec
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.marked_yaml import read_document
+
+EXAMPLES = Path(__file__).parent / "examples"
+
+
+@dataclass(frozen=True)
+class ExampleJob:
+    """A job to plan: the rates that a paper gives for it, by scheme; the seed of random choices; and the rates that
+    its file wants for each worker, at most and at least (fabric units)."""
+
+    spec: JobSpec
+    published: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    rate: float | None = None
+    min_rate: float | None = None
+
+
+def load_job(name_or_path: str | Path, fabric: Fabric) -> ExampleJob:
+    """Read a job file, or the example of that name, for a fabric. Raises JobError (or FabricError if
+    unreadable)."""
+    path = Path(name_or_path)
+    if not path.is_file() and path.name == str(name_or_path) and (EXAMPLES / f"{path.name}.yaml").is_file():
+        path = EXAMPLES / f"{path.name}.yaml"
+    order = order_from(read_document(path), "", fabric)
+    file = order.file
+    return ExampleJob(order.spec(), file.published, file.seed, file.rate, file.min_rate)
+
+
+def default_job(fabric: Fabric) -> ExampleJob:
+    """The example job named as the fabric; where there is none, a job over all its hosts."""
+    if (EXAMPLES / f"{fabric.name}.yaml").is_file():
+        return load_job(fabric.name, fabric)
+    servers = tuple(h.name for h in fabric.hosts if h.parameter_server)
+    workers = tuple(h.name for h in fabric.hosts if not h.parameter_server)
+    return ExampleJob(JobSpec(fabric.name, workers, servers))
+
+
+def example_names() -> list[str]:
+    return sorted(p.stem for p in EXAMPLES.glob("*.yaml"))

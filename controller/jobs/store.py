@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and who leads.
+
+Every change is one transaction, synced to disk before the switches hear of it. A lock on a file beside
+the database makes one process the leader; the kernel takes it back when the process dies, and a standby
+that waits for it goes on. Each leader has a greater term than the one before, which is its election id at
+the switches.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.jobs.slot_ranges import Range
+
+SCHEMA = 1
+HISTORY = 200
+"""Jobs that are over and still shown."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS jobs (
+    name TEXT PRIMARY KEY, seq INTEGER NOT NULL, over INTEGER NOT NULL, body TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS epochs (
+    switch TEXT, block INTEGER, epoch INTEGER NOT NULL, PRIMARY KEY (switch, block)
+) WITHOUT ROWID;
+"""
+
+
+class StoreError(Exception):
+    """The store cannot be used; the message says why and what to do."""
+
+
+class Store:
+    """Opens or creates the database at `path`. Raises StoreError."""
+
+    def __init__(self, path: Path, fabric: str) -> None:
+        self._path = path
+        self._lock: int | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.executescript(_TABLES)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"{path}: {error}") from error
+        with self.change():
+            self._expect("schema", SCHEMA, "was written by another version of netfold")
+            self._expect("fabric", fabric, "belongs to another fabric")
+            self._default("mark", 1024 + secrets.randbelow(64512))
+            self._default("term", 0)
+
+    def close(self) -> None:
+        self._db.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """A transaction: all of it or nothing."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    # ---- leading ---------------------------------------------------------------------------------
+
+    def try_lead(self) -> int | None:
+        """Become the leader and return the new term; None while another process leads."""
+        if self._lock is None:
+            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                return None
+            self._lock = lock
+        with self.change():
+            term = int(self._fact("term")) + 1
+            self._set("term", term)
+        return term
+
+    @property
+    def primary(self) -> str:
+        """Where the leader serves, or served last; "" if none has said so."""
+        return str(self._fact("primary") or "")
+
+    def set_primary(self, address: str) -> None:
+        """Within a change."""
+        self._set("primary", address)
+
+    def version(self) -> int:
+        """Another number whenever another process has changed the store."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    # ---- numbers ---------------------------------------------------------------------------------
+
+    @property
+    def mark(self) -> int:
+        """The tree number of management packets, chosen when the store was made."""
+        return int(self._fact("mark"))
+
+    def number(self, name: str) -> int:
+        """The last number handed out under a name; 0 at first."""
+        return int(self._fact(name, 0))
+
+    def set_number(self, name: str, value: int) -> None:
+        """Within a change."""
+        self._set(name, value)
+
+    # ---- jobs ------------------------------------------------------------------------------------
+
+    def jobs(self) -> list[JobRecord]:
+        """All, in the order of submission."""
+        rows = self._db.execute("SELECT body FROM jobs ORDER BY seq")
+        return [JobRecord.model_validate_json(body) for (body,) in rows]
+
+    def put(self, job: JobRecord) -> None:
+        """Write a job; what is over for long is forgotten."""
+        self._db.execute(
+            "INSERT INTO jobs VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE"
+            " SET seq = excluded.seq, over = excluded.over, body = excluded.body",
+            (job.name, job.seq, job.state.over, job.model_dump_json()),
+        )
+        if job.state.over:
+            self._db.execute(
+                "DELETE FROM jobs WHERE over AND seq NOT IN"
+                " (SELECT seq FROM jobs WHERE over ORDER BY seq DESC LIMIT ?)",
+                (HISTORY,),
+            )
+
+    # ---- epochs ----------------------------------------------------------------------------------
+
+    def epochs(self, switch: str) -> dict[int, int]:
+        """The greatest epoch that each block of slots has seen."""
+        return dict(self._db.execute("SELECT block, epoch FROM epochs WHERE switch = ?", (switch,)))
+
+    def use_slots(self, used: Mapping[str, Iterable[Range]], epoch: int) -> None:
+        """Note that ranges are used in an epoch."""
+        rows = [(s, b, epoch) for s, ranges in used.items() for r in ranges for b in r.blocks]
+        self._db.executemany("INSERT OR REPLACE INTO epochs VALUES (?, ?, ?)", rows)
+
+    def registers_empty(self, switch: str, blocks: Iterable[int] | None = None) -> None:
+        """The switch's registers (of all blocks or of some) are zero: their epochs count from the beginning."""
+        if blocks is None:
+            self._db.execute("DELETE FROM epochs WHERE switch = ?", (switch,))
+        else:
+            rows = [(switch, b) for b in blocks]
+            self._db.executemany("DELETE FROM epochs WHERE switch = ? AND block = ?", rows)
+
+    # ---- facts -----------------------------------------------------------------------------------
+
+    def _fact(self, name: str, default: int | None = None) -> Any:
+        row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return default if row is None else row[0]
+
+    def _set(self, name: str, value: str | int) -> None:
+        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def _default(self, name: str, value: str | int) -> None:
+        if self._fact(name) is None:
+            self._set(name, value)
+
+    def _expect(self, name: str, value: str | int, otherwise: str) -> None:
+        self._default(name, value)
+        found = self._fact(name)
+        if found != value:
+            raise StoreError(
+                f"{self._path} {otherwise} ({name} {found}, here {value}); give another --state, or remove the file"
+            )

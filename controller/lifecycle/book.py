@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs: in memory, and in the store before anybody hears of a change. Nothing here waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from netfold.controller.jobs.file import JobOrder, read_order
+from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member
+from netfold.controller.jobs.slot_ranges import SlotPool
+from netfold.controller.jobs.store import Store
+from netfold.controller.lifecycle.admission import Numbers, Wire, free_udp_port, place, ranges_of, slot_pools
+from netfold.controller.planning.plan import Plan
+from netfold.controller.switches.desired import Setting
+
+
+class UnknownJobError(Exception):
+    """There is no job of that name."""
+
+
+class Book:
+    """All jobs of a store. Methods that say so have to be called within `change`."""
+
+    def __init__(self, setting: Setting, wire: Wire, store: Store) -> None:
+        self._setting = setting
+        self._wire = wire
+        self._store = store
+        self._jobs = {j.name: j for j in store.jobs()}
+        self._orders: dict[str, JobOrder] = {}
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """One transaction; memory follows the store also when it fails."""
+        try:
+            with self._store.change():
+                yield
+        except BaseException:
+            self._jobs = {j.name: j for j in self._store.jobs()}
+            raise
+
+    @property
+    def primary(self) -> str:
+        """Where the leader serves, or served last."""
+        return self._store.primary
+
+    def all(self) -> list[JobRecord]:
+        """In the order of submission."""
+        return sorted(self._jobs.values(), key=lambda j: j.seq)
+
+    def get(self, name: str) -> JobRecord:
+        """Raises UnknownJobError."""
+        try:
+            return self._jobs[name]
+        except KeyError:
+            raise UnknownJobError(f"there is no job '{name}'") from None
+
+    def has_live(self, name: str) -> bool:
+        return name in self._jobs and not self._jobs[name].state.over
+
+    def order(self, name: str) -> JobOrder:
+        """The job's file, read. Raises UnknownJobError."""
+        job = self.get(name)
+        if name not in self._orders or self._orders[name].text != job.spec_yaml:
+            self._orders[name] = read_order(job.spec_yaml, self._setting.fabric, name)
+        return self._orders[name]
+
+    def needs(self, job: JobRecord, host: str) -> bool:
+        """The job cannot go on without the host: a worker, or a parameter server that is a root."""
+        member = job.member(host)
+        if member is None or member.left or host in job.lost:
+            return False
+        return not member.parameter_server or any(host in p.roots for p in job.placements)
+
+    def is_last_worker(self, job: JobRecord, host: str) -> bool:
+        gone = {*job.lost, host}
+        return all(m.parameter_server or m.host in gone for m in job.members)
+
+    def occupancy(self) -> dict[str, SlotPool]:
+        """The slots of every switch as they are taken now, without their epochs."""
+        placements = [p for j in self.all() for p in j.placements]
+        return slot_pools(self._setting.fabric, placements, {})
+
+    def pools(self) -> dict[str, SlotPool]:
+        """The slots of every switch as they are taken now."""
+        placements = [p for j in self.all() for p in j.placements]
+        epochs = {s.name: self._store.epochs(s.name) for s in self._setting.fabric.switches}
+        return slot_pools(self._setting.fabric, placements, epochs)
+
+    # ---- within a change --------------------------------------------------------------------------------
+
+    def write(self, job: JobRecord) -> None:
+        self._store.put(job)
+        self._jobs[job.name] = job
+
+    def new(self, order: JobOrder) -> JobRecord:
+        """A job that waits."""
+        seq = self._store.number("seq") + 1
+        self._store.set_number("seq", seq)
+        members = (
+            *(Member(host=h) for h in order.workers),
+            *(Member(host=h, parameter_server=True) for h in order.parameter_servers),
+        )
+        return JobRecord(
+            name=order.file.name,
+            seq=seq,
+            spec_yaml=order.text,
+            state=JobState.QUEUED,
+            members=members,
+            submitted=time.time(),
+        )
+
+    def placed(self, job: JobRecord, order: JobOrder, plan: Plan) -> JobRecord:
+        """The job with a new placement in a new epoch, beside all that is installed. Raises RefusedError."""
+        epochs = {s.name: self._store.epochs(s.name) for s in self._setting.fabric.switches}
+        jobs = self._jobs.values()
+        numbers = Numbers(self._store.number("tree"), epochs)
+        placement = place(self._setting.fabric, self._wire, order, plan, jobs, numbers, after_epoch=job.epoch)
+        self._store.use_slots(ranges_of(placement), placement.epoch)
+        port = job.udp_port or free_udp_port(jobs, self._store.number("port"))
+        self._store.set_number("tree", placement.trees[-1].tree)
+        self._store.set_number("port", port)
+        changes = {"state": JobState.INSTALLING, "placement": placement, "udp_port": port, "reason": ""}
+        return job.model_copy(update=changes)
+
+    def raised(self, job: JobRecord, why: str) -> JobRecord:
+        """The installed job on the same trees and slots in a new epoch."""
+        assert job.placement is not None
+        pools = self.pools()
+        seen = [pools[s].epoch(r) for s, ranges in ranges_of(job.placement).items() for r in ranges]
+        epoch = max([job.epoch, *seen]) + 1
+        if epoch > LAST_EPOCH:
+            return over(
+                job, JobState.FAILED, f"{why}, and all {LAST_EPOCH} epochs are used up; submit it again"
+            )
+        placement = job.placement.model_copy(update={"epoch": epoch})
+        self._store.use_slots(ranges_of(placement), epoch)
+        changes = {"state": JobState.INSTALLING, "placement": placement, "previous": None, "reason": why}
+        return job.model_copy(update=changes)
+
+    def registers_empty(self, switch: str, blocks: list[int] | None = None) -> None:
+        """A switch's registers (all, or those of some blocks of slots) are zero."""
+        self._store.registers_empty(switch, blocks)
+
+
+def over(job: JobRecord, state: JobState, reason: str) -> JobRecord:
+    return job.model_copy(update={"state": state, "reason": reason, "previous": None, "ended": time.time()})

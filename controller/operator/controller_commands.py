@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold controller`: run it, or look at its switches."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from netfold.api import netfold_pb2 as pb
+from netfold.api.connection import default_socket
+from netfold.api.options import Where, reaches_controller
+from netfold.controller.core import Options
+from netfold.controller.health.outages import Patience
+from netfold.controller.jobs.store import StoreError
+from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.operator.conversation import (
+    BAD_INPUT,
+    NO_CONTROLLER,
+    AsJson,
+    ask,
+    fail,
+    note_standby,
+    plain,
+    print_json,
+)
+from netfold.controller.service.daemon import DaemonOptions, run
+from netfold.controller.service.server import ListenError, Security
+from netfold.controller.switches.devicefile import read_devices
+from netfold.controller.switches.devices import programs
+from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.fleet import FleetOptions
+from netfold.topologies.addressing import FIRST_GRPC_PORT
+from netfold.topologies.fabric import FabricError
+from netfold.topologies.spec import load_fabric
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Run the controller, or look at its switches."
+)
+
+_PROGRAMS = Path(str(resources.files("netfold"))) / "p4src" / "compiled"
+
+
+@app.command("run")
+def run_controller(
+    fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
+    listen: Annotated[
+        str | None, typer.Option(help="unix:PATH, or HOST:PORT with TLS. Default: the default socket.")
+    ] = None,
+    state: Annotated[
+        Path,
+        typer.Option(help="The database; a controller that starts with it goes on where the last one was."),
+    ] = Path("netfold.db"),
+    lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 64,
+    scale: Annotated[
+        float, typer.Option(min=1e-9, help="Rates on the wire over those of the fabric's file.")
+    ] = 1.0,
+    rtt_ms: Annotated[
+        float,
+        typer.Option(min=0.001, help="Round trip through hosts and switches, without the links' delays."),
+    ] = 2.0,
+    audit_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two audits of a switch.")] = 30.0,
+    probe_s: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between two probes of a link; 0: no probes.")
+    ] = 0.3,
+    restart_s: Annotated[
+        float, typer.Option(min=0.5, help="Seconds that a switch may be away before its jobs fail.")
+    ] = 8.0,
+    first_grpc_port: Annotated[
+        int, typer.Option(help="P4Runtime port of the first switch.")
+    ] = FIRST_GRPC_PORT,
+    p4info: Annotated[Path | None, typer.Option(help="P4Info of the program; default: p4src's own.")] = None,
+    program: Annotated[Path | None, typer.Option(help="The compiled program; default: p4src's own.")] = None,
+    switches: Annotated[
+        Path | None,
+        typer.Option(help="A file that says of each switch what it is and where (docs/tofino.md)."),
+    ] = None,
+    metrics_port: Annotated[int, typer.Option(min=0, max=65535, help="Serve Prometheus metrics; 0: no.")] = 0,
+    tls_cert: Annotated[Path | None, typer.Option(help="Of TCP: the certificate, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Of TCP: its key, PEM.")] = None,
+    tokens: Annotated[Path | None, typer.Option(help="Of TCP: a file with a token in each line.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every step.")] = False,
+) -> None:
+    """Control the switches of a fabric until interrupted. A second one with the same --state is its standby.
+
+    Exit codes: 0 stopped, 2 bad fabric or option, 4 the state or the address cannot be used.
+    """
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("finsy").setLevel(logging.CRITICAL)
+    errors = Console(stderr=True)
+    try:
+        known = load_fabric(fabric)
+        devices = read_devices(switches, known, lanes) if switches else {}
+        known = known.in_one_pipe(programs(known, devices))
+        options = DaemonOptions(
+            state=state,
+            listen=listen or default_socket(),
+            security=_security(tls_cert, tls_key, tokens),
+            controller=Options(
+                wire=Wire(lanes, scale, rtt_ms / 1000),
+                pipeline=_pipeline(lanes, p4info, program),
+                patience=Patience(restart=restart_s),
+                fleet=FleetOptions(audit_s),
+                probe_s=probe_s,
+            ),
+            first_grpc_port=first_grpc_port,
+            metrics_port=metrics_port,
+            devices=devices,
+        )
+        asyncio.run(
+            run(known, options, lambda what: errors.print(f"netfold controller: {what}", soft_wrap=True))
+        )
+    except FabricError as error:
+        fail(BAD_INPUT, str(error))
+    except (StoreError, ListenError) as error:
+        fail(NO_CONTROLLER, str(error))
+
+
+@app.command("status")
+@reaches_controller
+def status(where: Where, as_json: AsJson = False) -> None:
+    """Show the switches: which are ready, slots in use, entries repaired.
+
+    Exit codes: 0 shown, 4 no controller answers.
+    """
+    answer = ask(where, lambda stub: stub.GetStatus(pb.StatusRequest(), timeout=10))
+    if as_json:
+        print_json(plain(answer))
+        return
+    table = Table("switch", "address", "ready", "slots", "repaired")
+    for row in answer.switches:
+        slots = f"{row.slots_in_use}/{row.slots}"
+        ready, repaired = "yes" if row.ready else "no", str(row.repaired_entries)
+        if not answer.primary:
+            ready = repaired = "?"
+        table.add_row(row.name, row.address, ready, slots, repaired)
+    if not answer.primary:
+        note_standby(answer.primary_address)
+    Console().print(table)
+
+
+def _security(cert: Path | None, key: Path | None, tokens: Path | None) -> Security | None:
+    if cert is None and key is None and tokens is None:
+        return None
+    if cert is None or key is None or tokens is None:
+        fail(BAD_INPUT, "TCP needs all of --tls-cert, --tls-key and --tokens")
+    try:
+        known = frozenset(tokens.read_text().split())
+        pair = cert.read_bytes(), key.read_bytes()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(BAD_INPUT, str(error))
+    if not known or any(len(t) < 16 for t in known):
+        fail(BAD_INPUT, f"{tokens}: it needs at least one token, each of 16 characters or more")
+    return Security(*pair, known)
+
+
+def _pipeline(lanes: int, p4info: Path | None, program: Path | None) -> Pipeline:
+    chosen = Pipeline(
+        p4info or _PROGRAMS / f"netfold-v1model-{lanes}.p4info.txtpb",
+        program or _PROGRAMS / f"netfold-v1model-{lanes}.json",
+    )
+    for path in (chosen.p4info, chosen.blob):
+        if not path.is_file():
+            known = ", ".join(
+                sorted(p.stem.rsplit("-", 1)[1] for p in _PROGRAMS.glob("*.json") if "-v1model-" in p.stem)
+            )
+            fail(BAD_INPUT, f"{path} is missing; there are programs for {known} lanes")
+    return chosen

@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""One conversation of the command line with the controller: where it is, and what its errors become."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import grpc
+import typer
+from google.protobuf.json_format import MessageToDict
+from rich.console import Console
+
+from netfold.api import netfold_pb2_grpc as pb_grpc
+from netfold.api.connection import ConnectError, Connection, open_aio_channel
+from netfold.api.options import Where
+
+BAD_INPUT, REFUSED, NO_CONTROLLER, NO_JOB, JOB_FAILED = 2, 3, 4, 5, 6
+_EXITS = {
+    grpc.StatusCode.INVALID_ARGUMENT: BAD_INPUT,
+    grpc.StatusCode.ALREADY_EXISTS: BAD_INPUT,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: REFUSED,
+    grpc.StatusCode.NOT_FOUND: NO_JOB,
+    grpc.StatusCode.FAILED_PRECONDITION: NO_CONTROLLER,  # a standby, which says so
+    grpc.StatusCode.UNAVAILABLE: NO_CONTROLLER,
+    grpc.StatusCode.UNAUTHENTICATED: NO_CONTROLLER,
+    grpc.StatusCode.DEADLINE_EXCEEDED: NO_CONTROLLER,
+}
+
+Result = TypeVar("Result")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
+
+
+def ask(where: Where, question: Callable[[pb_grpc.ControllerStub], Awaitable[Result]]) -> Result:
+    """One conversation with the controller; every failure becomes an exit code and a line."""
+
+    async def asked(to: Connection) -> Result:
+        async with open_aio_channel(to) as channel:
+            return await question(pb_grpc.ControllerStub(channel))
+
+    try:
+        to = where.connection()
+    except ConnectError as error:
+        fail(BAD_INPUT, str(error))
+    try:
+        return asyncio.run(asked(to))
+    except grpc.aio.AioRpcError as error:
+        code = _EXITS.get(error.code(), NO_CONTROLLER)
+        silent = code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION
+        fail(code, f"no controller answers at {to.address}: {error.details()}" if silent else error.details())
+
+
+def plain(message: Any) -> Any:
+    return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2))
+
+
+def note_standby(primary: str) -> None:
+    """One line beside the answer, on standard error, if a standby gave it; `primary` is "" if it did not."""
+    if primary:
+        note = f"netfold: a standby answers, from what is stored; the primary serves at {primary}"
+        Console(stderr=True).print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def fail(code: int, message: str | None) -> NoReturn:
+    Console(stderr=True).print(
+        f"netfold: {message}", style="red", markup=False, highlight=False, soft_wrap=True
+    )
+    raise typer.Exit(code)

@@ -1,0 +1,273 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold job`, `netfold replan`, `netfold top`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as pb_grpc
+from netfold.api.options import Where, reaches_controller
+from netfold.controller.operator.conversation import (
+    BAD_INPUT,
+    JOB_FAILED,
+    AsJson,
+    JobArgument,
+    ask,
+    fail,
+    note_standby,
+    plain,
+    print_json,
+)
+from netfold.controller.operator.top import Snapshot, document, screen
+
+job = typer.Typer(add_completion=False, no_args_is_help=True, help="Submit, look at and cancel jobs.")
+replan_app = typer.Typer(add_completion=False)
+top_app = typer.Typer(add_completion=False)
+
+_OVER = (pb.FAILED, pb.DONE, pb.CANCELED)
+
+
+# ---- netfold job ---------------------------------------------------------------------------------
+
+
+@job.command()
+@reaches_controller
+def submit(
+    where: Where,
+    file: Annotated[
+        Path, typer.Argument(help="A job file, see docs/jobs.md; - reads it from the standard input.")
+    ],
+    queue: Annotated[bool, typer.Option("--queue", help="Wait for room instead of a refusal.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when the job runs.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Submit a job.
+
+    Exit codes: 0 admitted (or queued), 2 bad job file or name in use, 3 refused (the message names what
+    binds and what would fit), 4 no controller answers, 6 the job failed while it was waited for.
+    """
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(BAD_INPUT, f"{file}: {error}")
+
+    async def submitted(stub: pb_grpc.ControllerStub) -> pb.Job:
+        answer: pb.Job = await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=text, queue=queue), timeout=120)
+        if wait:
+            async for latest in stub.WatchJob(pb.JobName(name=answer.name)):
+                answer = latest
+                if answer.state in (pb.RUNNING, *_OVER):
+                    break
+        return answer
+
+    answer = ask(where, submitted)
+    _show_job(answer, as_json)
+    if answer.state == pb.FAILED:
+        raise typer.Exit(JOB_FAILED)
+
+
+@job.command("list")
+@reaches_controller
+def list_jobs(
+    where: Where,
+    every: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs.
+
+    Exit codes: 0 listed, 4 no controller answers.
+    """
+    answer = ask(where, lambda stub: stub.ListJobs(pb.ListJobsRequest(all=every), timeout=10))
+    note_standby(answer.standby_of)
+    if as_json:
+        print_json([_job_document(j) for j in answer.jobs])
+        return
+    table = Table("job", "state", "epoch", "scheme", "rate", "attending", "reason")
+    for row in answer.jobs:
+        plan = _plan_of(row)
+        rate = f"{plan['rate']:g} {plan['unit']}" if plan else ""
+        there = f"{sum(m.attending for m in row.members)}/{len(row.members)}"
+        state = pb.JobState.Name(row.state).lower()
+        table.add_row(row.name, state, str(row.epoch), plan.get("algorithm", ""), rate, there, row.reason)
+    Console().print(table)
+
+
+@job.command()
+@reaches_controller
+def show(
+    where: Where,
+    name: JobArgument,
+    as_json: AsJson = False,
+) -> None:
+    """Show a job: state, plan, trees, members.
+
+    Exit codes: 0 shown, 4 no controller answers, 5 no such job.
+    """
+    _show_job(ask(where, lambda s: s.GetJob(pb.JobName(name=name), timeout=10)), as_json)
+
+
+@job.command()
+@reaches_controller
+def why(
+    where: Where,
+    name: JobArgument,
+    as_json: AsJson = False,
+) -> None:
+    """Explain a running, waiting or stuck job from its state and the switches' counters, step by step.
+
+    Exit codes: 0 explained, 4 no controller answers, 5 no such job.
+    """
+    answer = ask(where, lambda s: s.ExplainJob(pb.JobName(name=name), timeout=30))
+    if as_json:
+        print_json(list(answer.steps))
+        return
+    for number, step in enumerate(answer.steps, 1):
+        typer.echo(f"{number}. {step}")
+
+
+@job.command()
+@reaches_controller
+def watch(
+    where: Where,
+    name: JobArgument,
+    as_json: AsJson = False,
+) -> None:
+    """Print a line (with --json an object) at each change of a job, until it is over.
+
+    Exit codes: 0 done, 4 no controller answers, 5 no such job, 6 failed or canceled.
+    """
+
+    async def watched(stub: pb_grpc.ControllerStub) -> pb.Job:
+        answer = pb.Job()
+        async for answer in stub.WatchJob(pb.JobName(name=name)):
+            if as_json:
+                typer.echo(json.dumps(_job_document(answer)))
+            else:
+                typer.echo(_line(answer))
+        return answer
+
+    if ask(where, watched).state != pb.DONE:
+        raise typer.Exit(JOB_FAILED)
+
+
+@job.command()
+@reaches_controller
+def cancel(
+    where: Where,
+    name: JobArgument,
+    as_json: AsJson = False,
+) -> None:
+    """End a job; its members are told at once, its entries and slots are free.
+
+    Exit codes: 0 over, 4 no controller answers, 5 no such job.
+    """
+    _show_job(ask(where, lambda s: s.CancelJob(pb.JobName(name=name), timeout=10)), as_json)
+
+
+@replan_app.command()
+@reaches_controller
+def replan(
+    where: Where,
+    jobs: Annotated[list[str] | None, typer.Argument(help="Jobs to plan again; none: all.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan running jobs again with what is known now, and move those that gain, by a new epoch.
+
+    Exit codes: 0 planned (the jobs that moved are printed), 4 no controller answers, 5 no such job.
+    """
+    answer = ask(where, lambda s: s.Replan(pb.ReplanRequest(jobs=jobs or []), timeout=600))
+    if as_json:
+        print_json({"moved": list(answer.moved)})
+    else:
+        typer.echo("moved: " + (", ".join(answer.moved) or "none"))
+
+
+@top_app.command()
+@reaches_controller
+def top(
+    where: Where,
+    every_s: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between two looks.")] = 1.0,
+    looks: Annotated[int, typer.Option(min=0, help="End after so many looks; 0: when interrupted.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show jobs, trees, switches and links, live; with --json an object for each look.
+
+    Exit codes: 0 interrupted or done, 4 no controller answers.
+    """
+
+    async def watched(stub: pb_grpc.ControllerStub) -> None:
+        before: Snapshot | None = None
+        with contextlib.nullcontext() if as_json else Live(auto_refresh=False, screen=not looks) as live:
+            for look in itertools.count(1):
+                jobs = await stub.ListJobs(pb.ListJobsRequest(), timeout=10)
+                now = Snapshot(
+                    time.monotonic(), tuple(jobs.jobs), await stub.GetStatus(pb.StatusRequest(), timeout=10)
+                )
+                if live is None:
+                    typer.echo(json.dumps(document(before, now)))
+                else:
+                    live.update(screen(before, now), refresh=True)
+                if look == looks:
+                    return
+                before = now
+                await asyncio.sleep(every_s)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        ask(where, watched)
+
+
+# ---- helpers ---
+
+
+def _plan_of(answer: pb.Job) -> dict[str, Any]:
+    plan: dict[str, Any] = json.loads(answer.plan_json) if answer.plan_json else {}
+    return plan
+
+
+def _job_document(answer: pb.Job) -> dict[str, Any]:
+    document = plain(answer)
+    del document["plan_json"]
+    return {**document, "state": document["state"].lower(), "plan": _plan_of(answer) or None}
+
+
+def _line(answer: pb.Job) -> str:
+    state = pb.JobState.Name(answer.state).lower()
+    there = f"{sum(m.attending for m in answer.members)}/{len(answer.members)} attending"
+    return f"{answer.name}: {state}, epoch {answer.epoch}, {there}" + (
+        f": {answer.reason}" if answer.reason else ""
+    )
+
+
+def _show_job(answer: pb.Job, as_json: bool) -> None:
+    note_standby(answer.standby_of)
+    if as_json:
+        print_json(_job_document(answer))
+        return
+    typer.echo(_line(answer))
+    plan = _plan_of(answer)
+    if plan:
+        bound = f", bound {plan['bound']:g}" if plan["bound"] else ""
+        typer.echo(f"  plan: {plan['algorithm']}, {plan['rate']:g} {plan['unit']} a worker{bound}")
+        for tree, numbers in zip(plan["trees"], plan["installed"], strict=True):
+            nodes = "; ".join(f"{n} <- {', '.join(c)}" for n, c in tree["nodes"].items())
+            typer.echo(
+                f"  tree {numbers['tree']}: root {tree['root']}, share {tree['share']:.3f}, "
+                f"{numbers['slots']} slots, window {numbers['window']}: {nodes}"
+            )
+    for member in answer.members:
+        kind = "parameter server" if member.parameter_server else "worker"
+        typer.echo(f"  {kind} {member.host}: {'attending' if member.attending else 'absent'}")

@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold plan`: plan a job on a fabric and show rate, bound, trees and loads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
+from netfold.controller.lifecycle.admission import slowed
+from netfold.controller.planning.document import plan_document
+from netfold.controller.planning.pipes import loopback_rate
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.planner import SCHEMES, make_plan
+from netfold.topologies.fabric import Fabric, FabricError
+from netfold.topologies.spec import load_fabric
+
+app = typer.Typer(add_completion=False)
+
+BAD_INPUT, NO_PLAN = 2, 3
+FILE_WIDTH = 140
+
+
+@app.command()
+def plan(
+    fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
+    job: Annotated[
+        str | None,
+        typer.Argument(help="A job's YAML file or an example's name; default: the fabric's example."),
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option("--algorithm", "-a", help="In place of the job's: " + ", ".join(SCHEMES))
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of all random choices; default: the job's.")
+    ] = None,
+    roundings: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="How many roundings are drawn.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (with --compare, a list).")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the plan to this file (.png, .svg, .pdf).")] = None,
+    compare: Annotated[bool, typer.Option(help="Plan by every scheme and print one table.")] = False,
+) -> None:
+    """Decide where a job's gradients are added up, and show at what rate its workers can send.
+
+    Exit codes: 0 planned, 2 bad fabric, job or option, 3 no plan (the message names the resource that binds).
+    """
+    errors = Console(stderr=True)
+    try:
+        if compare and plot is not None:
+            raise _BadOptionError("--plot draws one plan; leave --compare out")
+        known = load_fabric(fabric)
+        example = _with_options(
+            default_job(known) if job is None else load_job(job, known), algorithm, roundings
+        )
+        if seed is not None:
+            example = replace(example, seed=seed)
+        if compare:
+            _compare(known, example, as_json)
+        else:
+            _show(known, example, as_json, plot)
+    except (FabricError, _BadOptionError) as error:
+        errors.print(f"netfold plan: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(BAD_INPUT) from None
+    except PlanningError as error:
+        errors.print(f"netfold plan: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(NO_PLAN) from None
+
+
+class _BadOptionError(Exception):
+    pass
+
+
+def _with_options(example: ExampleJob, algorithm: str | None, roundings: int | None) -> ExampleJob:
+    scheme = algorithm or example.spec.scheme
+    if scheme not in SCHEMES:
+        raise _BadOptionError(f"algorithm '{scheme}' is unknown; there are {', '.join(SCHEMES)}")
+    options = dict(example.spec.options)
+    if roundings is not None:
+        options["roundings"] = roundings
+    return replace(example, spec=replace(example.spec, scheme=scheme, options=options))
+
+
+def _planned(fabric: Fabric, example: ExampleJob) -> Plan:
+    """As it would be admitted on an empty fabric. Raises PlanningError."""
+    made = make_plan(fabric, example.spec, seed=example.seed)
+    made = replace(made, published=example.published.get(made.algorithm))
+    if example.min_rate is not None and made.rate < example.min_rate * (1 - 1e-9):
+        raise PlanningError(
+            f"job '{example.spec.name}' would get {made.rate:g} {made.unit}, below its min_rate {example.min_rate:g}"
+        )
+    return made if example.rate is None else slowed(made, example.rate)
+
+
+def _show(fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None) -> None:
+    made = _planned(fabric, example)
+    if plot is not None:
+        from netfold.controller.planning.plot import plot_plan
+
+        try:
+            plot_plan(fabric, made, plot)
+        except (OSError, ValueError) as error:
+            raise _BadOptionError(f"--plot {plot}: {error}") from error
+    if as_json:
+        typer.echo(json.dumps(plan_document(fabric, made), indent=2))
+        return
+    console = _console()
+    console.print(_summary([(made.algorithm, made)]))
+    console.print(_trees(made))
+    console.print(_loads(fabric, made))
+
+
+def _console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
+
+
+def _compare(fabric: Fabric, example: ExampleJob, as_json: bool) -> None:
+    rows: list[tuple[str, Plan | str]] = []
+    for name in SCHEMES:
+        try:
+            chosen = replace(example, spec=replace(example.spec, scheme=name))
+            rows.append((name, _planned(fabric, chosen)))
+        except PlanningError as error:
+            rows.append((name, str(error)))
+    if as_json:
+        found = [
+            {"scheme": n, "error": p} if isinstance(p, str) else {"scheme": n, **plan_document(fabric, p)}
+            for n, p in rows
+        ]
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        _console().print(_summary(rows))
+
+
+def _summary(rows: list[tuple[str, Plan | str]]) -> Table:
+    table = Table()
+    heads = ("scheme", "rate", "unit", "LP bound", "gap", "before repair", "published", "trees", "solve")
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("scheme", "unit") else "right")
+    for name, made in rows:
+        if isinstance(made, str):
+            table.add_row(name, "-", made, *[""] * 6)
+            continue
+        shown = name if name == made.algorithm else f"{name} ({made.algorithm})"
+        gap = "-" if made.gap is None else f"{made.gap:.1%}"
+        numbers = (made.bound, made.rounded_rate, made.published)
+        bound, rounded, published = ("-" if n is None else f"{n:.6g}" for n in numbers)
+        table.add_row(
+            shown, f"{made.rate:.6g}", made.unit, bound, gap, rounded, published, str(len(made.trees)),
+            f"{made.solve_s * 1e3:.0f} ms",
+        )  # fmt: skip
+    return table
+
+
+def _trees(made: Plan) -> Table:
+    table = Table(title="Trees")
+    for head in ("tree", "root", "share", "node", "children"):
+        table.add_column(head)
+    for number, tree in enumerate(made.trees):
+        for i, node in enumerate(reversed(tree.nodes)):
+            first = (str(number), tree.root, f"{tree.share:.4g}") if i == 0 else ("", "", "")
+            table.add_row(*first, node, " ".join(tree.children(node)))
+    return table
+
+
+def _loads(fabric: Fabric, made: Plan) -> Table:
+    table = Table(title="Loads, the fullest first")
+    for head in ("resource", "load", "capacity", "used"):
+        table.add_column(head, justify="left" if head == "resource" else "right")
+    rows = [(f"link {a}->{b}", load, fabric.link(a, b).rate) for (a, b), load in made.loads.links.items()]
+    rows += [(f"switch {v}", load, fabric.switch(v).capacity) for v, load in made.loads.switches.items()]
+    rows += [(f"PS {s}", load, fabric.ingress_capacity(s)) for s, load in made.loads.servers.items()]
+    rows += [
+        (f"loopback {p} of {s}", load, loopback_rate(fabric, s, p))
+        for (s, p), load in made.loads.loopbacks.items()
+    ]
+    rows.sort(key=lambda r: -r[1] / r[2])
+    for name, load, capacity in rows[:30]:
+        table.add_row(name, f"{load:.4g}", f"{capacity:.4g}", f"{load / capacity:.0%}")
+    if len(rows) > 30:
+        table.caption = f"{len(rows) - 30} more in --json"
+    return table

@@ -1,0 +1,156 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold top`: jobs, trees, switches and the fullest links, live in the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from netfold.api import netfold_pb2 as pb
+
+LINKS = 10
+
+Cell = tuple[str, str, int, str]
+"""Switch, job, tree, verdict."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the controller said at one time (seconds of a monotonic clock)."""
+
+    at: float
+    jobs: tuple[pb.Job, ...]
+    status: pb.Status
+
+    @property
+    def packets(self) -> dict[Cell, int]:
+        return {(t.switch, t.job, t.tree, v): n for t in self.status.trees for v, n in t.packets.items()}
+
+
+def screen(before: Snapshot | None, now: Snapshot) -> Group:
+    """All tables; rates are those since `before`."""
+    return Group(
+        _jobs(now),
+        _trees(before, now),
+        _switches(now),
+        _links(now),
+        *([_broken(now)] if now.status.broken else []),
+        *([] if now.status.primary else [_standby(now)]),
+    )
+
+
+def document(before: Snapshot | None, now: Snapshot) -> dict[str, Any]:
+    """The same as plain values, for --json."""
+    rates = _rates(before, now)
+    return {
+        "jobs": [
+            {"name": j.name, "state": pb.JobState.Name(j.state).lower(), "epoch": j.epoch} for j in now.jobs
+        ],
+        "trees": [
+            {
+                "switch": s,
+                "job": j,
+                "tree": t,
+                "verdict": v,
+                "packets": n,
+                "per_second": rates.get((s, j, t, v), 0.0),
+            }
+            for (s, j, t, v), n in sorted(now.packets.items())
+        ],
+        "switches": [
+            {"name": s.name, "ready": s.ready, "slots_in_use": s.slots_in_use, "slots": s.slots}
+            for s in now.status.switches
+        ],
+        "links": [{"link": link, "load": load, "capacity": capacity} for link, load, capacity in _loads(now)],
+        "broken": list(now.status.broken),
+        "primary": now.status.primary,
+    }
+
+
+def _jobs(now: Snapshot) -> Table:
+    table = Table(
+        "job", "state", "epoch", "scheme", "rate", "there", "goodput", "resent", title="jobs", expand=True
+    )
+    for job in now.jobs:
+        plan = json.loads(job.plan_json) if job.plan_json else {}
+        workers = [m for m in job.members if not m.parameter_server]
+        goodput = min((m.report.goodput_mbps for m in workers), default=0.0)
+        resent, chunks = sum(m.report.retransmits for m in workers), sum(m.report.chunks for m in workers)
+        table.add_row(
+            job.name,
+            pb.JobState.Name(job.state).lower(),
+            str(job.epoch),
+            plan.get("algorithm", ""),
+            f"{plan['rate']:g} {plan['unit']}" if plan else "",
+            f"{sum(m.attending for m in job.members)}/{len(job.members)}",
+            f"{goodput:.1f} Mbit/s" if goodput else "",
+            f"{resent / chunks:.2%}" if chunks else "",
+        )
+    return table
+
+
+def _trees(before: Snapshot | None, now: Snapshot) -> Table:
+    table = Table("job", "tree", "switch", "packets a second, by verdict", title="trees", expand=True)
+    rows: dict[tuple[str, int, str], list[str]] = defaultdict(list)
+    rates = _rates(before, now)
+    for (switch, job, tree, verdict), count in sorted(now.packets.items()):
+        rate = rates.get((switch, job, tree, verdict), 0.0)
+        rows[job, tree, switch].append(f"{verdict} {rate:.0f}" if rate else f"[dim]{verdict} {count}[/dim]")
+    for (job, tree, switch), cells in sorted(rows.items()):
+        table.add_row(job or "(none)", str(tree), switch, "  ".join(cells))
+    return table
+
+
+def _switches(now: Snapshot) -> Table:
+    table = Table("switch", "ready", "slots", "", "repaired", title="switches", expand=True)
+    for switch in now.status.switches:
+        bar = ProgressBar(total=max(1, switch.slots), completed=switch.slots_in_use, width=20)
+        ready = "[green]yes[/green]" if switch.ready else "[red]no[/red]"
+        used = f"{switch.slots_in_use}/{switch.slots}"
+        table.add_row(switch.name, ready, used, bar, str(switch.repaired_entries))
+    return table
+
+
+def _links(now: Snapshot) -> Table:
+    table = Table("link", "planned", "", title="fullest links, by plan", expand=True)
+    for link, load, capacity in _loads(now)[:LINKS]:
+        bar = ProgressBar(total=capacity, completed=min(load, capacity), width=20)
+        table.add_row(link, f"{load:g}/{capacity:g}", bar)
+    return table
+
+
+def _loads(now: Snapshot) -> list[tuple[str, float, float]]:
+    """Planned load and capacity of every link that a job uses, the fullest first."""
+    loads: dict[str, float] = defaultdict(float)
+    capacity: dict[str, float] = {}
+    for job in now.jobs:
+        if job.state not in (pb.INSTALLING, pb.RUNNING) or not job.plan_json:
+            continue
+        for link, row in json.loads(job.plan_json)["loads"]["links"].items():
+            loads[link] += row["load"]
+            capacity[link] = row["capacity"]
+    rows = [(link, load, capacity[link]) for link, load in loads.items()]
+    return sorted(rows, key=lambda r: (-r[1] / r[2], r[0]))
+
+
+def _broken(now: Snapshot) -> Text:
+    return Text("does not work: " + ", ".join(now.status.broken), style="red")
+
+
+def _standby(now: Snapshot) -> Text:
+    return Text(f"a standby answers; the primary serves at {now.status.primary_address}", style="yellow")
+
+
+def _rates(before: Snapshot | None, now: Snapshot) -> dict[Cell, float]:
+    if before is None or now.at <= before.at:
+        return {}
+    earlier = before.packets
+    return {c: max(0, n - earlier.get(c, 0)) / (now.at - before.at) for c, n in now.packets.items()}

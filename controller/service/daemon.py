@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold controller run`: wait to lead, then lead until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from netfold.api import netfold_pb2_grpc as pb_grpc
+from netfold.controller.core import Controller, Options
+from netfold.controller.jobs.store import Store
+from netfold.controller.service.metrics import metrics_server
+from netfold.controller.service.server import ListenError, Security, serving
+from netfold.controller.service.servicer import Service
+from netfold.controller.service.standby import Front, StandbyService
+from netfold.controller.switches.desired import MARK_FRACTION, Setting
+from netfold.controller.switches.devices import Device
+from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Fabric
+
+STANDBY_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class DaemonOptions:
+    """`state` is the database; `metrics_port` 0 serves none. `mark_fraction` is of each port's queue."""
+
+    state: Path
+    listen: str
+    security: Security | None
+    controller: Options
+    first_grpc_port: int
+    metrics_port: int = 0
+    mark_fraction: float = MARK_FRACTION
+    devices: Mapping[str, Device] = field(default_factory=dict)
+
+
+async def run(fabric: Fabric, options: DaemonOptions, say: Callable[[str], None]) -> None:
+    """Until SIGINT or SIGTERM. `say` is told in words when this process serves, as the primary or as its standby.
+    Raises StoreError and ListenError."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    store = Store(options.state, fingerprint(fabric))
+    known = addresses(fabric, options.first_grpc_port)
+    setting = Setting(fabric, known, store.mark, options.mark_fraction)
+    try:
+        async with contextlib.AsyncExitStack() as serves:
+            term = store.try_lead()
+            if term is not None:
+                await _lead(setting, options, store, term, Post(serves, options), say, stop)
+            else:
+                await _stand_by(setting, options, store, Post(serves, options), say, stop)
+    finally:
+        store.close()
+
+
+class Post:
+    """Where this process answers: who does so may change while it serves."""
+
+    def __init__(self, serves: contextlib.AsyncExitStack, options: DaemonOptions) -> None:
+        self._serves = serves
+        self._options = options
+        self._front: Front | None = None
+        self.address = ""
+
+    async def take(self, service: pb_grpc.ControllerServicer) -> None:
+        """Let `service` answer from now on. Raises ListenError."""
+        if self._front is not None:
+            self._front.behind = service
+            return
+        front = Front(service)
+        options = self._options
+        self.address = await self._serves.enter_async_context(
+            serving(front, options.listen, options.security)
+        )
+        self._front = front
+
+
+async def _stand_by(
+    setting: Setting,
+    options: DaemonOptions,
+    store: Store,
+    post: Post,
+    say: Callable[[str], None],
+    stop: asyncio.Event,
+) -> None:
+    """Answer what the store tells, until the leader is gone; then lead."""
+    service = StandbyService(setting, options.controller.wire, store)
+    try:
+        await post.take(service)
+        say(f"standby at {post.address}; the primary is at {store.primary or 'an address not told yet'}")
+    except ListenError as error:
+        say(f"standby, which answers nobody: {error}; with a --listen of its own it would")
+    term = await _until_leader(store, stop)
+    service.retire()
+    if term is not None:
+        await _lead(setting, options, store, term, post, say, stop)
+
+
+async def _until_leader(store: Store, stop: asyncio.Event) -> int | None:
+    """The kernel gives no event for another process's lock, so a standby asks now and then."""
+    while not stop.is_set():
+        term = store.try_lead()
+        if term is not None:
+            return term
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), STANDBY_POLL_S)
+    return None
+
+
+async def _lead(
+    setting: Setting,
+    options: DaemonOptions,
+    store: Store,
+    term: int,
+    post: Post,
+    say: Callable[[str], None],
+    stop: asyncio.Event,
+) -> None:
+    controller = Controller(setting, store, options.controller, term)
+    running = asyncio.create_task(controller.run())
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        with metrics_server(controller, options.metrics_port):
+            await post.take(Service(controller))
+            with store.change():
+                store.set_primary(post.address)
+            say(f"serving at {post.address}")
+            await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+def fingerprint(fabric: Fabric) -> str:
+    """The same for the same fabric; a store belongs to one."""
+    return hashlib.sha256(repr((fabric.name, fabric.elements, fabric.links)).encode()).hexdigest()[:16]

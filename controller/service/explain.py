@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`job why`: what a job does or waits for, step by step, from its state, the switches' counters, and the slots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+
+from netfold.controller.core import Controller
+from netfold.controller.jobs.records import JobRecord, JobState, PlannedTree
+from netfold.controller.planning.pipes import pipe_of_node
+from netfold.controller.planning.plan import Tree
+from netfold.controller.switches.admission_table import Kind
+from netfold.controller.switches.session import SwitchAwayError
+from netfold.controller.switches.verdicts import NO_TREE, Verdict
+
+WATCHED_S = 0.5
+SLOTS_READ = 32
+
+_FORWARD = {
+    Verdict.ABSORBED,
+    Verdict.RESULT_SENT,
+    Verdict.SUM_SENT,
+    Verdict.PASSED,
+    Verdict.RELAYED,
+}
+_TROUBLE = {
+    Verdict.UNROUTED: "left this switch by no way: an entry of the tree is missing",
+    Verdict.BAD_SLOT: "named a slot outside the tree's range: a sender uses other slots than it was assigned",
+    Verdict.STALE_EPOCH: "are of another epoch: a sender has not heard of the newest assignment",
+    Verdict.STALE_CHUNK: "came after their slot had moved on: harmless copies, if they are few",
+    Verdict.DUPLICATE: "were in already: a sender repeats while others are awaited",
+}
+
+
+async def explain(controller: Controller, name: str) -> list[str]:
+    """Raises UnknownJobError."""
+    job = controller.book.get(name)
+    steps = remembered(job)
+    if not job.state.installed:
+        return steps
+    steps += _switches(controller, job)
+    steps += _members(controller, job)
+    before = await _counted(controller)
+    await asyncio.sleep(WATCHED_S)
+    after = await _counted(controller)
+    for planned, tree, epoch in _trees(job):
+        steps += _moves(controller, planned, before, after)
+        if not _finishes(planned, before, after):
+            steps += await _awaited(controller, planned, tree, epoch)
+    steps += _strangers(before, after)
+    return steps
+
+
+def remembered(job: JobRecord) -> list[str]:
+    """What the store alone knows of it."""
+    steps = [f"The job is {job.state}" + (f": {job.reason}." if job.reason else ".")]
+    if job.state is JobState.QUEUED:
+        steps.append("It is tried again whenever a job ends, or a switch or link comes back.")
+    return [*steps, *_plan(job)] if job.state.installed else steps
+
+
+Counts = dict[tuple[str, int], dict[Verdict, int]]
+
+
+async def _counted(controller: Controller) -> Counts:
+    await controller.counters.refresh()
+    return {place: dict(counts) for place, counts in controller.counters.trees.items()}
+
+
+def _trees(job: JobRecord) -> Iterator[tuple[PlannedTree, Tree, int]]:
+    if job.placement is not None:
+        for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
+            yield planned, tree, job.placement.epoch
+
+
+def _plan(job: JobRecord) -> Iterator[str]:
+    if job.placement is not None:
+        plan = job.placement.plan
+        roots = ", ".join(f"{t.root} ({t.share:.0%})" for t in plan.trees)
+        yield f"Epoch {job.epoch}, planned by {plan.algorithm} at {plan.rate:g} {plan.unit} a worker; roots: {roots}."
+
+
+def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:
+    away = [s for s in controller.switches_of(job) if not controller.fleet.health(s).ready]
+    for switch in away:
+        yield f"Switch {switch} is not ready: {controller.fleet.health(switch).error}."
+    if not away:
+        yield f"All its switches are ready: {', '.join(controller.switches_of(job))}."
+
+
+def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
+    needed = [m.host for m in job.members if controller.book.needs(job, m.host)]
+    absent = [h for h in needed if not controller.presence.attends(job.name, h)]
+    if absent:
+        yield f"Not attending: {', '.join(absent)}; no chunk is complete without every worker."
+    elif needed:
+        yield f"All {len(needed)} members attend."
+    if job.lost:
+        yield f"It went on without {', '.join(job.lost)}."
+
+
+def _moves(controller: Controller, planned: PlannedTree, before: Counts, after: Counts) -> Iterator[str]:
+    for (switch, tree), counts in sorted(after.items()):
+        if tree != planned.tree:
+            continue
+        earlier = before.get((switch, tree), {})
+        rates = {v: (n - earlier.get(v, 0)) / WATCHED_S for v, n in counts.items()}
+        seen = ", ".join(f"{v.label} {counts[v]} (+{rates[v]:.0f}/s)" for v in Verdict if counts[v])
+        yield f"Tree {tree} at {switch}: {seen or 'no packet yet'}."
+        for verdict, meaning in _TROUBLE.items():
+            if rates[verdict] > 0.01 * sum(rates[v] for v in _FORWARD) and rates[verdict]:
+                yield f"At {switch} {rates[verdict]:.0f} packets a second {meaning}."
+
+
+def _finishes(planned: PlannedTree, before: Counts, after: Counts) -> bool:
+    """Some sum of the tree was completed meanwhile."""
+    done = (Verdict.RESULT_SENT, Verdict.RELAYED)
+    return any(
+        counts[v] > before.get(place, {}).get(v, 0)
+        for place, counts in after.items()
+        if place[1] == planned.tree
+        for v in done
+    )
+
+
+async def _awaited(controller: Controller, planned: PlannedTree, tree: Tree, epoch: int) -> list[str]:
+    """Whose packets the slots of each node lack. Slots are read over the whole range, evenly."""
+    steps = []
+    for switch, base in planned.bases.items():
+        children = tree.children(switch)
+        full = (1 << len(children)) - 1
+        offsets = range(0, planned.slots, max(1, planned.slots // SLOTS_READ))
+        try:
+            pipe = pipe_of_node(controller.fabric, tree, switch)
+            views = [await controller.links.manage(switch, Kind.READ, base + o, pipe) for o in offsets]
+        except SwitchAwayError as error:
+            steps.append(f"The slots of {switch} cannot be read: {error}.")
+            continue
+        open_slots = [v for v in views if v.epoch == epoch and v.bitmap != full]
+        missing = Counter(c for v in open_slots for i, c in enumerate(children) if not v.bitmap >> i & 1)
+        if missing:
+            who = ", ".join(f"{c} in {n}" for c, n in missing.most_common())
+            steps.append(f"Of {len(views)} slots read at {switch}, {len(open_slots)} wait; they lack {who}.")
+        elif not any(v.epoch == epoch for v in views):
+            steps.append(f"No packet of epoch {epoch} has reached a slot of {switch} yet.")
+    return steps
+
+
+def _strangers(before: Counts, after: Counts) -> Iterator[str]:
+    for (switch, tree), counts in sorted(after.items()):
+        for verdict in (Verdict.UNADMITTED, Verdict.MALFORMED):
+            new = counts[verdict] - before.get((switch, tree), {}).get(verdict, 0)
+            if tree == NO_TREE and new:
+                rate = f"{new / WATCHED_S:.0f} packets a second"
+                yield f"Switch {switch} drops {rate} as {verdict.label}, of whatever job."

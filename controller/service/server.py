@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where the service listens: a unix socket, or TCP with TLS and tokens."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import grpc
+
+from netfold.api import netfold_pb2_grpc as pb_grpc
+from netfold.api.connection import TOKEN_KEY
+
+log = logging.getLogger(__name__)
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
+if TYPE_CHECKING:
+    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
+else:
+    _Interceptor = grpc.aio.ServerInterceptor
+
+MAX_MESSAGE = 8 << 20
+
+
+class ListenError(Exception):
+    """The service cannot listen; the message says where and why."""
+
+
+@dataclass(frozen=True)
+class Security:
+    """Of TCP: a certificate and its key in PEM, and the tokens of which a caller has to show one."""
+
+    certificate: bytes
+    key: bytes
+    tokens: frozenset[str]
+
+
+@asynccontextmanager
+async def serving(
+    service: pb_grpc.ControllerServicer, listen: str, security: Security | None
+) -> AsyncIterator[str]:
+    """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`); gives the address. Raises ListenError."""
+    interceptors = [] if security is None else [_Tokens(security.tokens)]
+    options = [
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_receive_message_length", MAX_MESSAGE),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5000),
+    ]
+    server = grpc.aio.server(interceptors=interceptors, options=options)
+    pb_grpc.add_ControllerServicer_to_server(service, server)
+    address = _bind(server, listen, security)
+    await server.start()
+    log.info("serving at %s", address)
+    try:
+        yield address
+    finally:
+        await server.stop(grace=0.2)
+        if listen.startswith("unix:"):
+            Path(listen.removeprefix("unix:")).unlink(missing_ok=True)
+
+
+def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> str:
+    try:
+        if listen.startswith("unix:"):
+            _clear(Path(listen.removeprefix("unix:")))
+            if not server.add_insecure_port(listen):
+                raise ListenError(f"cannot listen at {listen}")
+            return listen
+        if security is None:
+            raise ListenError(
+                f"{listen} is TCP, which needs --tls-cert, --tls-key and --tokens; or give unix:PATH"
+            )
+        pair = [(security.key, security.certificate)]
+        port = server.add_secure_port(listen, grpc.ssl_server_credentials(pair))
+    except (RuntimeError, OSError) as error:
+        raise ListenError(f"cannot listen at {listen}: {error}") from error
+    return f"{listen.rsplit(':', 1)[0]}:{port}"
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket of a process that is gone; leave one that answers."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    if not path.exists():
+        return
+    probe = socket.socket(socket.AF_UNIX)
+    try:
+        probe.connect(str(path))
+    except OSError:
+        path.unlink(missing_ok=True)
+    else:
+        raise ListenError(f"another process listens at {path}")
+    finally:
+        probe.close()
+
+
+class _Tokens(_Interceptor):
+    """Refuses calls without a known token, in constant time for each."""
+
+    def __init__(self, tokens: frozenset[str]) -> None:
+        self._tokens = [f"Bearer {t}".encode() for t in tokens]
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        handler = await continuation(handler_call_details)
+        shown = dict(handler_call_details.invocation_metadata or ()).get(TOKEN_KEY, "")
+        given = shown.encode() if isinstance(shown, str) else shown
+        matches = [hmac.compare_digest(given, t) for t in self._tokens]
+        return handler if any(matches) else _refusing(handler)
+
+
+def _refusing(handler: Handler) -> Handler:
+    async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
+
+    async def refuse_stream(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
+        yield
+
+    if handler.request_streaming:
+        return grpc.stream_stream_rpc_method_handler(refuse_stream)
+    if handler.response_streaming:
+        return grpc.unary_stream_rpc_method_handler(refuse_stream)
+    return grpc.unary_unary_rpc_method_handler(refuse)

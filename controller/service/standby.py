@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: N802
+"""What a standby answers, from the store that it shares with the primary: all that reads. Changes are refused, with
+the primary's address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as pb_grpc
+from netfold.controller.jobs.store import Store
+from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.lifecycle.book import Book, UnknownJobError
+from netfold.controller.lifecycle.presence import Presence
+from netfold.controller.service.explain import remembered
+from netfold.controller.service.messages import (
+    Context,
+    StandbyAttendError,
+    StandbyError,
+    job_message,
+    jobs_message,
+    refuse,
+    version,
+)
+from netfold.controller.switches.desired import Setting
+
+LOOK_S = 0.2
+"""Between two looks at the store: SQLite tells nobody that another process has changed it."""
+
+
+class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
+    """Answers until `retire`; then streams that are open end."""
+
+    def __init__(self, setting: Setting, wire: Wire, store: Store) -> None:
+        self._setting = setting
+        self._wire = wire
+        self._store = store
+        self._seen = -1
+        self._book: Book
+        self._nobody = Presence()
+        self._retired = asyncio.Event()
+
+    def retire(self) -> None:
+        self._retired.set()
+
+    async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
+        jobs = self._current().all()
+        return jobs_message(
+            self._setting.fabric, jobs, self._nobody, every=request.all, standby_of=self._primary()
+        )
+
+    async def GetJob(self, request: pb.JobName, context: Context) -> pb.Job:
+        try:
+            return self._job(request.name)
+        except UnknownJobError as error:
+            await refuse(context, error)
+
+    async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
+        told: pb.Job | None = None
+        while not self._retired.is_set():
+            try:
+                job = self._job(request.name)
+                over = self._current().get(request.name).state.over
+            except UnknownJobError as error:
+                await refuse(context, error)
+            if job != told:
+                yield job
+                told = job
+            if over:
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._retired.wait(), LOOK_S)
+
+    async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
+        try:
+            steps = remembered(self._current().get(request.name))
+        except UnknownJobError as error:
+            await refuse(context, error)
+        return pb.Explanation(
+            steps=[*steps, f"{self._told()}, and knows more: switches, members and counters."]
+        )
+
+    async def GetStatus(self, request: pb.StatusRequest, context: Context) -> pb.Status:
+        pools = self._current().occupancy()
+        rows = [
+            pb.SwitchStatus(
+                name=s.name,
+                address=s.grpc_address,
+                slots_in_use=pools[s.name].in_use,
+                slots=pools[s.name].slots,
+            )
+            for s in self._setting.addresses.switches.values()
+        ]
+        return pb.Status(version=version(), primary=False, switches=rows, primary_address=self._primary())
+
+    async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._told()))
+
+    async def CancelJob(self, request: pb.JobName, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._told()))
+
+    async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
+        await refuse(context, StandbyError(self._told()))
+
+    async def Attend(
+        self, request_iterator: AsyncIterator[pb.Attendance], context: Context
+    ) -> AsyncIterator[pb.Notice]:
+        await refuse(context, StandbyAttendError(self._told()))
+        yield pb.Notice()
+
+    # ---- helpers ---------------------------------------------------------------------------------
+
+    def _current(self) -> Book:
+        """The book as the primary has left it."""
+        newest = self._store.version()
+        if newest != self._seen:
+            self._book = Book(self._setting, self._wire, self._store)
+            self._seen = newest
+        return self._book
+
+    def _job(self, name: str) -> pb.Job:
+        job = self._current().get(name)
+        return job_message(self._setting.fabric, job, self._nobody, standby_of=self._primary())
+
+    def _primary(self) -> str:
+        return self._store.primary or "an address that it has not told yet"
+
+    def _told(self) -> str:
+        return f"this controller is a standby; the primary serves at {self._primary()}"
+
+
+class Front(pb_grpc.ControllerServicer):  # type: ignore[misc]
+    """Hands each call to whoever answers now: a server's handlers are chosen for good when it starts."""
+
+    def __init__(self, behind: pb_grpc.ControllerServicer) -> None:
+        self.behind = behind
+
+    async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
+        while True:
+            behind = self.behind
+            async for job in behind.WatchJob(request, context):
+                yield job
+            if behind is self.behind:
+                return
+
+    async def Attend(
+        self, request_iterator: AsyncIterator[pb.Attendance], context: Context
+    ) -> AsyncIterator[pb.Notice]:
+        async for notice in self.behind.Attend(request_iterator, context):
+            yield notice
+
+
+def _handed(name: str) -> Callable[..., Any]:
+    async def answer(self: Front, request: Any, context: Context) -> Any:
+        return await getattr(self.behind, name)(request, context)
+
+    return answer
+
+
+for _name in ("SubmitJob", "ListJobs", "GetJob", "CancelJob", "ExplainJob", "Replan", "GetStatus"):
+    setattr(Front, _name, _handed(_name))

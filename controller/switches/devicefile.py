@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The file that says what the switches of a fabric are: `netfold controller run --switches FILE`.
+
+    defaults: {target: tofino, p4info: out/tofino/tofino/netfold.p4info.txtpb, config: out/tofino/tofino/netfold.pb.bin}
+    switches:
+      leaf1: {address: 10.0.0.11:9339, device_id: 1}
+      leaf2: {address: 10.0.0.12:9339, device_id: 1, cpu_port: 320}
+
+Switches that it leaves out are as `defaults` say. Paths count from the folder of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.devices import TOFINO_CPU_PORTS, Device, SwitchTarget, packet_cells
+from netfold.controller.switches.endpoint import Pipeline
+from netfold.topologies.fabric import Fabric, Switch
+from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
+
+LAST_CPU_PORT = 511
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DeviceSpec(_Part):
+    """A switch, or what all have in common."""
+
+    target: SwitchTarget | None = None
+    address: Annotated[
+        str | None, Field(pattern=r"^\S+:[0-9]{1,5}$", description="HOST:PORT of P4Runtime")
+    ] = None
+    device_id: Annotated[int | None, Field(ge=1, lt=1 << 64, description="Stratum's node id")] = None
+    p4info: Path | None = None
+    config: Annotated[Path | None, Field(description="what is pushed as the device config")] = None
+    cpu_port: Annotated[int | None, Field(ge=0, le=LAST_CPU_PORT)] = None
+
+
+class DeviceFile(_Part):
+    defaults: DeviceSpec = DeviceSpec()
+    switches: dict[str, DeviceSpec] = {}
+
+
+def read_devices(path: Path, fabric: Fabric, lanes: int) -> dict[str, Device]:
+    """What the file says of every switch of the fabric. Raises FabricError; a SpecError names file and line."""
+    document = read_document(path)
+    try:
+        spec = DeviceFile.model_validate(document.value)
+    except ValidationError as error:
+        raise SpecError(document.file, [_problem(document, dict(e)) for e in error.errors()]) from None
+    problems = [
+        document.problem(
+            ("switches", name), f"'{name}' is no switch of fabric '{fabric.name}'; it has {_names(fabric)}"
+        )
+        for name in spec.switches
+        if name not in {s.name for s in fabric.switches}
+    ]
+    devices: dict[str, Device] = {}
+    for switch in fabric.switches:
+        own = spec.switches.get(switch.name, DeviceSpec())
+        merged = spec.defaults.model_copy(update=own.model_dump(exclude_none=True))
+        faults = list(_faults(fabric, switch, merged, path.parent))
+        problems += [document.problem(_place(spec, switch.name, key), message) for key, message in faults]
+        if not faults:
+            devices[switch.name] = _device(switch, merged, path.parent, lanes)
+    if problems:
+        raise SpecError(document.file, problems)
+    return devices
+
+
+def _device(switch: Switch, spec: DeviceSpec, folder: Path, lanes: int) -> Device:
+    pipeline = None
+    if spec.p4info is not None and spec.config is not None:
+        pipeline = Pipeline(folder / spec.p4info, folder / spec.config)
+    if spec.target is not SwitchTarget.TOFINO:
+        cpu_port = CPU_PORT if spec.cpu_port is None else spec.cpu_port
+        return Device(SwitchTarget.V1MODEL, spec.address, spec.device_id, pipeline, cpu_port)
+    assert switch.chip is not None
+    cpu_port = TOFINO_CPU_PORTS[switch.chip] if spec.cpu_port is None else spec.cpu_port
+    cells = packet_cells(switch.chip, lanes)
+    # Stratum numbers the nodes of a box; there is one, and its configs call it 1
+    return Device(SwitchTarget.TOFINO, spec.address, spec.device_id or 1, pipeline, cpu_port, cells)
+
+
+def _faults(fabric: Fabric, switch: Switch, spec: DeviceSpec, folder: Path) -> Iterator[tuple[str, str]]:
+    """What is wrong with a switch: the key, and a message."""
+    name = switch.name
+    if (spec.p4info is None) != (spec.config is None):
+        yield "", f"'{name}' needs both of p4info and config, or none"
+    for key in ("p4info", "config"):
+        path = getattr(spec, key)
+        if path is not None and not (folder / path).is_file():
+            yield key, f"the {key} of '{name}' is missing: {folder / path}"
+    cpu_port = spec.cpu_port
+    if spec.target is SwitchTarget.TOFINO:
+        if switch.chip is None:
+            yield "target", f"'{name}' has no 'chip' in fabric '{fabric.name}': tofino or tofino2"
+        elif cpu_port is None:
+            cpu_port = TOFINO_CPU_PORTS[switch.chip]
+        for key in ("address", "config"):
+            if getattr(spec, key) is None:
+                yield "", f"'{name}' is a tofino and needs '{key}'"
+    if cpu_port in {*fabric.ports[name].values(), *(x.port for x in switch.loopbacks)}:
+        yield "cpu_port", f"port {cpu_port} of '{name}' is the controller's; the fabric gives it away"
+
+
+def _place(spec: DeviceFile, name: str, key: str) -> Place:
+    """Where a key is said of a switch: with it, among the defaults, or nowhere."""
+    own = spec.switches.get(name)
+    if key and getattr(own, key, None) is None and getattr(spec.defaults, key) is not None:
+        return ("defaults", key)
+    return ("switches", name, key) if own is not None else ("defaults",)
+
+
+def _names(fabric: Fabric) -> str:
+    names = [s.name for s in fabric.switches]
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def _problem(document: Document, error: dict[str, object]) -> Problem:
+    place = tuple(error["loc"]) if isinstance(error["loc"], tuple) else ()
+    what = ".".join(map(str, place)) or "the file"
+    if error["type"] == "extra_forbidden":
+        model = DeviceSpec if len(place) > 1 else DeviceFile
+        return document.problem(
+            place, f"unknown key '{place[-1]}'; known are {', '.join(model.model_fields)}"
+        )
+    message = str(error["msg"]).removeprefix("Input ").replace("should", "must")
+    return document.problem(place, f"{what}: it {message}")

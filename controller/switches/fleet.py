@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""All switches of a fabric: a session for each, one target for all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import finsy as fy
+
+from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target
+from netfold.controller.switches.entries import Contents
+from netfold.controller.switches.session import SwitchSession
+
+SIGNS_OF_LIFE = 200
+"""At most so many a second, of all switches together."""
+
+
+class FleetEvents(Protocol):
+    """What the controller hears of its switches."""
+
+    async def registers_lost(self, switch: str) -> None:
+        """The switch's registers are empty; returns when the jobs' epochs are raised in the store."""
+
+    def switch_changed(self, switch: str) -> None:
+        """Its health is another."""
+
+    def packet_in(self, switch: str, packet: fy.P4PacketIn) -> None: ...
+
+    def port_changed(self, switch: str, port: int, down: bool) -> None: ...
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """Seconds between two audits of a switch, and between two signs of life."""
+
+    audit_s: float = 30.0
+    alive_s: float = 0.5
+
+
+class Fleet:
+    """`run` keeps all sessions going until it is canceled."""
+
+    def __init__(
+        self,
+        endpoints: Iterable[Endpoint],
+        pipeline: Pipeline,
+        election_id: int,
+        events: FleetEvents,
+        options: FleetOptions,
+    ) -> None:
+        endpoints = tuple(endpoints)
+        alive_s = max(options.alive_s, len(endpoints) / SIGNS_OF_LIFE)
+        lost: Callable[[str], Awaitable[None]] = events.registers_lost
+        self.sessions = {
+            e.name: SwitchSession(
+                e,
+                pipeline,
+                election_id,
+                lost=lost,
+                changed=events.switch_changed,
+                packet_in=events.packet_in,
+                port_down=events.port_changed,
+                audit_s=options.audit_s,
+                alive_s=alive_s,
+            )
+            for e in endpoints
+        }
+        self.version = 0
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for name, session in self.sessions.items():
+                group.create_task(session.run(), name=f"switch {name}")
+
+    def aim(self, wanted: Mapping[str, Contents]) -> int:
+        """Give every switch its new contents; returns the target's version."""
+        self.version += 1
+        for name, session in self.sessions.items():
+            session.aim(Target(self.version, wanted[name]))
+        return self.version
+
+    def holds(self, switch: str, version: int) -> bool:
+        """The switch is connected and holds that target or a later one."""
+        health = self.health(switch)
+        return health.ready and health.applied >= version
+
+    def health(self, switch: str) -> Health:
+        return self.sessions[switch].health

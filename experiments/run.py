@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Our values for the papers' figures: every scheme on every drawn instance, means over the draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from statistics import fmean
+
+import numpy as np
+
+from netfold.controller.planning.layout import feasible_rate, total_load
+from netfold.controller.planning.network import Limits
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.planner import SideBySide
+from netfold.controller.planning.rounding import round_once
+from netfold.controller.planning.scheme import Task
+from netfold.experiments.published import GRID_FIGURES, INART_FIGURES, Figure, Paper
+from netfold.experiments.setups import draw
+
+NO_FAN_IN_LIMIT = Limits(fan_in=100_000)
+MILP_SECONDS = 5.0
+
+FIGURES = {Paper.GRID: GRID_FIGURES, Paper.INART: INART_FIGURES}
+Values = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Our means at one x of a figure. `values` are rates by column; `server_over` and `switch_over` say
+    how many times its capacity the worst resource was asked for after rounding, before repair (`rounded`
+    keeps the LP's rate). A column that no draw has a value for is left out."""
+
+    figure: Figure
+    x: int
+    values: Values
+    server_over: float
+    switch_over: float
+    draws: int
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of a paper's figures: every `stride`-th x (the first one always), so many random draws for each,
+    from `seed` on, in so many `processes`."""
+
+    draws: int = 3
+    seed: int = 0
+    stride: int = 1
+    processes: int = 1
+
+    def points(self, paper: Paper) -> list[tuple[Figure, int]]:
+        return [(figure, x) for figure in FIGURES[paper] for x in figure.x[:: self.stride]]
+
+
+def reproduce(
+    paper: Paper, extent: Extent, progress: Callable[[int, int], None] | None = None
+) -> Iterator[Point]:
+    """All points of a paper's figures, one by one; `progress` is told how many of all draws are done. Values do not
+    depend on the number of processes."""
+    points = extent.points(paper)
+    jobs = [(paper, n, x, extent.seed + draw) for n, x in points for draw in range(extent.draws)]
+    done = 0
+    found: list[_Draw] = []
+    with _mapped(extent.processes) as mapped:
+        for measured in mapped(_measure, jobs):
+            done += 1
+            if progress is not None:
+                progress(done, len(jobs))
+            found.append(measured)
+            if len(found) == extent.draws:
+                yield _mean(*points[done // extent.draws - 1], found)
+                found = []
+
+
+_Job = tuple[Paper, Figure, int, int]
+_Map = Callable[[Callable[[_Job], "_Draw"], Iterable[_Job]], Iterable["_Draw"]]
+
+
+@contextmanager
+def _mapped(processes: int) -> Iterator[_Map]:
+    """Results in the order of the jobs. Processes are spawned: a fork would copy the progress bar's thread and the
+    solvers' locks as they happen to be."""
+    if processes == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        try:
+            yield pool.map
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    values: Values
+    server_over: float
+    switch_over: float
+
+
+def _mean(figure: Figure, x: int, draws: list[_Draw]) -> Point:
+    columns = dict.fromkeys(name for d in draws for name in d.values)
+    values = {name: fmean([d.values[name] for d in draws if name in d.values]) for name in columns}
+    return Point(
+        figure,
+        x,
+        values,
+        fmean([d.server_over for d in draws]),
+        fmean([d.switch_over for d in draws]),
+        len(draws),
+    )
+
+
+def _measure(job: _Job) -> _Draw:
+    paper, figure, x, seed = job
+    setup = draw(paper, figure, x, seed)
+    free = SideBySide(setup.fabric, setup.job, seed=seed, limits=NO_FAN_IN_LIMIT)
+    values: Values = {}
+
+    def run(column: str, scheme: str, among: SideBySide = free, **options: str | float) -> Plan | None:
+        try:
+            plan = among.plan(scheme, options)
+        except PlanningError:
+            return None
+        values[column] = plan.rate
+        return plan
+
+    own = run("repaired", "grid" if paper is Paper.GRID else "inart")
+    if own is not None and own.bound is not None:
+        values["LP bound"] = own.bound
+    run("x4", "grid" if paper is Paper.GRID else "inart", trees_per_server=4)
+    optimal = run("optimal", "optimal", time_limit=MILP_SECONDS)
+    if optimal is not None and optimal.bound is not None:
+        values["optimal <="] = optimal.bound
+    if paper is Paper.GRID:
+        run("installable", "grid", SideBySide(setup.fabric, setup.job, seed=seed))
+        run("atp", "atp", atp_variant="split")
+        run("switchml", "switchml", switchml_variant="server")
+        run("none", "none")
+    else:
+        run("r-inart", "grid")
+        run("atp", "atp", atp_variant="whole")
+        run("lbmm", "lbmm")
+    return _rounding(free.task, seed, values)
+
+
+def _rounding(task: Task, seed: int, values: Values) -> _Draw:
+    """Add what the published rounding gives by itself: its rate, by how much it overruns, and the rate
+    that is left when all is scaled down and nothing else repaired."""
+    network, servers = task.network, task.job.parameter_servers
+    model, solution = task.relaxed(servers, [1 / len(servers)] * len(servers))
+    drafts = round_once(network, model, solution, np.random.default_rng(seed))
+    over = total_load(network, drafts) * solution.rate / np.maximum(network.capacity, 1e-12)
+    values["rounded"] = solution.rate
+    values["scaled"] = feasible_rate(network, drafts)
+    return _Draw(
+        values,
+        float(over[[network.server_id[s] for s in servers]].max()),
+        float(over[[network.switch_id[v] for v in network.aggregators()]].max(initial=0.0)),
+    )

@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""From BMv2 JSON to a shared object and its layout, through a cache that is keyed by content."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from netfold.softswitch.build import native
+from netfold.softswitch.translate import translate
+
+TRANSLATOR = Path(__file__).parents[1] / "translate"
+CACHE_BYTES = 256 << 20
+"""What the programs of a cache folder may take together before those that were longest not used go."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled program: the shared object, and the numbering that the control plane needs. While `lease` is open, in
+    whatever process, the program stays in the cache."""
+
+    path: Path
+    layout: Mapping[str, Any]
+    lease: BinaryIO
+
+
+def load_program(p4_json: bytes, cache_dir: Path, *, sanitize: bool = False) -> Program:
+    """Takes the program from the cache or builds it. The key covers the JSON, the translator, the runtime
+    headers, the compiler and the processor. Beside the object lie its C source and layout. The caller closes the
+    lease. Raises UnsupportedConstruct or PipelineError."""
+    digest = hashlib.sha256(p4_json)
+    digest.update(translator_hash().encode())
+    digest.update(b"sanitized" if sanitize else b"")
+    stem = cache_dir / f"program-{digest.hexdigest()[:24]}"
+    built = False
+    while (program := _take(stem)) is None:
+        _build(p4_json, stem, sanitize)
+        built = True
+    if built:
+        prune(cache_dir)
+    return program
+
+
+def _take(stem: Path) -> Program | None:
+    """The program from the cache, with a lease on it and marked as used now; None when it is not there."""
+    target = stem.with_suffix(".so")
+    try:
+        with ExitStack() as stack:
+            lease = stack.enter_context(target.open("rb"))
+            with suppress(
+                OSError
+            ):  # without locks nothing is removed either; the cache of another user keeps its dates
+                fcntl.flock(lease, fcntl.LOCK_SH)
+                os.utime(target)
+            if not _is_at(lease, target):  # another process built it too
+                return _take(stem)
+            program = Program(target, json.loads(stem.with_suffix(".json").read_text()), lease)
+            stack.pop_all()
+            return program
+    except FileNotFoundError:
+        return None
+
+
+def prune(cache_dir: Path, limit: int = CACHE_BYTES) -> None:
+    """Removes programs, the longest unused first, until the rest takes at most `limit` bytes. One with a lease stays.
+    Safe among processes: the object goes last, under a lock that a lease waits for; without layout none is taken."""
+    found = []
+    for target in cache_dir.glob("program-*.so"):
+        files = [target.with_suffix(suffix) for suffix in (".json", ".c", ".so")]
+        with suppress(FileNotFoundError):  # another process is pruning
+            size = sum(file.stat().st_size for file in files if file.exists())
+            found.append((target.stat().st_mtime_ns, size, files))
+    total = sum(size for _, size, _ in found)
+    for _, size, files in sorted(found):
+        if total <= limit:
+            return
+        with suppress(OSError), files[-1].open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(held, files[-1]):
+                for file in files:
+                    file.unlink(missing_ok=True)
+                total -= size
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    return os.path.samestat(os.fstat(file.fileno()), path.stat())
+
+
+def _build(p4_json: bytes, stem: Path, sanitize: bool) -> None:
+    translation = translate(p4_json)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    source = stem.with_suffix(".c")
+    _write(source, translation.source)
+    _write(stem.with_suffix(".json"), json.dumps(translation.layout))
+    native.compile_shared([source], stem.with_suffix(".so"), native.SANITIZE if sanitize else native.OPTIMIZE)
+
+
+def _write(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w") as f:
+        f.write(text)
+    Path(temporary).replace(path)
+
+
+@functools.cache
+def translator_hash() -> str:
+    """What the generated code depends on beside the JSON."""
+    digest = hashlib.sha256(native.toolchain().encode())
+    for path in [*sorted(TRANSLATOR.glob("*.py")), *sorted(native.RUNTIME.glob("*.h"))]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

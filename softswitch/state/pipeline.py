@@ -1,0 +1,414 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The Python face of the switch core: a `Pipeline` is one translated program with its state (tables, registers,
+multicast groups, ...), a `Switch` is the ports and queues that a pipeline runs in.
+
+    pipeline = Pipeline.load(Path("prog.json").read_bytes(), cache_dir)  # slow: translate, gcc, dlopen
+    switch = Switch()
+    switch.swap(pipeline)                                                # atomic, between two batches
+    call = ActionCall("ingress.fwd", {"port": b"\\x02"})
+    pipeline.table_insert("ingress.t", TableEntry({"hdr.h.f": Exact(b"\\x01")}, call))
+    switch.inject(1, frame, now_ns=0)                                    # [(2, frame)]
+
+Every method may be called from any thread. Each control operation is atomic with respect to packets, and takes effect
+for the next packet. Names are those of P4Info (`preamble.name`), e.g. "MyIngress.ipv4_lpm".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from netfold.softswitch.build import capi
+from netfold.softswitch.build.native import core_library
+from netfold.softswitch.build.program import Program, load_program
+from netfold.softswitch.errors import InvalidArgument, PipelineError
+from netfold.softswitch.state.arrays import Arrays
+from netfold.softswitch.state.encode import find
+from netfold.softswitch.state.entities import (
+    ActionInfo,
+    ArrayInfo,
+    CloneSession,
+    CounterData,
+    Group,
+    Match,
+    Member,
+    MeterConfig,
+    Replica,
+    TableAction,
+    TableEntry,
+    TableInfo,
+)
+from netfold.softswitch.state.profiles import Actions, Profile, check
+from netfold.softswitch.state.replication import Replication
+from netfold.softswitch.state.tables import Table
+from netfold.softswitch.switch import Switch
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+__all__ = ["Pipeline", "Switch"]
+
+
+def _locked(method: Callable[Concatenate[Pipeline, P], R]) -> Callable[Concatenate[Pipeline, P], R]:
+    """One control operation at a time, and none on a closed pipeline."""
+
+    @functools.wraps(method)
+    def wrapper(self: Pipeline, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._mutex:
+            if not self._handle:
+                raise InvalidArgument("the pipeline is closed")
+            return method(self, *args, **kwargs)
+
+    return wrapper
+
+
+class Pipeline:
+    """A loaded program and its forwarding state, initially the program's own (const entries, default actions).
+
+    Errors of all control methods: NotFound (no such table, entry, ...), AlreadyExists (insert of what is there),
+    ResourceExhausted (full), InvalidArgument (bad value, kind, width, index, reference), PermissionDenied (const).
+    """
+
+    def __init__(self, core: ctypes.CDLL, handle: int, program: Program) -> None:
+        """Use `load`."""
+        self._mutex = threading.RLock()
+        self._core, self._handle = core, handle
+        self._lease = program.lease
+        self._layout = layout = program.layout
+        self.attached = False  # a switch runs it
+        self._actions = Actions(layout["actions"])
+        self._profiles = [
+            Profile(core, handle, i, p, self._actions) for i, p in enumerate(layout["profiles"])
+        ]
+        self._profile_names = {p.name: p for p in self._profiles}
+        self._tables: dict[str, Table] = {}
+        for i, t in enumerate(layout["tables"]):
+            profile = self._profiles[t["profile"]] if t["profile"] is not None else None
+            self._tables[t["name"]] = Table(core, handle, i, t, self._actions, profile)
+        self._table_names = list(self._tables)
+        self._arrays = Arrays(core, handle, layout)
+        self._replication = Replication(core, handle)
+
+    @classmethod
+    def load(cls, p4_json: bytes, cache_dir: Path, *, sanitize: bool = False, seed: int = 1) -> Pipeline:
+        """Translates the output of p4c-bm2-ss, compiles it with gcc (or takes it from `cache_dir`, which is made if
+        missing and may be shared by processes) and loads it. Does not touch any running switch.
+
+        Raises UnsupportedConstruct (with construct, source file, line) or PipelineError. `sanitize` builds with
+        -fsanitize=address,undefined for fuzzing; the process must have the sanitizer preloaded. `seed` is for random().
+        """
+        program = load_program(p4_json, cache_dir, sanitize=sanitize)
+        core = core_library(sanitize=sanitize)
+        error = ctypes.create_string_buffer(1024)
+        handle = core.ss_pipeline_open(str(program.path).encode(), seed, error, len(error))
+        if not handle:
+            program.lease.close()
+            raise PipelineError(f"cannot load {program.path.name}: {error.value.decode(errors='replace')}")
+        return cls(core, handle, program)
+
+    @property
+    def handle(self) -> int:
+        """The `struct ss_pipeline *`; 0 when closed."""
+        return self._handle
+
+    def close(self) -> None:
+        """Frees the state; InvalidArgument while it is in a switch. Idempotent."""
+        with self._mutex:
+            if self.attached:
+                raise InvalidArgument("the pipeline is in a switch; swap it out first")
+            if self._handle:
+                self._core.ss_pipeline_close(self._handle)
+                self._handle = 0
+                self._lease.close()
+
+    # ---- what the program has ----
+
+    @property
+    def tables(self) -> Mapping[str, TableInfo]:
+        """All tables, the compiler's own keyless ones too."""
+        return {name: t.info for name, t in self._tables.items()}
+
+    @property
+    def actions(self) -> Mapping[str, ActionInfo]:
+        return {a.name: a for a in self._actions.infos}
+
+    @property
+    def profiles(self) -> Mapping[str, ArrayInfo]:
+        """Action profiles and selectors; size is the bound on members."""
+        return {p.name: ArrayInfo(p.name, p.size) for p in self._profiles}
+
+    @property
+    def counters(self) -> Mapping[str, ArrayInfo]:
+        """Indirect counters. Direct ones belong to their table."""
+        return self._arrays.counters
+
+    @property
+    def meters(self) -> Mapping[str, ArrayInfo]:
+        return self._arrays.meters
+
+    @property
+    def registers(self) -> Mapping[str, ArrayInfo]:
+        return self._arrays.registers
+
+    @property
+    def digests(self) -> Sequence[str]:
+        return [d[0] for d in self._layout["digests"]]
+
+    @property
+    def value_sets(self) -> Mapping[str, ArrayInfo]:
+        return self._arrays.value_sets
+
+    # ---- tables ----
+
+    def _table(self, name: str) -> Table:
+        table: Table = find(self._tables, name, "table")
+        return table
+
+    @_locked
+    def table_insert(self, table: str, entry: TableEntry) -> None:
+        self._table(table).insert(entry)
+
+    @_locked
+    def table_modify(self, table: str, entry: TableEntry) -> None:
+        """Replaces action, timeout and metadata of the entry with the same match and priority; its counter stays."""
+        self._table(table).modify(entry)
+
+    @_locked
+    def table_delete(self, table: str, match: Mapping[str, Match], priority: int = 0) -> None:
+        self._table(table).delete(match, priority)
+
+    @_locked
+    def table_entry(self, table: str, match: Mapping[str, Match], priority: int = 0) -> TableEntry:
+        """The entry with exactly this match and priority."""
+        return self._table(table).shadow(match, priority).entry
+
+    @_locked
+    def table_entries(self, table: str) -> Iterator[TableEntry]:
+        """All entries, const ones too, in order of insertion; without the default entry."""
+        return self._table(table).all()
+
+    @_locked
+    def table_default(self, table: str) -> TableAction | None:
+        """The default action now; None if the table has none (a miss then does nothing)."""
+        return self._table(table).default
+
+    @_locked
+    def table_set_default(self, table: str, action: TableAction | None) -> None:
+        """None restores the program's own default."""
+        self._table(table).set_default(action)
+
+    @_locked
+    def table_idle_ns(self, table: str, match: Mapping[str, Match], priority: int = 0) -> int:
+        """Nanoseconds since the last hit (or insertion) of an entry, by the clock the switch was last given."""
+        t = self._table(table)
+        idle = capi.words([0])
+        check(self._core.ss_entry_idle(self._handle, t.index, t.shadow(match, priority).handle, idle), table)
+        return int(idle[0])
+
+    def entry_by_handle(self, table_index: int, handle: int) -> tuple[str, TableEntry] | None:
+        """What an idle notice is about; None when the entry is gone."""
+        with self._mutex:
+            name = self._table_names[table_index]
+            key = self._tables[name].by_handle.get(handle)
+            return None if key is None else (name, self._tables[name].entries[key].entry)
+
+    def digest_by_list(self, list_id: int) -> tuple[str, list[int]] | None:
+        """Name and field widths of a digest."""
+        return next(((name, widths) for name, i, widths in self._layout["digests"] if i == list_id), None)
+
+    # ---- direct counters and meters; match None means the default entry ----
+
+    def _entry_handle(self, t: Table, match: Mapping[str, Match] | None, priority: int) -> int:
+        return capi.NONE if match is None else t.shadow(match, priority).handle
+
+    def _counted(self, table: str) -> Table:
+        t = self._table(table)
+        if not t.layout["counter"]:
+            raise InvalidArgument(f"table {table} has no direct counter")
+        return t
+
+    def _metered(self, table: str) -> Table:
+        t = self._table(table)
+        if not t.layout["meter"]:
+            raise InvalidArgument(f"table {table} has no direct meter")
+        return t
+
+    @_locked
+    def direct_counter_read(
+        self, table: str, match: Mapping[str, Match] | None, priority: int = 0
+    ) -> CounterData:
+        t = self._counted(table)
+        c = capi.Counter()
+        handle = self._entry_handle(t, match, priority)
+        check(self._core.ss_entry_counter(self._handle, t.index, handle, ctypes.byref(c), 0), table)
+        return CounterData(c.packets, c.bytes)
+
+    @_locked
+    def direct_counter_write(
+        self, table: str, match: Mapping[str, Match] | None, data: CounterData, priority: int = 0
+    ) -> None:
+        t = self._counted(table)
+        c = capi.Counter(data.packets, data.bytes)
+        handle = self._entry_handle(t, match, priority)
+        check(self._core.ss_entry_counter(self._handle, t.index, handle, ctypes.byref(c), 1), table)
+
+    @_locked
+    def direct_meter_read(
+        self, table: str, match: Mapping[str, Match] | None, priority: int = 0
+    ) -> MeterConfig | None:
+        """None = never configured: every packet is green."""
+        t = self._metered(table)
+        return t.default_meter if match is None else t.shadow(match, priority).meter
+
+    @_locked
+    def direct_meter_write(
+        self, table: str, match: Mapping[str, Match] | None, config: MeterConfig | None, priority: int = 0
+    ) -> None:
+        """None takes the configuration away."""
+        t = self._metered(table)
+        handle = self._entry_handle(t, match, priority)
+        check(
+            self._core.ss_entry_meter(self._handle, t.index, handle, self._arrays.meter_words(config, table)),
+            table,
+        )
+        if match is None:
+            t.default_meter = config
+        else:
+            t.shadow(match, priority).meter = config
+
+    # ---- action profiles and selectors ----
+
+    def _profile(self, name: str) -> Profile:
+        profile: Profile = find(self._profile_names, name, "action profile")
+        return profile
+
+    @_locked
+    def member_insert(self, profile: str, member: Member) -> None:
+        self._profile(profile).member_insert(member)
+
+    @_locked
+    def member_modify(self, profile: str, member: Member) -> None:
+        self._profile(profile).member_modify(member)
+
+    @_locked
+    def member_delete(self, profile: str, member_id: int) -> None:
+        """InvalidArgument while an entry or group uses it."""
+        self._profile(profile).member_delete(member_id)
+
+    @_locked
+    def members(self, profile: str) -> Iterator[Member]:
+        return iter([m for _, m in self._profile(profile).members.values()])
+
+    @_locked
+    def group_insert(self, profile: str, group: Group) -> None:
+        self._profile(profile).group_insert(group)
+
+    @_locked
+    def group_modify(self, profile: str, group: Group) -> None:
+        self._profile(profile).group_modify(group)
+
+    @_locked
+    def group_delete(self, profile: str, group_id: int) -> None:
+        """InvalidArgument while an entry uses it."""
+        self._profile(profile).group_delete(group_id)
+
+    @_locked
+    def groups(self, profile: str) -> Iterator[Group]:
+        return iter([g for _, g in self._profile(profile).groups.values()])
+
+    # ---- arrays; an index outside 0..size-1 is InvalidArgument ----
+
+    @_locked
+    def counter_read(self, counter: str, index: int) -> CounterData:
+        return self._arrays.counter_read(counter, index)
+
+    @_locked
+    def counter_write(self, counter: str, index: int, data: CounterData) -> None:
+        self._arrays.counter_write(counter, index, data)
+
+    @_locked
+    def meter_read(self, meter: str, index: int) -> MeterConfig | None:
+        return self._arrays.meter_read(meter, index)
+
+    @_locked
+    def meter_write(self, meter: str, index: int, config: MeterConfig | None) -> None:
+        self._arrays.meter_write(meter, index, config)
+
+    @_locked
+    def register_read(self, register: str, index: int) -> int:
+        """The cell's value, signed when the register holds int<>."""
+        return self._arrays.register_read(register, index, 1)[0]
+
+    @_locked
+    def register_read_all(self, register: str) -> list[int]:
+        return self._arrays.register_read(register, 0, None)
+
+    @_locked
+    def register_write(self, register: str, index: int, value: int) -> None:
+        """`value` must fit the register's type."""
+        self._arrays.register_write(register, index, [value])
+
+    @_locked
+    def register_reset(self, register: str) -> None:
+        """All cells to zero."""
+        self._arrays.register_write(
+            register, 0, [0] * self.registers[register].size if register in self.registers else [0]
+        )
+
+    # ---- packet replication: groups 1..65535, clone sessions 1..32767, ports and instances 0..65535 ----
+
+    @_locked
+    def multicast_insert(self, group_id: int, replicas: Sequence[Replica]) -> None:
+        """Copies leave in the order given; a (port, instance) pair may appear once."""
+        self._replication.group_insert(group_id, replicas)
+
+    @_locked
+    def multicast_modify(self, group_id: int, replicas: Sequence[Replica]) -> None:
+        self._replication.group_modify(group_id, replicas)
+
+    @_locked
+    def multicast_delete(self, group_id: int) -> None:
+        self._replication.group_delete(group_id)
+
+    @_locked
+    def multicast_groups(self) -> Mapping[int, Sequence[Replica]]:
+        return dict(self._replication.groups)
+
+    @_locked
+    def clone_insert(self, session: CloneSession) -> None:
+        self._replication.clone_insert(session)
+
+    @_locked
+    def clone_modify(self, session: CloneSession) -> None:
+        self._replication.clone_modify(session)
+
+    @_locked
+    def clone_delete(self, session_id: int) -> None:
+        self._replication.clone_delete(session_id)
+
+    @_locked
+    def clone_sessions(self) -> Mapping[int, CloneSession]:
+        return dict(self._replication.clones)
+
+    # ---- parser value sets: each member gives one Match per field, in the order of the P4 declaration ----
+
+    @_locked
+    def value_set_write(self, value_set: str, members: Sequence[Sequence[Match]]) -> None:
+        """Replaces the whole set."""
+        self._arrays.value_set_write(value_set, members)
+
+    @_locked
+    def value_set_read(self, value_set: str) -> Sequence[Sequence[Match]]:
+        return self._arrays.value_set_read(value_set)
+
+    @_locked
+    def digest_enable(self, digest: str, enabled: bool) -> None:
+        """Off until enabled: a digest() of a disabled one costs nothing and is not queued. Batching, time-outs and
+        acknowledgements are the server's business."""
+        ids = {name: i for name, i, _ in self._layout["digests"]}
+        check(self._core.ss_digest_enable(self._handle, find(ids, digest, "digest"), int(enabled)), digest)

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a network of a fabric will consist of: names, rates, commands. Nothing here touches the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from netfold.topologies.addressing import Addressing
+from netfold.topologies.fabric import Fabric, Link
+from netfold.topologies.network import kernel
+from netfold.topologies.network.errors import NetworkError, UnknownElementError
+from netfold.topologies.network.state import LinkState
+from netfold.topologies.network.targets import Launch, Port
+
+CPU_PORT = 510
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """`name` begins the interfaces' names; `scale` is what the fabric's rates are multiplied by on the wire.
+    `shapes_links`: the switches enforce rates, queues and delays by themselves, delays out of hosts included."""
+
+    fabric: Fabric
+    addressing: Addressing
+    name: str
+    scale: float
+    mtu: int
+    gateways_known: bool
+    shapes_links: bool
+
+    def rate_bps(self, a: str, b: str) -> int:
+        """What the link carries from `a` to `b`: a parameter server takes in no more than its capacity."""
+        rate = self.fabric.link(a, b).rate
+        if self.fabric.is_host(b) and self.fabric.host(b).parameter_server:
+            rate = self.fabric.ingress_capacity(b)
+        return max(1, round(rate * self.fabric.unit.bits_per_second * self.scale))
+
+    def links(self) -> tuple[LinkState, ...]:
+        return tuple(self._link(x) for x in self.fabric.links)
+
+    def link(self, a: str, b: str) -> LinkState:
+        """The link between two nodes, in whichever order."""
+        if not self.fabric.graph.has_edge(a, b):
+            raise UnknownElementError("link", f"{a}-{b}", [f"{x.a}-{x.b}" for x in self.fabric.links])
+        return self._link(self.fabric.link(a, b))
+
+    def wires(self, host_pids: Mapping[str, int]) -> list[kernel.Wire]:
+        """The veth pairs, given a process in each host's namespace."""
+        return [self._wire(x, host_pids) for x in self.links()]
+
+    def host_setup(self, host: str) -> kernel.HostSetup:
+        switch = self.fabric.attachment(host)
+        delay_ms = 0.0 if self.shapes_links else self.fabric.link(host, switch).delay_ms
+        rate = self.rate_bps(host, switch)
+        return kernel.HostSetup(self.addressing.hosts[host], rate, delay_ms, self.mtu, self.gateways_known)
+
+    def launch(self, switch: str, control_socket: Path, pcap_dir: Path | None) -> Launch:
+        address = self.addressing.switches[switch]
+        ports = tuple(self._port(switch, peer) for peer in self.fabric.ports[switch])
+        return Launch(switch, address.device_id, address.grpc_port, ports, CPU_PORT, control_socket, pcap_dir)
+
+    def shaping(self) -> Iterator[str]:
+        """The tc commands for all switch ports."""
+        for switch in self.fabric.switches:
+            for peer in self.fabric.ports[switch.name]:
+                p = self._port(switch.name, peer)
+                yield kernel.shape(p.interface, p.rate_bps, p.queue, p.delay_ms, self.mtu)
+
+    def interface(self, switch: str, port: int) -> str:
+        return f"{self.name}{self.addressing.switches[switch].index + 1}-{port}"
+
+    def _port(self, switch: str, peer: str) -> Port:
+        number, link = self.fabric.ports[switch][peer], self.fabric.link(switch, peer)
+        interface, rate = self.interface(switch, number), self.rate_bps(switch, peer)
+        return Port(number, interface, peer, rate, link.queue, link.delay_ms)
+
+    def _link(self, link: Link) -> LinkState:
+        """Hosts come first, so that end b is always a switch."""
+        a, b = (link.b, link.a) if self.fabric.is_host(link.b) else (link.a, link.b)
+        ports = self.fabric.ports
+        inside_a = None if self.fabric.is_host(a) else self.interface(a, ports[a][b])
+        return LinkState(a, b, inside_a, self.interface(b, ports[b][a]))
+
+    def _wire(self, link: LinkState, pids: Mapping[str, int]) -> kernel.Wire:
+        if link.interface_a is not None:
+            return kernel.Wire(link.interface_a, link.interface_b)
+        mac = self.addressing.hosts[link.a].mac
+        return kernel.Wire(kernel.HOST_INTERFACE, link.interface_b, pids[link.a], mac)
+
+
+def check_scale(fabric: Fabric, scale: float | None) -> float:
+    """The scale to use. Raises NetworkError if it is no positive number, or missing where the fabric has no unit."""
+    if scale is None and fabric.unit.name == "none":
+        raise NetworkError(
+            f"the numbers of fabric '{fabric.name}' have no unit: give a scale, the Mbit/s of one"
+        )
+    if scale is not None and not 0 < scale < float("inf"):
+        raise NetworkError(f"the scale is {scale}; it must be above 0")
+    return 1.0 if scale is None else scale

@@ -1,0 +1,305 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A fabric as a running network: each host a namespace, each switch a process, each link a veth pair.
+
+    with Network(load_fabric("leaf-spine-2x2")) as net:
+        net.run("h1", ["ping", "-c1", net.addressing.hosts["h2"].ip], timeout_s=5)
+
+Addresses are those of topologies/addressing.py. Switches come up without a program and without routes: those are the
+controller's. What a run has left that could not clean up, the next one under the same name cleans up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from netfold.topologies.addressing import FIRST_GRPC_PORT, addresses
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.network import kernel
+from netfold.topologies.network.blueprint import Blueprint, check_scale
+from netfold.topologies.network.errors import (
+    KernelError,
+    MissingToolError,
+    NetworkError,
+    NotRootError,
+    UnknownElementError,
+)
+from netfold.topologies.network.faults import Faults, ask
+from netfold.topologies.network.handles import HostHandle, SwitchHandle
+from netfold.topologies.network.processes import SwitchProcess, wait_ready
+from netfold.topologies.network.signals import EndingSignals, held_back
+from netfold.topologies.network.spawner import Spawner
+from netfold.topologies.network.state import (
+    DEFAULT_NAME,
+    HostState,
+    RunDirectory,
+    State,
+    SwitchState,
+    end_processes,
+    make_folder,
+)
+from netfold.topologies.network.targets import Target, choose_target
+from netfold.topologies.network.tools import check_tools
+
+_TOOLS = ("ip", "tc", "ethtool", "mnexec", "setpriv")
+
+
+class Network:
+    """A running network of a fabric; a context manager, or `start` and `close`.
+
+    target           "softswitch", "bmv2", "auto" (bmv2 where it is on PATH), or an own Target
+    scale            the rates on the wire are the fabric's times this: 0.01 makes 30 Mbit/s of 3 Gbit/s. A fabric
+                     whose numbers have no unit needs it, as Mbit/s of one
+    name             1 to 6 small letters; networks of different names (and ports) can be up side by side
+    first_grpc_port  P4Runtime port of the first switch, on loopback; the others follow
+    arp              "static": hosts know their gateway's MAC; "fabric": they ask, and the switch must answer
+    mtu              of all interfaces
+    pcap_dir         where switches record what passes their ports
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        *,
+        target: str | Target = "auto",
+        scale: float | None = None,
+        name: str = DEFAULT_NAME,
+        first_grpc_port: int = FIRST_GRPC_PORT,
+        arp: Literal["static", "fabric"] = "static",
+        mtu: int = 1500,
+        pcap_dir: Path | None = None,
+        ready_timeout_s: float = 30.0,
+    ) -> None:
+        self.fabric = fabric
+        self.target = choose_target(target) if isinstance(target, str) else target
+        self.addressing = addresses(fabric, first_grpc_port)
+        self.name = name
+        self.hosts: dict[str, HostHandle] = {}
+        self.switches: dict[str, SwitchHandle] = {}
+        self.mininet: Any = None
+        shapes_links, scale = self.target.shapes_links, check_scale(fabric, scale)
+        self.blueprint = Blueprint(fabric, self.addressing, name, scale, mtu, arp == "static", shapes_links)
+        self._pcap_dir = pcap_dir.resolve() if pcap_dir is not None else None
+        self._ready_timeout_s = ready_timeout_s
+        self._directory = RunDirectory(name)
+        self._run = uuid.uuid4().hex
+        self._spawner = Spawner(self._run)
+        self._faults: dict[tuple[str, str], Faults] = self._delays()
+        self._signals = EndingSignals()
+        self._open = False
+
+    # ---- life ----
+
+    def start(self) -> Self:
+        """Bring it up; returns when every switch answers. On any failure nothing is left. Raises NetworkError."""
+        check_root()
+        check_tools(_TOOLS)
+        self.target.check()
+        if self._pcap_dir is not None:
+            make_folder(self._pcap_dir)
+        self._directory.acquire()
+        self._open = True
+        try:
+            self._directory.clear()
+            self._directory.write(self._state())
+            self._build()
+            self._directory.write(replace(self._state(), ready=True))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """End all processes and remove all links. Safe to call again; signals wait until it is done."""
+        if not self._open:
+            return
+        self._open = False
+        with (
+            held_back(),
+            contextlib.ExitStack() as steps,
+        ):  # last in, first out; each is done whatever the others do
+            steps.callback(self._directory.release)
+            steps.callback(self._spawner.close)
+            steps.callback(self._directory.clear)
+            if self.mininet is not None:
+                steps.callback(self.mininet.stop)
+            steps.callback(end_processes, self._run)
+            for switch in self.switches.values():
+                steps.callback(switch._process.end, grace_s=3.0)
+            for switch in self.switches.values():
+                steps.callback(switch._process.ask_to_stop)
+
+    def __enter__(self) -> Self:
+        self._signals.install()
+        try:
+            return self.start()
+        except BaseException:
+            self._signals.restore()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        finally:
+            self._signals.restore()
+
+    # ---- use ----
+
+    def run(
+        self, host: str, command: Sequence[object], timeout_s: float, **options: Any
+    ) -> subprocess.CompletedProcess[Any]:
+        """Run a command in a host; see `HostHandle.run`."""
+        if host not in self.hosts:
+            raise UnknownElementError("host", host, list(self.hosts))
+        return self.hosts[host].run(command, timeout_s, **options)
+
+    def rate_bps(self, a: str, b: str) -> int:
+        """What the link carries from `a` to `b` on the wire."""
+        return self.blueprint.rate_bps(a, b)
+
+    def interface(self, switch: str, neighbor: str) -> str:
+        """The kernel interface of the switch's port towards a neighbor."""
+        if switch not in self.switches:
+            raise UnknownElementError("switch", switch, list(self.switches))
+        interfaces = self.switches[switch].interfaces
+        if neighbor not in interfaces:
+            raise UnknownElementError(f"neighbor of '{switch}'", neighbor, list(interfaces))
+        return interfaces[neighbor]
+
+    def link_down(self, a: str, b: str) -> None:
+        """Cut the link: both ends lose their carrier."""
+        kernel.set_link(self.blueprint.link(a, b).outside, up=False)
+
+    def link_up(self, a: str, b: str) -> None:
+        kernel.set_link(self.blueprint.link(a, b).outside, up=True)
+
+    def set_faults(self, sender: str, receiver: str, faults: Faults | None) -> None:
+        """What happens from now on to frames that go from `sender` to its neighbor `receiver`; None: nothing.
+
+        The switch among the two does it (the sender, if both are). Raises NetworkError where the target cannot."""
+        self.blueprint.link(sender, receiver)
+        if not self.target.faults:
+            raise NetworkError(f"the target {self.target.name} cannot set faults; softswitch can")
+        self._faults[sender, receiver] = faults or Faults()
+        self._apply_faults([(sender, receiver)])
+
+    def clear_faults(self) -> None:
+        """End all faults."""
+        for sender, receiver in list(self._faults):
+            self.set_faults(sender, receiver, None)
+
+    # ---- building ----
+
+    def _build(self) -> None:
+        self.mininet = _new_mininet()
+        pids = self._add_hosts()
+        self._directory.write(self._state())
+        kernel.create_wires(self.blueprint.wires(pids), self.blueprint.mtu)
+        self._add_switches()
+        self._add_links()
+        kernel.set_up_hosts({pids[h.name]: self.blueprint.host_setup(h.name) for h in self.fabric.hosts})
+        if not self.target.shapes_links:
+            kernel.shape_ports(self.blueprint.shaping())
+        self.mininet.built = True
+        self.mininet.start()
+        wait_ready([s._process for s in self.switches.values()], self._ready_timeout_s)
+        self._apply_faults(list(self._faults))
+
+    def _add_hosts(self) -> dict[str, int]:
+        for host in self.fabric.hosts:
+            address = self.addressing.hosts[host.name]
+            try:
+                node = self.mininet.addHost(host.name, ip=f"{address.ip}/32", mac=address.mac, run=self._run)
+            except (OSError, IndexError) as error:  # its shell ended at once
+                raise KernelError(f"making a namespace for host '{host.name}'", str(error)) from error
+            self.hosts[host.name] = HostHandle(host.name, node.pid, self._spawner)
+        return {name: handle.pid for name, handle in self.hosts.items()}
+
+    def _add_switches(self) -> None:
+        for switch in self.fabric.switches:
+            socket, log = self._directory.socket(switch.name), self._directory.logs / f"{switch.name}.log"
+            launch = self.blueprint.launch(switch.name, socket, self._pcap_dir)
+            process = SwitchProcess(self.target, launch, log, self._spawner)
+            interfaces = {p.peer: p.interface for p in launch.ports}
+            self.switches[switch.name] = SwitchHandle(
+                process, interfaces, self._ready_timeout_s, self._restore_faults
+            )
+            self.mininet.addSwitch(switch.name, run=self._run, process=process)
+
+    def _add_links(self) -> None:
+        """Tell Mininet of the links, for its own commands."""
+        for link in self.blueprint.links():
+            self.mininet.addLink(
+                link.a,
+                link.b,
+                port1=self.fabric.ports[link.a][link.b],
+                port2=self.fabric.ports[link.b][link.a],
+                intfName1=link.interface_a or kernel.HOST_INTERFACE,
+                intfName2=link.interface_b,
+                addr1=self.addressing.hosts[link.a].mac if self.fabric.is_host(link.a) else None,
+                addr2=None,
+            )
+
+    def _delays(self) -> dict[tuple[str, str], Faults]:
+        """Where the switches emulate the links, those with a delay have one from the start."""
+        if not (self.target.shapes_links and self.target.faults):
+            return {}
+        slow = [x for x in self.fabric.links if x.delay_ms > 0]
+        return {ends: Faults() for x in slow for ends in ((x.a, x.b), (x.b, x.a))}
+
+    def _apply_faults(self, directions: list[tuple[str, str]]) -> None:
+        for sender, receiver in directions:
+            switch, peer, way = (
+                (receiver, sender, "in") if self.fabric.is_host(sender) else (sender, receiver, "out")
+            )
+            port, delay_ms = self.fabric.ports[switch][peer], self.fabric.link(switch, peer).delay_ms
+            request = self._faults[sender, receiver].request(port, way, delay_ms)
+            ask(self.switches[switch].control_socket, [request])
+
+    def _restore_faults(self, switch: str) -> None:
+        """Give a switch that has started again the faults of its links."""
+        hosts = self.fabric.is_host
+        self._apply_faults([(a, b) for a, b in self._faults if switch == (b if hosts(a) else a)])
+
+    def _state(self) -> State:
+        def host(handle: HostHandle) -> HostState:
+            address = self.addressing.hosts[handle.name]
+            return HostState(handle.pid, str(address.ip), address.mac)
+
+        def switch(handle: SwitchHandle) -> SwitchState:
+            socket, log = str(handle.control_socket), str(handle.log)
+            return SwitchState(handle.device_id, handle.grpc_address, socket, log)
+
+        return State(
+            name=self.name,
+            run=self._run,
+            owner=os.getpid(),
+            fabric=self.fabric.name,
+            target=self.target.name,
+            hosts={n: host(h) for n, h in self.hosts.items()},
+            switches={n: switch(s) for n, s in self.switches.items()},
+            links=self.blueprint.links(),
+        )
+
+
+def check_root() -> None:
+    if os.geteuid() != 0:
+        raise NotRootError
+
+
+def _new_mininet() -> Any:
+    try:
+        from netfold.topologies.network.mininet_nodes import new_mininet  # noqa: PLC0415 (Debian's package, not pip's)
+    except ImportError as error:
+        raise MissingToolError(f"Mininet's Python module ({error})", "mininet") from error
+    return new_mininet()

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel is told: veth links, host interfaces, token buckets. Commands go in batches and side by
+side, because starting a program for each of hundreds of steps is what makes a network slow to come up."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from netfold.topologies.addressing import HostAddress
+from netfold.topologies.network.errors import KernelError
+from netfold.topologies.network.tools import ADMINISTRATOR, tool
+
+HOST_INTERFACE = "eth0"
+HOST_QUEUE = 1000
+"""Packets that wait in a host for its link: Linux's own default. A switch's queue is the link's `queue`."""
+
+_OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
+_FRAME_OVERHEAD = 14
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A veth pair: `a` is in the root namespace, or is a host's eth0 if `host_pid` is its shell and `mac`
+    its address."""
+
+    a: str
+    b: str
+    host_pid: int | None = None
+    mac: str | None = None
+
+
+@dataclass(frozen=True)
+class HostSetup:
+    """A host's only interface. `gateway_known` puts the gateway's MAC into the ARP table for good."""
+
+    address: HostAddress
+    rate_bps: int
+    delay_ms: float
+    mtu: int
+    gateway_known: bool
+
+
+def create_wires(wires: Sequence[Wire], mtu: int, timeout_s: float = 60.0) -> None:
+    """Make all veth pairs; those of the root namespace come up, without IPv6 and without answering ARP."""
+    _ip_batch("creating links", [_add(w, mtu) for w in wires], timeout_s)
+    outside = [end for w in wires for end in ((w.b,) if w.host_pid else (w.a, w.b))]
+    for interface in outside:
+        _write(Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"), "1")
+    _ip_batch("starting links", [f"link set dev {i} arp off up" for i in outside], timeout_s)
+
+
+def shape(interface: str, rate_bps: int, queue: int, delay_ms: float, mtu: int) -> str:
+    """The tc commands that give an interface's sending side a rate, a bounded queue (packets) and a delay."""
+    frame = mtu + _FRAME_OVERHEAD
+    # Two milliseconds' worth: where hosts and switches share processors, a timer event for each frame is dear.
+    burst = max(3 * frame, rate_bps // 8 // 500)
+    limit = max(queue * frame, burst)
+    lines = f"qdisc add dev {interface} root handle 1: tbf rate {rate_bps}bit burst {burst} limit {limit}\n"
+    if delay_ms > 0:
+        lines += f"qdisc add dev {interface} parent 1:1 netem delay {delay_ms}ms limit {queue}\n"
+    return lines
+
+
+def shape_ports(commands: Iterable[str], timeout_s: float = 60.0) -> None:
+    """Apply `shape` lines in the root namespace."""
+    batch = "".join(commands)
+    if batch:
+        _finish("shaping links", _start([tool("tc"), "-batch", "-"], batch), timeout_s)
+
+
+def set_up_hosts(hosts: Mapping[int, HostSetup], timeout_s: float = 60.0) -> None:
+    """Configure the interface of each host, given the pid of a process in its namespace; all side by side."""
+    deadline = time.monotonic() + timeout_s
+    running = [
+        (h, _start([tool("mnexec"), "-a", str(pid), "sh", "-es"], _host_script(h)))
+        for pid, h in hosts.items()
+    ]
+    try:
+        for setup, process in running:
+            _finish(f"setting up host '{setup.address.name}'", process, deadline - time.monotonic())
+    finally:
+        for _, process in running:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def set_link(interface: str, up: bool) -> None:
+    _ip_batch(f"setting {interface}", [f"link set dev {interface} {'up' if up else 'down'}"], 10.0)
+
+
+def _add(wire: Wire, mtu: int) -> str:
+    if wire.host_pid is None:
+        return f"link add name {wire.a} mtu {mtu} type veth peer name {wire.b} mtu {mtu}"
+    inside = f"name {HOST_INTERFACE} mtu {mtu} address {wire.mac} netns {wire.host_pid}"
+    return f"link add name {wire.b} mtu {mtu} type veth peer {inside}"
+
+
+def _host_script(setup: HostSetup) -> str:
+    """A host routes everything over its gateway, its own rack included: the fabric is a network of routers.
+
+    tx-checksum and segmentation off, so that what leaves is what a wire would carry."""
+    a, eth = setup.address, HOST_INTERFACE
+    offloads = " ".join(f"{o} off" for o in _OFFLOADS)
+    neighbor = f"neigh replace {a.gateway_ip} lladdr {a.gateway_mac} dev {eth} nud permanent\n"
+    return f"""
+PATH="$PATH:{ADMINISTRATOR}"
+for f in all default; do echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6 || true; done 2>/dev/null
+ethtool -K {eth} {offloads} >/dev/null
+ip -batch - <<END
+link set dev lo up
+address add {a.ip}/32 dev {eth}
+link set dev {eth} up
+route add {a.gateway_ip} dev {eth} scope link
+route add default via {a.gateway_ip} dev {eth}
+{neighbor if setup.gateway_known else ""}END
+tc -batch - <<END
+{shape(eth, setup.rate_bps, HOST_QUEUE, setup.delay_ms, setup.mtu)}END
+"""
+
+
+def _ip_batch(what: str, lines: Sequence[str], timeout_s: float) -> None:
+    if lines:
+        _finish(what, _start([tool("ip"), "-batch", "-"], "\n".join(lines) + "\n"), timeout_s)
+
+
+def _start(command: list[str], script: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # it ended early: its output tells why
+        process.stdin.write(script)
+        process.stdin.close()
+    process.stdin = None  # it has all it needs; communicate() only reads from here on
+    return process
+
+
+def _finish(what: str, process: subprocess.Popen[str], timeout_s: float) -> None:
+    try:
+        output, _ = process.communicate(timeout=max(timeout_s, 0.001))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise KernelError(what, "it took too long") from None
+    if process.returncode != 0:
+        raise KernelError(what, output + _remedy(output))
+
+
+def _remedy(output: str) -> str:
+    if "qdisc kind is unknown" in output:
+        return "\nthis kernel lacks the queueing discipline sch_tbf (rates) or sch_netem (delays)"
+    return ""
+
+
+def _write(path: Path, text: str) -> None:
+    with contextlib.suppress(OSError):  # a kernel without IPv6
+        path.write_text(text)

@@ -1,0 +1,286 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a network leaves in its run directory, so that other processes find it and the next one cleans up
+after it.
+
+Every process of a network carries its run's id in the environment. That is how its processes are told from
+all others, however they were started, and whatever has become of the process that started them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from netfold.topologies.network.errors import AlreadyUpError, NetworkError, NotUpError, UnknownElementError
+from netfold.topologies.network.tools import tool
+
+RUN_VARIABLE = "NETFOLD_NETWORK"
+DEFAULT_NAME = "nf"
+_NAME = re.compile(r"^[a-z]{1,6}$")
+_PROC = Path("/proc")
+_EXEC_S = 0.1
+"""An exec takes less than that."""
+_INTERFACES = Path("/sys/class/net")
+
+
+@dataclass(frozen=True)
+class HostState:
+    pid: int
+    ip: str
+    mac: str
+
+
+@dataclass(frozen=True)
+class SwitchState:
+    device_id: int
+    grpc_address: str
+    control_socket: str
+    log: str
+
+
+@dataclass(frozen=True)
+class LinkState:
+    """`interface_a` is that of end a; it is None if a is a host (then it is `eth0` in the host's
+    namespace)."""
+
+    a: str
+    b: str
+    interface_a: str | None
+    interface_b: str
+
+    @property
+    def outside(self) -> str:
+        """An interface of the link that is in the root namespace: it sees both directions."""
+        return self.interface_a or self.interface_b
+
+
+@dataclass(frozen=True)
+class State:
+    """A network that is up, or was when its process died."""
+
+    name: str
+    run: str
+    owner: int
+    fabric: str
+    target: str
+    ready: bool = False
+    hosts: dict[str, HostState] = field(default_factory=dict)
+    switches: dict[str, SwitchState] = field(default_factory=dict)
+    links: tuple[LinkState, ...] = ()
+
+    def host(self, name: str) -> HostState:
+        if name not in self.hosts:
+            raise UnknownElementError("host", name, list(self.hosts))
+        return self.hosts[name]
+
+    def switch(self, name: str) -> SwitchState:
+        if name not in self.switches:
+            raise UnknownElementError("switch", name, list(self.switches))
+        return self.switches[name]
+
+    def link(self, name: str) -> LinkState:
+        """The link `A-B`, or `B-A`."""
+        for link in self.links:
+            if name in (f"{link.a}-{link.b}", f"{link.b}-{link.a}"):
+                return link
+        raise UnknownElementError("link", name, [f"{x.a}-{x.b}" for x in self.links])
+
+
+class RunDirectory:
+    """The files of the network `name`: its state, a lock that its owner holds as long as it lives, sockets
+    and logs."""
+
+    def __init__(self, name: str = DEFAULT_NAME) -> None:
+        if not _NAME.match(name):
+            raise NetworkError(f"a network's name has 1 to 6 small letters; '{name}' has not")
+        self.name = name
+        self.path = Path(os.environ.get("NETFOLD_RUN_DIR", "/run/netfold")) / name
+        self.logs = self.path / "logs"
+        self._lock: int | None = None
+
+    def socket(self, switch: str) -> Path:
+        """Where a switch's control socket is."""
+        return self.path / f"{switch}.sock"
+
+    def prepare(self) -> None:
+        """Make the folders."""
+        make_folder(self.logs)
+
+    def acquire(self) -> None:
+        """Become the owner. Raises AlreadyUpError while another process is."""
+        self.prepare()
+        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            state = self.read()
+            raise AlreadyUpError(
+                self.name, state.fabric if state else "?", state.owner if state else 0
+            ) from None
+        self._lock = descriptor
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def owned(self) -> bool:
+        """Is there a living process that holds the network?"""
+        try:
+            descriptor = os.open(self.path / "lock", os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def write(self, state: State) -> None:
+        temporary = self.path / "state.json.new"
+        temporary.write_text(json.dumps(asdict(state), indent=1))
+        temporary.replace(self.path / "state.json")
+
+    def read(self) -> State | None:
+        """The last state written; None if there is none, or none that can be read."""
+        try:
+            data = json.loads((self.path / "state.json").read_text())
+            data["hosts"] = {n: HostState(**h) for n, h in data["hosts"].items()}
+            data["switches"] = {n: SwitchState(**s) for n, s in data["switches"].items()}
+            data["links"] = tuple(LinkState(**x) for x in data["links"])
+            return State(**data)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def up(self) -> State:
+        """The state of the network, which must be up. Raises NotUpError."""
+        state = self.read()
+        if state is None or not state.ready or not self.owned:
+            raise NotUpError(self.name)
+        return state
+
+    def clear(self) -> bool:
+        """Remove all that a run has left, in the kernel and here; only its owner may call it. True if there
+        was any."""
+        state = self.read()
+        found = state is not None
+        if state is not None:
+            end_processes(state.run)
+        interfaces = interfaces_of(self.name)
+        found = found or bool(interfaces)
+        delete_interfaces(interfaces)
+        for file in (*self.path.glob("*.sock"), *self.path.glob("state.json*")):
+            file.unlink(missing_ok=True)
+        return found
+
+
+def make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NetworkError(f"cannot make the folder {path}: {error.strerror}") from error
+
+
+def interfaces_of(name: str) -> list[str]:
+    """The kernel interfaces of the network `name` in the root namespace."""
+    pattern = re.compile(rf"^{name}[0-9]+-[0-9]+$")
+    return [p.name for p in _INTERFACES.iterdir() if pattern.match(p.name)]
+
+
+def delete_interfaces(interfaces: list[str]) -> None:
+    """Delete veth links. An end whose peer was deleted before it is gone already, so errors say nothing."""
+    if interfaces:
+        batch = "".join(f"link del dev {i}\n" for i in interfaces)
+        subprocess.run(
+            [tool("ip"), "-force", "-batch", "-"],
+            input=batch,
+            text=True,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+
+def processes_of(run: str) -> list[int]:
+    """The living processes that belong to a run."""
+    mark = f"{RUN_VARIABLE}={run}".encode()
+    pending = [int(e.name) for e in _PROC.iterdir() if e.name.isdigit() and int(e.name) != os.getpid()]
+    found: list[int] = []
+    deadline = time.monotonic() + _EXEC_S
+    while pending and time.monotonic() < deadline:
+        environments = {pid: _environment(pid) for pid in pending}
+        found += [pid for pid, e in environments.items() if e is not None and mark in e]
+        pending = [pid for pid, e in environments.items() if e is None]
+    return found
+
+
+def _environment(pid: int) -> list[bytes] | None:
+    """A process's environment as it was when it started; None while it is being replaced by exec, which takes long
+    enough to be met. A process that has none on purpose looks the same, so do not wait for it forever."""
+    try:
+        text = Path(f"/proc/{pid}/environ").read_bytes()
+        if not text:
+            Path(f"/proc/{pid}/exe").readlink()  # fails for kernel threads and the dead
+            return None
+    except OSError:
+        return []
+    return text.split(b"\0")
+
+
+def end_processes(run: str, grace_s: float = 3.0) -> None:
+    """End all processes of a run: SIGTERM, then SIGKILL for those that stay. Returns when none is left."""
+    descriptors = dict(_open_processes(run))
+    try:
+        _signal_all(descriptors, signal.SIGTERM)
+        _signal_all(descriptors, signal.SIGHUP)  # an interactive shell does not listen to SIGTERM
+        _wait_all(descriptors, grace_s)
+        _signal_all(descriptors, signal.SIGKILL)
+        _wait_all(descriptors, grace_s)
+    finally:
+        for descriptor in descriptors.values():
+            os.close(descriptor)
+    stubborn = processes_of(run)
+    for pid in stubborn:  # started by the others while they were ending
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _open_processes(run: str) -> Iterator[tuple[int, int]]:
+    for pid in processes_of(run):
+        with contextlib.suppress(ProcessLookupError):
+            yield pid, os.pidfd_open(pid)
+
+
+def _signal_all(descriptors: dict[int, int], number: signal.Signals) -> None:
+    for descriptor in descriptors.values():
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, number)
+
+
+def _wait_all(descriptors: dict[int, int], seconds: float) -> None:
+    """Wait until all have ended; those that have are closed and taken out."""
+    poller = select.poll()
+    by_descriptor = {d: pid for pid, d in descriptors.items()}
+    for descriptor in by_descriptor:
+        poller.register(descriptor, select.POLLIN)
+    deadline = time.monotonic() + seconds
+    while descriptors and (left := deadline - time.monotonic()) > 0:
+        for descriptor, _ in poller.poll(left * 1000):
+            poller.unregister(descriptor)
+            os.close(descriptor)
+            del descriptors[by_descriptor[descriptor]]

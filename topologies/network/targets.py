@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The switch programs that a network can be built of, and which one to take.
+
+A target only says how a switch process is started and what it does by itself; the builder does the rest.
+`softswitch` enforces rates, queues and delays in its own ports; for `bmv2` the builder puts token buckets on
+the links.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from netfold.topologies.network.errors import MissingToolError, NetworkError
+
+
+@dataclass(frozen=True)
+class Port:
+    """A switch port: its kernel interface, and the link as seen going out of it. `peer` is a host or
+    switch."""
+
+    number: int
+    interface: str
+    peer: str
+    rate_bps: int
+    queue: int
+    delay_ms: float
+
+
+@dataclass(frozen=True)
+class Launch:
+    """All that a switch process is told."""
+
+    name: str
+    device_id: int
+    grpc_port: int
+    ports: tuple[Port, ...]
+    cpu_port: int
+    control_socket: Path
+    pcap_dir: Path | None = None
+
+    @property
+    def grpc_address(self) -> str:
+        return f"127.0.0.1:{self.grpc_port}"
+
+
+class Target(Protocol):
+    """How to run one switch."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shapes_links(self) -> bool:
+        """Do its ports enforce rate, queue and delay themselves?"""
+
+    @property
+    def faults(self) -> bool:
+        """Does it have a control socket, through which faults are set on its ports?"""
+
+    def check(self) -> None:
+        """Raise MissingToolError if it cannot run here."""
+
+    def command(self, launch: Launch) -> list[str]:
+        """The process to start; it is ready when its gRPC server answers."""
+
+
+class Softswitch:
+    """netfold's own P4 target."""
+
+    name = "softswitch"
+    shapes_links = True
+    faults = True
+
+    def check(self) -> None:
+        if shutil.which("gcc") is None and shutil.which("cc") is None:
+            raise MissingToolError("a C compiler", "gcc libc6-dev")
+
+    def command(self, launch: Launch) -> list[str]:
+        command = [netfold_command(), "softswitch", "--no-p4"]
+        command += ["--device-id", str(launch.device_id), "--grpc-server-addr", launch.grpc_address]
+        command += ["--cpu-port", str(launch.cpu_port), "--control-socket", str(launch.control_socket)]
+        for port in launch.ports:
+            command += ["-i", f"{port.number}@{port.interface}"]
+            command += ["--port-rate", f"{port.number}={port.rate_bps}bit"]
+            command += ["--port-queue", f"{port.number}={port.queue}"]
+        if launch.pcap_dir is not None:
+            command += ["--pcap", str(launch.pcap_dir)]
+        return command
+
+
+class Bmv2:
+    """p4lang's simple_switch_grpc."""
+
+    name = "bmv2"
+    shapes_links = False
+    faults = False
+
+    def check(self) -> None:
+        if shutil.which("simple_switch_grpc") is None:
+            raise MissingToolError("simple_switch_grpc", "p4lang-bmv2, from p4lang's packages")
+
+    def command(self, launch: Launch) -> list[str]:
+        command = ["simple_switch_grpc", "--no-p4", "--device-id", str(launch.device_id)]
+        command += ["--log-console", "--log-level", "warn"]
+        for port in launch.ports:
+            command += ["-i", f"{port.number}@{port.interface}"]
+        if launch.pcap_dir is not None:
+            command += [f"--pcap={launch.pcap_dir}"]
+        if _bmv2_has_thrift():
+            command += ["--thrift-port", str(9090 + launch.device_id)]
+        return [*command, "--", "--grpc-server-addr", launch.grpc_address, "--cpu-port", str(launch.cpu_port)]
+
+
+TARGETS: dict[str, type[Target]] = {"softswitch": Softswitch, "bmv2": Bmv2}
+
+
+def choose_target(wanted: str = "auto") -> Target:
+    """The target of that name; `auto` takes bmv2 where simple_switch_grpc is on PATH, else softswitch.
+
+    Raises NetworkError for an unknown name, MissingToolError if it cannot run here.
+    """
+    if wanted == "auto":
+        wanted = "bmv2" if shutil.which("simple_switch_grpc") else "softswitch"
+    if wanted not in TARGETS:
+        raise NetworkError(f"'{wanted}' is no switch target; it must be auto, {' or '.join(TARGETS)}")
+    target = TARGETS[wanted]()
+    target.check()
+    return target
+
+
+def netfold_command() -> str:
+    """The `netfold` script of the Python that runs."""
+    beside = Path(sys.executable).with_name("netfold")
+    found = str(beside) if beside.exists() else shutil.which("netfold")
+    if found is None:
+        raise NetworkError(f"no netfold command beside {sys.executable}: install the project with pip")
+    return found
+
+
+@functools.cache
+def _bmv2_has_thrift() -> bool:
+    """Built with Thrift it opens port 9090 in every process, unless told another."""
+    command = ["simple_switch_grpc", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    return "--thrift-port" in result.stdout + result.stderr

@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What one member of a job has to know: the proto's `Assignment`, checked, as plain values."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import math
+from dataclasses import dataclass, field
+
+from netfold.traffic.errors import BadAssignment
+from netfold.traffic.packets.wire import EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
+from netfold.traffic.worker.quantize import Scheme, SharedExponent
+
+
+@dataclass(frozen=True)
+class TreePart:
+    """One tree as a member sees it (see docs/protocol.md, section 1, for the words)."""
+
+    tree: int
+    share: float
+    slots: int
+    window: int
+    child: int
+    destination: str
+    children: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(0 <= self.tree < 1 << 16, f"tree is {self.tree}; it must be 0 to 65535")
+        where = f"tree {self.tree}"
+        _check(
+            math.isfinite(self.share) and 0 <= self.share <= 1,
+            f"{where}: share is {self.share}; it must be 0 to 1",
+        )
+        _check(
+            2 <= self.slots <= SLOTS_MAX and self.slots & (self.slots - 1) == 0,
+            f"{where}: slots is {self.slots}; it must be a power of two from 2 to {SLOTS_MAX}",
+        )
+        _check(
+            1 <= self.window <= self.slots // 2,
+            f"{where}: window is {self.window}; it must be 1 to half the slots, {self.slots // 2}",
+        )
+        _check(0 <= self.child < 1 << 16, f"{where}: child is {self.child}; it must be 0 to 65535")
+        _check(
+            len(set(self.children)) == len(self.children),
+            f"{where}: a child is named twice in {self.children}",
+        )
+        try:
+            ipaddress.IPv4Address(self.destination)
+        except ValueError:
+            raise BadAssignment(
+                f"{where}: destination is '{self.destination}', which is no IPv4 address"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
+    how numbers become lanes, unless a worker is told otherwise."""
+
+    job: str
+    epoch: int
+    udp_port: int
+    lanes: int
+    rank: int
+    workers: int
+    trees: tuple[TreePart, ...]
+    rate_mbps: float = 0.0
+    numerics: Scheme = field(default_factory=SharedExponent)
+
+    def __post_init__(self) -> None:
+        _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")
+        _check(
+            PORT_FIRST <= self.udp_port <= PORT_LAST,
+            f"udp_port is {self.udp_port}; it must be {PORT_FIRST} to {PORT_LAST}",
+        )
+        _check(4 <= self.lanes <= LANES_MAX, f"lanes is {self.lanes}; it must be 4 to {LANES_MAX}")
+        _check(1 <= self.workers < 1 << 15, f"workers is {self.workers}; it must be 1 to 32767")
+        _check(self.rank >= 0, f"rank is {self.rank}; it must not be negative")
+        _check(math.isfinite(self.rate_mbps) and self.rate_mbps >= 0, f"rate_mbps is {self.rate_mbps}")
+        _check(len(self.trees) > 0, "trees is empty; a job has at least one tree")
+        numbers = [part.tree for part in self.trees]
+        _check(len(set(numbers)) == len(numbers), f"a tree is named twice in {numbers}")
+
+    def cut(self, chunks: int) -> tuple[tuple[int, int], ...]:
+        """Which of `chunks` chunks each tree carries, as [first, last) in the order of `trees`. All
+        workers hold the same shares and so cut alike."""
+        whole = math.fsum(part.share for part in self.trees)
+        if abs(whole - 1) > 1e-6:
+            raise BadAssignment(f"the shares of the trees add up to {whole}; they must add up to 1")
+        ends = [0]
+        for upto in range(1, len(self.trees) + 1):
+            share = math.fsum(part.share for part in self.trees[:upto])
+            ends.append(chunks if upto == len(self.trees) else min(chunks, round(share * chunks)))
+        return tuple(itertools.pairwise(ends))
+
+
+def _check(good: bool, message: str) -> None:
+    if not good:
+        raise BadAssignment(f"assignment: {message}")

@@ -1,0 +1,232 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of a workload over any all-reduce, with what was measured as plain data for JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netfold.traffic.worker import quantize
+from netfold.traffic.worker.quantize import Fixed, Scheme
+from netfold.traffic.workloads import workloads
+from netfold.traffic.workloads.workloads import AllReduce, Mlp
+
+
+@dataclass
+class Timed:
+    """An all-reduce with a stopwatch. `milliseconds` and `bytes` by call."""
+
+    all_reduce: AllReduce
+    milliseconds: list[float] = field(default_factory=list)
+    bytes: list[int] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    total_bytes: int = 0
+
+    def __call__(self, array: NDArray[Any]) -> None:
+        started, cpu = time.perf_counter(), time.process_time()
+        self.all_reduce(array)
+        self.cpu_seconds += time.process_time() - cpu
+        self.total_bytes += array.nbytes
+        self.milliseconds.append((time.perf_counter() - started) * 1e3)
+        self.bytes.append(array.nbytes)
+
+    def forget(self) -> None:
+        self.milliseconds.clear()
+        self.bytes.clear()
+
+
+@dataclass
+class Result:
+    """What one member measured. Rates are in Mbit/s of array data; `algbw` is bytes / time, as in nccl-tests.
+    `digest` is of the last result's bytes: equal at all workers (I3)."""
+
+    rank: int
+    workers: int
+    workload: str
+    calls: int = 0
+    elements: int = 0
+    allreduce_ms_p50: float = 0.0
+    allreduce_ms_p99: float = 0.0
+    algbw_mbps: float = 0.0
+    wrong_elements: int = 0
+    checked_elements: int = 0
+    digest: str = ""
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    allreduce_cpu_s_per_gib: float = 0.0
+    peak_rss_mib: float = 0.0
+    accuracy: float | None = None
+    reference_accuracy: float | None = None
+    loss: float | None = None
+    retransmits: int = 0
+    restarts: int = 0
+    overflows: int = 0
+    sizes: list[dict[str, Any]] = field(default_factory=list)
+    flows: list[dict[str, float]] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Run:
+    """Measures one member's part. `all_reduce` sums in place over `workers`; `check` compares every call
+    with the exact sum that the workload knows, which costs each worker the work of all."""
+
+    def __init__(
+        self,
+        all_reduce: AllReduce,
+        rank: int,
+        workers: int,
+        scheme: Scheme | None = None,
+        check: bool = True,
+        progress: Callable[[dict[str, Any]], None] = lambda report: None,
+    ) -> None:
+        self._timed = Timed(all_reduce)
+        self._rank = rank
+        self._workers = workers
+        self._scheme = scheme
+        self._check = check
+        self._progress = progress
+        self._wrong = 0
+        self._checked = 0
+        self._started = time.perf_counter()
+        self._cpu = time.process_time()
+
+    def digits(self, epochs: int) -> Result:
+        """Trains the perceptron on the digits; gives accuracy and the single-machine reference's."""
+        model = Mlp()
+        audit = self._compare if self._check else None
+        for last in workloads.train(self._timed, self._rank, self._workers, epochs, model=model, audit=audit):
+            self._progress(
+                {"epoch": last.epoch, "epochs": epochs, "loss": last.loss, "accuracy": last.accuracy}
+            )
+        result = self._result("digits", model.parameters)
+        result.loss, result.accuracy = last.loss, last.accuracy
+        result.reference_accuracy = workloads.reference(epochs).accuracy
+        return result
+
+    def model(self, name: str, scale: float, iterations: int) -> Result:
+        """All-reduces the gradient tensors of a well-known model, so many times."""
+        sizes = workloads.layer_sizes(name, scale)
+        digest = np.zeros(0, np.float32)
+        for iteration in range(iterations):
+            tensors = workloads.synthetic_gradients(sizes, self._rank, iteration)
+            others = [
+                workloads.synthetic_gradients(sizes, rank, iteration)
+                for rank in range(self._workers)
+                if self._check
+            ]
+            for tensor in tensors:
+                exact = [next(other) for other in others]
+                self._timed(tensor)
+                self._compare(tensor, exact)
+                digest = tensor
+            self._progress({"iteration": iteration + 1, "iterations": iterations})
+        return self._result(f"{name} x {scale:g}", digest)
+
+    def sizes(self, sizes: Sequence[int], iterations: int, warmup: int, dtype: str) -> Result:
+        """All-reduces arrays of so many bytes, each `iterations` times after `warmup` untimed ones."""
+        rows, last = [], np.zeros(0)
+        for size in sizes:
+            count = max(1, size // np.dtype(dtype).itemsize)
+            self._timed.forget()
+            wrong = self._wrong
+            for iteration in range(warmup + iterations):
+                if iteration == warmup:
+                    self._timed.forget()
+                last = made_up(count, dtype, self._rank, iteration)
+                exact = [
+                    made_up(count, dtype, rank, iteration) for rank in range(self._workers) if self._check
+                ]
+                self._timed.all_reduce(
+                    np.ones(1, np.int32)
+                )  # a barrier: none is timed while it waits for others
+                self._timed(last)
+                self._compare(last, exact)
+            rows.append(row(count, dtype, self._timed.milliseconds, self._workers, self._wrong - wrong))
+            self._progress({"bytes": size, "of": list(sizes)})
+        result = self._result("sizes", last)
+        result.sizes = rows
+        return result
+
+    def _compare(self, got: NDArray[Any], inputs: Sequence[NDArray[Any]]) -> None:
+        if inputs:
+            self._wrong += wrong_elements(got, inputs, self._scheme)
+            self._checked += got.size
+
+    def _result(self, workload: str, last: NDArray[Any]) -> Result:
+        times = np.array(self._timed.milliseconds or [0.0])
+        total = sum(self._timed.bytes)
+        return Result(
+            rank=self._rank,
+            workers=self._workers,
+            workload=workload,
+            calls=len(self._timed.bytes),
+            elements=last.size,
+            allreduce_ms_p50=round(float(np.percentile(times, 50)), 3),
+            allreduce_ms_p99=round(float(np.percentile(times, 99)), 3),
+            algbw_mbps=round(total * 8e-3 / float(times.sum()), 3) if total else 0.0,
+            wrong_elements=self._wrong,
+            checked_elements=self._checked,
+            digest=hashlib.sha256(last.tobytes()).hexdigest(),
+            seconds=round(time.perf_counter() - self._started, 3),
+            allreduce_cpu_s_per_gib=round(
+                self._timed.cpu_seconds * 2**30 / max(1, self._timed.total_bytes), 3
+            ),
+            cpu_seconds=round(time.process_time() - self._cpu, 3),
+            peak_rss_mib=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        )
+
+
+def made_up(count: int, dtype: str, rank: int, iteration: int) -> NDArray[Any]:
+    """Numbers that differ by rank and iteration: normal floats, or integers whose sums fit."""
+    rng = np.random.default_rng((rank, iteration))
+    if np.dtype(dtype).kind == "f":
+        return rng.standard_normal(count, np.float32).astype(dtype, copy=False)
+    return rng.integers(-(2**20), 2**20, count, dtype=np.int32)
+
+
+def wrong_elements(got: NDArray[Any], inputs: Sequence[NDArray[Any]], scheme: Scheme | None) -> int:
+    """How many elements are further from the exact sum of the inputs than section 6 of the protocol allows
+    (floats), or differ from it at all (int32). With `scheme` None, the allowance is that of n float
+    additions instead."""
+    if got.dtype.kind != "f":
+        total = np.sum(inputs, axis=0, dtype=np.int64)
+        return int(np.count_nonzero(got != total))
+    exact = np.sum(inputs, axis=0, dtype=np.float64)
+    largest = np.float32(max(float(np.abs(part).max()) for part in inputs))
+    if isinstance(scheme, Fixed):
+        bound = len(inputs) * 2.0 ** (-scheme.bits - 1)
+    elif scheme is not None:
+        bound = quantize.error_bound(int(largest.view(np.uint32) >> 23), len(inputs))
+    else:
+        bound = len(inputs) ** 2 * float(largest) * float(np.finfo(got.dtype).eps)
+    rounding = float(np.finfo(got.dtype).eps) * np.abs(exact) + float(np.finfo(got.dtype).smallest_subnormal)
+    return int(np.count_nonzero(np.abs(got.astype(np.float64) - exact) > bound + rounding))
+
+
+def row(count: int, dtype: str, milliseconds: Sequence[float], workers: int, wrong: int) -> dict[str, Any]:
+    """One line in nccl-tests' columns: size (bytes), count, type, time (us, mean), algbw and busbw (GB/s),
+    wrong."""
+    nbytes = count * np.dtype(dtype).itemsize
+    mean = float(np.mean(milliseconds))
+    algbw = nbytes / (mean * 1e6)
+    return {
+        "size": nbytes,
+        "count": count,
+        "type": dtype,
+        "redop": "sum",
+        "time_us": round(mean * 1e3, 1),
+        "time_us_min": round(min(milliseconds) * 1e3, 1),
+        "algbw_gbs": round(algbw, 6),
+        "busbw_gbs": round(algbw * 2 * (workers - 1) / workers, 6),
+        "wrong": wrong,
+    }
