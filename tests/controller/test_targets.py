@@ -24,6 +24,7 @@ from netfold.controller.switches.admission_table import Kind
 from netfold.controller.switches.session import SwitchAwayError
 from netfold.topologies.generators import single_switch
 from netfold.traffic.scapy_netfold import Netfold, gradient
+from tests import simple_switch
 from tests.controller.deployment import PATIENCE, Deployment
 from tests.ports import free_port
 
@@ -53,8 +54,9 @@ def _process(
             *interfaces,
         ]
     else:
-        command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", *interfaces, "--"]
-        command += ["--grpc-server-addr", address, "--cpu-port", "510"]
+        command = simple_switch.command(
+            address, dict(enumerate(links, 1)), target_options=("--cpu-port", "510")
+        )
     with (folder / "switch.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import finsy as fy
 import grpc
@@ -34,11 +35,11 @@ from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
 from netfold.controller.switches.groups import down
 from netfold.controller.switches.tree_routes import downlink
 from netfold.traffic.packets.wire import Kind
+from tests import simple_switch
 from tests.dataplane.device import VERDICTS, Frames, compiled
 from tests.dataplane.frames import Netfold, gradient
 from tests.ports import free_port
 
-PROGRAM = "simple_switch_grpc"
 PORTS = (*range(1, 9), CPU_PORT)
 MARKER_TREE, MARKER_EPOCH = 1023, 4095
 TIMEOUT_S = 10.0
@@ -48,8 +49,8 @@ _numbers = itertools.count()
 
 def missing() -> str | None:
     """Why it cannot run here; None if it can."""
-    if shutil.which(PROGRAM) is None:
-        return f"{PROGRAM} is not on PATH"
+    if shutil.which(simple_switch.PROGRAM) is None:
+        return f"{simple_switch.PROGRAM} is not on PATH"
     return "veth links need root" if os.geteuid() != 0 else None
 
 
@@ -61,13 +62,15 @@ def bmv2(lanes: int) -> Iterator[Bmv2Device]:
         name = f"nf{np.base_repr(os.getpid(), 36).lower()}x{next(_numbers)}"
         links = {port: stack.enter_context(_link(f"{name}p{port}")) for port in PORTS}
         address = f"127.0.0.1:{free_port()}"
-        arguments = ["setpriv", "--pdeathsig", "KILL", PROGRAM, "--no-p4", "--device-id", "1"]
-        arguments += [a for port in PORTS for a in ("-i", f"{port}@{name}p{port}")]
-        arguments += ["--", "--grpc-server-addr", address]
-        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        arguments = simple_switch.command(address, {port: f"{name}p{port}" for port in PORTS}, "-L", "error")
+        log = Path(stack.enter_context(TemporaryDirectory())) / "bmv2.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *arguments], stdout=output, stderr=output
+            )
         stack.callback(_end, process)
         channel = stack.enter_context(grpc.insecure_channel(address))
-        grpc.channel_ready_future(channel).result(timeout=TIMEOUT_S)
+        simple_switch.wait_until_ready(process, channel, log)
         device = Bmv2Device(lanes, links, channel)
         stack.callback(device.close)
         yield device

@@ -31,8 +31,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     builds = config.stash[BUILDS] = ChipBuilds()
     config.add_cleanup(builds.stop)
-    with_model = [i for i in session.items if "chips" in getattr(i, "fixturenames", ())]
-    for name in dict.fromkeys(i.callspec.params["name"] for i in with_model):
+    with_model = [
+        item
+        for item in session.items
+        if "chips" in getattr(item, "fixturenames", ()) and item.get_closest_marker("skip") is None
+    ]
+    for name in dict.fromkeys(item.callspec.params["name"] for item in with_model):
         builds.start(name)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import queue
 import select
 import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -34,21 +33,14 @@ from netfold.softswitch.state.entities import (
     TableEntry,
     Ternary,
 )
+from tests import simple_switch
 
 DEADLINE_S = 20.0
 SETTLE_S = 0.005
 
 
-class Bmv2Died(Exception):
-    """simple_switch_grpc ended by itself; `signal` is what ended it, or None."""
-
-    def __init__(self, code: int) -> None:
-        self.signal = signal.Signals(-code) if code < 0 else None
-        super().__init__(f"simple_switch_grpc ended with {self.signal.name if self.signal else code}")
-
-
 def available() -> bool:
-    return shutil.which("simple_switch_grpc") is not None
+    return shutil.which(simple_switch.PROGRAM) is not None
 
 
 class Bmv2:
@@ -69,23 +61,14 @@ class Bmv2:
 
     def _start(self, folder: Path) -> None:
         address = f"unix:{folder}/bmv2.sock"
-        links = [part for n in self.ports for part in ("-i", f"{n}@sw{n}")]
-        command = [
-            "ip",
-            "netns",
-            "exec",
-            self.namespace.name,
-            "simple_switch_grpc",
-            "--no-p4",
-            "--device-id",
-            "1",
-        ]
-        with (folder / "bmv2.log").open("w") as log:
+        self.log = folder / "bmv2.log"
+        started = simple_switch.command(address, {n: f"sw{n}" for n in self.ports}, "-L", "error")
+        with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, *links, "-L", "error", "--", "--grpc-server-addr", address], stdout=log, stderr=log
+                ["ip", "netns", "exec", self.namespace.name, *started], stdout=log, stderr=log
             )
         self.channel = grpc.insecure_channel(address)
-        grpc.channel_ready_future(self.channel).result(timeout=DEADLINE_S)
+        simple_switch.wait_until_ready(self.process, self.channel, self.log)
         self.stub = p4r_grpc.P4RuntimeStub(self.channel)
         first = p4r.StreamMessageRequest()
         first.arbitration.device_id = 1
@@ -181,7 +164,7 @@ class Bmv2:
             time.sleep(SETTLE_S)
         out = self.take(expected, 0.5)
         if len(out) < expected and self.process is not None and self.process.poll() is not None:
-            raise Bmv2Died(self.process.returncode)
+            raise simple_switch.Bmv2Died(self.process.returncode, self.log)
         return out
 
     def take(self, count: int, timeout: float) -> list[tuple[int, bytes]]:

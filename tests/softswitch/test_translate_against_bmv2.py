@@ -13,11 +13,12 @@ from typing import Any
 
 import netfold_case
 import pytest
-from bmv2 import Bmv2, Bmv2Died, available
+from bmv2 import Bmv2, available
 from cases import CASES, PORTS, state_out_of_range_frames, state_setup
 from testnet import needs_root
 
 from netfold.softswitch.state.pipeline import Pipeline, Switch
+from tests import simple_switch
 
 PROGRAMS = Path(__file__).parent / "programs"
 COMPILED = Path(__file__).parents[2] / "p4src" / "compiled"
@@ -38,7 +39,7 @@ def test_same_bytes_as_bmv2(name: str, tmp_path: Path, cache_dir: Path) -> None:
 def test_out_of_range_indexes_do_the_same(tmp_path: Path, cache_dir: Path) -> None:
     try:
         compare(PROGRAMS / "state.json", state_setup, state_out_of_range_frames, tmp_path, cache_dir)
-    except Bmv2Died as died:
+    except simple_switch.Bmv2Died as died:
         if died.signal is not signal.SIGSEGV:
             raise
         # BMv2's range checks are inside #ifndef NDEBUG (targets/simple_switch/primitives.cpp): CMake's Release build

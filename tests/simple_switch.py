@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""simple_switch_grpc under a test: started beside others of its kind, and saying why if it dies.
+
+Built with its Thrift server, as p4lang's packages are, every process listens at a Thrift port as well (9090 unless told
+another) and ends when that is taken.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import grpc
+
+from tests.ports import free_port
+
+PROGRAM = "simple_switch_grpc"
+START_S = 20.0
+_LOG_LINES = 8
+
+
+class Bmv2Died(Exception):
+    """simple_switch_grpc ended by itself; `signal` is what ended it, or None."""
+
+    def __init__(self, code: int, log: Path) -> None:
+        self.signal = signal.Signals(-code) if code < 0 else None
+        lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        said = "".join(f"\n  {line}" for line in lines) or " without a word"
+        super().__init__(f"{PROGRAM} ended with {self.signal.name if self.signal else code}:{said}")
+
+
+def command(
+    address: str, ports: dict[int, str], *options: str, target_options: tuple[str, ...] = ()
+) -> list[str]:
+    """What starts it: its gRPC server at `address`, `ports` by their interface, `options` of its own, and behind
+    the `--` those of its target."""
+    interfaces = [part for number, name in ports.items() for part in ("-i", f"{number}@{name}")]
+    thrift = ["--thrift-port", str(free_port())] if _has_thrift() else []
+    own = ["--no-p4", "--device-id", "1", *thrift, *interfaces, *options]
+    return [PROGRAM, *own, "--", "--grpc-server-addr", address, *target_options]
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], channel: grpc.Channel, log: Path) -> None:
+    """Waits for its gRPC server. Raises Bmv2Died with the end of `log`, grpc.FutureTimeoutError."""
+    ready = grpc.channel_ready_future(channel)
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            return ready.result(timeout=0.2)
+        except grpc.FutureTimeoutError:
+            code = process.poll()
+            if code is not None:
+                raise Bmv2Died(code, log) from None
+            if time.monotonic() > deadline:
+                raise
+
+
+@functools.cache
+def _has_thrift() -> bool:
+    shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, timeout=10, check=False)
+    return "--thrift-port" in shown.stdout + shown.stderr
