@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -210,3 +211,41 @@ def test_it_is_built_once_and_appears_whole(tmp_path, code):
     with pytest.raises(subprocess.CalledProcessError):
         native.build([source], tmp_path / "cache")
     assert [p.name for p in Path(tmp_path / "cache").iterdir()] == [built.name]
+
+
+def test_code_that_another_user_may_have_put_there_is_not_loaded(tmp_path, monkeypatch):
+    source, cache = tmp_path / "one.c", tmp_path / "cache"
+    source.write_text("int one(void) { return 1; }\n")
+    old = os.umask(0o002)
+    try:
+        built = native.build([source], cache)
+    finally:
+        os.umask(old)
+    code = built.read_bytes()
+    assert not built.stat().st_mode & 0o022
+
+    built.write_bytes(b"planted")
+    built.chmod(0o720)
+    assert native.build([source], cache).read_bytes() == code, "it is built again"
+    cache.chmod(0o777)
+    native.build([source], cache)
+    assert not cache.stat().st_mode & 0o022
+    cache.chmod(0o777)
+    user = os.geteuid() + 1000
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    with pytest.raises(PermissionError, match=str(cache)):
+        native.build([source], cache)
+
+
+def test_without_a_home_numpy_does_it_and_a_log_line_says_so(monkeypatch, caplog):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    native.library.cache_clear()
+    try:
+        assert native.library() is None
+        assert "home directory" in caplog.text
+    finally:
+        native.library.cache_clear()

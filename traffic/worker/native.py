@@ -46,7 +46,7 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         code = ctypes.CDLL(str(build(SOURCES, _cache_folder())))
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
         log.warning("workers do without their C code, at more processor time a packet: %s", error)
         return None
     pointer, number = ctypes.c_void_p, ctypes.c_int64
@@ -70,27 +70,40 @@ def library() -> ctypes.CDLL | None:
 
 def build(sources: Sequence[Path], folder: Path) -> Path:
     """Compiles `sources` (and the headers among them) into `folder` unless that was done before. Safe among
-    processes: the file appears whole. Raises OSError without a compiler, subprocess.SubprocessError if it
-    fails."""
+    processes: the file appears whole. Raises OSError without a compiler or if `folder` is another user's,
+    subprocess.SubprocessError if it fails."""
     text = b"\0".join(source.read_bytes() for source in sources)
     key = hashlib.sha256(text + " ".join((*FLAGS, platform.machine())).encode()).hexdigest()[:16]
     target = folder / f"{sources[0].stem}-{key}.so"
-    if target.exists():
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid == os.geteuid():
+        folder.chmod(0o700)
+    elif not _ours_alone(folder):
+        raise PermissionError(
+            f"{folder} belongs to another user, and what is loaded from it runs as this one"
+        )
+    if target.exists() and _ours_alone(target):
         return target
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise FileNotFoundError("no C compiler (cc or gcc) on PATH")
-    folder.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(suffix=".so", dir=folder)
     os.close(handle)
     try:
         files = [str(source) for source in sources if source.suffix == ".c"]
         command = [compiler, *FLAGS, "-o", part, *files, "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
+        Path(part).chmod(0o700)  # whatever the umask is
         Path(part).replace(target)
     finally:
         Path(part).unlink(missing_ok=True)
     return target
+
+
+def _ours_alone(path: Path) -> bool:
+    """Can nobody write it but this user and root?"""
+    status = path.stat()
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
 
 
 def _cache_folder() -> Path:
