@@ -172,7 +172,16 @@ def softswitch(space: str, lanes: int, folder: Path) -> Iterator[subprocess.Pope
     address = f"unix:{folder}/softswitch.sock"
     reader, writer = os.pipe()
     command = ["ip", "netns", "exec", space, sys.executable, "-c", COMMAND, "softswitch", *interfaces()]
-    command += ["--grpc-server-addr", address, "--ready-fd", str(writer), "--log-level", "warn"]
+    command += [
+        "--grpc-server-addr",
+        address,
+        "--device-id",
+        "1",
+        "--ready-fd",
+        str(writer),
+        "--log-level",
+        "warn",
+    ]
     with os.fdopen(reader) as ready, process(*command, pass_fds=[writer]) as started:
         os.close(writer)
         assert ready.readline().startswith("ready"), "softswitch did not start"

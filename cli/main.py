@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import typer
 
+from netfold.softswitch import shim
+
 
 @dataclass(frozen=True)
 class Command:
@@ -95,5 +97,6 @@ def _nothing() -> None:
 
 
 def main() -> None:
-    """Entry point of the `netfold` script."""
+    """Entry point of the `netfold` script, also under BMv2's names (softswitch/shim.py)."""
+    sys.argv[1:1] = shim.arguments(sys.argv[0])
     build(next((a for a in sys.argv[1:] if not a.startswith("-")), None))()

@@ -1,61 +1,60 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""netfold softswitch: the command line, shaped like that of simple_switch_grpc."""
+"""netfold softswitch: the command line, that of simple_switch_grpc and more."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from netfold.softswitch import bmv2_options
 from netfold.softswitch.admin.requests import DEFAULT_QUEUE, PORT_MAX, QUEUE_MAX, parse_rate
+from netfold.softswitch.logs import LogFile, LogLevel, set_up_logs
 
 if TYPE_CHECKING:
-    from netfold.softswitch.process import Link
+    from netfold.softswitch.process import Link, Tls
 
-app = typer.Typer(add_completion=False)
-
-
-class LogLevel(StrEnum):
-    """The levels of simple_switch_grpc; trace is as debug."""
-
-    TRACE = "trace"
-    DEBUG = "debug"
-    INFO = "info"
-    WARN = "warn"
-    ERROR = "error"
-    OFF = "off"
+log = logging.getLogger(__name__)
 
 
-_LEVELS = {
-    LogLevel.TRACE: logging.DEBUG,
-    LogLevel.DEBUG: logging.DEBUG,
-    LogLevel.INFO: logging.INFO,
-    LogLevel.WARN: logging.WARNING,
-    LogLevel.ERROR: logging.ERROR,
-    LogLevel.OFF: logging.CRITICAL + 1,
-}
-
-
-class Joined(TyperCommand):
-    """Takes the command lines of simple_switch_grpc, which puts "--" before the options of the target."""
+class RunUnlessNamed(TyperGroup):
+    """`netfold softswitch ...` runs a switch, unless the first word is another of the commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [argument for argument in args if argument != "--"])
+        named = args and args[0] in self.commands
+        return super().parse_args(ctx, args if named else ["run", *args])
 
 
-@app.command(cls=Joined)
-def softswitch(
+class LikeBmv2(TyperCommand):
+    """Takes the command lines of simple_switch_grpc."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        kept, ctx.meta[WITHOUT_EFFECT] = bmv2_options.adapted(args)
+        return super().parse_args(ctx, kept)
+
+
+WITHOUT_EFFECT = "softswitch.without_effect"
+
+app = typer.Typer(add_completion=False, cls=RunUnlessNamed)
+
+
+@app.command(
+    cls=LikeBmv2,
+    epilog="netfold softswitch install-shim DIR makes it be found as simple_switch_grpc. Of its options "
+    "these are taken and have no effect: " + ", ".join(bmv2_options.IGNORED) + ".",
+)
+def run(
+    context: typer.Context,
     program: Annotated[
         Path | None,
         typer.Argument(
-            help="BMv2 JSON of p4c-bm2-ss, to run from the start; needs --p4info. Without it the switch drops all "
-            "frames until a controller pushes a program.",
+            help="BMv2 JSON of p4c-bm2-ss, to run from the start. Without it the switch drops all frames until a "
+            "controller pushes a program.",
             exists=True,
             dir_okay=False,
             show_default=False,
@@ -72,7 +71,7 @@ def softswitch(
             show_default=False,
         ),
     ] = [],  # noqa: B006 - typer's way to say "none"
-    device_id: Annotated[int, typer.Option(min=1, help="P4Runtime device id.")] = 1,
+    device_id: Annotated[int, typer.Option(min=0, max=(1 << 64) - 1, help="P4Runtime device id.")] = 0,
     grpc_server_addr: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where P4Runtime is served. Port 0 takes a free one.")
     ] = "0.0.0.0:9559",
@@ -85,12 +84,32 @@ def softswitch(
     pcap: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Record each port's frames in DIR/IFACE_in.pcap and DIR/IFACE_out.pcap."
+            metavar="DIR",
+            help="Record each port's frames in DIR/IFACE_in.pcap and DIR/IFACE_out.pcap; without DIR, here.",
         ),
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="What to log, to standard error.")] = LogLevel.INFO,
+    log_console: Annotated[
+        bool, typer.Option("--log-console", help="Log to standard output, as BMv2 does.")
+    ] = False,
+    log_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Log to FILE.txt, as BMv2 does.", show_default=False)
+    ] = None,
+    log_flush: Annotated[
+        bool, typer.Option("--log-flush", help="Write each line of the log file at once.")
+    ] = False,
+    log_file_max_size: Annotated[int, typer.Option(min=1, help="Bytes of a log file.")] = 5 << 20,
+    log_file_max_files: Annotated[int, typer.Option(min=0, help="Older log files that are kept.")] = 3,
+    log_level: Annotated[
+        LogLevel | None,
+        typer.Option(
+            "--log-level",
+            "-L",
+            help="What to log. [default: trace with --log-console or --log-file, else info, to standard error]",
+            show_default=False,
+        ),
+    ] = None,
     no_p4: Annotated[
-        bool, typer.Option("--no-p4", help="Start without a program, as when none is given.")
+        bool, typer.Option("--no-p4", help="Start without a program, even when one is given.")
     ] = False,
     p4info: Annotated[
         Path | None,
@@ -129,17 +148,40 @@ def softswitch(
     ] = None,
     tls_cert: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Server certificate (PEM): serve over TLS."),
+        typer.Option(
+            "--tls-cert",
+            "--grpc-server-cert",
+            exists=True,
+            dir_okay=False,
+            help="Server certificate (PEM): serve over TLS.",
+        ),
     ] = None,
     tls_key: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Key of the server certificate (PEM).")
+        Path | None,
+        typer.Option(
+            "--tls-key",
+            "--grpc-server-key",
+            exists=True,
+            dir_okay=False,
+            help="Key of the server certificate (PEM).",
+        ),
     ] = None,
     tls_ca: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="Take only clients with a certificate of this CA (PEM)."
+            "--tls-ca",
+            "--grpc-server-cacert",
+            exists=True,
+            dir_okay=False,
+            help="Take only clients with a certificate of this CA (PEM).",
         ),
     ] = None,
+    grpc_server_ssl: Annotated[
+        bool, typer.Option("--grpc-server-ssl", help="As --tls-cert and --tls-key, which it needs, say.")
+    ] = False,
+    grpc_server_with_client_auth: Annotated[
+        bool, typer.Option("--grpc-server-with-client-auth", help="As --tls-ca, which it needs, says.")
+    ] = False,
     ready_fd: Annotated[
         int | None,
         typer.Option(
@@ -154,15 +196,15 @@ def softswitch(
     SIGTERM forwards what was received, ends the streams, and exits 0.
     """
     from netfold.softswitch.build.native import default_cache_dir
-    from netfold.softswitch.process import Settings, StartError, Tls, serve
+    from netfold.softswitch.process import Settings, StartError, serve
 
-    logging.basicConfig(
-        level=_LEVELS[log_level], format=f"%(asctime)s %(levelname)s device {device_id}: %(message)s"
-    )
-    if no_p4 and program is not None:
-        raise typer.BadParameter(f"no program may be given with --no-p4, but {program} is")
-    if (tls_cert is None) != (tls_key is None) or (tls_ca is not None and tls_cert is None):
-        raise typer.BadParameter("TLS needs --tls-cert and --tls-key; --tls-ca is optional besides")
+    if log_console and log_file is not None:
+        raise typer.BadParameter("--log-console and --log-file exclude each other")
+    logged = log_console or log_file is not None
+    level = log_level or (LogLevel.TRACE if logged else LogLevel.INFO)
+    file = None
+    if log_file is not None:
+        file = LogFile(log_file, log_flush, log_file_max_size, log_file_max_files)
     settings = Settings(
         cache_dir=cache_dir or default_cache_dir(),
         ports=_parse_interfaces(interface),
@@ -171,19 +213,33 @@ def softswitch(
         address=grpc_server_addr,
         cpu_port=cpu_port,
         drop_port=drop_port,
-        program=program,
+        program=None if no_p4 else program,
         p4info=p4info,
         captures=pcap,
         control_socket=control_socket,
-        tls=Tls(tls_cert, tls_key, tls_ca) if tls_cert is not None and tls_key is not None else None,
+        tls=_tls((tls_cert, tls_key, tls_ca), grpc_server_ssl, grpc_server_with_client_auth),
         ready_fd=ready_fd,
         seed=seed,
     )
     try:
+        set_up_logs(level, device_id, console=log_console, file=file)
+        if context.meta[WITHOUT_EFFECT]:
+            log.warning("without effect here: %s", ", ".join(context.meta[WITHOUT_EFFECT]))
         asyncio.run(serve(settings))
-    except StartError as error:
+    except (StartError, OSError) as error:
         typer.echo(f"netfold softswitch: {error}", err=True)
         raise typer.Exit(1) from error
+
+
+def _tls(files: tuple[Path | None, Path | None, Path | None], asked: bool, with_clients: bool) -> Tls | None:
+    from netfold.softswitch.process import Tls
+
+    certificate, key, ca = files
+    if certificate is None and key is None and ca is None and not asked and not with_clients:
+        return None
+    if certificate is None or key is None or (with_clients and ca is None):
+        raise typer.BadParameter("TLS needs --tls-cert and --tls-key; --tls-ca is optional besides")
+    return Tls(certificate, key, ca)
 
 
 def _parse_interfaces(texts: list[str]) -> dict[int, str]:
@@ -228,3 +284,21 @@ def _parse_number(text: str, what: str, largest: int) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > largest:
         raise typer.BadParameter(f"{what}: {text!r} is not a number in 0..{largest}")
     return int(text)
+
+
+@app.command("install-shim")
+def install_shim(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is, or comes, first in PATH.")],
+) -> None:
+    """Make DIR/simple_switch_grpc this switch: what starts BMv2 by that name starts softswitch.
+
+    A link to the netfold script; remove it to undo.
+    """
+    from netfold.softswitch.shim import ShimError, install
+
+    try:
+        for path in install(folder):
+            typer.echo(path)
+    except ShimError as error:
+        typer.echo(f"netfold softswitch: {error}", err=True)
+        raise typer.Exit(1) from error

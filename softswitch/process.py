@@ -73,7 +73,7 @@ class Settings:
     cache_dir: Path
     ports: Mapping[int, str] = field(default_factory=dict)
     links: Mapping[int, Link] = field(default_factory=dict)
-    device_id: int = 1
+    device_id: int = 0
     address: str = "127.0.0.1:9559"
     cpu_port: int = 510
     drop_port: int = 511
@@ -168,11 +168,13 @@ def _start_program(settings: Settings, device: Device) -> None:
     assert settings.program is not None
     config = p4r.ForwardingPipelineConfig(p4_device_config=settings.program.read_bytes())
     if settings.p4info is None:
-        raise StartError(f"{settings.program}: give its P4Info too (--p4info): a controller needs the ids")
-    try:
-        text_format.Parse(settings.p4info.read_text(), config.p4info)
-    except text_format.ParseError as error:
-        raise StartError(f"{settings.p4info}: not P4Info in text form: {error}") from error
+        log.info("no --p4info: controllers must push a program before they can write entries")
+    else:
+        try:
+            text_format.Parse(settings.p4info.read_text(), config.p4info)
+        except text_format.ParseError as error:
+            raise StartError(f"{settings.p4info}: not P4Info in text form: {error}") from error
+        config.p4info.SetInParent()
     try:
         device.start_with(config)
     except Refused as error:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from finsy.proto import p4r
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from netfold.softswitch.errors import PipelineError
 from netfold.softswitch.p4runtime import agreement
@@ -46,6 +49,7 @@ class Device:
         self._cache_dir = cache_dir
         self._running: Loaded | None = None
         self._saved: Loaded | None = None
+        self._nameless: Pipeline | None = None  # runs without P4Info
         self._pushing = asyncio.Lock()
 
     @property
@@ -135,21 +139,33 @@ class Device:
         self._switch.swap(loaded.forwarding.pipeline)
         self._running = loaded
         self._saved = None
+        self._drop_nameless()
         if old is not None:
             old.close()
         log.info("running %s", loaded.config.p4info.pkg_info.name or "a program without a name")
 
     def start_with(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Runs a program given on the command line. Raises Refused."""
-        self._run(load(config, self._cache_dir))
+        """Runs a program given on the command line. Without P4Info packets meet it, but P4Runtime knows of no config
+        until one is pushed, as with simple_switch_grpc. Raises Refused."""
+        if config.HasField("p4info"):
+            self._run(load(config, self._cache_dir))
+            return
+        self._nameless = load_pipeline(config, self._cache_dir)
+        self._switch.swap(self._nameless)
 
     def close(self) -> None:
         """Takes the programs out of the switch."""
         self._drop_saved()
+        self._switch.swap(None)
+        self._drop_nameless()
         if self._running is not None:
-            self._switch.swap(None)
             self._running.close()
             self._running = None
+
+    def _drop_nameless(self) -> None:
+        if self._nameless is not None:
+            self._nameless.close()
+            self._nameless = None
 
 
 def _discard(task: asyncio.Future[Loaded]) -> None:
@@ -159,16 +175,35 @@ def _discard(task: asyncio.Future[Loaded]) -> None:
 
 def load(config: p4r.ForwardingPipelineConfig, cache_dir: Path) -> Loaded:
     """Translates a configuration. Raises Refused (INVALID_ARGUMENT) when it cannot be realized."""
-    if not config.p4_device_config:
-        raise invalid("the config has no p4_device_config: give the JSON that p4c-bm2-ss writes")
     schema = Schema(config.p4info)
-    try:
-        pipeline = Pipeline.load(config.p4_device_config, cache_dir)
-    except PipelineError as error:
-        raise invalid(f"the program cannot be realized: {error}") from error
+    pipeline = load_pipeline(config, cache_dir)
     try:
         agreement.check(schema, pipeline)
     except Refused:
         pipeline.close()
         raise
     return Loaded(config, Forwarding(schema, pipeline))
+
+
+def load_pipeline(config: p4r.ForwardingPipelineConfig, cache_dir: Path) -> Pipeline:
+    """Translates the device config alone. Raises Refused (INVALID_ARGUMENT) when it cannot be realized."""
+    if not config.p4_device_config:
+        raise invalid("the config has no p4_device_config: give the JSON that p4c-bm2-ss writes")
+    try:
+        return Pipeline.load(device_json(config.p4_device_config), cache_dir)
+    except PipelineError as error:
+        raise invalid(f"the program cannot be realized: {error}") from error
+
+
+def device_json(device_config: bytes) -> bytes:
+    """The JSON of a device config: that itself, or the `device_data` (field 3) of a p4.tmp.P4DeviceConfig around it, as
+    PI's clients send and BMv2 takes (PI: proto/p4/tmp/p4config.proto, DeviceMgr::pipeline_config_set)."""
+    if device_config.lstrip().startswith(b"{"):
+        return device_config
+    try:
+        fields = UnknownFieldSet(Empty.FromString(device_config))
+    except DecodeError:
+        return device_config
+    data = [fields[i] for i in range(len(fields))]
+    found = [field.data for field in data if field.field_number == 3 and isinstance(field.data, bytes)]
+    return found[-1] if found else device_config

@@ -230,8 +230,9 @@ def test_tls_lets_in_who_has_a_certificate_and_nobody_else(start, tmp_path: Path
         (["--port-rate", "1"], "PORT=VALUE"),
         (["--port-queue", "1=5"], "no --port-rate"),
         (["--tls-cert", __file__], "TLS needs"),
-        (["--no-p4", __file__], "--no-p4"),
-        (["--device-id", "0"], "--device-id"),
+        (["--device-id", "-1"], "--device-id"),
+        (["--log-console", "--log-file", "x"], "exclude each other"),
+        (["--grpc-server-ssl"], "TLS needs"),
         (["--no-p4", "--", "--cpu-port", "x"], "--cpu-port"),
     ],
 )
@@ -247,7 +248,6 @@ def test_a_wrong_command_line_is_explained(arguments: list[str], words: str) -> 
         (["--grpc-server-addr", "256.0.0.1:1"], "cannot listen"),
         (["--tls-cert", __file__, "--tls-key", __file__], "no certificate and its key"),
         (["--control-socket", "/nonexistent/socket"], "control socket /nonexistent/socket: No such file"),
-        ([str(PROGRAMS / "kinds.json")], "--p4info"),
         ([str(PROGRAMS / "kinds.json"), "--p4info", str(PROGRAMS / "wire.json")], "not P4Info"),
         (
             [str(PROGRAMS / "wire.json"), "--p4info", str(PROGRAMS / "kinds.p4info.txtpb")],

@@ -132,7 +132,12 @@ class SwitchProcess:
     """`netfold softswitch`, in a namespace or here, ready once this is constructed."""
 
     def __init__(
-        self, namespace: Namespace | None, folder: Path, *arguments: object, program: str | None = None
+        self,
+        namespace: Namespace | None,
+        folder: Path,
+        *arguments: object,
+        program: str | None = None,
+        device_id: int | None = 1,
     ) -> None:
         self.address = f"unix:{folder}/grpc.sock"
         self.control_path = folder / "control.sock"
@@ -151,6 +156,7 @@ class SwitchProcess:
             *chosen,
         ]
         command += ["--grpc-server-addr", self.address, "--control-socket", self.control_path]
+        command += [] if device_id is None else ["--device-id", device_id]
         command += ["--ready-fd", writer, *arguments]
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(
