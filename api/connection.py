@@ -91,7 +91,10 @@ def _path(variable: str) -> Path | None:
 
 def _options(where: Connection) -> list[tuple[str, Any]]:
     # plans of large jobs, from a controller that is trusted
-    options: list[tuple[str, Any]] = [("grpc.max_receive_message_length", -1)]
+    options: list[tuple[str, Any]] = [
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.enable_http_proxy", 0),  # what http_proxy names leads to the web, not to a controller
+    ]
     if where.address.startswith("unix:"):
         return options
     options += [("grpc.keepalive_time_ms", _KEEPALIVE_MS), ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS // 2)]

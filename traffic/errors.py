@@ -10,19 +10,12 @@ class TrafficError(Exception):
     """The base of all that the host side raises on its own account."""
 
 
-class NotFinite(TrafficError, ValueError):
-    """The gradient holds a NaN or an infinity, which no integer stands for. Nothing was sent."""
-
-    def __init__(self, index: int, value: float) -> None:
-        super().__init__(
-            f"gradient[{index}] is {value}; an all-reduce takes finite numbers only "
-            "(skip the step or scale the loss)"
-        )
-        self.index = index
-
-
 class WrongNumbers(TrafficError, TypeError):
-    """An array of floats in a job whose numerics are `integer`. Nothing was sent."""
+    """Floats in a job whose numerics are `integer`, or an average of integers. Nothing was sent."""
+
+
+class ConcurrentUse(TrafficError, RuntimeError):
+    """A worker was used by a second thread while a call of the first was under way. Nothing was sent."""
 
 
 class SumOverflow(TrafficError, OverflowError):
@@ -47,6 +40,10 @@ class JobFailed(TrafficError):
 
 class ControllerUnreachable(TrafficError):
     """No controller answered within the lease, so nobody may assume that the job still holds its slots."""
+
+
+class MembershipLost(TrafficError):
+    """The stream to the controller ended in an error that nobody foresaw; the cause is chained."""
 
 
 class CallMismatch(TrafficError):

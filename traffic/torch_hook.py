@@ -28,18 +28,19 @@ class HookState:
 
 # Without annotations, because DDP compares them with torch's own types: strings, which they are here, do not pass.
 def allreduce_hook(state, bucket):  # type: ignore[no-untyped-def]
-    """Averages a `torch.distributed.GradBucket` (float32 or float16 on the CPU, or copied there) over all
-    workers.
+    """Averages a `torch.distributed.GradBucket` (float32 or float16 on the CPU, or copied there) over the workers
+    whose gradients were added up. NaN and infinities reach every worker, as loss scalers expect.
 
     Gives a `torch.futures.Future` of the flat gradient tensor. What `Worker.all_reduce` raises comes out of
     the backward pass.
     """
     import torch  # noqa: PLC0415
 
+    from netfold.traffic.worker.quantize import ReduceOp  # noqa: PLC0415
+
     gradient = bucket.buffer()
     array = gradient.detach().cpu().contiguous()
-    state.worker.all_reduce(array.numpy(), state.timeout)
-    array /= state.worker.workers
+    state.worker.all_reduce(array.numpy(), state.timeout, ReduceOp.AVERAGE)
     future: Any = torch.futures.Future()
     future.set_result(array.to(gradient.device))
     return future

@@ -19,7 +19,7 @@ from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.packets.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.quantize import Scheme, SharedExponent
+from netfold.traffic.worker.quantize import ReduceOp, Scheme, SharedExponent
 from netfold.traffic.worker.session import Connect, connect_udp
 from netfold.traffic.worker.worker import Stats, Worker
 
@@ -157,12 +157,14 @@ class Rig:
     links: list[list[LossyEndpoint]] = field(default_factory=list)
     server_link: LossyEndpoint | None = None
 
-    def all_reduce(self, arrays: list[np.ndarray], timeout: float = 30.0) -> list[Exception | None]:
-        """Each worker reduces its array; gives what each raised."""
+    def all_reduce(
+        self, arrays: list[np.ndarray], timeout: float = 30.0, op: ReduceOp = ReduceOp.SUM
+    ) -> list[Exception | None]:
+        """Each of the first workers reduces its array; gives what each raised."""
 
         def one(worker: Worker, array: np.ndarray) -> Exception | None:
             try:
-                worker.all_reduce(array, timeout=timeout)
+                worker.all_reduce(array, timeout, op)
             except Exception as error:
                 return error
             return None
@@ -176,6 +178,18 @@ class Rig:
         self.server.assign(replace(self.of_server, epoch=epoch))
         for members, assignment in zip(self.members, self.assignments, strict=True):
             members.change(replace(assignment, epoch=epoch))
+
+    def lose(self, rank: int, epoch: int) -> None:
+        """A new epoch without the worker of this rank."""
+        child = self.assignments[rank].trees[0].child
+        trees = tuple(
+            replace(part, children=tuple(c for c in part.children if c != child))
+            for part in self.of_server.trees
+        )
+        self.server.assign(replace(self.of_server, epoch=epoch, trees=trees))
+        for other, (members, assignment) in enumerate(zip(self.members, self.assignments, strict=True)):
+            if other != rank:
+                members.change(replace(assignment, epoch=epoch, workers=len(self.workers) - 1))
 
     def renew_worn_epochs(self) -> None:
         """From now on members that ask for a new epoch get it, once for each epoch, as from the controller."""

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from netfold.traffic.errors import (
     AllReduceTimeout,
     CallMismatch,
+    ConcurrentUse,
     JobFailed,
-    NotFinite,
     RoundsExhausted,
     SumOverflow,
     WrongNumbers,
 )
 from netfold.traffic.worker import quantize
 from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.quantize import Fixed, SharedExponent, WholeNumbers
+from netfold.traffic.worker.quantize import Fixed, ReduceOp, SharedExponent, WholeNumbers
 from tests.traffic.rig import Faults, rig
 
 MAX = 2**31 - 1
@@ -129,17 +129,75 @@ def test_int32_sums_that_do_not_fit_are_an_error_at_all_workers_and_the_job_goes
         assert after[0].tolist() == [3]
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("op", list(ReduceOp))
+@pytest.mark.parametrize("scheme", [SharedExponent(), Fixed(10)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_nan_and_infinity_are_refused_by_index_before_anything_is_sent(value, dtype):
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5)])
+def test_nan_and_infinities_reach_every_worker_as_ieee_754_adds_them(op, scheme, dtype, shares):
+    """Some in the first A/2 chunks and some after them; the finite numbers beside them are summed as ever."""
+    workers, size = 3, 203
+    with rig(workers, lanes=4, slots=8, shares=shares, scheme=scheme, plain=True) as fabric:
+        for call in range(2):  # the second one shows that nobody is out of step
+            before = [np.arange(size).astype(dtype) for _ in range(workers)]
+            if call == 0:
+                before[0][[2, 90, 91, 180]] = np.inf, np.nan, np.inf, -np.inf
+                before[1][[2, 91, 202]] = np.inf, -np.inf, np.inf
+                before[2][[3]] = 60000
+            after = [b.copy() for b in before]
+            assert fabric.all_reduce(after, op=op) == [None] * workers
+            assert all(a.tobytes() == after[0].tobytes() for a in after)
+            with np.errstate(invalid="ignore"):
+                exact = np.sum(before, axis=0, dtype=np.float64) / (workers if op is ReduceOp.AVERAGE else 1)
+            np.testing.assert_allclose(after[0].astype(np.float64), exact, rtol=np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("faults", [Faults(0.1, 0.1, 0.1)])
+def test_a_gradient_of_nothing_finite_ends_in_step_under_loss(faults):
+    with rig(2, lanes=4, slots=8, faults=faults) as fabric:
+        for value in (np.nan, 1.0, -np.inf, 2.0):
+            after = [np.full(60, value, np.float32) for _ in range(2)]
+            assert fabric.all_reduce(after) == [None, None]
+            np.testing.assert_array_equal(after[0], np.full(60, 2 * value, np.float32))
+            assert after[0].tobytes() == after[1].tobytes()
+
+
+@pytest.mark.parametrize("scheme", [SharedExponent(), Fixed(8)])
+def test_an_average_of_float16_does_not_overflow_on_the_way(scheme):
+    with rig(8, scheme=scheme) as fabric:
+        after = [np.full(20, 20000, np.float16) for _ in range(8)]
+        assert fabric.all_reduce(after, op=ReduceOp.AVERAGE) == [None] * 8
+        assert after[0].tolist() == [20000.0] * 20
+
+
+def test_the_average_is_over_those_that_were_added_up():
+    """A worker is lost; what the others get in the new epoch is the average over two."""
+    with rig(3, lanes=4) as fabric:
+        arrays = [np.full(10, float(3 + rank), np.float32) for rank in range(3)]
+        fabric.lose(2, epoch=2)
+        assert fabric.all_reduce(arrays[:2], op=ReduceOp.AVERAGE) == [None, None]
+        assert arrays[0].tolist() == arrays[1].tolist() == [3.5] * 10
+
+
+def test_an_average_of_integers_is_refused_before_anything_is_sent():
     with rig(1) as fabric:
-        array = np.zeros(50, dtype)
-        array[33] = value
-        with pytest.raises(NotFinite, match=r"gradient\[33\] is") as caught:
-            fabric.workers[0].all_reduce(array)
-        assert caught.value.index == 33
-        array[33] = 1
-        fabric.workers[0].all_reduce(array)  # nothing was sent, so nobody is out of step
+        with pytest.raises(WrongNumbers, match="an average of int32 is no int32"):
+            fabric.workers[0].all_reduce(np.ones(3, np.int32), op=ReduceOp.AVERAGE)
+        fabric.workers[0].all_reduce(np.ones(3, np.int32))
+
+
+def test_a_worker_refuses_a_second_thread_while_it_serves_one():
+    with rig(2) as fabric:
+        waiting = threading.Thread(
+            target=fabric.workers[0].all_reduce, args=(np.ones(100, np.float32),), kwargs={"timeout": 30}
+        )
+        waiting.start()
+        while not fabric.workers[0].flows():
+            time.sleep(0.001)
+        with pytest.raises(ConcurrentUse, match="another thread"):
+            fabric.workers[0].all_reduce(np.ones(100, np.float32))
+        fabric.workers[1].all_reduce(np.ones(100, np.float32))
+        waiting.join()
+        assert fabric.all_reduce([np.ones(5, np.float32) for _ in range(2)]) == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +291,8 @@ def test_a_call_that_needs_more_than_an_epoch_is_refused_and_leaves_the_array_al
 def test_without_a_new_epoch_in_time_the_used_up_one_is_an_error(monkeypatch):
     monkeypatch.setattr("netfold.traffic.worker.flow.ROUNDS", 1)
     with rig(1, lanes=4, slots=8) as fabric:
-        fabric.workers[0].all_reduce(np.ones(16, np.int32))
-        with pytest.raises(RoundsExhausted, match="epoch 1 has 2 chunk numbers left"):
+        fabric.workers[0].all_reduce(np.ones(4 * 4, np.int32))  # resume, opening, 4, closing
+        with pytest.raises(RoundsExhausted, match="epoch 1 has 0 chunk numbers left"):
             fabric.workers[0].all_reduce(np.ones(16, np.int32), timeout=0.2)
 
 
@@ -267,9 +325,44 @@ def test_a_job_of_whole_numbers_refuses_floats_before_anything_is_sent():
         fabric.workers[0].all_reduce(np.ones(8, np.int32))
 
 
-def test_workers_that_call_with_different_sizes_are_told():
+@pytest.mark.parametrize("scheme", [SharedExponent(), Fixed(8)])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.zeros(64, np.float32), np.zeros(65, np.float32)),
+        (np.zeros(64, np.int32), np.zeros(65, np.int32)),
+        (np.zeros(64, np.int32), np.zeros(640, np.int32)),
+        (np.zeros(64, np.int32), np.zeros(64, np.float32)),
+        (np.zeros(64, np.float16), np.zeros(64, np.float32)),
+        (np.zeros(8, np.float32), np.zeros(16, np.float32)),  # of two trees, one carries nothing of the first
+        (np.zeros(8, np.int32), np.zeros(16, np.int32)),
+    ],
+)
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5)])
+def test_workers_whose_calls_differ_are_all_told_and_keep_their_arrays(scheme, one, other, shares):
+    with rig(3, scheme=scheme, shares=shares) as fabric:
+        arrays = [one + 1, other + 1, one + 1]
+        errors = fabric.all_reduce(arrays)
+        assert [type(e) for e in errors] == [CallMismatch] * 3
+        assert all((array == 1).all() for array in arrays)
+
+
+def test_workers_that_sum_and_average_are_all_told():
+    with rig(2) as fabric, ThreadPoolExecutor(2) as pool:
+        calls = [
+            pool.submit(worker.all_reduce, np.ones(9, np.float32), 30.0, op)
+            for worker, op in zip(fabric.workers, ReduceOp, strict=True)
+        ]
+        assert [type(call.exception()) for call in calls] == [CallMismatch, CallMismatch]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_a_worker_that_is_a_call_behind_is_found_out(dtype):
+    """It joins after the others' first call, as one that was restarted."""
     with rig(2) as fabric:
-        errors = fabric.all_reduce([np.zeros(64, np.float32), np.zeros(65, np.float32)])
+        assert fabric.all_reduce([np.ones(9, dtype) for _ in range(2)]) == [None, None]
+        fabric.workers[1]._number -= 1
+        errors = fabric.all_reduce([np.ones(9, dtype) for _ in range(2)])
         assert [type(e) for e in errors] == [CallMismatch, CallMismatch]
 
 

@@ -19,7 +19,13 @@ import pytest
 from netfold.api import netfold_pb2 as pb
 from netfold.api import netfold_pb2_grpc as rpc
 from netfold.api.connection import TOKEN_KEY, ConnectError, Connection, connection
-from netfold.traffic.errors import AllReduceTimeout, BadAssignment, ControllerUnreachable, JobFailed
+from netfold.traffic.errors import (
+    AllReduceTimeout,
+    BadAssignment,
+    ControllerUnreachable,
+    JobFailed,
+    MembershipLost,
+)
 from netfold.traffic.membership.membership import Attending, from_proto
 from netfold.traffic.worker.quantize import Fixed, SharedExponent, WholeNumbers
 from netfold.traffic.worker.worker import Stats
@@ -266,6 +272,32 @@ def test_a_refused_member_is_told_why():
         member = Attending(target, "j", "h1")
         with pytest.raises(JobFailed, match=r"refused h1: no job 'j'"):
             member.wait(10)
+        member.close()
+
+
+def test_an_error_that_nobody_foresaw_ends_the_membership_by_type_and_cause(monkeypatch):
+    def spoiled(message):
+        raise KeyError("of a library's own")
+
+    monkeypatch.setattr("netfold.traffic.membership.membership.from_proto", spoiled)
+    with controller() as (servicer, target):
+        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=5000))
+        member = Attending(target, "j", "h1")
+        with pytest.raises(MembershipLost, match=r"job j.*KeyError") as caught:
+            member.wait(10)
+        assert isinstance(caught.value.__cause__, KeyError)
+        member.close()
+
+
+def test_a_proxy_for_the_web_is_not_asked_for_the_controller(tls, tmp_path, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "no_grpc_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with controller(tls) as (servicer, target):
+        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=3000))
+        member = Attending(reached(target, tls, tmp_path), "j", "h1")
+        assert member.wait(10).epoch == 1
         member.close()
 
 

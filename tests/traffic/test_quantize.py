@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from netfold.traffic.errors import NotFinite
 from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag
 from netfold.traffic.server.slots import SlotPool
 from netfold.traffic.worker import quantize
@@ -61,13 +60,39 @@ def test_scales_are_normal_floats(exponent, workers):
     assert quantize.error_bound(exponent, workers) == workers / 2 / float(scale)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("where", [(0, 0), (3, 4), (200_000, 1)])
-def test_the_first_value_that_is_not_finite_is_named(where):
-    blocks = np.zeros((200_001, LANES), np.float32)
-    blocks[where] = np.nan
-    with pytest.raises(NotFinite) as caught:
-        quantize.block_exponents(blocks)
-    assert caught.value.index == where[0] * LANES + where[1]
+def test_a_block_with_a_value_that_is_not_finite_has_the_exponent_of_ieee_754(where, value):
+    blocks = np.ones((200_001, LANES), np.float32)
+    blocks[where] = value
+    exponents = quantize.block_exponents(blocks)
+    assert np.flatnonzero(exponents == quantize.NOT_FINITE).tolist() == [where[0]]
+    assert (quantize.block_exponents(quantize.finite_part(blocks)) == 127).all()
+
+
+any_value = st.sampled_from([np.nan, np.inf, -np.inf, 1.0, -1.0, 0.0])
+
+
+@given(hnp.arrays(np.float32, (4, 7), elements=any_value))
+def test_summed_kinds_say_what_ieee_754_makes_of_the_sum(parts):
+    values = quantize.finite_part(parts).sum(axis=0, dtype=np.float32)[None, :]
+    quantize.overlay(values, quantize.kinds(parts).sum(axis=0, dtype=np.int32)[None, :])
+    with np.errstate(invalid="ignore"):
+        expected = parts.sum(axis=0)
+    np.testing.assert_array_equal(values[0], expected)
+
+
+def test_kinds_of_as_many_workers_as_there_may_be_stay_apart():
+    for value, expected in ((np.inf, np.inf), (-np.inf, -np.inf), (np.nan, np.nan)):
+        sums = quantize.kinds(np.full((1, 1), value, np.float32)) * np.int32(32767)
+        values = np.zeros((1, 1), np.float32)
+        quantize.overlay(values, sums)
+        np.testing.assert_array_equal(values[0], [expected])
+
+
+def test_an_average_is_rounded_once():
+    third = quantize.dequantize(np.array([[3 << 24, 1]], np.int32), np.array([2], np.int32), 3)
+    assert third.tolist() == [[2.0**22, float(np.float32(1 / 12))]]
 
 
 @given(blocks, st.integers(-96, 126))

@@ -24,6 +24,7 @@ from netfold.traffic.errors import (
     BadAssignment,
     ControllerUnreachable,
     JobFailed,
+    MembershipLost,
     TrafficError,
 )
 from netfold.traffic.membership.assignment import Assignment, TreePart
@@ -181,8 +182,12 @@ class Attending:
                         stream.cancel()
             except grpc.RpcError as error:
                 self._stumble(error)
-            except BadAssignment as error:
+            except TrafficError as error:
                 self._publish(_News(failure=error))
+            except Exception as error:  # whoever waits has to learn that nobody listens any more
+                lost = MembershipLost(f"job {self._job}: the stream to the controller ended: {error!r}")
+                lost.__cause__ = error
+                self._publish(_News(failure=lost))
             self._leaving.wait(self.RETRY)
 
     def _over(self) -> bool:

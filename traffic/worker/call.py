@@ -10,7 +10,7 @@ at any time, and a call that fails leaves the array as it was.
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from netfold.traffic.errors import CallMismatch, SumOverflow, WrongNumbers
 from netfold.traffic.packets.wire import Flag, Words
 from netfold.traffic.worker import quantize
-from netfold.traffic.worker.quantize import Exponents, Fixed, Scheme, WholeNumbers
+from netfold.traffic.worker.quantize import NOT_FINITE, Exponents, Fixed, ReduceOp, Scheme, WholeNumbers
 from netfold.traffic.worker.work import Chunks, Filled, Span, Work
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int32))
 _OVERFLOW = np.uint8(Flag.OVERFLOW)
+_FINGERPRINT = 3  # lanes
 
 
 def check_array(array: NDArray[Any]) -> None:
@@ -36,8 +37,12 @@ def check_array(array: NDArray[Any]) -> None:
         raise ValueError("all_reduce writes in place: the array must be contiguous (C order) and writeable")
 
 
-def check_numerics(array: NDArray[Any], scheme: Scheme, job: str) -> None:
-    """Raises WrongNumbers if the job does not add arrays of this dtype."""
+def check_numerics(array: NDArray[Any], scheme: Scheme, op: ReduceOp, job: str) -> None:
+    """Raises WrongNumbers if the job does not do this with arrays of this dtype."""
+    if op is ReduceOp.AVERAGE and array.dtype.kind != "f":
+        raise WrongNumbers(
+            f"an average of {array.dtype} is no {array.dtype}: all_reduce averages float32 and float16"
+        )
     if isinstance(scheme, WholeNumbers) and array.dtype.kind == "f":
         raise WrongNumbers(
             f"job {job} adds whole numbers (numerics: integer): all_reduce takes int32 there, this is {array.dtype}"
@@ -55,8 +60,10 @@ class Gradient:
         lanes: int,
         scheme: Scheme,
         buffer: NDArray[np.uint8] | None = None,
+        op: ReduceOp = ReduceOp.SUM,
     ) -> None:
         check_array(array)
+        self.op = op
         self.number = number
         self.lanes = lanes
         self.scheme = scheme
@@ -79,13 +86,18 @@ class Gradient:
         self.overflowed = np.zeros(self.chunks, np.bool_)
 
     @property
-    def needs_opening(self) -> bool:
+    def shares_exponents(self) -> bool:
         return self.is_float and not isinstance(self.scheme, Fixed)
 
-    def fingerprint(self) -> int:
-        """16 bits that differ (most likely) if the call, the size, the dtype or the scheme does."""
-        what = f"{self.number} {self._flat.size} {self._flat.dtype} {self.scheme}"
-        return zlib.crc32(what.encode()) & 0xFFFF
+    def divisor(self, workers: int) -> int:
+        """What sums are divided by."""
+        return workers if self.op is ReduceOp.AVERAGE else 1
+
+    def fingerprint(self) -> NDArray[np.int32]:
+        """Three numbers of 16 bits that differ (but for one case in 2^48) if the call, the size, the dtype, the
+        operation or the scheme does. Sums over up to 32767 workers fit into a lane."""
+        what = f"{self.number} {self._flat.size} {self._flat.dtype} {self.op} {self.scheme}"
+        return np.frombuffer(hashlib.blake2b(what.encode(), digest_size=6).digest(), "<u2").astype(np.int32)
 
     def span(self, first: int, last: int, workers: int) -> Span | None:
         """Rows [first, last) as memory, for works that carry them as they are."""
@@ -94,6 +106,7 @@ class Gradient:
         return Span(
             self.input, self._flat, self.exponents, self.agreed, self.overflowed, first, last,
             quantize.SUM_BITS - quantize.headroom(workers) if self.is_float else None,
+            self.divisor(workers),
             lambda: _beyond_scale(self),
         )  # fmt: skip
 
@@ -119,19 +132,26 @@ class Gradient:
         if not self.is_float:
             return Integers(self, first, last, workers)
         if isinstance(self.scheme, Fixed):
-            return FixedScale(self, first, last, self.scheme.bits)
+            return FixedScale(self, first, last, self.scheme.bits, workers)
         return Blocks(self, first, last, channels, workers)
 
-    def repeats(self, first: int, last: int, workers: int) -> Work:
-        """The chunks of [first, last) that overflowed, once more, ascending: the same at all workers."""
+    def specials(self, first: int, last: int) -> Specials:
+        """The chunks of [first, last) in which some worker has a NaN or an infinity, ascending: the same at all
+        workers."""
+        special = self.overflowed[first:last] & (self.agreed[first:last] == NOT_FINITE)
+        return Specials(self, first + np.flatnonzero(special))
+
+    def repeats(self, first: int, last: int, workers: int, specials: Specials) -> Work:
+        """The chunks of [first, last) that overflowed or are special, once more, ascending: the same at all
+        workers."""
         rows = first + np.flatnonzero(self.overflowed[first:last])
-        return Repeats(self, rows, workers) if self.is_float else Halves(self, rows)
+        return Repeats(self, rows, workers, specials) if self.is_float else Halves(self, rows)
 
 
 @dataclass
 class Opening:
-    """One chunk: the largest exponent of a tree's first A/2 chunks, and a check that all mean the same
-    call."""
+    """One chunk: the largest exponent of a tree's first A/2 chunks if exponents are shared, and a check that all mean
+    the same call."""
 
     gradient: Gradient
     first: int
@@ -141,18 +161,18 @@ class Opening:
 
     def fill(self, chunks: Chunks) -> Filled:
         lanes = np.zeros((1, self.gradient.lanes), np.int32)
-        lanes[0, 0] = self.gradient.fingerprint()
+        lanes[0, :_FINGERPRINT] = self.gradient.fingerprint()
         largest = self.gradient.exponents[self.first : self.last].max(initial=0)
         return Filled(lanes, np.array([largest], np.uint8))
 
     def take(self, chunks: Chunks, lanes: Words, exponents: Exponents, flags: NDArray[np.uint8]) -> None:
-        expected = self.workers * self.gradient.fingerprint()
-        if lanes[0, 0] != expected:
+        if (lanes[0, :_FINGERPRINT] != self.workers * self.gradient.fingerprint()).any():
             raise CallMismatch(
-                f"call {self.gradient.number}: the workers call all_reduce with different sizes, "
-                f"dtypes or schemes (check sum {lanes[0, 0]}, expected {expected})"
+                f"call {self.gradient.number}: the workers call all_reduce with different sizes, dtypes, operations "
+                "or schemes, or are not in the same call"
             )
-        self.gradient.agreed[self.first : self.last] = exponents[0]
+        if self.gradient.shares_exponents:
+            self.gradient.agreed[self.first : self.last] = exponents[0]
 
 
 @dataclass
@@ -177,15 +197,22 @@ class Blocks:
 
     def fill(self, chunks: Chunks) -> Filled:
         rows = chunks + self.first
-        bits = quantize.shared_bits(self.gradient.agreed[rows], self.workers)
-        return Filled(quantize.quantize(self.gradient.input[rows], bits), self._next[chunks])
+        agreed = self.gradient.agreed[rows]
+        values, special = self.gradient.input[rows], agreed == NOT_FINITE
+        if special.any():
+            values[special] = 0
+        return Filled(
+            quantize.quantize(values, quantize.shared_bits(agreed, self.workers)), self._next[chunks]
+        )
 
     def take(self, chunks: Chunks, lanes: Words, exponents: Exponents, flags: NDArray[np.uint8]) -> None:
         if (flags & _OVERFLOW).any():
             raise _beyond_scale(self.gradient)
         rows = chunks + self.first
-        bits = quantize.shared_bits(self.gradient.agreed[rows], self.workers)
-        self.gradient.write(rows, quantize.dequantize(lanes, bits))
+        agreed = self.gradient.agreed[rows]
+        bits = quantize.shared_bits(agreed, self.workers)
+        self.gradient.overflowed[rows] = agreed == NOT_FINITE
+        self.gradient.write(rows, quantize.dequantize(lanes, bits, self.gradient.divisor(self.workers)))
         following = rows + self.channels
         inside = following < self.last
         self.gradient.agreed[following[inside]] = exponents[inside]
@@ -199,6 +226,7 @@ class FixedScale:
     first: int
     last: int
     bits: int
+    workers: int
 
     def __post_init__(self) -> None:
         self.count = self.last - self.first
@@ -211,32 +239,58 @@ class FixedScale:
 
     def take(self, chunks: Chunks, lanes: Words, exponents: Exponents, flags: NDArray[np.uint8]) -> None:
         rows = chunks + self.first
+        bits = np.full(len(rows), self.bits, np.int32)
         self.gradient.agreed[rows] = exponents
-        self.gradient.overflowed[rows] = flags & _OVERFLOW != 0
-        self.gradient.write(rows, quantize.dequantize(lanes, np.full(len(rows), self.bits, np.int32)))
+        self.gradient.overflowed[rows] = (flags & _OVERFLOW != 0) | (exponents == NOT_FINITE)
+        self.gradient.write(rows, quantize.dequantize(lanes, bits, self.gradient.divisor(self.workers)))
 
 
-@dataclass
-class Repeats:
-    """Chunks that overflowed at the fixed scale, at the scale of their shared exponents, which cannot
-    overflow."""
+class Specials:
+    """Chunks in which some worker has a NaN or an infinity: who has which, and the largest exponent of the finite
+    rest, which goes with the repetition."""
 
-    gradient: Gradient
-    rows: Chunks
-    workers: int
-
-    def __post_init__(self) -> None:
-        self.count = len(self.rows)
-        self._bits = quantize.shared_bits(self.gradient.agreed[self.rows], self.workers)
+    def __init__(self, gradient: Gradient, rows: Chunks) -> None:
+        self.count = len(rows)
+        self.rows = rows
+        self.kinds: Words = np.zeros((len(rows), gradient.lanes), np.int32)
+        self._gradient = gradient
 
     def fill(self, chunks: Chunks) -> Filled:
-        lanes = quantize.quantize(self.gradient.input[self.rows[chunks]], self._bits[chunks])
-        return Filled(lanes, np.zeros(len(chunks), np.uint8))
+        values = self._gradient.input[self.rows[chunks]]
+        return Filled(quantize.kinds(values), quantize.block_exponents(quantize.finite_part(values)))
+
+    def take(self, chunks: Chunks, lanes: Words, exponents: Exponents, flags: NDArray[np.uint8]) -> None:
+        self.kinds[chunks] = lanes
+        self._gradient.agreed[self.rows[chunks]] = exponents
+
+
+class Repeats:
+    """Chunks that overflowed at the fixed scale, and the finite part of special ones, at the scale of their shared
+    exponents, which cannot overflow."""
+
+    def __init__(self, gradient: Gradient, rows: Chunks, workers: int, specials: Specials) -> None:
+        self.count = len(rows)
+        self._gradient = gradient
+        self._rows = rows
+        self._specials = specials
+        self._divisor = gradient.divisor(workers)
+        self._bits = quantize.shared_bits(gradient.agreed[rows], workers)
+
+    def fill(self, chunks: Chunks) -> Filled:
+        values = quantize.finite_part(self._gradient.input[self._rows[chunks]])
+        return Filled(quantize.quantize(values, self._bits[chunks]), np.zeros(len(chunks), np.uint8))
 
     def take(self, chunks: Chunks, lanes: Words, exponents: Exponents, flags: NDArray[np.uint8]) -> None:
         if (flags & _OVERFLOW).any():
-            raise _beyond_scale(self.gradient)
-        self.gradient.write(self.rows[chunks], quantize.dequantize(lanes, self._bits[chunks]))
+            raise _beyond_scale(self._gradient)
+        rows, specials = self._rows[chunks], self._specials
+        values = quantize.dequantize(lanes, self._bits[chunks], self._divisor)
+        special = np.isin(rows, specials.rows)
+        if special.any():
+            sums = np.zeros_like(lanes)
+            sums[special] = specials.kinds[np.searchsorted(specials.rows, rows[special])]
+            quantize.overlay(values, sums)
+        self._gradient.write(rows, values)
 
 
 @dataclass

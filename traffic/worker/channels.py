@@ -220,7 +220,7 @@ class _Span(ctypes.Structure):
         ("output", ctypes.c_void_p),
         ("elements", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("own", "agreed", "overflowed")),
-        *((name, ctypes.c_int64) for name in ("first", "last", "base", "sum_bits")),
+        *((name, ctypes.c_int64) for name in ("first", "last", "base", "sum_bits", "divisor")),
     )
 
     @classmethod
@@ -234,6 +234,7 @@ class _Span(ctypes.Structure):
             span.last,
             base,
             -1 if span.sum_bits is None else span.sum_bits,
+            span.divisor,
         )
 
 

@@ -15,14 +15,14 @@
 #define VECTOR
 #endif
 
-enum { EXPONENT_MIN = 31, EXPONENT_BIAS = 126 }; /* quantize.py */
+enum { EXPONENT_MIN = 31, EXPONENT_BIAS = 126, NOT_FINITE = 255 }; /* quantize.py */
 
 VECTOR static void quantize(uint32_t *restrict to, const float *restrict from, float scale, int64_t lanes) {
     for (int64_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32((uint32_t)(int32_t)rintf(from[i] * scale));
 }
 
-VECTOR static void dequantize(float *restrict to, const uint32_t *restrict from, float scale, int64_t lanes) {
-    for (int64_t i = 0; i < lanes; i++) to[i] = (float)(int32_t)__builtin_bswap32(from[i]) * scale;
+VECTOR static void dequantize(float *restrict to, const uint32_t *restrict from, double scale, int64_t lanes) {
+    for (int64_t i = 0; i < lanes; i++) to[i] = (float)((int32_t)__builtin_bswap32(from[i]) * scale);
 }
 
 static int scale_bits(const struct span *s, int64_t row) {
@@ -38,7 +38,8 @@ static void take_row(const struct channels *c, const struct span *s, int64_t row
         s->overflowed[row] = (h->flags & OVERFLOW) != 0;
         return;
     }
-    dequantize((float *)to, lanes, ldexpf(1, -scale_bits(s, row)), count);
+    s->overflowed[row] = s->agreed[row] == NOT_FINITE;
+    if (!s->overflowed[row]) dequantize((float *)to, lanes, ldexp(1, -scale_bits(s, row)) / (double)s->divisor, count);
     if (row + c->count < s->last) s->agreed[row + c->count] = h->exponent;
 }
 
@@ -56,9 +57,13 @@ static void put_row(const struct channels *c, const struct span *s, int64_t chun
     const uint32_t *from = s->input + row * c->lanes;
     if (s->sum_bits < 0)
         swap_lanes(begin_packet(c, chunk, 0, 0), from, c->lanes);
-    else
-        quantize(begin_packet(c, chunk, next < s->last ? s->own[next] : 0, 0), (const float *)from,
-                 ldexpf(1, scale_bits(s, row)), c->lanes);
+    else {
+        uint32_t *to = begin_packet(c, chunk, next < s->last ? s->own[next] : 0, 0);
+        if (s->agreed[row] == NOT_FINITE)
+            memset(to, 0, (size_t)(4 * c->lanes));
+        else
+            quantize(to, (const float *)from, ldexpf(1, scale_bits(s, row)), c->lanes);
+    }
 }
 
 /* Makes the packets of the chunks that may go, at most `allowance`, and points `pieces` and `order` (both for c->count) at

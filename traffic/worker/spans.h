@@ -15,9 +15,10 @@ struct span {
     int64_t elements;
     const uint8_t *own;   /* by row: this worker's exponent, */
     uint8_t *agreed;      /* and the largest of all workers' */
-    uint8_t *overflowed;  /* by row: integers whose sum did not fit */
+    uint8_t *overflowed;  /* by row: integers whose sum did not fit, and floats that are not all finite */
     int64_t first, last, base;
     int64_t sum_bits;     /* magnitude of sums, as a power of two, over the number of workers; -1: integers */
+    int64_t divisor;      /* of sums of floats */
 };
 
 struct emitted {

@@ -42,8 +42,9 @@ class Work(Protocol):
 @dataclass(frozen=True)
 class Span:
     """A work as memory: rows [first, last) of float32 or int32 `input` (n, L), and of the flat `output` for
-    their sums, where the last row may be cut. By row: the `own` and the `agreed` exponent of floats, and
-    which integers `overflowed`. Lanes of floats stay within 2^`sum_bits`; None: integers.
+    their sums, where the last row may be cut. By row: the `own` and the `agreed` exponent of floats, and which sums of
+    integers, or floats that are not all finite, have to be asked for again (`overflowed`). Lanes of floats stay within
+    2^`sum_bits`, and their sums are divided by `divisor`; None: integers.
 
     `impossible` makes the error for a float sum that is marked as overflowed, which the scale rules out."""
 
@@ -55,6 +56,7 @@ class Span:
     first: int
     last: int
     sum_bits: int | None
+    divisor: int
     impossible: Callable[[], Exception]
 
 

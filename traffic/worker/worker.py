@@ -3,7 +3,7 @@
 """A worker: `all_reduce` adds up an array over all workers of a job, in the network.
 
 The course of a call (docs/protocol.md, section 5): once in each epoch the workers tell each other in which
-call they are; an opening chunk in each tree where exponents are shared; the data; once more what
+call they are; an opening chunk, in each tree where exponents are shared, else in the first; the data; once more what
 overflowed; a closing chunk, after whose result everybody is known to have everything. So a worker that has
 returned from a call is never needed for it again, and when the epoch changes, either all of the workers
 that are still inside a call repeat it, or none.
@@ -11,6 +11,7 @@ that are still inside a call repeat it, or none.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,13 +25,14 @@ from netfold.traffic.errors import (
     AllReduceTimeout,
     BadAssignment,
     CallMismatch,
+    ConcurrentUse,
     EpochChanged,
     RoundsExhausted,
 )
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.worker.call import Gradient, Halves, Opening, Tally, check_array, check_numerics
 from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.quantize import Scheme
+from netfold.traffic.worker.quantize import ReduceOp, Scheme
 from netfold.traffic.worker.session import Connect, Session, connect_udp
 
 _CALLS = 4  # calls are told apart modulo 4; those of two workers differ by one at most
@@ -104,7 +106,8 @@ class Alone:
 
 
 class Worker:
-    """One worker of a job. Not thread-safe; a context manager.
+    """One worker of a job; a context manager. One thread uses it at a time: another one's call is refused with
+    ConcurrentUse.
 
     `local` is the IPv4 address to bind (0.0.0.0: any). `scheme`: in place of the one that the job's file names
     (`Assignment.numerics`); all workers of a job must use the same.
@@ -128,29 +131,38 @@ class Worker:
         self._number = 0  # of the next call
         self._complete = False  # all results of that call are in, but perhaps not at all workers
         self._buffer: NDArray[np.uint8] | None = None
-        self._lanes = 0
+        self._busy = threading.Lock()
 
-    def all_reduce(self, array: NDArray[Any], timeout: float = 60.0) -> None:
-        """Replaces `array` (float32, float16 or int32; any shape, C order) by its sum over all workers, in
-        place.
+    def all_reduce(self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM) -> None:
+        """Replaces `array` (float32, float16 or int32; any shape, C order) by its sum or average over all workers, in
+        place. Averages are of floats, and over those workers whose arrays were added up.
 
-        All workers get the same bits. Peak memory: the array, a copy, and a few windows of packets. On any
-        error the array is as before; after other ones than NotFinite, WrongNumbers and SumOverflow the workers
-        are out of step, and the next call asks the controller for a new epoch. `timeout`: seconds.
+        All workers get the same bits. NaN and infinities travel as IEEE 754 adds them. Peak memory: the array, a copy,
+        and a few windows of packets. On any error the array is as before; after other ones than WrongNumbers,
+        ConcurrentUse and SumOverflow the workers are out of step, and the next call asks the controller for a new
+        epoch. `timeout`: seconds.
 
-        Raises TypeError, ValueError (bad array), WrongNumbers, NotFinite, AllReduceTimeout, JobFailed,
+        Raises TypeError, ValueError (bad array), WrongNumbers, ConcurrentUse, AllReduceTimeout, JobFailed,
         ControllerUnreachable, CallMismatch, RoundsExhausted (a call of more chunks than an epoch has numbers),
         SumOverflow (int32 only), TransportError.
         """
         check_array(array)
         if array.size == 0:
             return
+        if not self._busy.acquire(blocking=False):
+            raise ConcurrentUse("this worker is in a call of another thread; a worker serves one at a time")
+        try:
+            self._all_reduce(array, timeout, op)
+        finally:
+            self._busy.release()
+
+    def _all_reduce(self, array: NDArray[Any], timeout: float, op: ReduceOp) -> None:
         started = time.monotonic()
         deadline = started + timeout
         assignment = self._membership.wait(timeout)
         scheme = self._scheme or assignment.numerics
-        check_numerics(array, scheme, assignment.job)
-        gradient = Gradient(self._number, array, assignment.lanes, scheme, self._buffer)
+        check_numerics(array, scheme, op, assignment.job)
+        gradient = Gradient(self._number, array, assignment.lanes, scheme, self._buffer, op)
         self._buffer = gradient.buffer
         try:
             overflow = self._reduce(gradient, deadline)
@@ -223,19 +235,23 @@ class Worker:
         workers = session.assignment.workers
         parts = list(zip(session.flows, session.assignment.cut(gradient.chunks), strict=True))
 
-        if gradient.needs_opening:
-            works = [
-                (flow, Opening(gradient, lo, min(hi, lo + flow.part.slots // 2), workers))
-                for flow, (lo, hi) in parts
-                if lo < hi
-            ]
-            session.run(works, deadline, self._watch)
+        openings = [
+            (flow, Opening(gradient, lo, min(hi, lo + flow.part.slots // 2), workers))
+            for flow, (lo, hi) in parts
+            if flow is session.flows[0] or (lo < hi and gradient.shares_exponents)
+        ]
+        session.run(openings, deadline, self._watch)
         session.run(
             [(flow, gradient.works(lo, hi, flow.part.slots // 2, workers)) for flow, (lo, hi) in parts],
             deadline,
             self._watch,
         )
-        repeats = [(flow, gradient.repeats(lo, hi, workers)) for flow, (lo, hi) in parts]
+        specials = [gradient.specials(lo, hi) for _, (lo, hi) in parts]
+        session.run(list(zip(session.flows, specials, strict=True)), deadline, self._watch)
+        repeats = [
+            (flow, gradient.repeats(lo, hi, workers, special))
+            for (flow, (lo, hi)), special in zip(parts, specials, strict=True)
+        ]
         session.run(repeats, deadline, self._watch)
         self._complete = True
         session.run([(session.flows[0], Tally(gradient.lanes, self._number % _CALLS))], deadline, self._watch)
