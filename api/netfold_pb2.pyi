@@ -234,7 +234,7 @@ class Numerics(_message.Message):
     def __init__(self, mode: _Optional[str] = ..., fraction_bits: _Optional[int] = ...) -> None: ...
 
 class TreePart(_message.Message):
-    __slots__ = ("tree", "share", "slots", "window", "child", "destination", "children")
+    __slots__ = ("tree", "share", "slots", "window", "child", "destination", "children", "sources")
     TREE_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -242,6 +242,7 @@ class TreePart(_message.Message):
     CHILD_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     CHILDREN_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
     tree: int
     share: float
     slots: int
@@ -249,4 +250,11 @@ class TreePart(_message.Message):
     child: int
     destination: str
     children: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, tree: _Optional[int] = ..., share: _Optional[float] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., child: _Optional[int] = ..., destination: _Optional[str] = ..., children: _Optional[_Iterable[int]] = ...) -> None: ...
+    sources: _containers.RepeatedCompositeFieldContainer[Sources]
+    def __init__(self, tree: _Optional[int] = ..., share: _Optional[float] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., child: _Optional[int] = ..., destination: _Optional[str] = ..., children: _Optional[_Iterable[int]] = ..., sources: _Optional[_Iterable[_Union[Sources, _Mapping]]] = ...) -> None: ...
+
+class Sources(_message.Message):
+    __slots__ = ("addresses",)
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    addresses: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, addresses: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -45,6 +45,11 @@ class Tree:
         """The children whose packets `node` adds up, in the order of `edges`."""
         return tuple(e.child for e in self.edges if e.parent == node)
 
+    def workers_below(self, child: str) -> tuple[str, ...]:
+        """The workers whose gradients are in the packets of `child`: itself, if it adds nothing up."""
+        below = self.children(child)
+        return tuple(w for c in below for w in self.workers_below(c)) if below else (child,)
+
     @property
     def nodes(self) -> tuple[str, ...]:
         """All that aggregate: the inner nodes in the order of `edges`, then the root."""

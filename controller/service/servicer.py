@@ -15,6 +15,7 @@ from netfold.controller.core import Controller, NotAMemberError
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.book import UnknownJobError
 from netfold.controller.lifecycle.presence import Report
+from netfold.controller.planning.plan import Tree
 from netfold.controller.service.explain import explain
 from netfold.controller.service.messages import (
     REFUSALS,
@@ -202,6 +203,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                     child=numbers.get(host, 0),
                     destination=str(controller.setting.addresses.ip(tree.root)),
                     children=[numbers[c] for c in tree.children(host)] if serves else [],
+                    sources=[self._sources(tree, c) for c in tree.children(host)] if serves else [],
                 )
             )
         numerics = order.file.numerics
@@ -218,6 +220,11 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             trees=parts,
             numerics=pb.Numerics(mode=numerics.mode, fraction_bits=numerics.fraction_bits),
         )
+
+    def _sources(self, tree: Tree, child: str) -> pb.Sources:
+        """Whom the packets of a child of a parameter server come from."""
+        below = tree.workers_below(child)
+        return pb.Sources(addresses=[str(self._controller.setting.addresses.ip(w)) for w in below])
 
     # ---- helpers ---------------------------------------------------------------------------------
 

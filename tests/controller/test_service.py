@@ -102,6 +102,9 @@ def test_members_learn_all_they_need(tmp_path):
         assert (worker.rank, worker.workers, worker.rate_mbps) == (1, 2, pytest.approx(20))
         assert list(server.trees[0].children) == [told["h1"].trees[0].child, told["h2"].trees[0].child]
         assert worker.trees[0].tree == server.trees[0].tree
+        sources = [list(s.addresses) for s in server.trees[0].sources]
+        assert sources == [[str(known.hosts[h].ip)] for h in ("h1", "h2")]
+        assert not worker.trees[0].sources, "a worker need not know"
         assert worker.udp_port == server.udp_port in range(61440, 61696)
 
     _run(tmp_path, scenario, servers=1)

@@ -31,6 +31,8 @@ def job(*trees: TreePart) -> Assignment:
         ({"destination": "h1"}, "destination is 'h1'"),
         ({"tree": 1 << 16}, "tree is 65536"),
         ({"children": (1, 1)}, "child is named twice"),
+        ({"children": (1, 2), "sources": (("10.0.0.1",),)}, "sources for 1 of 2 children"),
+        ({"children": (1,), "sources": (("h1",),)}, "a source is 'h1'"),
     ],
 )
 def test_a_bad_tree_is_refused_by_field(changes, what):

@@ -16,13 +16,14 @@ from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict
 from netfold.traffic.server.server import ParameterServer
 
 SERVER, PORT = "127.55.0.9", 61660
-PART = TreePart(7, 1.0, 4, 2, 0, SERVER, (10, 20))
+ONE, TWO, STRANGER = "127.55.0.1", "127.55.0.2", "127.55.0.3"
+PART = TreePart(7, 1.0, 4, 2, 0, SERVER, (10, 20), ((ONE,), (TWO, "127.55.0.4")))
 ASSIGNMENT = Assignment("t", 3, PORT, 4, 0, 2, (PART,))
 
 
 @contextmanager
-def running() -> Iterator[tuple[ParameterServer, socket.socket, socket.socket]]:
-    server = ParameterServer(ASSIGNMENT, SERVER)
+def running(part: TreePart = PART) -> Iterator[tuple[ParameterServer, socket.socket, socket.socket]]:
+    server = ParameterServer(replace(ASSIGNMENT, trees=(part,)), SERVER)
     thread = threading.Thread(target=server.serve)
     thread.start()
     socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
@@ -84,11 +85,51 @@ def test_what_is_not_the_trees_changes_no_slot_and_counts_once(payload, verdict)
     assert server.counts() == {verdict.name.lower(): 1, "absorbed": 1, "result_sent": 1}
 
 
+@pytest.mark.parametrize(
+    ("address", "port", "child"),
+    [
+        (STRANGER, PORT, 10),  # another host's
+        (ONE, PORT, 20),  # another worker's
+        (ONE, PORT + 1, 10),  # another process of the worker's own host
+        (ONE, 5555, 10),
+    ],
+)
+def test_a_contribution_counts_only_from_its_child_s_address_and_the_job_s_port(address, port, child):
+    with running() as (server, one, two), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forger:
+        forger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if (address, port) == (ONE, PORT):
+            forger.close()
+            one.send(gradient(child, 1000).pack())
+        else:
+            forger.bind((address, port))
+            forger.sendto(gradient(child, 1000).pack(), (SERVER, PORT))
+        for sock, own in ((one, 10), (two, 20)):
+            sock.send(gradient(own, 2).pack())
+        assert Packet.parse(two.recv(2000)).lane == (4,) * 4
+    assert server.counts() == {"unadmitted": 1, "absorbed": 1, "result_sent": 1}
+
+
+def test_a_sum_may_come_from_any_worker_below_the_node_that_made_it():
+    with running() as (_, one, _), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.55.0.4", PORT))
+        other.settimeout(10)
+        one.send(gradient(10, 1).pack())
+        other.sendto(gradient(20, 2).pack(), (SERVER, PORT))
+        assert Packet.parse(other.recv(2000)).lane == (3,) * 4
+
+
+def test_without_sources_any_address_counts():
+    with running(replace(PART, sources=())) as (_, one, two):
+        two.send(gradient(10, 1).pack())
+        one.send(gradient(20, 2).pack())
+        assert Packet.parse(one.recv(2000)).lane == (3,) * 4
+
+
 def test_a_new_epoch_starts_with_empty_slots():
     with running() as (server, one, two):
         one.send(gradient(10, 5).pack())
-        one.send(gradient(20, 5).pack())
-        one.recv(2000)
+        two.send(gradient(20, 5).pack())
+        two.recv(2000)
         server.assign(replace(ASSIGNMENT, epoch=4))
         two.settimeout(0.05)
         for _ in range(200):  # until the server has taken the new epoch over, the packet is of another one

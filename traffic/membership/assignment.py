@@ -16,7 +16,11 @@ from netfold.traffic.worker.quantize import Scheme, SharedExponent
 
 @dataclass(frozen=True)
 class TreePart:
-    """One tree as a member sees it (see docs/protocol.md, section 1, for the words)."""
+    """One tree as a member sees it (see docs/protocol.md, section 1, for the words).
+
+    sources  for each of `children` the IPv4 addresses that its packets may come from; empty: nobody has said, and any
+             address is taken (an assignment from a file, without switches)
+    """
 
     tree: int
     share: float
@@ -25,6 +29,7 @@ class TreePart:
     child: int
     destination: str
     children: tuple[int, ...] = ()
+    sources: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         _check(0 <= self.tree < 1 << 16, f"tree is {self.tree}; it must be 0 to 65535")
@@ -46,12 +51,13 @@ class TreePart:
             len(set(self.children)) == len(self.children),
             f"{where}: a child is named twice in {self.children}",
         )
-        try:
-            ipaddress.IPv4Address(self.destination)
-        except ValueError:
-            raise BadAssignment(
-                f"{where}: destination is '{self.destination}', which is no IPv4 address"
-            ) from None
+        _check(
+            len(self.sources) in (0, len(self.children)),
+            f"{where}: there are sources for {len(self.sources)} of {len(self.children)} children",
+        )
+        _check_address(where, "destination", self.destination)
+        for address in itertools.chain(*self.sources):
+            _check_address(where, "a source", address)
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,13 @@ class Assignment:
             share = math.fsum(part.share for part in self.trees[:upto])
             ends.append(chunks if upto == len(self.trees) else min(chunks, round(share * chunks)))
         return tuple(itertools.pairwise(ends))
+
+
+def _check_address(where: str, what: str, text: str) -> None:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        raise BadAssignment(f"{where}: {what} is '{text}', which is no IPv4 address") from None
 
 
 def _check(good: bool, message: str) -> None:

@@ -61,6 +61,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
                 child=part.child,
                 destination=part.destination,
                 children=tuple(part.children),
+                sources=tuple(tuple(s.addresses) for s in part.sources),
             )
             for part in message.trees
         ),

@@ -46,6 +46,7 @@ LOSSES = {
 }
 
 _IOVEC = np.dtype([("base", "u8"), ("length", "u8")])
+_SOCKADDR = np.dtype([("family", "u2"), ("port", ">u2"), ("address", ">u4"), ("pad", "u8")])
 _MMSGHDR = np.dtype(
     [
         ("name", "u8"),
@@ -181,6 +182,12 @@ class Inbox(Rows):
         has = self._messages["control_length"][:count] > 16
         met: NDArray[np.bool_] = has & ((self._control[:count, 16] & _ECN) == ECN_CE)
         return met
+
+
+def senders(names: NDArray[np.uint8]) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
+    """The UDP ports and IPv4 addresses in sockaddr_in bytes of shape (n, 16); both of shape (n,)."""
+    found = np.ascontiguousarray(names).view(_SOCKADDR)[:, 0]
+    return found["port"].astype(np.uint16), found["address"].astype(np.uint32)
 
 
 class Endpoint(Protocol):

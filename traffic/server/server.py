@@ -5,6 +5,9 @@
 A result leaves as ONE packet, to the source address of the contribution that completed it (or asked for it
 again): the first switch on the way recognizes a RESULT from the server's port and replicates it towards
 all workers. Without switches, `reply_to` names the workers, and each gets its own copy.
+
+A contribution counts only if it comes from the job's port and from an address that the assignment names for its child:
+the server's socket has no peer, and what the last switch forwards as ordinary traffic reaches it, too.
 """
 
 from __future__ import annotations
@@ -12,12 +15,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from ipaddress import IPv4Address
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.traffic.membership.assignment import Assignment
-from netfold.traffic.packets.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint, Waiter
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.transport import (
+    BATCH,
+    Address,
+    Endpoint,
+    Inbox,
+    Rows,
+    UdpEndpoint,
+    Waiter,
+    senders,
+)
 from netfold.traffic.packets.wire import VERSION, Flag, Kind, Records, Verdict, wellformed
 from netfold.traffic.server.slots import SlotPool
 
@@ -25,13 +38,27 @@ _UNKNOWN = -1
 
 
 class _Tree:
-    """One tree's pool, and the bit of each child number."""
+    """One tree's pool, the bit of each child number, and who may send as which child."""
 
-    def __init__(self, slots: int, lanes: int, children: Sequence[int]) -> None:
-        self.slots = slots
-        self.pool = SlotPool(slots, lanes, len(children), root=True)
+    def __init__(self, part: TreePart, lanes: int) -> None:
+        self.slots = part.slots
+        self.pool = SlotPool(part.slots, lanes, len(part.children), root=True)
         self.bit = np.full(1 << 16, _UNKNOWN, np.int32)
-        self.bit[list(children)] = np.arange(len(children))
+        self.bit[list(part.children)] = np.arange(len(part.children))
+        pairs = zip(part.children, part.sources, strict=False)
+        allowed = {child << 32 | int(IPv4Address(a)) for child, addresses in pairs for a in addresses}
+        self._allowed = np.array(sorted(allowed), np.uint64)
+
+    def sent_by(
+        self, children: NDArray[np.unsignedinteger], sources: NDArray[np.uint32]
+    ) -> NDArray[np.bool_]:
+        """Whether each packet of a child comes from an address that is the child's. Shapes (n,)."""
+        if not len(self._allowed):
+            return np.ones(len(children), np.bool_)
+        pairs = children.astype(np.uint64) << np.uint64(32) | sources
+        place = np.minimum(np.searchsorted(self._allowed, pairs), len(self._allowed) - 1)
+        genuine: NDArray[np.bool_] = self._allowed[place] == pairs
+        return genuine
 
 
 class ParameterServer:
@@ -63,11 +90,7 @@ class ParameterServer:
     def _take_over(self, assignment: Assignment) -> None:
         """A new epoch: the slots of the old one are of no use to anybody."""
         self._assignment = assignment
-        self._trees = {
-            part.tree: _Tree(part.slots, assignment.lanes, part.children)
-            for part in assignment.trees
-            if part.children
-        }
+        self._trees = {part.tree: _Tree(part, assignment.lanes) for part in assignment.trees if part.children}
         records = self._results.records
         records["version_kind"] = VERSION << 4 | Kind.RESULT
         records["lanes"] = assignment.lanes
@@ -117,7 +140,9 @@ class ParameterServer:
     ) -> None:
         bits = tree.bit[records["child"]]
         tags = records["tag"].astype(np.uint32)
-        known = bits != _UNKNOWN
+        ports, sources = senders(names)
+        known = (bits != _UNKNOWN) & (ports == self._assignment.udp_port)
+        known &= tree.sent_by(records["child"], sources)
         current = (tags >> 20) == self._assignment.epoch
         good = known & current
         if not good.all():
