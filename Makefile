@@ -108,14 +108,11 @@ setup: $(VENV)/.ready ## install what is needed to run
 .PHONY: shell-env
 shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
 
-# Debian's mininet is a plain Python package of the system's interpreter; it alone is made visible here, because the rest
-# of Debian's site-packages is older than what netfold needs.
 $(VENV)/.ready: pyproject.toml requirements.lock
 	@$(call install-missing,$(APT))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "netfold needs Python 3.11 or newer; $$($(PYTHON) --version) is on PATH. Set PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
-	ln -sfn /usr/lib/python3/dist-packages/mininet "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/mininet"
 	touch $@
 
 # p4runtime-shell pins an old protobuf, so it lives alone: the operator's shell, and an independent client in the tests.

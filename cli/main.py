@@ -25,44 +25,70 @@ class Command:
     module: str
     help: str
     attribute: str = "app"
+    extra: str = ""
+    """What of netfold[...] it needs beyond the base; for some commands only with some options."""
 
 
 COMMANDS: dict[str, Command] = {
     "run": Command(
-        "testbed.cli", "Train a real model through the switches of a fabric; show what happened.", "run"
+        "testbed.cli",
+        "Train a real model through the switches of a fabric; show what happened.",
+        "run",
+        extra="testbed",
     ),
     "measure": Command(
-        "testbed.cli", "Run plans in Mininet: planned and measured rates side by side.", "measure"
+        "testbed.cli",
+        "Run plans in Mininet: planned and measured rates side by side.",
+        "measure",
+        extra="testbed",
     ),
     "doctor": Command(
         "testbed.cli", "Show what this machine has, what is missing and how to get it.", "doctor"
     ),
     "plan": Command(
-        "controller.operator.plan_command", "Choose where a job's gradients are added up, and at what rate."
+        "controller.operator.plan_command",
+        "Choose where a job's gradients are added up, and at what rate.",
+        extra="controller",
     ),
-    "reproduce": Command("experiments.cli", "Repeat the simulations of the GRID and InArt papers."),
+    "reproduce": Command(
+        "experiments.cli", "Repeat the simulations of the GRID and InArt papers.", extra="sim"
+    ),
     "controller": Command(
-        "controller.operator.controller_commands", "Run the controller of a fabric, or look at its switches."
+        "controller.operator.controller_commands",
+        "Run the controller of a fabric, or look at its switches.",
+        extra="controller",
     ),
-    "job": Command("controller.operator.job_commands", "Submit, look at and cancel jobs.", "job"),
-    "top": Command("controller.operator.job_commands", "Watch jobs, trees, switches and links.", "top_app"),
+    "job": Command(
+        "controller.operator.job_commands", "Submit, look at and cancel jobs.", "job", extra="controller"
+    ),
+    "top": Command(
+        "controller.operator.job_commands",
+        "Watch jobs, trees, switches and links.",
+        "top_app",
+        extra="controller",
+    ),
     "replan": Command(
-        "controller.operator.job_commands", "Plan running jobs again; move those that gain.", "replan_app"
+        "controller.operator.job_commands",
+        "Plan running jobs again; move those that gain.",
+        "replan_app",
+        extra="controller",
     ),
     "softswitch": Command(
-        "softswitch.cli", "Run a P4 program natively, as a drop-in for simple_switch_grpc."
+        "softswitch.cli", "Run a P4 program natively, as a drop-in for simple_switch_grpc.", extra="switch"
     ),
-    "fabric": Command("topologies.cli", "Look at fabrics: show, check, list, schema.", "fabric"),
-    "up": Command("topologies.cli", "Bring a fabric up as a Mininet network.", "up"),
-    "down": Command("topologies.cli", "Take the network down.", "down"),
-    "status": Command("topologies.cli", "Show the network that is up.", "status"),
-    "exec": Command("topologies.cli", "Run a command in a host of the network.", "execute"),
-    "shell": Command("topologies.cli", "Open p4runtime-shell on a switch.", "shell"),
-    "pcap": Command("topologies.cli", "Watch a link with tcpdump.", "pcap"),
-    "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker"),
+    "fabric": Command(
+        "topologies.cli", "Look at fabrics: show, check, list, schema.", "fabric", extra="testbed"
+    ),
+    "up": Command("topologies.cli", "Bring a fabric up as a Mininet network.", "up", extra="testbed"),
+    "down": Command("topologies.cli", "Take the network down.", "down", extra="testbed"),
+    "status": Command("topologies.cli", "Show the network that is up.", "status", extra="testbed"),
+    "exec": Command("topologies.cli", "Run a command in a host of the network.", "execute", extra="testbed"),
+    "shell": Command("topologies.cli", "Open p4runtime-shell on a switch.", "shell", extra="testbed"),
+    "pcap": Command("topologies.cli", "Watch a link with tcpdump.", "pcap", extra="testbed"),
+    "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker", extra="testbed"),
     "ps": Command("traffic.cli", "Run a parameter server of a job on this host.", "ps"),
-    "ring": Command("traffic.cli", "Run a worker of the peer, a TCP ring.", "ring"),
-    "send": Command("traffic.cli", "Craft gradient packets by hand.", "send"),
+    "ring": Command("traffic.cli", "Run a worker of the peer, a TCP ring.", "ring", extra="testbed"),
+    "send": Command("traffic.cli", "Craft gradient packets by hand.", "send", extra="testbed"),
     "background": Command("traffic.cli", "Send or take background traffic.", "background"),
 }
 
@@ -99,4 +125,14 @@ def _nothing() -> None:
 def main() -> None:
     """Entry point of the `netfold` script, also under BMv2's names (softswitch/shim.py)."""
     sys.argv[1:1] = shim.arguments(sys.argv[0])
-    build(next((a for a in sys.argv[1:] if not a.startswith("-")), None))()
+    called = next((a for a in sys.argv[1:] if not a.startswith("-")), None)
+    try:
+        build(called)()
+    except ModuleNotFoundError as error:
+        extra = COMMANDS[called].extra if called in COMMANDS else ""
+        if not extra or (error.name or "netfold").partition(".")[0] == "netfold":
+            raise
+        sys.exit(
+            f"netfold: `netfold {called}` needs the Python package '{error.name}', which is not installed; "
+            f"it comes with: pip install 'netfold[{extra}]'"
+        )

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from netfold.topologies.network.debian import show_mininet
+
 
 class Need(StrEnum):
     """How much is lost without it."""
@@ -64,7 +66,7 @@ def examine() -> list[Finding]:
         _tool("ip", Need.REQUIRED, "links and namespaces", "apt-get install iproute2"),
         _tool("ethtool", Need.REQUIRED, "offloads of virtual links off", "apt-get install ethtool"),
         _tool("mnexec", Need.REQUIRED, "Mininet", "apt-get install mininet"),
-        Finding("mininet (Python)", Need.REQUIRED, "Mininet", _module("mininet"), "make setup"),
+        Finding("mininet (Python)", Need.REQUIRED, "Mininet", _mininet(), "apt-get install mininet"),
         _tool("tcpdump", Need.OPTIONAL, "netfold pcap", "apt-get install tcpdump"),
         _tool("tshark", Need.OPTIONAL, "tests of the Wireshark dissector", "apt-get install tshark"),
         _tool("p4c-bm2-ss", Need.OPTIONAL, "make p4: compile the P4 programs again", P4LANG_PACKAGES),
@@ -94,6 +96,11 @@ def examine() -> list[Finding]:
 
 def _tool(name: str, need: Need, purpose: str, remedy: str) -> Finding:
     return Finding(name, need, purpose, shutil.which(name), remedy)
+
+
+def _mininet() -> str | None:
+    show_mininet()
+    return _module("mininet")
 
 
 def _module(name: str) -> str | None:

@@ -23,14 +23,14 @@ START_S = 20.0
 _LOG_LINES = 8
 
 
-class Bmv2Died(Exception):
-    """simple_switch_grpc ended by itself; `signal` is what ended it, or None."""
+class SwitchDied(Exception):
+    """A switch process ended by itself; `signal` is what ended it, or None."""
 
     def __init__(self, code: int, log: Path) -> None:
         self.signal = signal.Signals(-code) if code < 0 else None
         lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
         said = "".join(f"\n  {line}" for line in lines) or " without a word"
-        super().__init__(f"{PROGRAM} ended with {self.signal.name if self.signal else code}:{said}")
+        super().__init__(f"the switch ended with {self.signal.name if self.signal else code}:{said}")
 
 
 def command(
@@ -45,7 +45,7 @@ def command(
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], channel: grpc.Channel, log: Path) -> None:
-    """Waits for its gRPC server. Raises Bmv2Died with the end of `log`, grpc.FutureTimeoutError."""
+    """Waits for its gRPC server. Raises SwitchDied with the end of `log`, grpc.FutureTimeoutError."""
     ready = grpc.channel_ready_future(channel)
     deadline = time.monotonic() + START_S
     while True:
@@ -54,7 +54,7 @@ def wait_until_ready(process: subprocess.Popen[bytes], channel: grpc.Channel, lo
         except grpc.FutureTimeoutError:
             code = process.poll()
             if code is not None:
-                raise Bmv2Died(code, log) from None
+                raise SwitchDied(code, log) from None
             if time.monotonic() > deadline:
                 raise
 

@@ -158,13 +158,13 @@ class Bmv2:
         """Sends a frame and takes `expected` frames, or what has come after half a second. A frame that should leave
         no trace outside gets a moment: BMv2 does not keep the order of frames that wait on different ports.
 
-        Raises Bmv2Died if frames are missing and the process is gone."""
+        Raises SwitchDied if frames are missing and the process is gone."""
         self.hosts[port].send(frame)
         if expected == 0:
             time.sleep(SETTLE_S)
         out = self.take(expected, 0.5)
         if len(out) < expected and self.process is not None and self.process.poll() is not None:
-            raise simple_switch.Bmv2Died(self.process.returncode, self.log)
+            raise simple_switch.SwitchDied(self.process.returncode, self.log)
         return out
 
     def take(self, count: int, timeout: float) -> list[tuple[int, bytes]]:

@@ -39,7 +39,7 @@ def test_same_bytes_as_bmv2(name: str, tmp_path: Path, cache_dir: Path) -> None:
 def test_out_of_range_indexes_do_the_same(tmp_path: Path, cache_dir: Path) -> None:
     try:
         compare(PROGRAMS / "state.json", state_setup, state_out_of_range_frames, tmp_path, cache_dir)
-    except simple_switch.Bmv2Died as died:
+    except simple_switch.SwitchDied as died:
         if died.signal is not signal.SIGSEGV:
             raise
         # BMv2's range checks are inside #ifndef NDEBUG (targets/simple_switch/primitives.cpp): CMake's Release build

@@ -9,6 +9,14 @@
 
 #include <string.h>
 
+#ifndef NF_SOURCES
+#define NF_SOURCES ""
+#endif
+
+const char *nf_sources(void) {
+    return NF_SOURCES;
+}
+
 int64_t accept_result(const struct channels *c, const struct batch *batch, int64_t i, struct matched *out) {
     const struct header *h = header_of(c, batch, i);
     const struct message *message = &batch->messages[i];

@@ -79,4 +79,7 @@ static inline void swap_lanes(uint32_t *restrict to, const uint32_t *restrict fr
     for (int64_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(from[i]);
 }
 
+/* What this was built of: the fingerprint of recipe.py, or "" where the name of the file tells it. */
+const char *nf_sources(void);
+
 #endif

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""channels.c, spans.c and turns.c as a shared object: compiled once for each machine and version, kept in the user's
-cache folder.
+"""The C code of workers as a shared object: the package brings it built (recipe.py says of what). Where it does not,
+or its sources are others by now, as in a checkout, it is compiled once for each version and kept in the user's cache
+folder.
 
 It is optional: without a compiler, or with NETFOLD_NATIVE=0, the workers use numpy, which does the same
 more slowly.
@@ -22,19 +23,11 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-SOURCES = tuple(
-    Path(__file__).with_name(name) for name in ("channels.c", "spans.c", "turns.c", "channels.h", "spans.h")
-)
-FLAGS = (
-    "-std=gnu11",
-    "-O3",
-    "-fPIC",
-    "-shared",
-    "-fno-strict-aliasing",
-    "-fno-trapping-math",
-    "-Wall",
-    "-Wextra",
-)
+from netfold.traffic.worker import recipe
+
+BUILT_IN = recipe.FOLDER / "_native.so"
+SOURCES = tuple(recipe.FOLDER / name for name in (*recipe.SOURCES, *recipe.HEADERS))
+FLAGS = (*recipe.FLAGS, "-shared")
 COMPILE_SECONDS = 60
 log = logging.getLogger(__name__)
 
@@ -45,8 +38,13 @@ def library() -> ctypes.CDLL | None:
     if os.environ.get("NETFOLD_NATIVE") == "0" or sys.byteorder != "little":
         return None
     try:
+<<<<<<< HEAD
         code = ctypes.CDLL(str(build(SOURCES, _cache_folder())))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
+=======
+        code = _built_in() or ctypes.CDLL(str(build(SOURCES, _cache_folder())))
+    except (OSError, subprocess.SubprocessError) as error:
+>>>>>>> 3f3c02d (A wheel that runs without the checkout; dependencies by role; import netfold)
         log.warning("workers do without their C code, at more processor time a packet: %s", error)
         return None
     pointer, number = ctypes.c_void_p, ctypes.c_int64
@@ -66,6 +64,15 @@ def library() -> ctypes.CDLL | None:
     code.nf_turns.argtypes = [pointer]
     code.nf_turns.restype = None
     return code
+
+
+def _built_in() -> ctypes.CDLL | None:
+    """What came with the package, unless it was built of other sources than lie here."""
+    if not BUILT_IN.exists():
+        return None
+    code = ctypes.CDLL(str(BUILT_IN))
+    code.nf_sources.restype = ctypes.c_char_p
+    return code if code.nf_sources() == recipe.fingerprint().encode() else None
 
 
 def build(sources: Sequence[Path], folder: Path) -> Path:

@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel, installed where there is no checkout: it has all that its commands need.
+
+The quick form takes what netfold depends on from the environment that runs the tests; the long one installs it too,
+from the package index, as a user would.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import site
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests import simple_switch
+from tests.house.imports import REPOSITORY
+from tests.ports import free_port
+
+DEADLINE_S = 240.0
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A virtual environment with the wheel, and an empty folder to call it from."""
+
+    python: Path
+    folder: Path
+
+    @property
+    def netfold(self) -> Path:
+        return self.python.with_name("netfold")
+
+    def run(self, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **more}
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built of a copy, so that the checkout stays as it is."""
+    folder = tmp_path_factory.mktemp("wheel")
+    copy = folder / "netfold"
+    built = {".git", "build", "dist", "out", "logs", "pcaps"}
+
+    def ignore(inside: str, names: list[str]) -> set[str]:
+        top = built if Path(inside) == REPOSITORY else set()
+        left = {n for n in names if n.endswith((".so", ".egg-info", "_cache")) or n == "__pycache__"}
+        return left | top | {n for n in names if n.startswith(".venv")}
+
+    shutil.copytree(REPOSITORY, copy, symlinks=True, ignore=ignore)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        folder,
+        copy,
+    ]
+    subprocess.run(command, check=True, timeout=DEADLINE_S)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("clean")
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True, timeout=DEADLINE_S
+    )
+    python = folder / "venv" / "bin" / "python"
+    purelib = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
+        check=True, capture_output=True, text=True, timeout=DEADLINE_S,
+    ).stdout.strip()  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        wheel,
+    ]
+    subprocess.run(command, check=True, timeout=DEADLINE_S)
+    # Folders named in a .pth file have their own .pth files left alone: the checkout's editable install does not come
+    # along.
+    (Path(purelib) / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    (folder / "empty").mkdir()
+    return Installed(python, folder / "empty")
+
+
+def test_it_serves_every_python_and_brings_the_workers_code_built(wheel: Path):
+    assert "-py3-none-linux_" in wheel.name
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [n for n in names if n.endswith(".so")] == ["netfold/traffic/worker/_native.so"]
+    assert {n.split("/")[0].split("-")[0] for n in names} == {"netfold"}, "one import name, and no tests"
+
+
+def test_what_is_imported_is_the_wheels(installed: Installed):
+    code = "import netfold, netfold.traffic.worker.native as n; print(netfold.__file__, n._built_in() is not None)"
+    found = installed.run(installed.python, "-c", code)
+    assert found.stdout.split()[1] == "True", found.stderr
+    assert Path(found.stdout.split()[0]).is_relative_to(installed.python.parents[1])
+
+
+def test_workers_need_no_compiler(installed: Installed):
+    code = "from netfold.traffic.worker.native import library; print(library() is not None)"
+    assert installed.run(installed.python, "-c", code, PATH="/nonexistent").stdout.strip() == "True"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["plan", "grid-fig1"], ["doctor"], ["fabric", "list"], ["softswitch", "--help"], ["--help"]]
+)
+def test_its_commands_work_in_an_empty_folder(installed: Installed, arguments: list[str]):
+    done = installed.run(installed.netfold, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_softswitch_runs_the_compiled_program(installed: Installed):
+    with _softswitch(installed):
+        pass
+
+
+@pytest.mark.root
+@pytest.mark.mininet
+@pytest.mark.timeout(300)
+def test_a_whole_run_works_in_an_empty_folder(installed: Installed):
+    if os.geteuid() != 0:
+        pytest.skip("namespaces need root")
+    arguments = ["run", "--fabric", "single", "--target", "softswitch", "--lanes", "64", "--epochs", "1"]
+    arguments += ["--size", "4096", "--iterations", "1", "--no-ring", "--out", "found"]
+    done = installed.run(installed.netfold, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((installed.folder / "found" / "run.json").read_text())
+
+
+@pytest.mark.long
+def test_pip_installs_it_with_all_that_it_needs(wheel: Path, tmp_path: Path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, timeout=DEADLINE_S)
+    bin_folder = tmp_path / "venv" / "bin"
+    constraint = ["--constraint", REPOSITORY / "requirements.lock"]
+    subprocess.run(
+        [bin_folder / "pip", "install", "-q", *constraint, f"{wheel}[all]"], check=True, timeout=600
+    )
+    clean = Installed(bin_folder / "python", tmp_path)
+    for arguments in (["plan", "grid-fig1"], ["doctor"], ["reproduce", "--help"], ["softswitch", "--help"]):
+        done = clean.run(clean.netfold, *arguments)
+        assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def _softswitch(installed: Installed) -> Iterator[None]:
+    """Started, and answering. Raises SwitchDied, with what it said, if it ends instead."""
+    code = "from importlib import resources as r; print(r.files('netfold') / 'p4src' / 'compiled')"
+    programs = Path(installed.run(installed.python, "-c", code).stdout.strip())
+    address, log = f"127.0.0.1:{free_port()}", installed.folder / "switch.log"
+    stem = programs / "netfold-v1model-64"
+    command = [installed.netfold, "softswitch", "--grpc-server-addr", address]
+    command += ["--p4info", f"{stem}.p4info.txtpb", f"{stem}.json"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=installed.folder, stdout=output, stderr=output)
+    try:
+        with grpc.insecure_channel(address) as channel:
+            simple_switch.wait_until_ready(process, channel, log)
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
