@@ -23,9 +23,10 @@ if TYPE_CHECKING:
         AllReduceTimeout,
         BadAssignment,
         CallMismatch,
+        ConcurrentUse,
         ControllerUnreachable,
         JobFailed,
-        NotFinite,
+        MembershipLost,
         RoundsExhausted,
         SumOverflow,
         TrafficError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
     from netfold.traffic.join import join
     from netfold.traffic.packets.transport import TransportError
+    from netfold.traffic.worker.quantize import ReduceOp
     from netfold.traffic.worker.worker import Worker
 
     __version__: str
@@ -41,10 +43,12 @@ __all__ = [
     "AllReduceTimeout",
     "BadAssignment",
     "CallMismatch",
+    "ConcurrentUse",
     "ConnectError",
     "ControllerUnreachable",
     "JobFailed",
-    "NotFinite",
+    "MembershipLost",
+    "ReduceOp",
     "RoundsExhausted",
     "SumOverflow",
     "TrafficError",
@@ -57,6 +61,7 @@ __all__ = [
 
 _HOMES = {
     "ConnectError": "api.connection",
+    "ReduceOp": "traffic.worker.quantize",
     "TransportError": "traffic.packets.transport",
     "Worker": "traffic.worker.worker",
     "join": "traffic.join",

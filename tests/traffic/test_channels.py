@@ -192,6 +192,7 @@ def test_a_sum_of_floats_that_overflowed_at_a_scale_that_rules_it_out_is_refused
 def test_without_a_compiler_numpy_does_it_and_a_log_line_says_so(monkeypatch, caplog, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(native, "BUILT_IN", tmp_path / "none.so")
     native.library.cache_clear()
     try:
         assert type(make_channels(SLOTS, LANES, EPOCH, TREE, 1)) is Channels
@@ -243,6 +244,7 @@ def test_without_a_home_numpy_does_it_and_a_log_line_says_so(monkeypatch, caplog
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.setattr(native, "BUILT_IN", Path("/nonexistent"))
     native.library.cache_clear()
     try:
         assert native.library() is None

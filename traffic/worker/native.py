@@ -38,13 +38,8 @@ def library() -> ctypes.CDLL | None:
     if os.environ.get("NETFOLD_NATIVE") == "0" or sys.byteorder != "little":
         return None
     try:
-<<<<<<< HEAD
-        code = ctypes.CDLL(str(build(SOURCES, _cache_folder())))
-    except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
-=======
         code = _built_in() or ctypes.CDLL(str(build(SOURCES, _cache_folder())))
-    except (OSError, subprocess.SubprocessError) as error:
->>>>>>> 3f3c02d (A wheel that runs without the checkout; dependencies by role; import netfold)
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
         log.warning("workers do without their C code, at more processor time a packet: %s", error)
         return None
     pointer, number = ctypes.c_void_p, ctypes.c_int64
