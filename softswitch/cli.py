@@ -89,10 +89,10 @@ def run(
         ),
     ] = None,
     log_console: Annotated[
-        bool, typer.Option("--log-console", help="Log to standard output, as BMv2 does.")
+        bool, typer.Option("--log-console", help="Trace every packet, to standard output.")
     ] = False,
     log_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Log to FILE.txt, as BMv2 does.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Trace every packet, to FILE.txt.", show_default=False)
     ] = None,
     log_flush: Annotated[
         bool, typer.Option("--log-flush", help="Write each line of the log file at once.")
@@ -104,7 +104,8 @@ def run(
         typer.Option(
             "--log-level",
             "-L",
-            help="What to log. [default: trace with --log-console or --log-file, else info, to standard error]",
+            help="What to log. Packets are traced at trace and debug, if with --log-console or --log-file. "
+            "[default: trace with these, else info, to standard error]",
             show_default=False,
         ),
     ] = None,
@@ -220,6 +221,7 @@ def run(
         tls=_tls((tls_cert, tls_key, tls_ca), grpc_server_ssl, grpc_server_with_client_auth),
         ready_fd=ready_fd,
         seed=seed,
+        traced=logged and level.number <= logging.DEBUG,
     )
     try:
         set_up_logs(level, device_id, console=log_console, file=file)

@@ -22,6 +22,7 @@ from google.protobuf import text_format
 from netfold.softswitch.admin.server import ControlServer
 from netfold.softswitch.engine.engine import Engine, EngineError
 from netfold.softswitch.errors import SwitchError
+from netfold.softswitch.logs import TRACE
 from netfold.softswitch.p4runtime.device import Device
 from netfold.softswitch.p4runtime.service import P4RuntimeService
 from netfold.softswitch.p4runtime.status import Refused
@@ -84,6 +85,7 @@ class Settings:
     tls: Tls | None = None
     ready_fd: int | None = None
     seed: int = 1
+    traced: bool = False
 
 
 async def serve(settings: Settings) -> None:
@@ -94,7 +96,8 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, stopped.set)
     try:
         async with _data_plane(settings) as (switch, engine):
-            device = Device(switch, settings.cache_dir)
+            switch.log_to(_tell)
+            device = Device(switch, settings.cache_dir, traced=settings.traced)
             try:
                 await _serve_control_plane(settings, switch, engine, device, stopped)
             finally:
@@ -102,6 +105,14 @@ async def serve(settings: Settings) -> None:
                 device.close()
     except (EngineError, SwitchError, OSError) as error:
         raise StartError(str(error)) from error
+
+
+_LEVELS = {"T": TRACE, "D": logging.DEBUG, "I": logging.INFO, "E": logging.ERROR}
+
+
+def _tell(level: str, text: str) -> None:
+    """What the program says: log_msg() and the trace. In the data plane's thread."""
+    log.log(_LEVELS[level], "%s", text)
 
 
 @contextlib.asynccontextmanager

@@ -94,13 +94,14 @@ class Switch:
         self._core.ss_stats_get(self._handle, ctypes.byref(stats))
         return {str(f[0]): int(getattr(stats, f[0])) for f in stats._fields_}
 
-    def log_to(self, sink: Callable[[str], None] | None) -> None:
-        """Where the program's log_msg() goes. Called inside a batch: be quick."""
+    def log_to(self, sink: Callable[[str, str], None] | None) -> None:
+        """Where the program's log_msg() goes (level "I") and, if it is traced, each step ("D", "T", "E").
+        Called inside a batch: be quick."""
         if sink is None:
             self._logger = None
             self._core.ss_set_log(self._handle, capi.LOG(), None)
             return
-        callback = capi.LOG(lambda _ctx, text: sink(text.decode(errors="replace")))
+        callback = capi.LOG(lambda _ctx, level, text: sink(level.decode(), text.decode(errors="replace")))
         self._core.ss_set_log(self._handle, callback, None)
         self._logger = callback
 

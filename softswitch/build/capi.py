@@ -56,7 +56,7 @@ class Stats(Structure):
 
 
 TX = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, POINTER(c_uint8), c_uint32)
-LOG = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+LOG = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_char, c_char_p)
 WORDS = POINTER(c_uint64)
 
 _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {

@@ -34,17 +34,18 @@ class Program:
     lease: BinaryIO
 
 
-def load_program(p4_json: bytes, cache_dir: Path, *, sanitize: bool = False) -> Program:
+def load_program(p4_json: bytes, cache_dir: Path, *, sanitize: bool = False, traced: bool = False) -> Program:
     """Takes the program from the cache or builds it. The key covers the JSON, the translator, the runtime
     headers, the compiler and the processor. Beside the object lie its C source and layout. The caller closes the
     lease. Raises UnsupportedConstruct or PipelineError."""
     digest = hashlib.sha256(p4_json)
     digest.update(translator_hash().encode())
     digest.update(b"sanitized" if sanitize else b"")
+    digest.update(b"traced" if traced else b"")
     stem = cache_dir / f"program-{digest.hexdigest()[:24]}"
     built = False
     while (program := _take(stem)) is None:
-        _build(p4_json, stem, sanitize)
+        _build(p4_json, stem, sanitize, traced)
         built = True
     if built:
         prune(cache_dir)
@@ -96,8 +97,8 @@ def _is_at(file: BinaryIO, path: Path) -> bool:
     return os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
-def _build(p4_json: bytes, stem: Path, sanitize: bool) -> None:
-    translation = translate(p4_json)
+def _build(p4_json: bytes, stem: Path, sanitize: bool, traced: bool) -> None:
+    translation = translate(p4_json, traced=traced)
     stem.parent.mkdir(parents=True, exist_ok=True)
     source = stem.with_suffix(".c")
     _write(source, translation.source)

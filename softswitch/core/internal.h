@@ -72,6 +72,8 @@ struct ss_switch {
   uint32_t *busy, n_busy, busy_room;              /* ports with something queued */
   struct ss_packet *ready_head, *ready_tail;      /* egress work of the frame in hand */
   struct ss_packet *again_head, *again_tail;      /* resubmitted and recirculated */
+  uint64_t frames;                                /* received so far: the trace's numbers */
+  uint32_t copies;                                /* of the frame in hand */
   uint32_t runs;                                  /* what was put into both since they were last empty */
   struct ss_pool pool;
   struct ss_stats stats;

@@ -36,6 +36,7 @@ struct ss_packet *ss_packet_copy(struct ss_switch *sw, const struct ss_packet *k
   memcpy(c, k, sizeof *c + bytes);
   if (c->buf) c->buf->refs++;
   c->next = NULL;
+  c->copy = ++sw->copies;
   c->clone = c->clone_list = c->resubmit = c->recirculate = c->digest = 0;
   c->exited = c->failed = 0;
   c->truncate = UINT32_MAX;

@@ -8,6 +8,11 @@
 
 #include "internal.h"
 
+#define TRACE(k, ...) \
+  do { \
+    if (SS_UNLIKELY((k)->pl->program->traced)) ss_trace(k, 'D', __VA_ARGS__); \
+  } while (0)
+
 static struct ss_std *std_of(struct ss_packet *k) { return (struct ss_std *)k->phv; }
 
 /* Puts `k` behind a list of work. SS_MAX_PASSES bounds each chain of passes; here all that one frame causes is bounded, for
@@ -61,6 +66,7 @@ static void replicate(struct ss_switch *sw, struct ss_packet *k, const struct ss
   for (uint32_t i = 0; i < r->count; i++) {
     struct ss_packet *c = ss_packet_copy(sw, k);
     if (!c) break;
+    TRACE(k, "Replicating packet on port %u", r->list[i].port);
     std_of(c)->egress_rid = r->list[i].rid;
     enqueue(sw, c, r->list[i].port);
   }
@@ -80,6 +86,8 @@ static struct ss_packet *again(struct ss_switch *sw, const struct ss_packet *k, 
   c->ingress_length = k->ingress_length;
   c->length = len;
   c->passes = k->passes;
+  c->id = k->id;
+  c->copy = ++sw->copies;
   return c;
 }
 
@@ -105,6 +113,7 @@ static void clone_ingress(struct ss_switch *sw, struct ss_packet *k) {
   const struct ss_replicas *r = session(sw, k);
   struct ss_packet *c = r ? again(sw, k, k->frame, k->frame_len, k->buf) : NULL;
   uint32_t list = k->clone_list;
+  TRACE(k, "Cloning packet at ingress");
   k->clone = k->clone_list = 0;
   if (!c) return;
   std_of(c)->ingress_port = std_of(k)->ingress_port;
@@ -114,6 +123,7 @@ static void clone_ingress(struct ss_switch *sw, struct ss_packet *k) {
     struct ss_packet *copy = ss_packet_copy(sw, c);
     if (!copy) break;
     cut(copy, r->cut);
+    TRACE(copy, "Cloning packet to egress port %u", r->list[i].port);
     std_of(copy)->egress_rid = r->list[i].rid;
     enqueue(sw, copy, r->list[i].port);
   }
@@ -123,6 +133,7 @@ static void clone_ingress(struct ss_switch *sw, struct ss_packet *k) {
 static void clone_egress(struct ss_switch *sw, struct ss_packet *k) {
   const struct ss_replicas *r = session(sw, k);
   uint32_t list = k->clone_list;
+  TRACE(k, "Cloning packet at egress");
   k->clone = k->clone_list = 0;
   for (uint32_t i = 0; r && i < r->count; i++) {
     struct ss_packet *c = ss_packet_copy(sw, k);
@@ -134,6 +145,7 @@ static void clone_egress(struct ss_switch *sw, struct ss_packet *k) {
     }
     keep_fields(c, k, list, SS_EGRESS_CLONE);
     cut(c, r->cut);
+    TRACE(c, "Cloning packet to egress port %u", r->list[i].port);
     std_of(c)->egress_rid = r->list[i].rid;
     enqueue(sw, c, r->list[i].port);
   }
@@ -172,6 +184,7 @@ static void resubmit(struct ss_switch *sw, struct ss_packet *k) {
 static void run_ingress(struct ss_switch *sw, struct ss_packet *k) {
   const struct ss_program *g = k->pl->program;
   struct ss_std *std = std_of(k);
+  TRACE(k, "Processing packet received on port %u", std->ingress_port);
   g->parse(k);
   g->ingress(k);
   k->exited = 0;
@@ -183,15 +196,20 @@ static void run_ingress(struct ss_switch *sw, struct ss_packet *k) {
   if (k->clone) clone_ingress(sw, k);
   if (k->digest) learn(sw, k);
   if (k->resubmit) {
+    TRACE(k, "Resubmitting packet");
     resubmit(sw, k);
     ss_packet_free(sw, k);
   } else if (g->has_mcast && std->mcast_grp) {
+    TRACE(k, "Multicast requested for packet");
     std->instance_type = SS_REPLICATION;
     replicate(sw, k, &k->pl->pre->groups[std->mcast_grp & 0xffff]);
   } else if (std->egress_spec == sw->drop_port) {
+    TRACE(k, "Egress port is %u", std->egress_spec);
+    TRACE(k, "Dropping packet at the end of ingress");
     sw->stats.ingress_drops++;
     ss_packet_free(sw, k);
   } else {
+    TRACE(k, "Egress port is %u", std->egress_spec);
     std->instance_type = SS_NORMAL;
     enqueue(sw, k, std->egress_spec);
   }
@@ -243,16 +261,19 @@ void ss_run_egress(struct ss_switch *sw, struct ss_packet *k) {
   if (k->failed) sw->stats.asserts_failed++;
   if (k->clone && !k->failed) clone_egress(sw, k);
   if (!k->failed && std->egress_spec == sw->drop_port) {
+    TRACE(k, "Dropping packet at the end of egress");
     sw->stats.egress_drops++;
     k->failed = 1;
   }
   uint32_t len = k->failed ? UINT32_MAX : deparse(sw, k);
   if (len != UINT32_MAX && k->recirculate) {
+    TRACE(k, "Recirculating packet");
     recirculate(sw, k, len);
   } else if (len != UINT32_MAX) {
     if (len > k->truncate) len = k->truncate;
     p->stats.tx_packets++;
     p->stats.tx_bytes += len;
+    TRACE(k, "Transmitting packet of size %u out of port %u", len, k->out_port);
     if (sw->tx) sw->tx(sw->tx_ctx, k->out_port, sw->out, len);
   }
   ss_packet_free(sw, k);
@@ -285,6 +306,8 @@ void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32
   }
   struct ss_packet *k = ss_packet_new(sw, sw->pl);
   if (!k) return;
+  k->id = sw->frames++;
+  sw->copies = 0;
   k->frame = data;
   k->frame_len = k->length = k->ingress_length = len;
   stamp(sw, k, now_ns);
@@ -294,11 +317,6 @@ void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32
   std->ingress_global_timestamp = k->now_us & 0xffffffffffffULL;
   run_ingress(sw, k);
   ss_drain(sw);
-}
-
-void ss_log(struct ss_packet *k, const char *text) {
-  struct ss_switch *sw = k->pl->owner;
-  if (sw && sw->log) sw->log(sw->log_ctx, text);
 }
 
 struct ss_switch *ss_switch_new(uint32_t drop_port, uint64_t start_ns, uint64_t seed) {

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from netfold.softswitch.state.pipeline import Pipeline, Switch
 
 log = logging.getLogger(__name__)
 Request = p4r.SetForwardingPipelineConfigRequest
+Translate = Callable[[p4r.ForwardingPipelineConfig], Pipeline]
 
 
 @dataclass(eq=False)
@@ -44,9 +46,10 @@ class Loaded:
 class Device:
     """One switch and its programs. All methods belong to the event loop; only translation runs beside it."""
 
-    def __init__(self, switch: Switch, cache_dir: Path) -> None:
+    def __init__(self, switch: Switch, cache_dir: Path, *, traced: bool = False) -> None:
+        """`traced`: programs tell each step of each packet (Pipeline.load)."""
         self._switch = switch
-        self._cache_dir = cache_dir
+        self._load_pipeline = functools.partial(load_pipeline, cache_dir=cache_dir, traced=traced)
         self._running: Loaded | None = None
         self._saved: Loaded | None = None
         self._nameless: Pipeline | None = None  # runs without P4Info
@@ -96,7 +99,7 @@ class Device:
             self._install(action, loaded)
 
     async def _load(self, config: p4r.ForwardingPipelineConfig) -> Loaded:
-        task = asyncio.ensure_future(asyncio.to_thread(load, config, self._cache_dir))
+        task = asyncio.ensure_future(asyncio.to_thread(load, config, self._load_pipeline))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -148,9 +151,9 @@ class Device:
         """Runs a program given on the command line. Without P4Info packets meet it, but P4Runtime knows of no config
         until one is pushed, as with simple_switch_grpc. Raises Refused."""
         if config.HasField("p4info"):
-            self._run(load(config, self._cache_dir))
+            self._run(load(config, self._load_pipeline))
             return
-        self._nameless = load_pipeline(config, self._cache_dir)
+        self._nameless = self._load_pipeline(config)
         self._switch.swap(self._nameless)
 
     def close(self) -> None:
@@ -173,10 +176,10 @@ def _discard(task: asyncio.Future[Loaded]) -> None:
         task.result().close()
 
 
-def load(config: p4r.ForwardingPipelineConfig, cache_dir: Path) -> Loaded:
+def load(config: p4r.ForwardingPipelineConfig, translate: Translate) -> Loaded:
     """Translates a configuration. Raises Refused (INVALID_ARGUMENT) when it cannot be realized."""
     schema = Schema(config.p4info)
-    pipeline = load_pipeline(config, cache_dir)
+    pipeline = translate(config)
     try:
         agreement.check(schema, pipeline)
     except Refused:
@@ -185,12 +188,12 @@ def load(config: p4r.ForwardingPipelineConfig, cache_dir: Path) -> Loaded:
     return Loaded(config, Forwarding(schema, pipeline))
 
 
-def load_pipeline(config: p4r.ForwardingPipelineConfig, cache_dir: Path) -> Pipeline:
+def load_pipeline(config: p4r.ForwardingPipelineConfig, cache_dir: Path, traced: bool = False) -> Pipeline:
     """Translates the device config alone. Raises Refused (INVALID_ARGUMENT) when it cannot be realized."""
     if not config.p4_device_config:
         raise invalid("the config has no p4_device_config: give the JSON that p4c-bm2-ss writes")
     try:
-        return Pipeline.load(device_json(config.p4_device_config), cache_dir)
+        return Pipeline.load(device_json(config.p4_device_config), cache_dir, traced=traced)
     except PipelineError as error:
         raise invalid(f"the program cannot be realized: {error}") from error
 

@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 2u
+#define SS_ABI 3u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -46,6 +46,8 @@ struct ss_packet {
   uint16_t clone, clone_list, resubmit, recirculate, digest; /* set by primitives; a list id, 0 = not asked for */
   uint16_t passes;
   uint8_t exited, failed;
+  uint32_t copy;           /* which copy of frame `id` this is, 0 = the frame itself; for the trace */
+  uint64_t id;
   _Alignas(64) uint8_t phv[];
 };
 
@@ -116,6 +118,7 @@ struct ss_vset_desc { uint32_t words; };
 struct ss_program {
   uint32_t abi, phv_bytes, egress_spec_mask; /* the mask is that of all port fields */
   uint32_t has_mcast; /* the program declares mcast_grp */
+  uint32_t traced;    /* the program tells what it does, and the core does so too */
   uint32_t n_tables, n_profiles, n_counters, n_meters, n_banks, n_regs, n_vsets, n_digests, n_actions;
   const struct ss_table_desc *tables;
   const uint32_t *counters; /* sizes */
@@ -157,6 +160,24 @@ struct ss_pipeline {
 };
 
 /* ---- what generated code calls ---- */
+
+/* A text under construction; what does not fit is cut. */
+#define SS_TEXT_LIMBS 260
+struct ss_text { uint32_t used; char text[8192]; };
+void ss_text_add(struct ss_text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* In decimal, from two's complement of up to SS_TEXT_LIMBS limbs. */
+void ss_text_number(struct ss_text *x, const ss_limb *limbs, uint32_t n);
+/* In hexadecimal, all bytes of `width` bits. */
+void ss_text_field(struct ss_text *x, const uint64_t *words, uint32_t width);
+
+/* The trace: a step, the value of a field, a lookup (`e` NULL = a miss), the action that a table chose. Levels: 'D', 'T'. */
+enum ss_key_kind { SS_KEY_EXACT, SS_KEY_LPM, SS_KEY_TERNARY, SS_KEY_RANGE };
+struct ss_key_text { const char *name; enum ss_key_kind kind; uint32_t word, shift, width; }; /* `word` of a range: which */
+void ss_trace(struct ss_packet *k, char level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void ss_trace_value(struct ss_packet *k, const char *name, const uint64_t *words, uint32_t width);
+void ss_trace_lookup(struct ss_packet *k, const char *table, const struct ss_table *t, const struct ss_entry *e,
+                     const struct ss_key_text *fields, uint32_t n, const uint64_t *key, const uint64_t *values);
+void ss_trace_action(struct ss_packet *k, const char *action, const uint64_t *data, const uint32_t *widths, uint32_t n);
 
 SS_INLINE uint64_t ss_mix(const uint64_t *k, unsigned n) {
   uint64_t h = 0x9e3779b97f4a7c15ULL;

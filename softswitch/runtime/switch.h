@@ -101,8 +101,9 @@ int ss_port_stats_get(struct ss_switch *sw, uint32_t port, struct ss_port_stats 
 /* [control] */
 void ss_stats_get(struct ss_switch *sw, struct ss_stats *out);
 
-/* [control] Where log_msg() text goes, one line a call, from inside the batch; NULL (the start) drops it. */
-typedef void (*ss_log_fn)(void *ctx, const char *text);
+/* [control] Where log_msg() text (level 'I') and the trace ('D', 'T') go, one message a call, from inside the batch; NULL (the
+ * start) drops it. */
+typedef void (*ss_log_fn)(void *ctx, char level, const char *text);
 void ss_set_log(struct ss_switch *sw, ss_log_fn log, void *ctx);
 
 /* Events (digests, idle timeouts) wait in a bounded ring for the control plane; when it is full new ones are lost and

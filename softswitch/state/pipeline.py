@@ -95,14 +95,17 @@ class Pipeline:
         self._replication = Replication(core, handle)
 
     @classmethod
-    def load(cls, p4_json: bytes, cache_dir: Path, *, sanitize: bool = False, seed: int = 1) -> Pipeline:
+    def load(
+        cls, p4_json: bytes, cache_dir: Path, *, sanitize: bool = False, traced: bool = False, seed: int = 1
+    ) -> Pipeline:
         """Translates the output of p4c-bm2-ss, compiles it with gcc (or takes it from `cache_dir`, which is made if
         missing and may be shared by processes) and loads it. Does not touch any running switch.
 
         Raises UnsupportedConstruct (with construct, source file, line) or PipelineError. `sanitize` builds with
-        -fsanitize=address,undefined for fuzzing; the process must have the sanitizer preloaded. `seed` is for random().
+        -fsanitize=address,undefined for fuzzing; the process must have the sanitizer preloaded. With `traced` the
+        program tells each step of each packet (Switch.log_to). `seed` is for random().
         """
-        program = load_program(p4_json, cache_dir, sanitize=sanitize)
+        program = load_program(p4_json, cache_dir, sanitize=sanitize, traced=traced)
         core = core_library(sanitize=sanitize)
         error = ctypes.create_string_buffer(1024)
         handle = core.ss_pipeline_open(str(program.path).encode(), seed, error, len(error))

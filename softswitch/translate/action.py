@@ -77,7 +77,7 @@ class ActionEmitter:
 
     def statements(self, body: Sequence[Statement]) -> None:
         at = 0
-        for run in self.finder.runs(body):
+        for run in [] if self.shared.trace.on else self.finder.runs(body):
             self._each(body[at : run.start])
             rest = body[run.start + run.length :]
             outlive = read_before_write(rest, set())[0] & run.private_names

@@ -9,9 +9,10 @@ from netfold.softswitch.translate import store
 from netfold.softswitch.translate.calculation import Calculations, emit_hash
 from netfold.softswitch.translate.expr import Expr, Node
 from netfold.softswitch.translate.model import unsupported
+from netfold.softswitch.translate.trace import Trace
 
 
-def emit_verify(ex: Expr, calculations: Calculations) -> None:
+def emit_verify(ex: Expr, calculations: Calculations, trace: Trace) -> None:
     """A checksum whose header is invalid or whose condition is false counts as right."""
     ex.code.add("P->std.checksum_error = 0;")
     for c in ex.model.list("checksums"):
@@ -25,16 +26,19 @@ def emit_verify(ex: Expr, calculations: Calculations) -> None:
             if have.wide:
                 raise unsupported(f"checksum of {f.width} bits", c)
             value = _compute(ex, calculations, c)
-            ex.code.add(f"if ({value} != (uint64_t){have.code}) P->std.checksum_error = 1;")
+            right = f"{value} == (uint64_t){have.code}"
+            trace.choice(ex.code, f"Verified checksum '{c['name']}': ", right, "passed", "failed", level="D")
+            ex.code.add(f"if (!({right})) P->std.checksum_error = 1;")
 
 
-def emit_update(ex: Expr, calculations: Calculations) -> None:
+def emit_update(ex: Expr, calculations: Calculations, trace: Trace) -> None:
     """Writes the field even when its header is invalid: nobody emits it then."""
     for c in ex.model.list("checksums"):
         if not c.get("update", True):
             continue
         ex.node = c
         with ex.code.block(f"if ({_condition(ex, c)})"):
+            trace.say(ex.code, f"Updating checksum '{c['name']}'")
             value = _compute(ex, calculations, c)
             store.set_number(ex, ex.field_ref({"type": "field", "value": c["target"]}), value, (1 << 64) - 1)
 

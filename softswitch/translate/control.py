@@ -17,6 +17,7 @@ from netfold.softswitch.translate.layout import KeyField, pack, params_of, words
 from netfold.softswitch.translate.model import MAX_WIDTH, unsupported
 from netfold.softswitch.translate.parser import emit_key, identifier, sum_words
 from netfold.softswitch.translate.primitive import Shared
+from netfold.softswitch.translate.trace import fragment, where
 from netfold.softswitch.translate.value import Val
 
 HEAD = "  struct phv *P = (struct phv *)K->phv;\n  (void)P;"
@@ -124,7 +125,9 @@ class ControlEmitter:
         self._resolve(ex, t)
         with code.block("switch (A.action)"):
             for a in t.actions:
-                code.add(f"case {a}: a_{a}(K, A.data); break;")
+                code.add(f"case {a}:")
+                self.shared.trace.action_entry(code, self.actions[a], "A.data")
+                code.add(f"a_{a}(K, A.data); break;")
             code.add("default: break;")
         code.add("return A.action << 1 | (E != 0);")
         name = identifier(t.name)
@@ -155,6 +158,8 @@ class ControlEmitter:
         ex.code.add(
             f"struct ss_entry *E = T->count ? ss_lookup(T, {key}, {words}, {ranges}, {len(bounds)}) : 0;"
         )
+        widths = [self._key_width(k) for k in t.node["key"]]
+        self.shared.trace.lookup(ex.code, t.node, widths, t.keys, key, ranges)
 
     def _key_node(self, k: Node) -> Node:
         if k["match_type"] == "valid":
@@ -186,8 +191,17 @@ class ControlEmitter:
     def emit_pipeline(self, name: str, function: str) -> str:
         pipeline = next((p for p in self.model.list("pipelines") if p["name"] == name), None)
         code = Code()
+        self.shared.trace.say(code, f"Pipeline '{name}': start")
         if pipeline is not None and pipeline.get("init_table") is not None:
             self._graph(pipeline, code)
+        if self.shared.trace.on:
+            end = Code()
+            self.shared.trace.say(end, f"Pipeline '{name}': end")
+            body = f"static void run_{function}(struct ss_packet *K) {{\n{HEAD}\n{code.text()}\n}}\n"
+            return (
+                body
+                + f"static void {function}(struct ss_packet *K) {{\n  run_{function}(K);\n{end.text()}\n}}"
+            )
         return f"static void {function}(struct ss_packet *K) {{\n{HEAD}\n{code.text()}\n}}"
 
     def _graph(self, pipeline: Node, code: Code) -> None:
@@ -221,6 +235,8 @@ class ControlEmitter:
             ex.node = node
             yes, no = node.get("true_next"), node.get("false_next")
             condition = ex.boolean(node["expression"])
+            told = f'{where(node)}Condition "{fragment(node)}" ({node["name"]}) is '
+            self.shared.trace.choice(code, told, condition, "true", "false")
             code.add(f"if ({condition}) {self._go(yes, labels)}")
             code.add(self._go(no, labels))
             return [n for n in (no, yes) if n is not None]

@@ -18,7 +18,8 @@ PHV = "  struct phv *P = (struct phv *)K->phv;\n  (void)P;"
 def emit_update_checksums(shared: Shared) -> str:
     """Checksums, then the deparser's own statements (p4c puts there what a deparser computes)."""
     ex = Expr(shared.model, Code())
-    emit_update(ex, shared.calculations)
+    shared.trace.say(ex.code, f"Deparser '{_deparser(shared.model).get('name', 'deparser')}': start")
+    emit_update(ex, shared.calculations, shared.trace)
     primitives = Primitives(shared, ex)
     for p in _deparser(shared.model).get("primitives") or []:
         with ex.code.block():
@@ -41,7 +42,9 @@ def emit_deparse(shared: Shared) -> str:
         ref = ex.header_ref(h)
         sizes.append(f"({ref.valid} ? {store.header_bytes(ref)} : 0u)")
         with ex.code.block(f"if ({ref.valid})"):
+            shared.trace.say(ex.code, f"Deparsing header '{h.name}'")
             _emit_header(ex, h)
+    shared.trace.say(ex.code, f"Deparser '{_deparser(shared.model).get('name', 'deparser')}': end")
     size = " + ".join(sizes)
     return (
         "static uint32_t headers_bytes(const struct ss_packet *K) {\n"

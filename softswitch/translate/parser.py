@@ -16,6 +16,7 @@ from netfold.softswitch.translate.layout import KeyField, pack
 from netfold.softswitch.translate.model import MAX_WIDTH, Field, unsupported
 from netfold.softswitch.translate.primitive import Primitives, Shared
 from netfold.softswitch.translate.statements import Prim
+from netfold.softswitch.translate.trace import quoted
 from netfold.softswitch.translate.value import U32, Val, field_range, limbs_for, literal, native_type
 
 CORE_ERRORS = [
@@ -47,6 +48,8 @@ class ParserEmitter:
 
     def __init__(self, shared: Shared, vsets: Mapping[str, int]) -> None:
         self.shared = shared
+        self.trace = shared.trace
+        self.name = "parser"
         self.model = shared.model
         self.code = Code()
         self.ex = Expr(self.model, self.code)
@@ -58,6 +61,8 @@ class ParserEmitter:
         if len(parsers) > 1:
             raise unsupported("more than one parser", parsers[1])
         if parsers and parsers[0].get("init_state"):
+            self.name = str(parsers[0]["name"])
+            self.trace.say(self.code, f"Parser '{self.name}': start")
             states = {s["name"]: (i, s) for i, s in enumerate(parsers[0]["parse_states"])}
             self.labels = {name: f"s{i}_{identifier(name)}" for name, (i, _) in states.items()}
             self.code.add(f"goto {self.labels[parsers[0]['init_state']]};")
@@ -65,22 +70,26 @@ class ParserEmitter:
                 self._state(name, state)
         verify = Code()
         verify.count = self.code.count
-        emit_verify(Expr(self.model, verify), self.shared.calculations)
+        emit_verify(Expr(self.model, verify), self.shared.calculations, self.trace)
+        self.trace.say(verify, f"Parser '{self.name}': end")
         return "\n".join([HEAD, self.code.text(), TAIL, verify.text(), "}"])
 
     def error(self, name: str) -> str:
         code = self.model.errors.get(name, CORE_ERRORS.index(name))
-        return f"{{ err = {code}; goto done; }}"
+        told = f"ss_trace(K, 'E', \"Exception while parsing: %s\", {quoted(name)}); " if self.trace.on else ""
+        return f"{{ {told}err = {code}; goto done; }}"
 
     def _state(self, name: str, state: Node) -> None:
         self.code.lines.append(f" {self.labels[name]}: __attribute__((unused));")
         with self.code.block():
+            self.trace.say(self.code, f"Parser '{self.name}' entering state '{name}'")
             self.code.add(f"if (SS_UNLIKELY(++states > {MAX_STATES})) {self.error('ParserTimeout')}")
             for op in state["parser_ops"]:
                 self.ex.node = {"source_info": op.get("source_info") or state.get("source_info")}
                 with self.code.block():
                     self._op(op)
             self.ex.node = state
+            self.trace.number(self.code, "Bytes parsed: ", "at")
             self._transition(state)
 
     def _op(self, op: Node) -> None:
@@ -141,6 +150,7 @@ class ParserEmitter:
 
     def _extract_into(self, h: HeaderRef, length: Node | None) -> None:
         t = h.header.type
+        self.trace.say(self.code, f"Extracting header '{h.header.name}'")
         short = self.error("PacketTooShort")
         if t.varbit is None:
             self.code.add(f"if (len - at < {t.bytes}u) {short}")
@@ -222,6 +232,7 @@ class ParserEmitter:
         names = []
         for v, width in keys:
             names.append((v if v.wide else Val(self.code.temp(v.ctype, v.code), v.lo, v.hi), width))
+        self.trace.select(self.code, state["name"], names)
         default = "goto done;"
         matched = []
         for t in state["transitions"]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from netfold.softswitch.translate.calculation import Calculations
 from netfold.softswitch.translate.expr import Expr, Node
 from netfold.softswitch.translate.model import Model, Register, array_size, unsupported
 from netfold.softswitch.translate.statements import Prim
+from netfold.softswitch.translate.trace import Trace, fragment, quoted, where
 from netfold.softswitch.translate.value import U32, U64, Val, field_range, limbs_for, native_type
 
 
@@ -48,6 +50,7 @@ class Shared:
     meters: dict[str, int]
     meter_bytes: dict[str, bool]
     egress_spec_width: int = 9
+    trace: Trace = field(default_factory=Trace)
 
 
 class Primitives:
@@ -63,7 +66,11 @@ class Primitives:
         handler: Callable[[tuple[Node, ...]], None] | None = getattr(self, "op_" + p.op.strip("_"), None)
         if handler is None:
             raise unsupported(f"primitive {p.op}", p.node)
+        trace = self.shared.trace
+        trace.say(self.code, f"{where(p.node)}Primitive {fragment(p.node)}", level="T")
         handler(p.params)
+        if p.op in ("assign", "modify_field", "register_read"):
+            trace.assigned(self.ex, p.params[0])
 
     # ---- fields and headers ----
 
@@ -284,32 +291,26 @@ class Primitives:
     op_assume = op_assert
 
     def op_log_msg(self, a: tuple[Node, ...]) -> None:
-        text = a[0]["value"]
+        """Each {...} is a value in decimal; \\{ and \\} are braces (BMv2: core/primitives.cpp)."""
         values = [self.ex.exact(v) for v in (a[1]["value"] if len(a) > 1 else [])]
-        out, args, used = "", [], 0
-        parts = text.split("{}")
-        for i, part in enumerate(parts):
-            out += part.replace("%", "%%")
-            if i == len(parts) - 1 or used >= len(values):
-                continue
-            v = values[used]
-            used += 1
-            if v.wide:
-                out += "0x" + "%016llx" * v.limbs
-                args += [f"(unsigned long long){v.code}[{i}]" for i in reversed(range(v.limbs))]
-            else:
-                out += "%lld" if v.lo < 0 else "%llu"
-                args.append(f"({'' if v.lo < 0 else 'unsigned '}long long){v.code}")
         with self.code.block():
-            self.code.add("char line[1024];")
-            quoted = (
-                '"'
-                + "".join(
-                    c if c.isprintable() and c not in '"\\?' else f"\\{ord(c):03o}"
-                    for c in out
-                    if ord(c) < 128
-                )
-                + '"'
-            )
-            self.code.add(f"snprintf(line, sizeof line, {', '.join([quoted, *args])});")
-            self.code.add("ss_log(K, line);")
+            self.code.add('struct ss_text X = {0, ""};')
+            parts = PLACEHOLDER.split(a[0]["value"])
+            for i, part in enumerate(parts):
+                if part:
+                    text = part.replace("\\{", "{").replace("\\}", "}")
+                    self.code.add(f'ss_text_add(&X, "%s", {quoted(text)});')
+                if i < min(len(parts) - 1, len(values)):
+                    self._add_number(values[i])
+            self.code.add("ss_log(K, X.text);")
+
+    def _add_number(self, v: Val) -> None:
+        if v.wide:
+            self.code.add(f"ss_text_number(&X, {v.code}, {v.limbs});")
+        elif v.lo < 0:
+            self.code.add(f'ss_text_add(&X, "%lld", (long long){v.code});')
+        else:
+            self.code.add(f'ss_text_add(&X, "%llu", (unsigned long long){v.code});')
+
+
+PLACEHOLDER = re.compile(r"(?<!\\)\{.*?(?<!\\)\}")

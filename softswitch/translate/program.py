@@ -12,6 +12,7 @@ from typing import Any
 from netfold.softswitch.errors import PipelineError
 from netfold.softswitch.translate.action import ActionEmitter, assign_banks
 from netfold.softswitch.translate.calculation import Calculations
+from netfold.softswitch.translate.code import Code
 from netfold.softswitch.translate.control import ControlEmitter, Table
 from netfold.softswitch.translate.deparser import (
     emit_copy_fields,
@@ -28,6 +29,7 @@ from netfold.softswitch.translate.primitive import Shared, element_bytes
 from netfold.softswitch.translate.reroll import Finder, Key, Run
 from netfold.softswitch.translate.statements import If as IfStatement
 from netfold.softswitch.translate.statements import Statement, all_prims, structure
+from netfold.softswitch.translate.trace import Trace, where
 from netfold.softswitch.translate.value import field_range, limbs_for
 
 FORMAT = 1  # of the layout below; part of the cache key through this file's text
@@ -42,8 +44,9 @@ class Translation:
     loops: tuple[str, ...]
 
 
-def translate(p4_json: bytes) -> Translation:
-    """Raises PipelineError when this is not BMv2 JSON, UnsupportedConstruct for what is refused."""
+def translate(p4_json: bytes, *, traced: bool = False) -> Translation:
+    """With `traced` the program tells each step of each packet, as BMv2's log does; without, there is no trace of that.
+    Raises PipelineError when this is not BMv2 JSON, UnsupportedConstruct for what is refused."""
     try:
         root = json.loads(p4_json)
     except ValueError as e:
@@ -51,14 +54,15 @@ def translate(p4_json: bytes) -> Translation:
     if not isinstance(root, dict) or "pipelines" not in root or "header_types" not in root:
         raise PipelineError("not the output of p4c-bm2-ss: it has no header_types or pipelines")
     try:
-        return _Translator(load(root)).run()
+        return _Translator(load(root), Trace(traced)).run()
     except (LookupError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as e:
         raise PipelineError(f"malformed BMv2 JSON: {type(e).__name__}: {e}") from e
 
 
 class _Translator:
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, trace: Trace) -> None:
         self.model = model
+        self.trace = trace
         for extern in model.list("extern_instances"):
             raise unsupported(f"extern {extern.get('type')}", extern)
         self.actions: list[Node] = model.list("actions")
@@ -78,9 +82,12 @@ class _Translator:
             {m["name"]: i for i, m in enumerate(self.meters)},
             {m["name"]: m["type"] == "bytes" for m in self.meters},
             egress_spec.width,
+            trace,
         )
 
     def _runs(self) -> list[Run]:
+        if self.trace.on:
+            return []  # every statement is told of
         finder, out = Finder(self.model, self.local), []
 
         def walk(body: tuple[Statement, ...]) -> None:
@@ -122,7 +129,9 @@ class _Translator:
         return used
 
     def _action(self, index: int, action: Node, loops: list[str]) -> str:
-        body = ActionEmitter(self.shared, action, self.bodies[index], self.local, loops).emit()
+        told = Code()
+        self.trace.say(told, f"{where(action)}Action {action['name']}", level="T")
+        body = told.text() + ActionEmitter(self.shared, action, self.bodies[index], self.local, loops).emit()
         return (
             f"static void a_{index}(struct ss_packet *K, const uint64_t *AD) {{ /* {_comment(action['name'])} */\n"
             f"  struct phv *P = (struct phv *)K->phv;\n  (void)P; (void)AD;\n{body}\n}}"
@@ -182,6 +191,7 @@ class _Translator:
         has_mcast = int("mcast_grp" in self.model.headers["standard_metadata"].type.by_name)
         fields = [
             f".abi = SS_ABI, .phv_bytes = sizeof(struct phv), .egress_spec_mask = {mask}, .has_mcast = {has_mcast}",
+            f".traced = {int(self.trace.on)}",
             f".n_tables = {len(tables)}, .n_profiles = {len(control.profiles)}, .n_counters = {len(self.counters)}",
             f".n_meters = {len(meters)}, .n_banks = {len(banks)}, .n_regs = {len(regs)}, .n_vsets = {len(vsets)}",
             f".n_digests = {digests}, .n_actions = {len(self.actions)}",

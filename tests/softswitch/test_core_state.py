@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import select
 from collections.abc import Iterator
 from pathlib import Path
@@ -200,14 +201,40 @@ def test_random_stays_within_its_bounds(misc: tuple[Pipeline, Switch]) -> None:
 
 
 def test_log_msg_goes_to_the_sink(misc: tuple[Pipeline, Switch]) -> None:
-    lines: list[str] = []
-    misc[1].log_to(lines.append)
+    lines: list[tuple[str, str]] = []
+    misc[1].log_to(lambda level, text: lines.append((level, text)))
     send(misc[1], op=5, a=3, c=77)
     misc[1].log_to(None)
     send(misc[1], op=5, a=3, c=78)
-    assert lines == ["a=3 c=77 100%"]
+    assert lines == [("I", "a=3 c=77 100%")]
 
 
 def test_a_failed_assert_drops_the_frame(misc: tuple[Pipeline, Switch]) -> None:
     assert misc[1].inject(1, pack((6, 8), (0, 72)), 0) == []
     assert misc[1].stats()["asserts_failed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{} and {}", "3 and 4722366482869645213695"),
+        ("{a}{b}", "34722366482869645213695"),
+        (r"\{\} {}", "{} 3"),
+        ("100% of {}, {}, {}", "100% of 3, 4722366482869645213695, "),
+        ("none", "none"),
+    ],
+)
+def test_log_msg_formats_as_bmv2(text: str, line: str, cache_dir: Path) -> None:
+    made = json.loads(program("misc"))
+    (call,) = [p for a in made["actions"] for p in a["primitives"] if p["op"] == "log_msg"]
+    small = {"type": "hexstr", "value": "0x3"}
+    wide = {"type": "hexstr", "value": hex(2**72 - 1)}
+    call["parameters"] = [
+        {"type": "string", "value": text},
+        {"type": "parameters_vector", "value": [small, wide]},
+    ]
+    lines: list[str] = []
+    with running(json.dumps(made).encode(), cache_dir) as (_, switch):
+        switch.log_to(lambda _, told: lines.append(told))
+        send(switch, op=5)
+    assert lines == [line]
