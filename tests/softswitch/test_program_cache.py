@@ -21,7 +21,7 @@ WIRE = (PROGRAMS / "wire.json").read_bytes()
 LOADER = """
 import sys
 from pathlib import Path
-from softswitch import native
+from netfold.softswitch.build import native
 from netfold.softswitch.state.pipeline import Pipeline
 from netfold.softswitch.build.program import prune
 native.core_library()
