@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.session import SwitchAwayError
-from netfold.controller.switches.verdicts import NO_TREE, Verdict, cell
+from netfold.controller.switches.verdicts import NO_TREE, cell
+from netfold.traffic.packets.wire import Verdict
 
 NO_JOB = ""
 

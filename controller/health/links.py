@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import finsy as fy
 
-from netfold.controller.switches.admission_table import Kind
 from netfold.controller.switches.desired import Setting
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.management import SlotView, slot_packet, slot_view
 from netfold.controller.switches.session import SwitchAwayError
 from netfold.topologies.fabric import Switch
+from netfold.traffic.packets.wire import Kind
 
 MISSES = 4
 """Probes in a row that have to get lost before a link counts as down."""

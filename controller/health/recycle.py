@@ -12,8 +12,8 @@ from netfold.controller.health.links import LinkProbes
 from netfold.controller.jobs.records import LAST_EPOCH
 from netfold.controller.jobs.slot_ranges import BLOCK
 from netfold.controller.lifecycle.book import Book
-from netfold.controller.switches.admission_table import Kind
 from netfold.controller.switches.session import SwitchAwayError
+from netfold.traffic.packets.wire import Kind
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord, JobState, PlannedTree
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
-from netfold.controller.switches.admission_table import Kind
 from netfold.controller.switches.session import SwitchAwayError
-from netfold.controller.switches.verdicts import NO_TREE, Verdict
+from netfold.controller.switches.verdicts import NO_TREE
+from netfold.traffic.packets.wire import Kind, Verdict
 
 WATCHED_S = 0.5
 SLOTS_READ = 32

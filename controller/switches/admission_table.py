@@ -7,23 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 
 from netfold.controller.switches.entries import Action, Field, TableEntry, action, entry
+from netfold.traffic.packets.wire import Kind, Verdict
 
 CPU_PORT = 510
 _ACCEPT, _WRONG_SLOT, _WRONG_EPOCH = 30, 20, 10
 _CHILD_MASK, _EPOCH_MASK, _SLOT_MASK = 0xFFFF, 0xFFF, 0xFFFF
-_STALE_EPOCH, _BAD_SLOT = 17, 18
-
-
-class Kind(IntEnum):
-    """docs/protocol.md, section 2."""
-
-    GRADIENT = 0
-    RESULT = 1
-    READ = 2
-    RESET = 3
 
 
 @dataclass(frozen=True)
@@ -49,8 +39,8 @@ def added_up(sender: Sender, *, root: bool, bit: int, full: int, base: int) -> I
         "child": (sender.child, _CHILD_MASK),
     }
     in_epoch = {**match, "epoch": (sender.epoch, _EPOCH_MASK)}
-    yield entry("admission", in_epoch, _refuse(sender.tree, _BAD_SLOT), priority=_WRONG_SLOT)
-    yield entry("admission", match, _refuse(sender.tree, _STALE_EPOCH), priority=_WRONG_EPOCH)
+    yield entry("admission", in_epoch, _refuse(sender.tree, Verdict.BAD_SLOT), priority=_WRONG_SLOT)
+    yield entry("admission", match, _refuse(sender.tree, Verdict.STALE_EPOCH), priority=_WRONG_EPOCH)
 
 
 def passed_up(sender: Sender, to_port: int) -> TableEntry:
@@ -112,5 +102,5 @@ def _gradient(sender: Sender, chosen: Action) -> TableEntry:
     return entry("admission", match, chosen, priority=_ACCEPT)
 
 
-def _refuse(tree: int, reason: int) -> Action:
-    return action("refuse", tree_index=tree, reason=reason)
+def _refuse(tree: int, reason: Verdict) -> Action:
+    return action("refuse", tree_index=tree, reason=reason.value)

@@ -20,11 +20,12 @@ from netfold.controller.planning.pipes import Loop, loops
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding, groups, tree_routes
-from netfold.controller.switches.admission_table import Kind, Sender
+from netfold.controller.switches.admission_table import Sender
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.entries import Contents, Entity, add
 from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
+from netfold.traffic.packets.wire import Kind
 
 MARK_FRACTION = 0.4
 """From how full a queue on packets are marked. Results leave a node in bursts, as many as its last child sent at once;

@@ -12,15 +12,14 @@ from ipaddress import IPv4Address
 
 import finsy as fy
 
-from netfold.controller.switches.admission_table import Kind
+from netfold.traffic.packets.wire import PORT_FIRST, VERSION, Flag, Kind
 
 _ETHERNET = struct.Struct("!6s6sH")
 _IPV4 = struct.Struct("!BBHHHBBH4s4s")
 _UDP = struct.Struct("!HHHH")
 _NETFOLD = struct.Struct("!BBHIHHBBH")
-_VERSION = 1
-_PORT = 61440
-_FLAG_OVERFLOW, _FLAG_CONGESTION = 0x80, 0x40
+MANAGEMENT_PORT = PORT_FIRST
+"""UDP, from and to. Jobs may use it as well: a packet's kind and tree tell them apart."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,11 @@ def slot_packet(kind: Kind, *, mark: int, slot: int, request: int, sender: IPv4A
     payload = 16 + 4 * lanes
     header = _IPV4.pack(0x45, 0, 28 + payload, 0, 0, 64, 17, 0, sender.packed, sender.packed)
     checked = header[:10] + struct.pack("!H", _checksum(header)) + header[12:]
-    netfold = _NETFOLD.pack(_VERSION << 4 | kind, 0, mark, 0, slot, request, 0, 0, lanes)
+    netfold = _NETFOLD.pack(VERSION << 4 | kind, 0, mark, 0, slot, request, 0, 0, lanes)
     return (
         _ETHERNET.pack(bytes(6), b"\x02\x00" + sender.packed, 0x0800)
         + checked
-        + _UDP.pack(_PORT, _PORT, 8 + payload, 0)
+        + _UDP.pack(MANAGEMENT_PORT, MANAGEMENT_PORT, 8 + payload, 0)
         + netfold
         + bytes(4 * lanes)
     )
@@ -60,7 +59,7 @@ def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
     data = packet.payload
     first = _ETHERNET.size + _IPV4.size + _UDP.size
     beside = {"ingress_port", "bitmap"} <= packet.metadata.keys()
-    if not beside or len(data) < first + _NETFOLD.size or data[first] >> 4 != _VERSION:
+    if not beside or len(data) < first + _NETFOLD.size or data[first] >> 4 != VERSION:
         return None
     kind, flags, tree, tag, slot, request, _, _, lanes = _NETFOLD.unpack_from(data, first)
     first += _NETFOLD.size
@@ -75,8 +74,8 @@ def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
         epoch=tag >> 20,
         round=tag & 0xFFFFF,
         bitmap=packet["bitmap"],
-        overflow=bool(flags & _FLAG_OVERFLOW),
-        congestion=bool(flags & _FLAG_CONGESTION),
+        overflow=bool(flags & Flag.OVERFLOW),
+        congestion=bool(flags & Flag.CONGESTION),
         lanes=struct.unpack_from(f"!{lanes}i", data, first),
     )
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding, groups, tree_routes
-from netfold.controller.switches.admission_table import Kind, Sender
+from netfold.controller.switches.admission_table import Sender
 from netfold.controller.switches.entries import Contents, Entity
 from netfold.controller.switches.install import BATCH, Op, Phase, apply, differences, phase_of, steps
+from netfold.traffic.packets.wire import Kind
 
 TREES = st.integers(1, 6)
 

@@ -20,9 +20,9 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from netfold.controller.switches.admission_table import Kind
 from netfold.controller.switches.session import SwitchAwayError
 from netfold.topologies.generators import single_switch
+from netfold.traffic.packets.wire import Kind
 from netfold.traffic.scapy_netfold import Netfold, gradient
 from tests import simple_switch
 from tests.controller.deployment import PATIENCE, Deployment

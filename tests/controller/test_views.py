@@ -19,8 +19,9 @@ from netfold.controller.operator.top import Snapshot, document, screen
 from netfold.controller.service.metrics import ControllerCollector
 from netfold.controller.switches.endpoint import Health
 from netfold.controller.switches.session import SwitchAwayError
-from netfold.controller.switches.verdicts import Verdict, cell
+from netfold.controller.switches.verdicts import cell
 from netfold.topologies.generators import single_switch
+from netfold.traffic.packets.wire import Verdict
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "grafana" / "netfold.json"

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding, groups, tree_routes
 from netfold.controller.switches.entries import Entity
+from netfold.traffic.packets.wire import Kind
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Management:
     port: int = admission.CPU_PORT
 
     def entities(self) -> Iterator[Entity]:
-        kinds = (admission.Kind.READ, admission.Kind.RESET)
+        kinds = (Kind.READ, Kind.RESET)
         yield from admission.managed(self.port, MANAGED, *kinds)
 
 

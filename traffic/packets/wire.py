@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """The packet format of docs/protocol.md, section 2, as numpy records: whole batches are built and checked at
-once.
+once. Constants of the wire have their source here; tests/golden/test_constants.py compares all who state them again.
 
 Epoch and round lie side by side on the wire, so they are read and written as the one number that a slot
 holds: the tag.
@@ -33,6 +33,8 @@ Words: TypeAlias = NDArray[np.int32]
 
 
 class Kind(IntEnum):
+    """What a packet is; READ and RESET are the controller's."""
+
     GRADIENT = 0
     RESULT = 1
     READ = 2
@@ -68,6 +70,11 @@ class Verdict(IntEnum):
     DUPLICATE = 20
     MALFORMED = 21
     UNROUTED = 22
+
+    @property
+    def label(self) -> str:
+        """As metrics and reports have it."""
+        return self.name.lower()
 
 
 class WireError(ValueError):
