@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -49,8 +48,8 @@ def run_command(
     from netfold.testbed.deployment import Setup
     from netfold.testbed.errors import RunError
     from netfold.testbed.run import Options, Run, Watcher
-    from netfold.topologies.cli import become_root
     from netfold.topologies.fabric import FabricError
+    from netfold.topologies.network.caller import become_root
     from netfold.topologies.network.errors import NetworkError
 
     console = Console()
@@ -70,12 +69,13 @@ def run_command(
             bar = bars.add_task("", total=1.0)
             setup = Setup(fabric, target, lanes, scale)
             options = Options(setup, scheme, epochs, size, iterations, ring, timeout, out)
-            report = Run(options, Display()).execute()
-            give_back(out)
+            run = Run(options, Display())
+            report = run.execute()
+            bars.console.print(report.render())
+            run.write(report)
     except (RunError, NetworkError, FabricError, OSError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
-    console.print(report.render())
     console.print(f"{report.seconds:.0f} s in all; {out / 'run.json'} and {out / 'fabric.png'} are written")
     sys.exit(0 if report.wrong_elements == 0 and report.identical else 1)
 
@@ -111,8 +111,8 @@ def measure_command(
     from netfold.testbed.deployment import Setup
     from netfold.testbed.errors import RunError
     from netfold.testbed.measure import Experiment, Measuring, reductions
-    from netfold.topologies.cli import become_root
     from netfold.topologies.fabric import FabricError
+    from netfold.topologies.network.caller import become_root
     from netfold.topologies.network.errors import NetworkError
 
     console = Console(stderr=True)
@@ -157,14 +157,6 @@ def measure_command(
             )
         Console().print(table)
     sys.exit(0 if not any(r.wrong_elements for r in rows) else 1)
-
-
-def give_back(folder: Path) -> None:
-    """What sudo's root wrote belongs to the user who asked."""
-    user, group = (int(os.environ.get(name, "0")) for name in ("SUDO_UID", "SUDO_GID"))
-    if os.geteuid() == 0 and user:
-        for path in (folder, *folder.iterdir()):
-            os.chown(path, user, group)
 
 
 @doctor.command()

@@ -12,6 +12,7 @@ from finsy.proto import p4r, p4r_grpc
 
 from netfold.controller.planning.plan import Loads
 from netfold.topologies.network.builder import Network
+from netfold.topologies.network.processes import open_channel
 from netfold.traffic.packets.wire import Verdict
 
 VERDICTS_PER_TREE = 32
@@ -23,7 +24,7 @@ def read_verdicts(net: Network) -> dict[str, dict[str, int]]:
     left out."""
     found = {}
     for name, switch in net.switches.items():
-        with grpc.insecure_channel(switch.grpc_address, [("grpc.enable_http_proxy", 0)]) as channel:
+        with open_channel(switch.grpc_address) as channel:
             try:
                 found[name] = _read(p4r_grpc.P4RuntimeStub(channel), switch.device_id)
             except grpc.RpcError:

@@ -21,6 +21,7 @@ from netfold.testbed.service import Service
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.network.builder import Network
+from netfold.topologies.network.signals import held_back
 from netfold.topologies.network.state import DEFAULT_NAME
 from netfold.topologies.network.targets import netfold_command
 from netfold.topologies.spec import load_fabric
@@ -86,12 +87,17 @@ class Deployment:
             self._tell(f"starting the controller ({self.net.target.name}, {setup.lanes} lanes)")
             self.start_controller()
         except BaseException:
-            self._open.close()
+            self.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self.close()
+
+    def close(self) -> None:
+        """Take everything down; signals wait until it is done."""
+        with held_back():
+            self._open.close()
 
     @property
     def link_mbps(self) -> float:
@@ -102,7 +108,12 @@ class Deployment:
         """Start it, again after `service.close` or `service.kill`: it goes on where the last one was."""
         setup = self.setup
         service = Service(
-            setup.fabric, self.directory, setup.lanes, setup.scale or 1.0, setup.first_grpc_port
+            setup.fabric,
+            self.directory,
+            setup.lanes,
+            setup.scale or 1.0,
+            setup.first_grpc_port,
+            self.net.popen,
         )
         self.service = self._open.enter_context(service)
 

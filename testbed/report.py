@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from rich.console import Group
 from rich.table import Table
@@ -57,9 +56,8 @@ class Report:
     seconds: float
     switches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def write(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(asdict(self), indent=2) + "\n")
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2) + "\n"
 
     def render(self) -> Group:
         return Group(self._outcome(), self._rates(), self._counters())

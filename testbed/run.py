@@ -8,7 +8,10 @@ links give. Then both once more as a TCP ring over the same links, for compariso
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,10 +23,12 @@ from netfold.testbed import counters
 from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.report import AllReduce, Report
+from netfold.topologies.network.caller import as_caller
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 AGGREGATED = ("absorbed", "result_sent", "sum_sent")
 RING_PORT = 29500
+RESULTS, PICTURE = "run.json", "fabric.png"
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class Watcher:
 
 
 class Run:
-    """One run of `options`; `execute` does it and cleans up after itself, also when it fails."""
+    """One run of `options`: `execute` does it and cleans up after itself, also when it fails; `write` keeps what came
+    of it."""
 
     def __init__(self, options: Options, watcher: Watcher) -> None:
         self.options = options
@@ -64,6 +70,7 @@ class Run:
     def execute(self) -> Report:
         """Raises RunError, netfold.topologies.network.errors.NetworkError."""
         started = time.monotonic()
+        self._check_out()
         options, system = self.options, self.system
         train: list[object] = ["--workload", "digits", "--epochs", options.epochs]
         reduce: list[object] = ["--workload", "sizes", "--bytes", options.bandwidth_bytes]
@@ -79,12 +86,37 @@ class Run:
                     self._ring("bandwidth", reduce, RING_PORT + 1),
                 )
             target, rate_mbps = system.net.target.name, system.link_mbps
-        self.watcher.step("drawing the fabric")
-        plot_plan(system.fabric, plan, options.out / "fabric.png", loads)
+        self._plan, self._loads = plan, loads
         seconds = time.monotonic() - started
-        report = self._report(target, plan, rate_mbps, training, bandwidth, rings, verdicts, seconds)
-        report.write(options.out / "run.json")
-        return report
+        return self._report(target, plan, rate_mbps, training, bandwidth, rings, verdicts, seconds)
+
+    def write(self, report: Report) -> None:
+        """Writes run.json and fabric.png. Both belong to the user who called sudo, if one did. Raises RunError."""
+        self.watcher.step("drawing the fabric")
+        with tempfile.TemporaryDirectory(prefix="netfold-") as folder:
+            picture = Path(folder) / PICTURE
+            plot_plan(self.system.fabric, self._plan, picture, self._loads)
+            contents = {RESULTS: report.to_json().encode(), PICTURE: picture.read_bytes()}
+        try:
+            with as_caller():
+                for name, content in contents.items():
+                    (self.options.out / name).write_bytes(content)
+        except OSError as error:
+            raise RunError(f"{self.options.out / name} cannot be written: {error.strerror}") from error
+
+    def _check_out(self) -> None:
+        """Before minutes are spent on what could not be written down."""
+        out = self.options.out
+        try:
+            with as_caller():
+                out.mkdir(parents=True, exist_ok=True)
+                for path in (out, *(p for p in (out / RESULTS, out / PICTURE) if p.exists())):
+                    if not os.access(path, os.W_OK, effective_ids=True):
+                        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        except OSError as error:
+            raise RunError(
+                f"{error.filename} cannot be written: {error.strerror}; choose another --out"
+            ) from error
 
     def _job(self, name: str, flags: list[object]) -> tuple[Results, Plan, Loads]:
         """Runs one job; gives the workers' results, the plan, and the loads of the links while it ran."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +16,7 @@ import grpc
 
 from netfold.api import netfold_pb2 as pb
 from netfold.api import netfold_pb2_grpc as rpc
+from netfold.api.connection import Connection, open_channel
 from netfold.controller.planning.document import plan_from_document
 from netfold.controller.planning.plan import Plan
 from netfold.testbed.errors import ProcessFailed, RunError, RunTimeout
@@ -30,9 +31,17 @@ RTT_MS = 20.0
 
 
 class Service:
-    """A running controller. `address` is what members and the command line are told."""
+    """A running controller. `address` is what members and the command line are told; `popen` starts its process."""
 
-    def __init__(self, fabric: str, directory: Path, lanes: int, scale: float, first_grpc_port: int) -> None:
+    def __init__(
+        self,
+        fabric: str,
+        directory: Path,
+        lanes: int,
+        scale: float,
+        first_grpc_port: int,
+        popen: Callable[..., subprocess.Popen[Any]],
+    ) -> None:
         self.address = f"unix:{directory}/controller.sock"
         self._log = directory / "controller.log"
         command = [
@@ -42,8 +51,8 @@ class Service:
             "--rtt-ms", str(RTT_MS),
         ]  # fmt: skip
         with self._log.open("w") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        self._channel = grpc.insecure_channel(self.address)
+            self._process = popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._channel = open_channel(Connection(self.address))
         self._stub: Any = rpc.ControllerStub(self._channel)
 
     def __enter__(self) -> Self:
@@ -81,6 +90,10 @@ class Service:
             for state in self._stub.WatchJob(pb.JobName(name=name), timeout=timeout_s):
                 last = state
             return last
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def kill(self) -> None:
         """End it at once, as a crash would."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import sys
 from collections.abc import Callable
@@ -23,7 +22,8 @@ from rich.table import Table
 from netfold.topologies.addressing import FIRST_GRPC_PORT, addresses
 from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.network import keeper
-from netfold.topologies.network.errors import NetworkError, NotRootError
+from netfold.topologies.network.caller import become_root, caller
+from netfold.topologies.network.errors import NetworkError
 from netfold.topologies.network.state import DEFAULT_NAME, RUN_VARIABLE, RunDirectory, State, processes_of
 from netfold.topologies.network.tools import tool
 from netfold.topologies.spec import load_fabric, schema_text, spec_names
@@ -65,17 +65,6 @@ def one_line_errors(function: Callable[P, None]) -> Callable[P, None]:
 def fail(message: str) -> NoReturn:
     typer.echo(f"netfold: {message}", err=True)
     raise typer.Exit(1)
-
-
-def become_root() -> None:
-    """Run this very command again through sudo unless it is root's. Raises NotRootError without sudo."""
-    if os.geteuid() == 0:
-        return
-    sudo = shutil.which("sudo")
-    if sudo is None:
-        raise NotRootError
-    kept = [f"{v}={os.environ[v]}" for v in ("PATH", "NETFOLD_RUN_DIR") if v in os.environ]
-    os.execv(sudo, [sudo, "env", *kept, sys.executable, *sys.argv])
 
 
 @up.command()
@@ -181,7 +170,9 @@ def _pcap(
     """Watch both directions of a link with tcpdump."""
     become_root()
     interface = RunDirectory(name).up().link(link).outside
-    output = ["-l"] if file is None else ["-U", "-Z", "root", "-w", str(file)]
+    who = caller()
+    writer = (who.name if who is not None else None) or "root"  # whose the file is
+    output = ["-l"] if file is None else ["-U", "-Z", writer, "-w", str(file)]
     os.execv(tool("tcpdump"), ["tcpdump", "-n", "--immediate-mode", "-i", interface, *output])
 
 

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from netfold.testbed import cli
+from netfold.testbed.deployment import Setup
+from netfold.testbed.errors import RunError
+from netfold.testbed.run import Options, Run, Watcher
 
 COMMANDS = [(cli.run, ["--target", "softswitch"]), (cli.measure, ["inart-fig1", "--target", "softswitch"])]
 
@@ -55,18 +59,56 @@ def test_bad_input_is_one_line(arguments, says, monkeypatch: pytest.MonkeyPatch)
     assert says in next(line for line in result.output.splitlines() if line.startswith("netfold: "))
 
 
-def test_what_root_wrote_is_given_to_the_user_who_called_sudo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    given: list[tuple[Path, int, int]] = []
-    monkeypatch.setattr("os.chown", lambda path, user, group: given.append((path, user, group)))
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    file = tmp_path / "run.json"
-    file.touch()
-    monkeypatch.delenv("SUDO_UID", raising=False)
-    cli.give_back(tmp_path)
-    assert given == []
-    monkeypatch.setitem(os.environ, "SUDO_UID", "1000")
-    monkeypatch.setitem(os.environ, "SUDO_GID", "1001")
-    cli.give_back(tmp_path)
-    assert sorted(given) == [(tmp_path, 1000, 1001), (file, 1000, 1001)]
+@pytest.fixture
+def by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of a user who has called sudo."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    monkeypatch.setenv("SUDO_UID", "12345")
+    monkeypatch.setenv("SUDO_GID", "12346")
+    for folder in (tmp_path, *tmp_path.parents):
+        folder.chmod(folder.stat().st_mode | 0o001)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 12345, 12346)
+    return home
+
+
+def a_run(out: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """One that is over."""
+    run = Run(Options(Setup("single"), out=out), Watcher())
+    run._check_out()
+    run._plan, run._loads = (None, None)  # type: ignore[assignment]
+    monkeypatch.setattr("netfold.testbed.run.plot_plan", lambda _f, _p, file, _l: file.write_bytes(b"png"))
+    run.write(SimpleNamespace(to_json=lambda: "{}"))  # type: ignore[arg-type]
+    return run
+
+
+def test_what_a_run_under_sudo_wrote_is_the_users_and_nothing_else_changes_hands(
+    by_sudo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = by_sudo / "deep" / "out"
+    a_run(out, monkeypatch)
+    made = (out.parent, out, out / "run.json", out / "fabric.png")
+    assert [(p.stat().st_uid, p.stat().st_gid) for p in made] == [(12345, 12346)] * 4
+    others = out / "others.txt"
+    others.touch()
+    a_run(out, monkeypatch)
+    assert others.stat().st_uid == 0, "it was there before and is none of this run's"
+
+
+def test_a_link_in_the_way_leads_root_nowhere(by_sudo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = by_sudo.parent / "secret"
+    secret.write_text("root's")
+    secret.chmod(0o600)
+    (by_sudo / "run.json").symlink_to(secret)
+    with pytest.raises(RunError, match=r"run\.json cannot be written: Permission denied"):
+        a_run(by_sudo, monkeypatch)
+    assert secret.read_text() == "root's"
+    assert secret.stat().st_uid == 0
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run.json").symlink_to("/dev/full")
+    with pytest.raises(RunError, match=r"run\.json cannot be written: No space left on device"):
+        a_run(tmp_path, monkeypatch)

@@ -8,8 +8,11 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import uuid
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,7 +21,13 @@ from netfold.topologies import cli
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.network import kernel, targets, tools
 from netfold.topologies.network.builder import Network
-from netfold.topologies.network.errors import MissingToolError, NetworkError, NotRootError, SwitchFailedError
+from netfold.topologies.network.errors import (
+    AlreadyUpError,
+    MissingToolError,
+    NetworkError,
+    NotRootError,
+    SwitchFailedError,
+)
 from netfold.topologies.network.faults import Faults, ask
 from netfold.topologies.network.state import (
     RUN_VARIABLE,
@@ -263,3 +272,50 @@ def test_fault_request_adds_the_links_own_delay() -> None:
 def test_control_socket_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="does not answer"):
         ask(tmp_path / "none.sock", [{"op": "info"}])
+
+
+def test_who_asks_whether_a_network_is_up_hinders_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NETFOLD_RUN_DIR", str(tmp_path))
+    owner, asker = RunDirectory("t"), RunDirectory("t")
+    owner.prepare()
+    owner.acquire()
+    owner.release()
+    steps = 0
+
+    def become_owner_at_each_step(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal steps
+        if frame.f_code.co_name == "owned" and event in ("line", "return"):
+            steps += 1
+            owner.acquire()
+            owner.release()
+        return become_owner_at_each_step
+
+    old = sys.gettrace()
+    sys.settrace(become_owner_at_each_step)
+    try:
+        assert not asker.owned
+    finally:
+        sys.settrace(old)
+    assert steps > 3
+    owner.acquire()
+    assert asker.owned
+    owner.release()
+
+
+def test_only_one_process_owns_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETFOLD_RUN_DIR", str(tmp_path))
+    directory = RunDirectory("t")
+    directory.acquire()
+    child = subprocess.run(
+        [sys.executable, "-c", "from netfold.topologies.network.state import RunDirectory as R\n"
+         "print(R('t').owned)\nR('t').acquire()"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert child.stdout == "True\n"
+    assert "AlreadyUpError" in child.stderr
+    with pytest.raises(AlreadyUpError):
+        RunDirectory("t").acquire()
+    directory.release()
+    RunDirectory("t").acquire()

@@ -11,6 +11,7 @@ controller's. What a run has left that could not clean up, the next one under th
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import subprocess
@@ -25,11 +26,11 @@ from netfold.topologies.addressing import FIRST_GRPC_PORT, addresses
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.network import kernel
 from netfold.topologies.network.blueprint import Blueprint, check_scale
+from netfold.topologies.network.caller import check_root
 from netfold.topologies.network.errors import (
     KernelError,
     MissingToolError,
     NetworkError,
-    NotRootError,
     UnknownElementError,
 )
 from netfold.topologies.network.faults import Faults, ask
@@ -107,6 +108,7 @@ class Network:
             make_folder(self._pcap_dir)
         self._directory.acquire()
         self._open = True
+        atexit.register(self.close)  # whatever cuts a `with` block's own call short
         try:
             self._directory.clear()
             self._directory.write(self._state())
@@ -121,11 +123,9 @@ class Network:
         """End all processes and remove all links. Safe to call again; signals wait until it is done."""
         if not self._open:
             return
-        self._open = False
-        with (
-            held_back(),
-            contextlib.ExitStack() as steps,
-        ):  # last in, first out; each is done whatever the others do
+        with held_back(), contextlib.ExitStack() as steps:  # last in, first out; each whatever the others do
+            self._open = False
+            atexit.unregister(self.close)
             steps.callback(self._directory.release)
             steps.callback(self._spawner.close)
             steps.callback(self._directory.clear)
@@ -162,6 +162,11 @@ class Network:
         if host not in self.hosts:
             raise UnknownElementError("host", host, list(self.hosts))
         return self.hosts[host].run(command, timeout_s, **options)
+
+    def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
+        """Start a command beside the switches, where their P4Runtime ports are; `options` are those of
+        subprocess.Popen. It ends with the network at the latest, however that ends."""
+        return self._spawner.popen(command, **options)
 
     def rate_bps(self, a: str, b: str) -> int:
         """What the link carries from `a` to `b` on the wire."""
@@ -290,11 +295,6 @@ class Network:
             switches={n: switch(s) for n, s in self.switches.items()},
             links=self.blueprint.links(),
         )
-
-
-def check_root() -> None:
-    if os.geteuid() != 0:
-        raise NotRootError
 
 
 def _new_mininet() -> Any:

@@ -128,9 +128,13 @@ def wait_ready(switches: Iterable[SwitchProcess], timeout_s: float) -> None:
             channel.close()
 
 
-def _watch(launch: Launch, answers: queue.SimpleQueue[str]) -> grpc.Channel:
-    channel = grpc.insecure_channel(launch.grpc_address, options=_CHANNEL_OPTIONS)
+def open_channel(address: str) -> grpc.Channel:
+    """To a switch's P4Runtime server on this machine, whatever proxy the environment names."""
+    return grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
 
+
+def _watch(launch: Launch, answers: queue.SimpleQueue[str]) -> grpc.Channel:
+    channel = open_channel(launch.grpc_address)
     told = threading.Event()
 
     def tell(state: Any) -> None:

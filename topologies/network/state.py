@@ -16,6 +16,7 @@ import os
 import re
 import select
 import signal
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ _NAME = re.compile(r"^[a-z]{1,6}$")
 _PROC = Path("/proc")
 _EXEC_S = 0.1
 """An exec takes less than that."""
+_FLOCK = struct.Struct("@hhqqi0q")
+"""The kernel's struct flock: type, whence, start, length, pid."""
 _INTERFACES = Path("/sys/class/net")
 
 
@@ -122,7 +125,7 @@ class RunDirectory:
         self.prepare()
         descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
         except BlockingIOError:
             os.close(descriptor)
             state = self.read()
@@ -138,18 +141,18 @@ class RunDirectory:
 
     @property
     def owned(self) -> bool:
-        """Is there a living process that holds the network?"""
+        """Is there a living process that holds the network? Only asks: who wants to become the owner meanwhile is
+        not hindered."""
         try:
-            descriptor = os.open(self.path / "lock", os.O_RDWR)
+            descriptor = os.open(self.path / "lock", os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+            answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _lock(fcntl.F_RDLCK))
         finally:
             os.close(descriptor)
-        return False
+        kind: int = _FLOCK.unpack(answer)[0]
+        return kind != fcntl.F_UNLCK
 
     def write(self, state: State) -> None:
         temporary = self.path / "state.json.new"
@@ -187,6 +190,12 @@ class RunDirectory:
         for file in (*self.path.glob("*.sock"), *self.path.glob("state.json*")):
             file.unlink(missing_ok=True)
         return found
+
+
+def _lock(kind: int) -> bytes:
+    """A request for the whole file's lock. It belongs to the open file (fcntl(2), open file description locks), so
+    other descriptors of the same process are asked like those of others."""
+    return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
 
 
 def make_folder(path: Path) -> None:
