@@ -35,7 +35,7 @@ help: ## this list
 	@echo
 	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 	@echo
-	@echo "  TARGET=softswitch|bmv2 chooses the switch of \`make run\` (default: bmv2 if simple_switch_grpc is on PATH)"
+	@echo "  TARGET=softswitch|bmv2 chooses the switch of \`make run\` (default: softswitch where a C compiler is)"
 
 # ---- using it ---------------------------------------------------------------------------------------------------
 

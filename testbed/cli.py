@@ -31,7 +31,7 @@ def run_command(
         str, typer.Option(help="A fabric's YAML file, or the name of a spec of netfold.")
     ] = "leaf-spine-2x2",
     target: Annotated[
-        str, typer.Option(help="The switches: softswitch, bmv2, or auto: bmv2 where it is on PATH.")
+        str, typer.Option(help="The switches: softswitch, bmv2, or auto: softswitch where it can run.")
     ] = "auto",
     scheme: Annotated[str, typer.Option(help="The planner; see `netfold plan --help`.")] = "panama",
     lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 256,

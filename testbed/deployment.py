@@ -23,7 +23,7 @@ from netfold.topologies.fabric import Fabric
 from netfold.topologies.network.builder import Network
 from netfold.topologies.network.signals import held_back
 from netfold.topologies.network.state import DEFAULT_NAME
-from netfold.topologies.network.targets import netfold_command
+from netfold.topologies.network.targets import choose_target, netfold_command, reason
 from netfold.topologies.spec import load_fabric
 
 JOB_TIMEOUT_S = 30.0
@@ -75,16 +75,20 @@ class Deployment:
         try:
             self.directory = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="netfold-")))
             hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
-            self._tell(f"bringing up {self.fabric.name}: {switches} switches, {hosts} hosts")
+            target = choose_target(setup.target)
+            self.target_reason = reason(setup.target, target)
+            self._tell(
+                f"bringing up {self.fabric.name}: {switches} switches ({self.target_reason}), {hosts} hosts"
+            )
             network = Network(
                 self.fabric,
-                target=setup.target,
+                target=target,
                 scale=setup.scale,
                 name=setup.name,
                 first_grpc_port=setup.first_grpc_port,
             )
             self.net = self._open.enter_context(network)
-            self._tell(f"starting the controller ({self.net.target.name}, {setup.lanes} lanes)")
+            self._tell(f"starting the controller ({setup.lanes} lanes)")
             self.start_controller()
         except BaseException:
             self.close()

@@ -32,6 +32,7 @@ class Report:
 
     fabric: str
     target: str
+    target_reason: str
     scheme: str
     workers: int
     lanes: int
@@ -68,6 +69,7 @@ class Report:
         )
         table.add_column("")
         table.add_column("value", justify="right")
+        table.add_row("switches", self.target_reason)
         table.add_row("accuracy", f"{self.accuracy:.4f}")
         table.add_row("accuracy of the single-machine reference", f"{self.reference_accuracy:.4f}")
         checked = self.training.checked_elements + self.bandwidth.checked_elements

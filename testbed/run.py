@@ -167,6 +167,7 @@ class Run:
         return Report(
             fabric=self.system.fabric.name,
             target=target,
+            target_reason=self.system.target_reason,
             scheme=plan.algorithm,
             workers=len(self.system.workers),
             lanes=lanes,

@@ -25,6 +25,7 @@ def report() -> Report:
     return Report(
         fabric="leaf-spine-2x2",
         target="softswitch",
+        target_reason="softswitch, the default",
         scheme="panama",
         workers=8,
         lanes=256,
@@ -64,7 +65,17 @@ def test_the_table_shows_errors_rates_and_every_switch(report: Report) -> None:
     with console.capture() as captured:
         console.print(report.render())
     text = captured.get()
-    for shown in ("0.9611", "3 of 200 checked", "84%", "123,456", "1 MiB", "leaf1", "spine1", "result_sent"):
+    for shown in (
+        "softswitch, the default",
+        "0.9611",
+        "3 of 200 checked",
+        "84%",
+        "123,456",
+        "1 MiB",
+        "leaf1",
+        "spine1",
+        "result_sent",
+    ):
         assert shown in text
 
 

@@ -38,7 +38,7 @@ from netfold.topologies.network.state import (
     SwitchState,
     processes_of,
 )
-from netfold.topologies.network.targets import Bmv2, Launch, Port, Softswitch, choose_target
+from netfold.topologies.network.targets import Bmv2, Launch, Port, Softswitch, choose_target, reason
 from netfold.topologies.ports import Chip
 from netfold.topologies.spec import load_fabric
 
@@ -122,13 +122,24 @@ def test_bmv2_puts_its_own_options_after_the_dashes(monkeypatch: pytest.MonkeyPa
     assert command[command.index("--thrift-port") + 1] == "9093"
 
 
-def test_auto_prefers_bmv2_where_it_is_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
-    assert choose_target("auto").name == "bmv2"
-    monkeypatch.setattr(
-        shutil, "which", lambda tool: None if tool == "simple_switch_grpc" else f"/usr/bin/{tool}"
-    )
+def test_auto_takes_softswitch_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_path(*names: str) -> None:
+        monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}" if tool in names else None)
+
+    on_path("gcc", "simple_switch_grpc")
     assert choose_target("auto").name == "softswitch"
+    assert reason("auto", choose_target("auto")) == (
+        "softswitch, the default; BMv2, at /usr/bin/simple_switch_grpc, runs by --target bmv2, much slower"
+    )
+    assert reason("softswitch", choose_target("softswitch")) == "softswitch, as asked for"
+    on_path("gcc")
+    assert reason("auto", choose_target("auto")) == "softswitch, the default"
+    on_path("simple_switch_grpc")
+    assert choose_target("auto").name == "bmv2"
+    assert "no C compiler" in reason("auto", choose_target("auto"))
+    on_path()
+    with pytest.raises(MissingToolError, match="a C compiler is missing: apt-get install gcc"):
+        choose_target("auto")
     with pytest.raises(MissingToolError, match="simple_switch_grpc is missing"):
         choose_target("bmv2")
     with pytest.raises(NetworkError, match="must be auto, softswitch or bmv2"):

@@ -56,7 +56,7 @@ _TOOLS = ("ip", "tc", "ethtool", "mnexec", "setpriv")
 class Network:
     """A running network of a fabric; a context manager, or `start` and `close`.
 
-    target           "softswitch", "bmv2", "auto" (bmv2 where it is on PATH), or an own Target
+    target           "softswitch", "bmv2", "auto" (softswitch where it can run), or an own Target
     scale            the rates on the wire are the fabric's times this: 0.01 makes 30 Mbit/s of 3 Gbit/s. A fabric
                      whose numbers have no unit needs it, as Mbit/s of one
     name             1 to 6 small letters; networks of different names (and ports) can be up side by side

@@ -19,6 +19,8 @@ from typing import Protocol
 
 from netfold.topologies.network.errors import MissingToolError, NetworkError
 
+_BMV2 = "simple_switch_grpc"
+
 
 @dataclass(frozen=True)
 class Port:
@@ -79,7 +81,7 @@ class Softswitch:
     faults = True
 
     def check(self) -> None:
-        if shutil.which("gcc") is None and shutil.which("cc") is None:
+        if _compiler() is None:
             raise MissingToolError("a C compiler", "gcc libc6-dev")
 
     def command(self, launch: Launch) -> list[str]:
@@ -103,11 +105,11 @@ class Bmv2:
     faults = False
 
     def check(self) -> None:
-        if shutil.which("simple_switch_grpc") is None:
-            raise MissingToolError("simple_switch_grpc", "p4lang-bmv2, from p4lang's packages")
+        if shutil.which(_BMV2) is None:
+            raise MissingToolError(_BMV2, "p4lang-bmv2, from p4lang's packages")
 
     def command(self, launch: Launch) -> list[str]:
-        command = ["simple_switch_grpc", "--no-p4", "--device-id", str(launch.device_id)]
+        command = [_BMV2, "--no-p4", "--device-id", str(launch.device_id)]
         command += ["--log-console", "--log-level", "warn"]
         for port in launch.ports:
             command += ["-i", f"{port.number}@{port.interface}"]
@@ -122,17 +124,32 @@ TARGETS: dict[str, type[Target]] = {"softswitch": Softswitch, "bmv2": Bmv2}
 
 
 def choose_target(wanted: str = "auto") -> Target:
-    """The target of that name; `auto` takes bmv2 where simple_switch_grpc is on PATH, else softswitch.
+    """The target of that name; `auto` takes softswitch, or bmv2 where only that can run (docs/decisions).
 
     Raises NetworkError for an unknown name, MissingToolError if it cannot run here.
     """
     if wanted == "auto":
-        wanted = "bmv2" if shutil.which("simple_switch_grpc") else "softswitch"
+        wanted = "softswitch" if _compiler() or shutil.which(_BMV2) is None else "bmv2"
     if wanted not in TARGETS:
         raise NetworkError(f"'{wanted}' is no switch target; it must be auto, {' or '.join(TARGETS)}")
     target = TARGETS[wanted]()
     target.check()
     return target
+
+
+def reason(wanted: str, target: Target) -> str:
+    """Which switch `choose_target(wanted)` gave, and why, for people."""
+    if wanted != "auto":
+        return f"{target.name}, as asked for"
+    if target.name == "bmv2":
+        return "bmv2, for no C compiler is here, which softswitch needs: apt-get install gcc libc6-dev"
+    bmv2 = shutil.which(_BMV2)
+    slower = f"; BMv2, at {bmv2}, runs by --target bmv2, much slower" if bmv2 else ""
+    return f"{target.name}, the default{slower}"
+
+
+def _compiler() -> str | None:
+    return shutil.which("gcc") or shutil.which("cc")
 
 
 def netfold_command() -> str:
@@ -147,6 +164,6 @@ def netfold_command() -> str:
 @functools.cache
 def _bmv2_has_thrift() -> bool:
     """Built with Thrift it opens port 9090 in every process, unless told another."""
-    command = ["simple_switch_grpc", "--help"]
+    command = [_BMV2, "--help"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     return "--thrift-port" in result.stdout + result.stderr
