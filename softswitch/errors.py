@@ -1,9 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The errors of the embedded switch, one type per cause. A P4Runtime server maps each to a status code:
-AlreadyExists -> ALREADY_EXISTS, NotFound -> NOT_FOUND, ResourceExhausted -> RESOURCE_EXHAUSTED, InvalidArgument ->
-INVALID_ARGUMENT, PermissionDenied -> PERMISSION_DENIED, UnsupportedConstruct -> UNIMPLEMENTED, PipelineError
--> INTERNAL (or INVALID_ARGUMENT for a push)."""
+"""The errors of the embedded switch, one type per cause. p4runtime/status.py gives each its canonical code."""
 
 from __future__ import annotations
 
@@ -45,6 +42,14 @@ class ResourceExhausted(ControlError):
 
 class InvalidArgument(ControlError):
     """A value is out of range, of the wrong length or kind, or refers to something that does not exist."""
+
+
+class OutOfRange(InvalidArgument):
+    """A number or an index does not fit."""
+
+
+class InUse(InvalidArgument):
+    """What is to be deleted is referred to."""
 
 
 class PermissionDenied(ControlError):

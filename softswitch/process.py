@@ -26,7 +26,7 @@ from netfold.softswitch.logs import TRACE
 from netfold.softswitch.p4runtime.device import Device
 from netfold.softswitch.p4runtime.service import P4RuntimeService
 from netfold.softswitch.p4runtime.status import Refused
-from netfold.softswitch.state.pipeline import Switch
+from netfold.softswitch.state.switch import Switch
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from netfold.softswitch.admin.requests import (
 )
 from netfold.softswitch.engine.engine import Direction, Engine, EngineError, Faults
 from netfold.softswitch.errors import SwitchError
-from netfold.softswitch.state.pipeline import Switch
+from netfold.softswitch.state.switch import Switch
 
 log = logging.getLogger(__name__)
 LINE_MAX = 64 * 1024

@@ -49,7 +49,7 @@ class Stats(Structure):
     _fields_ = tuple(
         (name, c_uint64)
         for name in (
-            "rx_oversize", "no_pipeline", "ingress_drops", "egress_drops", "parser_drops", "bad_port", "bad_clone",
+            "rx_oversize", "no_pipeline", "ingress_drops", "egress_drops", "bad_port", "bad_clone",
             "empty_group", "loops_cut", "too_long", "swap_drops", "asserts_failed", "events_lost", "no_memory",
         )
     )  # fmt: skip

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from netfold.softswitch.build.capi import declare
 from netfold.softswitch.errors import PipelineError
 
 _SOFTSWITCH = Path(__file__).parents[1]
@@ -144,6 +145,4 @@ def core_library(*, sanitize: bool = False) -> ctypes.CDLL:
         flags=SANITIZE if sanitize else OPTIMIZE,
         headers=sorted(CORE.glob("*.h")),
     )
-    from netfold.softswitch.build.capi import declare  # noqa: PLC0415 - needs this module's types only when a core is loaded
-
     return declare(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from netfold.softswitch.build import native
-from netfold.softswitch.translate import translate
+from netfold.softswitch.translate.program import translate
 
 TRANSLATOR = Path(__file__).parents[1] / "translate"
 CACHE_BYTES = 256 << 20

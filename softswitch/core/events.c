@@ -26,7 +26,7 @@ void ss_event_push(struct ss_switch *sw, uint32_t kind, uint32_t object, uint32_
 
 int ss_event_take(struct ss_switch *sw, struct ss_event *out, uint8_t *data) {
   int rc = -1;
-  ss_lock_control(&sw->lock);
+  ss_lock_take(&sw->lock);
   if (sw->ring_count) {
     struct ss_event *e = &sw->ring[sw->ring_at];
     *out = *e;
@@ -42,7 +42,7 @@ int ss_event_take(struct ss_switch *sw, struct ss_event *out, uint8_t *data) {
     if (read(sw->event_fd, &seen, sizeof seen) < 0) { /* nothing to clear: it does not block */
     }
   }
-  ss_unlock(&sw->lock);
+  ss_lock_leave(&sw->lock);
   return rc;
 }
 

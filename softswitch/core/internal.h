@@ -1,15 +1,15 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors
  * SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the core share, and the control functions that softswitch/control.py calls.
+ * What the files of the core share, and the control functions that softswitch/state/ (Python) calls.
  */
 #ifndef SS_INTERNAL_H
 #define SS_INTERNAL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "../runtime/lock.h"
 #include "../runtime/program.h"
 
 #define SS_MAX_PASSES 64u  /* passes through ingress that one frame may make */
@@ -19,14 +19,7 @@
 #define SS_DIGEST_MAX 4096u
 
 /* Control results. */
-enum { SS_OK = 0, SS_E_MEMORY = -1, SS_E_FULL = -2, SS_E_RANGE = -3, SS_E_LOAD = -4 };
-
-/* A mutex that lets waiting control operations in before the next batch. */
-struct ss_lock { pthread_mutex_t mutex; atomic_int waiting; };
-void ss_lock_init(struct ss_lock *l);
-void ss_lock_control(struct ss_lock *l);
-void ss_lock_data(struct ss_lock *l);
-void ss_unlock(struct ss_lock *l);
+enum { SS_OK = 0, SS_E_MEMORY = -1, SS_E_RANGE = -2 };
 
 /* Packets and buffers. */
 struct ss_buf { uint32_t refs; uint8_t data[]; };
@@ -86,11 +79,11 @@ struct ss_switch {
 
 struct ss_port *ss_port(struct ss_switch *sw, uint32_t port);
 int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k);
+struct ss_packet *ss_port_pop(struct ss_port *p);          /* from a queue that is not empty */
+void ss_port_rest(struct ss_switch *sw, struct ss_port *p); /* its queue is empty: no longer among the busy ones */
 void ss_event_push(struct ss_switch *sw, uint32_t kind, uint32_t object, uint32_t handle, const uint8_t *data, uint32_t bytes);
 uint64_t ss_age(struct ss_switch *sw, uint64_t now_ns);
 void ss_start_ages(struct ss_pipeline *pl, uint64_t now_ns);
-void ss_run_egress(struct ss_switch *sw, struct ss_packet *k);
-void ss_drain(struct ss_switch *sw); /* runs what a run of ingress or egress left to do: copies, further passes */
 
 /* Selects the live members of every group anew; inside the pipeline's lock. */
 void ss_groups_follow(struct ss_pipeline *pl);

@@ -34,9 +34,9 @@ static void configure(struct ss_meter *m, const uint64_t *config) {
 
 int ss_meter_set(struct ss_pipeline *pl, uint32_t meter, uint32_t index, const uint64_t *config) {
   if (meter >= pl->program->n_meters || index >= pl->program->meters[meter].size) return SS_E_RANGE;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   configure(&pl->meters[meter][index], config);
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   return SS_OK;
 }
 
@@ -44,7 +44,7 @@ int ss_entry_meter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, cons
   if (table >= pl->program->n_tables) return SS_E_RANGE;
   struct ss_table *t = &pl->tables[table];
   int rc = SS_OK;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   struct ss_entry *e = handle == SS_NONE ? &t->fallback : handle < t->n_entries ? t->entries[handle] : NULL;
   if (!e) {
     rc = SS_E_RANGE;
@@ -53,6 +53,6 @@ int ss_entry_meter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, cons
     if (e->meter) configure(e->meter, config);
     else rc = SS_E_MEMORY;
   }
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   return rc;
 }

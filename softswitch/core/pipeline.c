@@ -97,7 +97,7 @@ void ss_pipeline_close(struct ss_pipeline *pl) {
   free(pl->digest_on);
   free(pl->scratch);
   ss_pre_free(pl->pre);
-  pthread_mutex_destroy(&pl->lock->mutex);
+  ss_lock_destroy(pl->lock);
   free(pl->lock);
   void *object = pl->object;
   free(pl);
@@ -130,12 +130,12 @@ int ss_vset_set(struct ss_pipeline *pl, uint32_t vset, const uint64_t *members, 
   uint64_t *copy = malloc(bytes ? bytes : 8);
   if (!copy) return SS_E_MEMORY;
   if (bytes) memcpy(copy, members, bytes);
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   struct ss_vset *v = &pl->vsets[vset];
   uint64_t *old = v->members;
   v->members = copy;
   v->count = count;
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   free(old);
   return SS_OK;
 }
@@ -161,7 +161,7 @@ int ss_member_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, cons
     if (!data) return SS_E_MEMORY;
     memcpy(data, action->data, action->words * 8);
   }
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   struct ss_profile *p = &pl->profiles[profile];
   int rc = reach((void **)&p->members, &p->n_members, index, sizeof *p->members);
   if (rc == SS_OK) {
@@ -169,7 +169,7 @@ int ss_member_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, cons
     p->members[index] = (struct ss_act){action ? action->index : SS_NONE, action != NULL, data};
     data = (uint64_t *)old;
   }
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   free(data);
   return rc;
 }
@@ -197,7 +197,7 @@ int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const
     list[count + i] = members[i];
     list[2 * (uint64_t)count + i] = watch[i];
   }
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   struct ss_profile *p = &pl->profiles[profile];
   int rc = reach((void **)&p->groups, &p->n_groups, index, sizeof *p->groups);
   if (rc == SS_OK) {
@@ -206,17 +206,17 @@ int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const
     select_live(pl, &p->groups[index]);
     list = old;
   }
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   free(list);
   return rc;
 }
 
 int ss_counter_io(struct ss_pipeline *pl, uint32_t counter, uint32_t index, struct ss_counter *io, int write) {
   if (counter >= pl->program->n_counters || index >= pl->program->counters[counter]) return SS_E_RANGE;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   if (write) pl->counters[counter][index] = *io;
   else *io = pl->counters[counter][index];
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   return SS_OK;
 }
 
@@ -226,20 +226,20 @@ int ss_register_io(struct ss_pipeline *pl, uint32_t reg, uint32_t first, uint32_
   const struct ss_bank_desc *b = &pl->program->banks[r->bank];
   if (first > b->cells || count > b->cells - first) return SS_E_RANGE;
   uint8_t *base = pl->banks[r->bank];
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   for (uint32_t i = 0; i < count; i++) {
     uint8_t *cell = base + ((uint64_t)(first + i) * b->lanes + r->lane) * b->elem_bytes;
     if (write) memcpy(cell, bytes + (uint64_t)i * b->elem_bytes, b->elem_bytes);
     else memcpy(bytes + (uint64_t)i * b->elem_bytes, cell, b->elem_bytes);
   }
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   return SS_OK;
 }
 
 int ss_digest_enable(struct ss_pipeline *pl, uint32_t list, int on) {
   if (list == 0 || list > pl->program->n_digests) return SS_E_RANGE;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   pl->digest_on[list - 1] = on != 0;
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   return SS_OK;
 }

@@ -180,7 +180,7 @@ int64_t ss_entry_add(struct ss_pipeline *pl, uint32_t table, const uint64_t *key
   e->data = copy_words(action->data, action->words);
   e->range = t->ranges ? copy_words(range, t->ranges * 2) : NULL;
   e->timeout_ns = timeout_ns;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   e->last_hit_ns = pl->owner ? pl->owner->last_ns : 0;
   uint32_t handle = e->data && (e->range || !t->ranges) ? free_handle(t) : SS_NONE;
   if (handle != SS_NONE && link_entry(t, e, handle) == SS_OK) {
@@ -192,7 +192,7 @@ int64_t ss_entry_add(struct ss_pipeline *pl, uint32_t table, const uint64_t *key
   } else {
     ss_entry_free(e);
   }
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   return rc;
 }
 
@@ -202,7 +202,7 @@ int ss_entry_set(struct ss_pipeline *pl, uint32_t table, uint32_t handle, const 
   uint64_t *data = copy_words(action->data, action->words);
   if (!data) return SS_E_MEMORY;
   int rc = SS_E_RANGE;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   if (handle < t->n_entries && t->entries[handle]) {
     struct ss_entry *e = t->entries[handle];
     const uint64_t *old = e->data;
@@ -216,7 +216,7 @@ int ss_entry_set(struct ss_pipeline *pl, uint32_t table, uint32_t handle, const 
     if (timeout_ns && pl->owner) pl->owner->next_age_ns = 0;
     rc = SS_OK;
   }
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   free(data);
   return rc;
 }
@@ -267,7 +267,7 @@ int ss_entry_del(struct ss_pipeline *pl, uint32_t table, uint32_t handle) {
   if (table >= pl->program->n_tables) return SS_E_RANGE;
   struct ss_table *t = &pl->tables[table];
   struct ss_entry *e = NULL;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   if (handle < t->n_entries && t->entries[handle]) {
     e = t->entries[handle];
     unlink_entry(t, e, handle);
@@ -275,7 +275,7 @@ int ss_entry_del(struct ss_pipeline *pl, uint32_t table, uint32_t handle) {
     t->count--;
     t->timed -= e->timeout_ns != 0;
   }
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   int rc = e ? SS_OK : SS_E_RANGE;
   ss_entry_free(e);
   return rc;
@@ -286,12 +286,12 @@ int ss_default_set(struct ss_pipeline *pl, uint32_t table, const struct ss_actio
   struct ss_table *t = &pl->tables[table];
   uint64_t *data = action ? copy_words(action->data, action->words) : NULL;
   if (action && !data) return SS_E_MEMORY;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   const uint64_t *old = t->fallback.data;
   t->fallback.kind = action ? (uint8_t)action->kind : SS_ACTION;
   t->fallback.action = action ? action->index : SS_NONE;
   t->fallback.data = data;
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   free((void *)old);
   return SS_OK;
 }
@@ -300,12 +300,12 @@ int ss_entry_counter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, st
   if (table >= pl->program->n_tables) return SS_E_RANGE;
   struct ss_table *t = &pl->tables[table];
   int rc = SS_OK;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   struct ss_entry *e = handle == SS_NONE ? &t->fallback : handle < t->n_entries ? t->entries[handle] : NULL;
   if (!e) rc = SS_E_RANGE;
   else if (write) e->counter = *io;
   else *io = e->counter;
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   return rc;
 }
 
@@ -313,14 +313,14 @@ int ss_entry_idle(struct ss_pipeline *pl, uint32_t table, uint32_t handle, uint6
   if (table >= pl->program->n_tables) return SS_E_RANGE;
   struct ss_table *t = &pl->tables[table];
   int rc = SS_E_RANGE;
-  ss_lock_control(pl->lock);
+  ss_lock_take(pl->lock);
   uint64_t now = pl->owner ? pl->owner->last_ns : 0;
   if (handle < t->n_entries && t->entries[handle]) {
     uint64_t last = t->entries[handle]->last_hit_ns;
     *idle_ns = now > last ? now - last : 0;
     rc = SS_OK;
   }
-  ss_unlock(pl->lock);
+  ss_lock_leave(pl->lock);
   return rc;
 }
 

@@ -23,19 +23,6 @@ enum {
     EVENTS = 64,
 };
 
-void enter(struct engine *engine) {
-    pthread_mutex_lock(&engine->turnstile);
-    pthread_mutex_lock(&engine->lock);
-    pthread_mutex_unlock(&engine->turnstile);
-}
-
-void leave(struct engine *engine) { pthread_mutex_unlock(&engine->lock); }
-
-int watch(struct engine *engine, int fd, enum event_source source, uint32_t number, uint32_t flags) {
-    struct epoll_event event = {.events = EPOLLIN | flags, .data.u64 = (uint64_t)source << 32 | number};
-    return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
 static void read_counter(int fd) {
     uint64_t ignored;
     while (read(fd, &ignored, sizeof ignored) > 0) {
@@ -102,8 +89,7 @@ struct engine *engine_new(struct ss_switch *sw, uint32_t cpu_port) {
     engine->epoll_fd = engine->wake_fd = engine->timer_fd = engine->links_fd = -1;
     engine->packet_in.event_fd = -1;
     engine->armed_ns = SS_NEVER;
-    pthread_mutex_init(&engine->turnstile, NULL);
-    pthread_mutex_init(&engine->lock, NULL);
+    ss_lock_init(&engine->lock);
     engine->by_number = calloc(PORT_NUMBERS, sizeof *engine->by_number);
     engine->ports = calloc(PORT_NUMBERS, sizeof *engine->ports);
     int error = engine->by_number && engine->ports ? open_events(engine) : -ENOMEM;
@@ -145,8 +131,7 @@ void engine_free(struct engine *engine) {
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0) close(fds[i]);
     mailbox_free(&engine->packet_in);
-    pthread_mutex_destroy(&engine->turnstile);
-    pthread_mutex_destroy(&engine->lock);
+    ss_lock_destroy(&engine->lock);
     free(engine->capture_directory);
     free(engine->by_number);
     free(engine->ports);

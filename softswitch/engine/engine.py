@@ -12,7 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from netfold.softswitch.engine import abi
-from netfold.softswitch.state.pipeline import Switch
+from netfold.softswitch.state.switch import Switch
 
 MAX_FRAME = 65535
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "engine.h"
+#include "lock.h"
 #include "mailbox.h"
 #include "taps.h"
 
@@ -35,9 +36,7 @@ struct engine {
     int epoll_fd, wake_fd, timer_fd, links_fd;
     uint64_t armed_ns;
 
-    /* `lock` guards all below. `turnstile` makes it fair: the engine's thread would otherwise take it again and again
-     * before a control call has woken up. */
-    pthread_mutex_t turnstile, lock;
+    struct ss_lock lock; /* guards all below */
     struct engine_port **ports; /* ascending by number */
     uint32_t port_count;
     struct engine_port **by_number;
@@ -48,7 +47,7 @@ struct engine {
     struct mailbox packet_in;
 };
 
-/* Takes the lock; the engine's thread and control calls take turns. */
+/* inside.c. Take the lock, and let it go. */
 void enter(struct engine *engine);
 void leave(struct engine *engine);
 

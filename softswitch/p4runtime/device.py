@@ -21,7 +21,8 @@ from netfold.softswitch.p4runtime import agreement
 from netfold.softswitch.p4runtime.forwarding import Forwarding
 from netfold.softswitch.p4runtime.schema import Schema
 from netfold.softswitch.p4runtime.status import Code, Refused, invalid
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 
 log = logging.getLogger(__name__)
 Request = p4r.SetForwardingPipelineConfigRequest

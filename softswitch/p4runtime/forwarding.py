@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from finsy.proto import p4r
 
 from netfold.softswitch.errors import SwitchError
+from netfold.softswitch.p4runtime.array_messages import ArrayMessages
 from netfold.softswitch.p4runtime.change import Change
 from netfold.softswitch.p4runtime.digests import Digests
-from netfold.softswitch.p4runtime.measures import Arrays
-from netfold.softswitch.p4runtime.profiles import Profiles
-from netfold.softswitch.p4runtime.replication import Replication, ValueSets
+from netfold.softswitch.p4runtime.profile_messages import ProfileMessages
+from netfold.softswitch.p4runtime.replication_messages import ReplicationMessages, ValueSetMessages
 from netfold.softswitch.p4runtime.schema import Schema
 from netfold.softswitch.p4runtime.status import Code, Refused, from_switch, invalid
-from netfold.softswitch.p4runtime.tables import TableEntries
+from netfold.softswitch.p4runtime.table_messages import TableMessages
 from netfold.softswitch.state.pipeline import Pipeline
 
 
@@ -26,12 +26,12 @@ class Forwarding:
     def __init__(self, schema: Schema, pipeline: Pipeline) -> None:
         self.schema = schema
         self.pipeline = pipeline
-        self.tables = TableEntries(schema, pipeline)
+        self.tables = TableMessages(schema, pipeline)
         self.digests = Digests(schema, pipeline)
-        self._profiles = Profiles(schema, pipeline)
-        self._arrays = Arrays(schema, pipeline)
-        self._replication = Replication(pipeline)
-        self._value_sets = ValueSets(schema, pipeline)
+        self._profiles = ProfileMessages(schema, pipeline)
+        self._arrays = ArrayMessages(schema, pipeline)
+        self._replication = ReplicationMessages(pipeline)
+        self._value_sets = ValueSetMessages(schema, pipeline)
 
     def write(self, update: p4r.Update) -> None:
         """One update. Raises Refused; then nothing has changed."""

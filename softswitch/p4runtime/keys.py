@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from finsy.proto import p4r
 
-from netfold.softswitch.p4runtime import values
 from netfold.softswitch.p4runtime.schema import Action, Field, Index, Schema, Table
 from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state import values
 from netfold.softswitch.state.entities import (
     ActionCall,
     ActionSet,
@@ -36,16 +36,14 @@ _FORMS = {
 
 
 def decode_match(fields: Index[Field], messages: Iterable[p4r.FieldMatch]) -> dict[str, Match]:
-    """A key as the switch takes it, by field name. Raises Refused by the rules of "Match Format"."""
+    """A key as the switch takes it, by field name. Raises Refused where "Match Format" is stricter than the switch:
+    what has another form for "any value" must be left out."""
     match: dict[str, Match] = {}
     for message in messages:
         field = fields[message.field_id]
         if field.name in match:
             raise invalid(f"{fields.kind} {field.name}: given twice")
         match[field.name] = _decode_field(field, message, f"{fields.kind}, {field.name}")
-    for field in fields.select(0):
-        if field.kind is MatchKind.EXACT and field.name not in match:
-            raise invalid(f"{fields.kind}, {field.name}: an exact field must be given")
     return match
 
 
@@ -60,41 +58,32 @@ def _decode_field(field: Field, message: p4r.FieldMatch, what: str) -> Match:
     if form == "range":
         return _decode_range(field, message.range, what)
     value = message.exact.value if form == "exact" else message.optional.value
-    return Exact(values.encode(values.decode(value, field.width, what)))
+    return Exact(_canonical(value, field, what))
 
 
 def _decode_lpm(field: Field, message: p4r.FieldMatch.LPM, what: str) -> Lpm:
-    value = values.decode(message.value, field.width, what)
-    length = message.prefix_len
-    if not 0 < length <= field.width:
-        raise invalid(
-            f"{what}: prefix length {length} is not in 1..{field.width}; leave the field out for any value"
-        )
-    if value & ((1 << field.width - length) - 1):
-        raise invalid(f"{what}: 0x{message.value.hex()} has bits beyond its prefix of {length}")
-    return Lpm(values.encode(value), length)
+    if message.prefix_len == 0:
+        raise invalid(f"{what}: prefix length 0; leave the field out for any value")
+    return Lpm(_canonical(message.value, field, what), message.prefix_len)
 
 
 def _decode_ternary(field: Field, message: p4r.FieldMatch.Ternary, what: str) -> Ternary:
-    value = values.decode(message.value, field.width, f"{what}, value")
-    mask = values.decode(message.mask, field.width, f"{what}, mask")
-    if mask == 0:
+    mask = _canonical(message.mask, field, f"{what}, mask")
+    if not any(mask):
         raise invalid(f"{what}: the mask is zero; leave the field out for any value")
-    if value & ~mask:
-        raise invalid(
-            f"{what}: value 0x{message.value.hex()} has bits outside the mask 0x{message.mask.hex()}"
-        )
-    return Ternary(values.encode(value), values.encode(mask))
+    return Ternary(_canonical(message.value, field, f"{what}, value"), mask)
 
 
 def _decode_range(field: Field, message: p4r.FieldMatch.Range, what: str) -> Range:
-    low = values.decode(message.low, field.width, f"{what}, low")
-    high = values.decode(message.high, field.width, f"{what}, high")
-    if low > high:
-        raise invalid(f"{what}: low {low} is above high {high}")
-    if low == 0 and high == (1 << field.width) - 1:
+    low = _canonical(message.low, field, f"{what}, low")
+    high = _canonical(message.high, field, f"{what}, high")
+    if not any(low) and int.from_bytes(high, "big") == (1 << field.width) - 1:
         raise invalid(f"{what}: the range holds every value; leave the field out")
-    return Range(values.encode(low), values.encode(high))
+    return Range(low, high)
+
+
+def _canonical(data: bytes, field: Field, what: str) -> bytes:
+    return values.encode(values.decode(data, field.width, what))
 
 
 def encode_match(fields: Index[Field], match: Mapping[str, Match]) -> list[p4r.FieldMatch]:
@@ -138,7 +127,7 @@ def _encode_field(field: Field, match: Match) -> p4r.FieldMatch:
 
 
 def decode_action(schema: Schema, message: p4r.Action, allowed: Mapping[int, int], what: str) -> ActionCall:
-    """An action with all its arguments; `allowed` are the actions that `what` may run."""
+    """An action with its arguments; `allowed` are the actions that `what` may run."""
     if message.action_id not in allowed:
         names = ", ".join(f"{i} ({schema.actions[i].name})" for i in allowed) or "none"
         raise invalid(f"{what}: action id {message.action_id} is not allowed here; allowed are {names}")
@@ -148,10 +137,9 @@ def decode_action(schema: Schema, message: p4r.Action, allowed: Mapping[int, int
         param = action.params[argument.param_id]
         if param.name in arguments:
             raise invalid(f"{what}: action {action.name}: parameter {param.name} is given twice")
-        value = values.decode(argument.value, param.width, f"{what}: action {action.name}, {param.name}")
-        arguments[param.name] = values.encode(value)
-    if missing := [p.name for p in action.params.select(0) if p.name not in arguments]:
-        raise invalid(f"{what}: action {action.name}: missing {', '.join(missing)}")
+        arguments[param.name] = _canonical(
+            argument.value, param, f"{what}: action {action.name}, {param.name}"
+        )
     return ActionCall(action.name, arguments)
 
 
@@ -210,8 +198,6 @@ def decode_weight(weight: int, disallowed: bool, what: str) -> int:
         if weight:
             raise invalid(f"{what}: weight {weight}: the profile disallows weights, leave it at 0")
         return 1
-    if weight <= 0:
-        raise invalid(f"{what}: weight {weight} is not positive")
     return weight
 
 

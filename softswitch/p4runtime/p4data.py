@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from finsy.proto import p4d, p4t
 
-from netfold.softswitch.p4runtime import values
 from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state import values
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from finsy.proto import p4r
 
-from netfold.softswitch.p4runtime import values
 from netfold.softswitch.p4runtime.schema import PacketHeader
 from netfold.softswitch.p4runtime.status import invalid
+from netfold.softswitch.state import values
 
 
 def packet_in(header: PacketHeader, frame: bytes) -> p4r.PacketIn:

@@ -12,8 +12,10 @@ from google.protobuf import any_pb2
 
 from netfold.softswitch.errors import (
     AlreadyExists,
+    InUse,
     InvalidArgument,
     NotFound,
+    OutOfRange,
     PermissionDenied,
     PipelineError,
     ResourceExhausted,
@@ -56,6 +58,8 @@ _CODES: tuple[tuple[type[SwitchError], Code], ...] = (
     (AlreadyExists, Code.ALREADY_EXISTS),
     (NotFound, Code.NOT_FOUND),
     (ResourceExhausted, Code.RESOURCE_EXHAUSTED),
+    (OutOfRange, Code.OUT_OF_RANGE),
+    (InUse, Code.FAILED_PRECONDITION),
     (InvalidArgument, Code.INVALID_ARGUMENT),
     (PermissionDenied, Code.PERMISSION_DENIED),
     (UnsupportedConstruct, Code.UNIMPLEMENTED),

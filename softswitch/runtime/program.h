@@ -65,8 +65,7 @@ struct ss_entry {
   uint32_t order;     /* earlier insertion wins among equal priorities */
   int64_t priority;   /* larger wins */
   uint32_t action;    /* index of the action, or of a member or group, as `kind` says */
-  uint8_t kind, used;
-  uint16_t group;     /* index of the tuple it is in */
+  uint8_t kind;
   const uint64_t *data;  /* action data */
   const uint64_t *range; /* lo, hi pairs for the table's range fields, or NULL */
   struct ss_counter counter;
@@ -104,11 +103,7 @@ struct ss_table {
 };
 
 /* What the program is made of. */
-struct ss_table_desc { uint32_t words, ranges; int32_t profile; uint32_t flags; };
-#define SS_T_COUNTER 1u
-#define SS_T_METER 2u
-#define SS_T_METER_BYTES 4u
-#define SS_T_AGING 8u
+struct ss_table_desc { uint32_t words, ranges; int32_t profile; };
 struct ss_meter_desc { uint32_t size, bytes; };
 /* A register array is lane `lane` of bank `bank`; cell i lies at element i * lanes + lane. A bank of one is a plain array. */
 struct ss_bank_desc { uint32_t cells, lanes, elem_bytes; };
@@ -154,7 +149,6 @@ struct ss_pipeline {
   struct ss_pre *pre;
   uint64_t random;    /* state of random() */
   uint8_t *scratch;   /* SS_MAX_FRAME + 8192 bytes: inputs of checksums and hashes */
-  uint64_t asserts_failed;
   void *object;       /* of dlopen */
   struct ss_lock *lock;
 };

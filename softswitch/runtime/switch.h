@@ -6,7 +6,7 @@
  * Where the code lives. The core (softswitch/core, C) is compiled once into a shared object of its own. The Python
  * side (`netfold.softswitch.build.native.core_library`) builds it and loads it with RTLD_GLOBAL *before* anything else; a translated program
  * and an I/O engine are further shared objects of the same process, which leave the ss_* symbols undefined and get
- * them from the core when they are loaded. `netfold.softswitch.state.pipeline.Switch.handle` is the `struct ss_switch *` as an integer.
+ * them from the core when they are loaded. `netfold.softswitch.state.switch.Switch.handle` is the `struct ss_switch *` as an integer.
  *
  * Time. The core never reads a clock and never sleeps: every call that needs the time takes `now_ns`, nanoseconds of one
  * clock that never goes back (CLOCK_MONOTONIC). A program's timestamps are microseconds since `ss_switch_new`'s `start_ns`.
@@ -39,7 +39,7 @@ struct ss_switch;
 /* Hands one frame to the wire. `data` is valid during the call only. The CPU port's frames come this way too. */
 typedef void (*ss_tx_fn)(void *ctx, uint32_t port, const uint8_t *data, uint32_t len);
 
-/* A new switch without a pipeline: it drops every frame until one is swapped in (netfold.softswitch.state.pipeline.Switch.swap).
+/* A new switch without a pipeline: it drops every frame until one is swapped in (netfold.softswitch.state.switch.Switch.swap).
  * `drop_port`: the egress_spec that means drop, 511 in v1model. NULL when out of memory. */
 struct ss_switch *ss_switch_new(uint32_t drop_port, uint64_t start_ns, uint64_t seed);
 void ss_switch_free(struct ss_switch *sw);
@@ -84,7 +84,6 @@ struct ss_stats {
   uint64_t no_pipeline;    /* frames that came while no pipeline was loaded */
   uint64_t ingress_drops;  /* egress_spec = drop at the end of ingress */
   uint64_t egress_drops;   /* egress_spec = drop at the end of egress */
-  uint64_t parser_drops;   /* always 0 for v1model, where a parser error goes to ingress; kept for other architectures */
   uint64_t bad_port;       /* egress_spec or replica above SS_MAX_PORT */
   uint64_t bad_clone;      /* clone to a session that is not configured */
   uint64_t empty_group;    /* multicast to a group that does not exist or is empty */
@@ -107,7 +106,7 @@ typedef void (*ss_log_fn)(void *ctx, char level, const char *text);
 void ss_set_log(struct ss_switch *sw, ss_log_fn log, void *ctx);
 
 /* Events (digests, idle timeouts) wait in a bounded ring for the control plane; when it is full new ones are lost and
- * counted. This eventfd becomes readable when the ring turns from empty to non-empty; netfold.softswitch.state.pipeline.Switch.events()
+ * counted. This eventfd becomes readable when the ring turns from empty to non-empty; netfold.softswitch.state.switch.Switch.events()
  * reads the ring and clears it. Belongs to the switch: do not close it. */
 int ss_event_fd(const struct ss_switch *sw);
 

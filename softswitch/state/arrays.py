@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from netfold.softswitch.build import capi
-from netfold.softswitch.errors import InvalidArgument, ResourceExhausted
+from netfold.softswitch.errors import InvalidArgument, OutOfRange, ResourceExhausted
 from netfold.softswitch.state.encode import KeySlot, encode_key, find
 from netfold.softswitch.state.entities import ArrayInfo, CounterData, FieldInfo, Match, MatchKind, MeterConfig
 from netfold.softswitch.state.profiles import check
@@ -46,7 +46,7 @@ class Arrays:
 
     def _within(self, info: ArrayInfo, what: str, index: int) -> None:
         if not 0 <= index < info.size:
-            raise InvalidArgument(f"{what} {info.name}: index {index} is not in 0..{info.size - 1}")
+            raise OutOfRange(f"{what} {info.name}: index {index} is not in 0..{info.size - 1}")
 
     # ---- counters ----
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netfold.softswitch.errors import InvalidArgument, NotFound
+from netfold.softswitch.state import values
 from netfold.softswitch.state.entities import (
     ActionCall,
     Exact,
@@ -40,21 +41,6 @@ class EncodedKey:
     mask: tuple[int, ...]
     ranges: tuple[int, ...]
     priority: int
-
-
-def to_int(data: bytes, width: int, what: str) -> int:
-    """Big-endian bytes to a number of at most `width` bits. Raises InvalidArgument."""
-    value = int.from_bytes(data, "big")
-    if not data:
-        raise InvalidArgument(f"{what}: an empty byte string; give at least one byte")
-    if value.bit_length() > width:
-        raise InvalidArgument(f"{what}: {data.hex()} does not fit {width} bits")
-    return value
-
-
-def to_bytes(value: int) -> bytes:
-    """The canonical form: fewest bytes, at least one."""
-    return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
 def ones(width: int) -> int:
@@ -109,11 +95,11 @@ def _range(given: Match | None, width: int, what: str) -> tuple[int, int]:
     if given is None:
         return 0, ones(width)
     if isinstance(given, Exact):
-        value = to_int(given.value, width, what)
+        value = values.decode(given.value, width, what)
         return value, value
     if not isinstance(given, Range):
         raise InvalidArgument(f"{what}: a range is wanted, not {type(given).__name__}")
-    low, high = to_int(given.low, width, what), to_int(given.high, width, what)
+    low, high = values.decode(given.low, width, what), values.decode(given.high, width, what)
     if low > high:
         raise InvalidArgument(f"{what}: the range {low}..{high} is empty")
     return low, high
@@ -127,19 +113,22 @@ def _value_and_mask(given: Match | None, info: FieldInfo, what: str) -> tuple[in
             raise InvalidArgument(f"{what}: an exact field must be given")
         return 0, 0, 0
     if isinstance(given, Exact) and info.kind is not MatchKind.LPM:
-        return to_int(given.value, info.width, what), full, 0
+        return values.decode(given.value, info.width, what), full, 0
     if isinstance(given, Lpm) and info.kind in (MatchKind.LPM, MatchKind.TERNARY):
         if not 0 <= given.prefix_len <= info.width:
             raise InvalidArgument(f"{what}: prefix length {given.prefix_len} is not in 0..{info.width}")
         bits = full ^ ones(info.width - given.prefix_len)
-        value = to_int(given.value, info.width, what)
+        value = values.decode(given.value, info.width, what)
         if value & ~bits:
             raise InvalidArgument(
                 f"{what}: bits of {given.value.hex()} beyond the prefix of {given.prefix_len} must be zero"
             )
         return value, bits, given.prefix_len
     if isinstance(given, Ternary) and info.kind is MatchKind.TERNARY:
-        value, bits = to_int(given.value, info.width, what), to_int(given.mask, info.width, what)
+        value, bits = (
+            values.decode(given.value, info.width, what),
+            values.decode(given.mask, info.width, what),
+        )
         if value & ~bits:
             raise InvalidArgument(
                 f"{what}: bits of {given.value.hex()} outside the mask {given.mask.hex()} must be zero"
@@ -160,7 +149,9 @@ def encode_action(call: ActionCall, params: Sequence[FieldInfo]) -> list[int]:
     for p in params:
         if p.name not in call.params:
             raise InvalidArgument(f"action {call.name} needs parameter {p.name!r} ({p.width} bits)")
-        out += split(to_int(call.params[p.name], p.width, f"action {call.name}, parameter {p.name}"), p.width)
+        out += split(
+            values.decode(call.params[p.name], p.width, f"action {call.name}, parameter {p.name}"), p.width
+        )
     return out
 
 
@@ -175,16 +166,16 @@ def const_match(slots: Sequence[KeySlot], keys: Sequence[Sequence[int]]) -> dict
         width, name, kind = slot.info.width, slot.info.name, slot.info.kind
         if kind is MatchKind.RANGE:
             if (k[0], k[1]) != (0, ones(width)):
-                out[name] = Range(to_bytes(k[0]), to_bytes(k[1]))
+                out[name] = Range(values.encode(k[0]), values.encode(k[1]))
         elif kind is MatchKind.LPM:
             if k[1]:
                 bits = ones(width) ^ ones(width - k[1])
-                out[name] = Lpm(to_bytes(k[0] & bits), k[1])
+                out[name] = Lpm(values.encode(k[0] & bits), k[1])
         elif kind is MatchKind.TERNARY:
             if k[1]:
-                out[name] = Ternary(to_bytes(k[0] & k[1]), to_bytes(k[1]))
+                out[name] = Ternary(values.encode(k[0] & k[1]), values.encode(k[1]))
         elif kind is MatchKind.EXACT or len(k) == 1:
-            out[name] = Exact(to_bytes(k[0]))
+            out[name] = Exact(values.encode(k[0]))
     return out
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """The Python face of the switch core: a `Pipeline` is one translated program with its state (tables, registers,
-multicast groups, ...), a `Switch` is the ports and queues that a pipeline runs in.
+multicast groups, ...); a `Switch` (switch.py) is the ports and queues that a pipeline runs in.
 
     pipeline = Pipeline.load(Path("prog.json").read_bytes(), cache_dir)  # slow: translate, gcc, dlopen
     switch = Switch()
@@ -46,12 +46,9 @@ from netfold.softswitch.state.entities import (
 from netfold.softswitch.state.profiles import Actions, Profile, check
 from netfold.softswitch.state.replication import Replication
 from netfold.softswitch.state.tables import Table
-from netfold.softswitch.switch import Switch
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-__all__ = ["Pipeline", "Switch"]
 
 
 def _locked(method: Callable[Concatenate[Pipeline, P], R]) -> Callable[Concatenate[Pipeline, P], R]:

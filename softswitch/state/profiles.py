@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from netfold.softswitch.build import capi
-from netfold.softswitch.errors import AlreadyExists, InvalidArgument, NotFound, ResourceExhausted
-from netfold.softswitch.state.encode import encode_action, to_bytes
+from netfold.softswitch.errors import (
+    AlreadyExists,
+    InUse,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    ResourceExhausted,
+)
+from netfold.softswitch.state import values
+from netfold.softswitch.state.encode import encode_action
 from netfold.softswitch.state.entities import (
     ActionCall,
     ActionInfo,
@@ -46,7 +54,7 @@ class Actions:
         info = self.infos[index]
         return ActionCall(
             info.name,
-            {p.name: to_bytes(v & ((1 << p.width) - 1)) for p, v in zip(info.params, data, strict=True)},
+            {p.name: values.encode(v & ((1 << p.width) - 1)) for p, v in zip(info.params, data, strict=True)},
         )
 
 
@@ -142,7 +150,7 @@ class Profile:
     def member_delete(self, member_id: int) -> None:
         slot, _ = self.member(member_id)
         if self.member_users.get(member_id):
-            raise InvalidArgument(
+            raise InUse(
                 f"profile {self.name}: member {member_id} is in use; delete the entries and groups first"
             )
         del self.members[member_id]
@@ -196,9 +204,7 @@ class Profile:
     def group_delete(self, group_id: int) -> None:
         slot, old = self.group(group_id)
         if self.group_users.get(group_id):
-            raise InvalidArgument(
-                f"profile {self.name}: group {group_id} is in use; delete the entries first"
-            )
+            raise InUse(f"profile {self.name}: group {group_id} is in use; delete the entries first")
         del self.groups[group_id]
         self.drop_group(slot)
         self._use_members(old, -1)
@@ -235,4 +241,4 @@ def check(result: int, what: str) -> None:
     if result == capi.E_MEMORY:
         raise ResourceExhausted(f"{what}: out of memory")
     if result < 0:
-        raise InvalidArgument(f"{what}: out of range")
+        raise OutOfRange(f"{what}: out of range")

@@ -13,7 +13,8 @@ from enum import Enum
 from pathlib import Path
 
 from netfold.softswitch.errors import PipelineError, UnsupportedConstruct
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 from netfold.softswitch.stf.run import Runner
 from netfold.softswitch.stf.script import StfError, parse
 

@@ -25,7 +25,8 @@ from netfold.softswitch.state.entities import (
     TableInfo,
     Ternary,
 )
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 from netfold.softswitch.stf.script import Add, Cli, Command, Expect, Packet, SetDefault, StfError
 
 T = TypeVar("T")

@@ -1,7 +1,3 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""BMv2 JSON to C. `translate` is the way in; README.md beside the package explains it on one page."""
-
-from netfold.softswitch.translate.program import Translation, translate
-
-__all__ = ["Translation", "translate"]
+"""BMv2 JSON to C. `program.translate` is the way in; README.md beside the package explains it on one page."""

@@ -205,13 +205,8 @@ class _Translator:
         )
 
     def _table_desc(self, control: ControlEmitter, t: Table) -> str:
-        flags = [
-            name
-            for name, on in (("SS_T_COUNTER", t.counter), ("SS_T_METER", t.meter), ("SS_T_AGING", t.aging))
-            if on
-        ]
         profile = control.profiles[t.profile][0] if t.profile is not None else -1
-        return f"{{{sum_words(t.keys)}, {len(t.ranges)}, {profile}, {' | '.join(flags) or '0'}}}"
+        return f"{{{sum_words(t.keys)}, {len(t.ranges)}, {profile}}}"
 
     def _vset_fields(self) -> dict[str, list[int]]:
         """The widths of a value set's fields, from the select that uses it."""

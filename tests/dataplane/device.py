@@ -24,7 +24,8 @@ from netfold.softswitch.state.entities import (
     WeightedAction,
 )
 from netfold.softswitch.state.entities import TableEntry as SoftEntry
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 from tools.p4build import COMPILED, REPOSITORY
 
 VERDICTS = 32  # cells of the counter `verdicts` for each tree

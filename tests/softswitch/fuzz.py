@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cases import CASES
 
 from netfold.softswitch.state.entities import CloneSession, Replica
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 
 
 def main(program: Path, cache: Path, seed: int, count: int) -> None:

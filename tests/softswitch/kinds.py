@@ -11,7 +11,7 @@ from finsy.proto import p4r
 from google.protobuf import text_format
 from testnet import PROGRAMS
 
-from netfold.softswitch.p4runtime.values import encode
+from netfold.softswitch.state.values import encode
 
 ETHERNET_WIDTH = 48
 

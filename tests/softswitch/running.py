@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -24,7 +24,8 @@ from netfold.softswitch.state.entities import (
     TableEntry,
     Ternary,
 )
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 
 IN = "MyIngress."
 SECOND = 1_000_000_000

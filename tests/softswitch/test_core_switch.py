@@ -14,7 +14,8 @@ from running import PROGRAMS, program, running
 
 from netfold.softswitch.errors import InvalidArgument
 from netfold.softswitch.state.entities import ActionCall, CloneSession, Exact, Replica, TableEntry
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 
 MS = 1_000_000
 IN = pack((0, 8), (0, 72))  # misc.p4's header; 10 bytes

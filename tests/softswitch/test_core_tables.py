@@ -40,7 +40,8 @@ from netfold.softswitch.state.entities import (
     Ternary,
     WeightedAction,
 )
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 
 SEED = 11
 IN = "MyIngress."

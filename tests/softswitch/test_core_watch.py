@@ -26,7 +26,8 @@ from netfold.softswitch.state.entities import (
     TableEntry,
     WeightedAction,
 )
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 
 IN = "MyIngress."
 SELECTOR, TABLE = IN + "selector", IN + "by_hash"

@@ -47,7 +47,7 @@ WRONG_ENTRIES = [
     (lambda: insert(entry("forward", lpm(1, 1, 48), act=action("send", 1))), C.INVALID_ARGUMENT, "not lpm"),
     (lambda: insert(entry("forward", exact(1, 1))), C.INVALID_ARGUMENT, "needs an action"),
     (lambda: insert(entry("forward", exact(1, 1), act=action("police"))), C.INVALID_ARGUMENT, "not allowed"),
-    (lambda: insert(entry("forward", exact(1, 1), act=action("send"))), C.INVALID_ARGUMENT, "missing port"),
+    (lambda: insert(entry("forward", exact(1, 1), act=action("send"))), C.INVALID_ARGUMENT, "needs parameter 'port'"),
     (lambda: insert(entry("forward", exact(1, 1), act=action("send", 1, 2))), C.INVALID_ARGUMENT, "id 2"),
     (
         lambda: insert(entry("forward", exact(1, 1), act=action("drop"))),
@@ -87,7 +87,7 @@ WRONG_ENTRIES = [
     (
         lambda: insert(entry("police_table", between(2, 9, 8), act=action("police"), priority=1)),
         C.INVALID_ARGUMENT,
-        "above high",
+        "is empty",
     ),
     (
         lambda: insert(entry("police_table", between(2, 0, 0xFFFF), act=action("police"), priority=1)),
@@ -102,7 +102,7 @@ WRONG_ENTRIES = [
         "no direct counter",
     ),
     (lambda: insert(entry("routes", lpm(1, 0x1200, 0))), C.INVALID_ARGUMENT, "prefix length 0"),
-    (lambda: insert(entry("routes", lpm(1, 0x1234, 8))), C.INVALID_ARGUMENT, "beyond its prefix"),
+    (lambda: insert(refer("routes", lpm(1, 0x1234, 8), member_id=1)), C.INVALID_ARGUMENT, "beyond the prefix"),
     (
         lambda: insert(entry("routes", lpm(1, 0x1200, 8), act=action("ignore"))),
         C.INVALID_ARGUMENT,
@@ -132,14 +132,14 @@ WRONG_ENTRIES = [
     (lambda: modify(counter("ports", 16, 1)), C.OUT_OF_RANGE, "beyond the last, 15"),
     (lambda: modify(counter("ports", 1, -5)), C.INVALID_ARGUMENT, "negative"),
     (lambda: modify(meter("rates", 8, (1, 1, 1, 1))), C.OUT_OF_RANGE, "beyond the last, 7"),
-    (lambda: modify(meter("rates", 1, (5, 1, 4, 1))), C.INVALID_ARGUMENT, "below the committed"),
+    (lambda: modify(meter("rates", 1, (5, 1, 4, 1))), C.INVALID_ARGUMENT, "below cir"),
     (lambda: modify(meter("rates", 1, (-5, 1, 4, 1))), C.INVALID_ARGUMENT, "negative"),
     (lambda: modify(register("totals", 64, b"\1")), C.OUT_OF_RANGE, "beyond the last, 63"),
     (lambda: modify(register("totals", 1)), C.INVALID_ARGUMENT, "needs data"),
     (lambda: modify(register("totals", 1, b"\1\0\0\0\0")), C.OUT_OF_RANGE, "32 bits"),
     (lambda: modify(register("signed_totals", 1, b"\x00\x80\x00")), C.OUT_OF_RANGE, "signed"),
     (lambda: insert(value_set(1)), C.INVALID_ARGUMENT, "only be modified"),
-    (lambda: modify(value_set(1, 2, 3, 4, 5)), C.RESOURCE_EXHAUSTED, "size 4"),
+    (lambda: modify(value_set(1, 2, 3, 4, 5)), C.RESOURCE_EXHAUSTED, "holds 4 members"),
     (lambda: modify(value_set(1, 1)), C.ALREADY_EXISTS, "twice"),
     (lambda: insert(multicast(0, (1, 1))), C.INVALID_ARGUMENT, "wildcard"),
     (lambda: insert(multicast(1, (1, 1), (1, 1))), C.INVALID_ARGUMENT, "twice"),

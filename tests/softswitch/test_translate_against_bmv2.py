@@ -17,7 +17,8 @@ from bmv2 import Bmv2, available
 from cases import CASES, PORTS, state_out_of_range_frames, state_setup
 from testnet import needs_root
 
-from netfold.softswitch.state.pipeline import Pipeline, Switch
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
 from tests import simple_switch
 
 PROGRAMS = Path(__file__).parent / "programs"

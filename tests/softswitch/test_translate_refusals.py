@@ -16,7 +16,7 @@ from running import program
 
 from netfold.softswitch.errors import PipelineError, UnsupportedConstruct
 from netfold.softswitch.state.pipeline import Pipeline
-from netfold.softswitch.translate import translate
+from netfold.softswitch.translate.program import translate
 
 WHERE = {"filename": "prog.p4", "line": 17, "source_fragment": "x"}
 

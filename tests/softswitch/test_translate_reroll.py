@@ -17,7 +17,8 @@ import pytest
 from running import PROGRAMS, program, running
 
 from netfold.softswitch.build import native
-from netfold.softswitch.translate import reroll, translate
+from netfold.softswitch.translate import reroll
+from netfold.softswitch.translate.program import translate
 
 LANES = 32
 TOP, BOTTOM = 2**31 - 1, -(2**31)

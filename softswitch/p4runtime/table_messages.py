@@ -12,8 +12,13 @@ from finsy.proto import p4i, p4r
 
 from netfold.softswitch.errors import NotFound
 from netfold.softswitch.p4runtime import keys
+from netfold.softswitch.p4runtime.array_messages import (
+    decode_counter,
+    decode_meter,
+    encode_counter,
+    encode_meter,
+)
 from netfold.softswitch.p4runtime.change import Change
-from netfold.softswitch.p4runtime.measures import decode_counter, decode_meter, encode_counter, encode_meter
 from netfold.softswitch.p4runtime.schema import Schema, Table
 from netfold.softswitch.p4runtime.status import Code, Refused, invalid
 from netfold.softswitch.state.entities import (
@@ -48,7 +53,7 @@ def unpack_metadata(packed: bytes) -> tuple[int, bytes]:
     return int.from_bytes(packed[:_COOKIE_BYTES], "big"), packed[_COOKIE_BYTES:]
 
 
-class TableEntries:
+class TableMessages:
     """Write and Read of TableEntry, DirectCounterEntry and DirectMeterEntry."""
 
     def __init__(self, schema: Schema, pipeline: Pipeline) -> None:

@@ -7,16 +7,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from netfold.softswitch.build import capi
 from netfold.softswitch.build.native import core_library
 from netfold.softswitch.errors import InvalidArgument, ResourceExhausted
-from netfold.softswitch.state.encode import to_bytes
+from netfold.softswitch.state import values
 from netfold.softswitch.state.entities import DigestEvent, Event, IdleEvent
-
-if TYPE_CHECKING:
-    from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.pipeline import Pipeline
 
 NEVER = (1 << 64) - 1
 
@@ -176,6 +173,6 @@ def _fields(data: bytes, widths: list[int]) -> tuple[bytes, ...]:
     out, at = [], 0
     for width in widths:
         size = (width + 7) // 8
-        out.append(to_bytes(int.from_bytes(data[at : at + size], "big")))
+        out.append(values.encode(int.from_bytes(data[at : at + size], "big")))
         at += size
     return tuple(out)

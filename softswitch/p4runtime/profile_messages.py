@@ -11,12 +11,12 @@ from finsy.proto import p4r
 from netfold.softswitch.p4runtime import keys
 from netfold.softswitch.p4runtime.change import Change
 from netfold.softswitch.p4runtime.schema import Profile, Schema
-from netfold.softswitch.p4runtime.status import Code, Refused, invalid
-from netfold.softswitch.state.entities import Group, GroupMember, GroupRef, Member, MemberRef, TableAction
+from netfold.softswitch.p4runtime.status import invalid
+from netfold.softswitch.state.entities import Group, GroupMember, Member
 from netfold.softswitch.state.pipeline import Pipeline
 
 
-class Profiles:
+class ProfileMessages:
     """Write and Read of ActionProfileMember and ActionProfileGroup."""
 
     def __init__(self, schema: Schema, pipeline: Pipeline) -> None:
@@ -30,7 +30,6 @@ class Profiles:
         if message.member_id == 0:
             raise invalid(f"{what}: 0 is the wildcard, not an id")
         if kind is Change.DELETE:
-            self._refuse_used(profile, MemberRef(message.member_id), what)
             self._pipeline.member_delete(profile.name, message.member_id)
             return
         if not message.HasField("action"):
@@ -45,19 +44,6 @@ class Profiles:
     def _actions(self, profile: Profile) -> dict[int, int]:
         tables = [self._schema.tables[table_id] for table_id in profile.tables]
         return {action: scope for table in tables for action, scope in table.scopes.items()}
-
-    def _refuse_used(self, profile: Profile, action: TableAction, what: str) -> None:
-        in_group = isinstance(action, MemberRef) and profile.selector
-        if in_group and any(
-            member.member_id == action.member_id  # type: ignore[union-attr]
-            for group in self._pipeline.groups(profile.name)
-            for member in group.members
-        ):
-            raise Refused(Code.FAILED_PRECONDITION, f"{what}: a group still has it")
-        for table_id in profile.tables:
-            name = self._schema.tables[table_id].name
-            if any(entry.action == action for entry in self._pipeline.table_entries(name)):
-                raise Refused(Code.FAILED_PRECONDITION, f"{what}: an entry of table {name} still uses it")
 
     def read_members(self, query: p4r.ActionProfileMember) -> Iterator[p4r.Entity]:
         """The members that a query selects."""
@@ -80,7 +66,6 @@ class Profiles:
         if message.group_id == 0:
             raise invalid(f"{what}: 0 is the wildcard, not an id")
         if kind is Change.DELETE:
-            self._refuse_used(profile, GroupRef(message.group_id), what)
             self._pipeline.group_delete(profile.name, message.group_id)
             return
         group = self._decode_group(profile, message, what)
@@ -96,9 +81,6 @@ class Profiles:
             raise invalid(
                 f"{what}: max_size {message.max_size} is not in {1 if limit else 0}..{limit or 'any'}"
             )
-        ids = [member.member_id for member in message.members]
-        if len(set(ids)) != len(ids):
-            raise invalid(f"{what}: a member is given twice; use its weight")
         members = tuple(
             GroupMember(
                 member.member_id,
@@ -107,12 +89,6 @@ class Profiles:
             )
             for member in message.members
         )
-        total = sum(member.weight for member in members)
-        if message.max_size and total > message.max_size:
-            raise Refused(
-                Code.RESOURCE_EXHAUSTED,
-                f"{what}: the weights add up to {total}, above max_size {message.max_size}",
-            )
         return Group(message.group_id, members, message.max_size)
 
     def _check_max_size(self, profile: Profile, group: Group, what: str) -> None:

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""P4Runtime's byte strings (specification, "Bytestrings"): any length is taken as long as the value fits, the
-shortest is sent."""
+"""Byte strings (P4Runtime specification, "Bytestrings"): any length is taken as long as the value fits, the shortest is
+given back."""
 
 from __future__ import annotations
 
-from netfold.softswitch.p4runtime.status import Code, Refused
+from netfold.softswitch.errors import OutOfRange
 
 
 def encode(value: int) -> bytes:
@@ -20,20 +20,27 @@ def encode_signed(value: int) -> bytes:
 
 
 def decode(data: bytes, width: int, what: str) -> int:
-    """The value of a `bit<width>`. Raises Refused (OUT_OF_RANGE) when it is empty or does not fit."""
-    if not data:
-        raise Refused(Code.OUT_OF_RANGE, f"{what}: the byte string is empty")
+    """The value of a `bit<width>`. Raises OutOfRange when it is empty or does not fit."""
+    _require_bytes(data, what)
     value = int.from_bytes(data, "big")
     if value.bit_length() > width:
-        raise Refused(Code.OUT_OF_RANGE, f"{what}: 0x{data.hex()} does not fit in {width} bits")
+        raise OutOfRange(f"{what}: 0x{_shown(data)} does not fit {width} bits")
     return value
 
 
 def decode_signed(data: bytes, width: int, what: str) -> int:
-    """The value of an `int<width>`. Raises Refused (OUT_OF_RANGE) when it is empty or does not fit."""
-    if not data:
-        raise Refused(Code.OUT_OF_RANGE, f"{what}: the byte string is empty")
+    """The value of an `int<width>`. Raises OutOfRange when it is empty or does not fit."""
+    _require_bytes(data, what)
     value = int.from_bytes(data, "big", signed=True)
     if not -(1 << width - 1) <= value < 1 << width - 1:
-        raise Refused(Code.OUT_OF_RANGE, f"{what}: 0x{data.hex()} does not fit in {width} bits, signed")
+        raise OutOfRange(f"{what}: 0x{_shown(data)} does not fit {width} bits, signed")
     return value
+
+
+def _require_bytes(data: bytes, what: str) -> None:
+    if not data:
+        raise OutOfRange(f"{what}: an empty byte string; give at least one byte")
+
+
+def _shown(data: bytes) -> str:
+    return data.hex() if len(data) <= 64 else f"{data[:64].hex()}... ({len(data)} bytes)"

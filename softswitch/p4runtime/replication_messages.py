@@ -8,29 +8,24 @@ from collections.abc import Iterable, Iterator
 
 from finsy.proto import p4r
 
-from netfold.softswitch.p4runtime import keys, values
+from netfold.softswitch.p4runtime import keys
 from netfold.softswitch.p4runtime.change import Change
 from netfold.softswitch.p4runtime.schema import Schema
 from netfold.softswitch.p4runtime.status import Code, Refused, invalid
+from netfold.softswitch.state import values
 from netfold.softswitch.state.entities import CloneSession, Replica
 from netfold.softswitch.state.pipeline import Pipeline
 
 _PORT_BITS = 32
-_INSTANCE_MAX = 65535
 
 
 def _decode_replicas(messages: Iterable[p4r.Replica], what: str) -> tuple[Replica, ...]:
-    replicas = tuple(_decode_replica(message, what) for message in messages)
-    if len(set(replicas)) != len(replicas):
-        raise invalid(f"{what}: a (port, instance) pair is given twice")
-    return replicas
+    return tuple(_decode_replica(message, what) for message in messages)
 
 
 def _decode_replica(message: p4r.Replica, what: str) -> Replica:
     if message.backup_replicas:
         raise Refused(Code.UNIMPLEMENTED, f"{what}: backup replicas are not supported")
-    if message.instance > _INSTANCE_MAX:
-        raise invalid(f"{what}: instance {message.instance} is above {_INSTANCE_MAX}")
     form = message.WhichOneof("port_kind")
     if form == "egress_port":
         return Replica(message.egress_port, message.instance)
@@ -41,7 +36,7 @@ def _encode_replicas(replicas: Iterable[Replica]) -> list[p4r.Replica]:
     return [p4r.Replica(port=values.encode(r.port), instance=r.instance) for r in replicas]
 
 
-class Replication:
+class ReplicationMessages:
     """Write and Read of PacketReplicationEngineEntry."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -81,8 +76,6 @@ class Replication:
         if kind is Change.DELETE:
             self._pipeline.clone_delete(message.session_id)
             return
-        if message.packet_length_bytes < 0:
-            raise invalid(f"{what}: packet length {message.packet_length_bytes} is negative")
         session = CloneSession(
             message.session_id,
             _decode_replicas(message.replicas, what),
@@ -124,7 +117,7 @@ class Replication:
                 yield entity
 
 
-class ValueSets:
+class ValueSetMessages:
     """Write and Read of ValueSetEntry."""
 
     def __init__(self, schema: Schema, pipeline: Pipeline) -> None:
@@ -137,11 +130,6 @@ class ValueSets:
         what = f"value set {value_set.name}"
         if kind is not Change.MODIFY:
             raise invalid(f"{what} can only be modified: it is always there")
-        if len(message.members) > value_set.size:
-            raise Refused(
-                Code.RESOURCE_EXHAUSTED,
-                f"{what}: {len(message.members)} members, more than its size {value_set.size}",
-            )
         fields = value_set.fields.select(0)
         members = []
         for member in message.members:

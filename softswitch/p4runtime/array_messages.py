@@ -42,8 +42,6 @@ def decode_meter(message: p4r.MeterConfig, meter_type: int | None, what: str) ->
         raise Refused(Code.UNIMPLEMENTED, f"{what}: an excess burst is not supported; set eburst to 0")
     if message.eburst:
         raise invalid(f"{what}: eburst is for single-rate three-color meters")
-    if config.pir < config.cir:
-        raise invalid(f"{what}: the peak rate {config.pir} is below the committed rate {config.cir}")
     return config
 
 
@@ -57,7 +55,7 @@ def _require_modify(kind: Change, what: str) -> None:
         raise invalid(f"{what} can only be modified: its cells are always there")
 
 
-class Arrays:
+class ArrayMessages:
     """Write and Read of CounterEntry, MeterEntry and RegisterEntry."""
 
     def __init__(self, schema: Schema, pipeline: Pipeline) -> None:
@@ -137,7 +135,7 @@ class Arrays:
                 message.data.CopyFrom(self._codec.encode_int(register.type_spec, contents[index]))
                 yield p4r.Entity(register_entry=message)
 
-    def copy_to(self, new: Arrays) -> None:
+    def copy_to(self, new: ArrayMessages) -> None:
         """Carries over what still has its place: arrays of the same id, as far as the new one reaches."""
         for counter in self._schema.counters.select(0):
             for index in range(_common_size(new._schema.counters, counter)):
