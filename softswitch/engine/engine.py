@@ -12,6 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from netfold.softswitch.engine import abi
+from netfold.softswitch.errors import SwitchError
 from netfold.softswitch.state.switch import Switch
 
 MAX_FRAME = 65535
@@ -24,7 +25,7 @@ class Direction(IntEnum):
     OUT = 1
 
 
-class EngineError(Exception):
+class EngineError(SwitchError):
     """The engine refused an operation; nothing has changed."""
 
 

@@ -15,10 +15,11 @@ from typing import Any, NoReturn
 import grpc
 from finsy.proto import p4r, p4r_grpc
 
+from netfold.softswitch.errors import SwitchError
 from netfold.softswitch.p4runtime import packetio
 from netfold.softswitch.p4runtime.arbitration import Arbiter, Notice, Session
 from netfold.softswitch.p4runtime.device import Device, Loaded
-from netfold.softswitch.p4runtime.status import Code, Refused, invalid, write_details
+from netfold.softswitch.p4runtime.status import Code, Refused, from_switch, invalid, write_details
 from netfold.softswitch.state.entities import DigestEvent, IdleEvent
 
 log = logging.getLogger(__name__)
@@ -179,6 +180,8 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 self._handle(stream, kind, request)
             except Refused as error:
                 stream.send(_stream_error(kind, request, error))
+            except SwitchError as error:
+                stream.send(_stream_error(kind, request, from_switch(error)))
 
     def _handle(self, stream: Stream, kind: str | None, request: p4r.StreamMessageRequest) -> None:
         if not self._arbiter.is_primary(stream):
