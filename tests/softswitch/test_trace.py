@@ -17,8 +17,9 @@ from scapy.layers.l2 import Ether
 from testnet import Namespace, SwitchProcess, ethernet, needs_root, wait_for
 
 from netfold.softswitch.state.entities import ActionCall, Exact, Lpm, Range, TableEntry, Ternary
-from netfold.softswitch.state.pipeline import Pipeline, Switch
-from netfold.softswitch.translate import translate
+from netfold.softswitch.state.pipeline import Pipeline
+from netfold.softswitch.state.switch import Switch
+from netfold.softswitch.translate.program import translate
 from netfold.softswitch.translate.trace import quoted
 
 SEED = 20260102
