@@ -18,7 +18,6 @@ class Ignored:
 
 
 IGNORED: dict[str, Ignored] = {
-    "--thrift-port": Ignored(True, "no Thrift server; see --control-socket"),
     "--priority-queues": Ignored(True, "a port has one queue"),
     "--dump-packet-data": Ignored(True, "see --pcap"),
     "--nanolog": Ignored(True, "no event log; see --log-console"),

@@ -45,7 +45,8 @@ app = typer.Typer(add_completion=False, cls=RunUnlessNamed)
 
 @app.command(
     cls=LikeBmv2,
-    epilog="netfold softswitch install-shim DIR makes it be found as simple_switch_grpc. Of its options "
+    epilog="Other commands: netfold softswitch cli (tables, registers, queues of a running switch), netfold softswitch "
+    "install-shim (be found as simple_switch_grpc). Of that one's options "
     "these are taken and have no effect: " + ", ".join(bmv2_options.IGNORED) + ".",
 )
 def run(
@@ -147,6 +148,16 @@ def run(
             show_default=False,
         ),
     ] = None,
+    thrift_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65535,
+            help="Serve the control socket where `netfold softswitch cli --thrift-port` looks for it, unless "
+            "--control-socket says where. (There is no Thrift server.)",
+            show_default=False,
+        ),
+    ] = None,
     tls_cert: Annotated[
         Path | None,
         typer.Option(
@@ -217,7 +228,7 @@ def run(
         program=None if no_p4 else program,
         p4info=p4info,
         captures=pcap,
-        control_socket=control_socket,
+        control_socket=_control_socket(control_socket, thrift_port),
         tls=_tls((tls_cert, tls_key, tls_ca), grpc_server_ssl, grpc_server_with_client_auth),
         ready_fd=ready_fd,
         seed=seed,
@@ -231,6 +242,16 @@ def run(
     except (StartError, OSError) as error:
         typer.echo(f"netfold softswitch: {error}", err=True)
         raise typer.Exit(1) from error
+
+
+def _control_socket(path: Path | None, thrift_port: int | None) -> Path | None:
+    from netfold.softswitch.admin.prompt import thrift_socket
+
+    if path is not None or thrift_port is None:
+        return path
+    path = thrift_socket(thrift_port)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
 
 
 def _tls(files: tuple[Path | None, Path | None, Path | None], asked: bool, with_clients: bool) -> Tls | None:
@@ -288,13 +309,54 @@ def _parse_number(text: str, what: str, largest: int) -> int:
     return int(text)
 
 
+@app.command()
+def cli(
+    switch: Annotated[
+        str | None,
+        typer.Argument(help="Its control socket, or its name in the network that is up.", show_default=False),
+    ] = None,
+    thrift_port: Annotated[
+        int, typer.Option(min=1, max=65535, help="The switch that was started with this --thrift-port.")
+    ] = 9090,
+) -> None:
+    """Look at a running switch and change it, with the commands of simple_switch_CLI.
+
+    Commands come from the terminal or from a file (< commands.txt); `help` lists them. Exits 1 if one was refused.
+    """
+    from netfold.softswitch.admin.client import ControlClient, ControlError
+    from netfold.softswitch.admin.prompt import Prompt, thrift_socket
+
+    try:
+        path = thrift_socket(thrift_port) if switch is None else _find_socket(switch)
+        with ControlClient(path) as client:
+            prompt = Prompt(client)
+            prompt.cmdloop()
+    except (ControlError, KeyboardInterrupt) as error:
+        typer.echo(f"netfold softswitch: {error}", err=True)
+        raise typer.Exit(1) from error
+    raise typer.Exit(1 if prompt.failed else 0)
+
+
+def _find_socket(switch: str) -> Path:
+    from netfold.softswitch.admin.client import ControlError
+    from netfold.topologies.network.errors import NetworkError
+    from netfold.topologies.network.state import RunDirectory
+
+    if Path(switch).is_socket():
+        return Path(switch)
+    try:
+        return Path(RunDirectory().up().switch(switch).control_socket)
+    except NetworkError as error:
+        raise ControlError(f"{switch} is no control socket, and as a name: {error}") from error
+
+
 @app.command("install-shim")
 def install_shim(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is, or comes, first in PATH.")],
 ) -> None:
-    """Make DIR/simple_switch_grpc this switch: what starts BMv2 by that name starts softswitch.
+    """Make DIR/simple_switch_grpc this switch, and DIR/simple_switch_CLI its commands.
 
-    A link to the netfold script; remove it to undo.
+    What starts BMv2 by that name starts softswitch. They are links to the netfold script; remove them to undo.
     """
     from netfold.softswitch.shim import ShimError, install
 

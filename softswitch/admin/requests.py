@@ -111,7 +111,15 @@ class Capture(Request):
     folder: str | None
 
 
+class Command(Request):
+    """A command line of simple_switch_CLI; the result is what it says (verbs/)."""
+
+    op: Literal["command"]
+    line: Annotated[str, Field(max_length=8192)]
+
+
 AnyRequest = Annotated[
-    Info | Ports | Stats | AddPort | RemovePort | SetRate | SetFaults | Capture, Field(discriminator="op")
+    Info | Ports | Stats | AddPort | RemovePort | SetRate | SetFaults | Capture | Command,
+    Field(discriminator="op"),
 ]
 REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(AnyRequest)

@@ -20,6 +20,7 @@ from netfold.softswitch.admin.requests import (
     AddPort,
     AnyRequest,
     Capture,
+    Command,
     Info,
     Ports,
     RemovePort,
@@ -27,6 +28,7 @@ from netfold.softswitch.admin.requests import (
     SetRate,
     Stats,
 )
+from netfold.softswitch.admin.verbs.console import Console
 from netfold.softswitch.engine.engine import Direction, Engine, EngineError, Faults
 from netfold.softswitch.errors import SwitchError
 from netfold.softswitch.state.switch import Switch
@@ -42,6 +44,7 @@ class ControlServer:
         self._switch = switch
         self._engine = engine
         self._info = info
+        self._console = Console(switch, engine)
         self._server: asyncio.Server | None = None
         self._path: Path | None = None
         self._clients: set[asyncio.Task[None]] = set()
@@ -108,6 +111,8 @@ class ControlServer:
                 settings = request.model_dump(exclude={"op", "port", "direction"})
                 direction = Direction[request.direction.upper()]
                 return self._engine.set_faults(request.port, direction, Faults(**settings))
+            case Command():
+                return self._console.run(request.line)
             case Capture():
                 if request.folder is not None:
                     Path(request.folder).mkdir(parents=True, exist_ok=True)

@@ -193,6 +193,12 @@ class Pipeline:
         return self._table(table).all()
 
     @_locked
+    def table_handles(self, table: str) -> Mapping[int, TableEntry]:
+        """All entries by the core's handle, which an entry keeps as long as it is there."""
+        t = self._table(table)
+        return {handle: t.entries[key].entry for handle, key in t.by_handle.items()}
+
+    @_locked
     def table_default(self, table: str) -> TableAction | None:
         """The default action now; None if the table has none (a miss then does nothing)."""
         return self._table(table).default

@@ -1,0 +1,213 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Commands about mirroring, multicast, ports and their queues."""
+
+from __future__ import annotations
+
+from netfold.softswitch.admin.verbs import words
+from netfold.softswitch.admin.verbs.words import Problem, Target
+from netfold.softswitch.engine.engine import PortStatus
+from netfold.softswitch.errors import NotFound
+from netfold.softswitch.state.entities import CloneSession, Replica
+
+PORT_MAX = 65535
+
+
+def _port(text: str) -> int:
+    return words.number(text, "port", PORT_MAX)
+
+
+# ---- mirroring ----
+
+
+def mirroring_add(target: Target, session: str, port: str) -> str:
+    """Send the clones of a session out of a port: mirroring_add <mirror_id> <egress_port>"""
+    _set_session(target, CloneSession(words.number(session, "mirror id"), [Replica(_port(port))]))
+    return ""
+
+
+def mirroring_add_mc(target: Target, session: str, group: str) -> str:
+    """Send the clones of a session to what a multicast group is now: mirroring_add_mc <mirror_id> <mgrp>"""
+    replicas = target.pipeline.multicast_groups().get(words.number(group, "multicast group"))
+    if replicas is None:
+        raise Problem(f"there is no multicast group {group}")
+    _set_session(target, CloneSession(words.number(session, "mirror id"), replicas))
+    return ""
+
+
+def _set_session(target: Target, session: CloneSession) -> None:
+    try:
+        target.pipeline.clone_modify(session)
+    except NotFound:
+        target.pipeline.clone_insert(session)
+
+
+def mirroring_delete(target: Target, session: str) -> str:
+    """Delete a mirroring session: mirroring_delete <mirror_id>"""
+    target.pipeline.clone_delete(words.number(session, "mirror id"))
+    return ""
+
+
+def mirroring_get(target: Target, session: str) -> str:
+    """Show a mirroring session: mirroring_get <mirror_id>"""
+    wanted = words.number(session, "mirror id")
+    found = target.pipeline.clone_sessions().get(wanted)
+    if found is None:
+        raise Problem(f"there is no mirroring session {wanted}")
+    return ", ".join(f"port {r.port} rid {r.instance}" for r in found.replicas) or "nothing"
+
+
+# ---- multicast: a node is a rid with ports; a group is a list of nodes ----
+
+
+def mc_mgrp_create(target: Target, group: str) -> str:
+    """Create a multicast group: mc_mgrp_create <group id>"""
+    target.pipeline.multicast_insert(words.number(group, "multicast group"), [])
+    return f"Creating multicast group {group}"
+
+
+def mc_mgrp_destroy(target: Target, group: str) -> str:
+    """Delete a multicast group: mc_mgrp_destroy <group id>"""
+    target.pipeline.multicast_delete(words.number(group, "multicast group"))
+    return f"Destroying multicast group {group}"
+
+
+def mc_node_create(target: Target, rid: str, *ports: str) -> str:
+    """Create a node, which is ports that share a rid: mc_node_create <rid> <ports>"""
+    return f"node was created with handle {_nodes(target).add(words.number(rid, 'rid', PORT_MAX), ports)}"
+
+
+def mc_node_update(target: Target, node: str, *ports: str) -> str:
+    """Change a node's ports: mc_node_update <node handle> <ports>"""
+    nodes = _nodes(target)
+    handle = nodes.known(node)
+    nodes.ports[handle] = (nodes.ports[handle][0], tuple(_port(p) for p in ports))
+    for group in nodes.groups_of(handle):
+        nodes.apply(target, group)
+    return f"Updating node {handle}"
+
+
+def mc_node_associate(target: Target, group: str, node: str) -> str:
+    """Put a node into a group: mc_node_associate <group id> <node handle>"""
+    nodes, wanted = _nodes(target), words.number(group, "multicast group")
+    handle = nodes.known(node)
+    before = nodes.groups.get(wanted, [])
+    nodes.groups[wanted] = [*before, handle]
+    try:
+        nodes.apply(target, wanted)
+    except Exception:
+        nodes.groups[wanted] = before
+        raise
+    return f"Associating node {handle} to multicast group {wanted}"
+
+
+def mc_node_dissociate(target: Target, group: str, node: str) -> str:
+    """Take a node out of a group: mc_node_dissociate <group id> <node handle>"""
+    nodes, wanted = _nodes(target), words.number(group, "multicast group")
+    handle = nodes.known(node)
+    if handle not in nodes.groups.get(wanted, []):
+        raise Problem(f"node {handle} is not in multicast group {wanted}")
+    nodes.groups[wanted].remove(handle)
+    nodes.apply(target, wanted)
+    return f"Dissociating node {handle} from multicast group {wanted}"
+
+
+def mc_node_destroy(target: Target, node: str) -> str:
+    """Delete a node, from its groups too: mc_node_destroy <node handle>"""
+    nodes = _nodes(target)
+    handle = nodes.known(node)
+    for group in nodes.groups_of(handle):
+        nodes.groups[group].remove(handle)
+        nodes.apply(target, group)
+    del nodes.ports[handle]
+    return f"Destroying node {handle}"
+
+
+def mc_dump(target: Target) -> str:
+    """Show the multicast groups, whoever made them: mc_dump"""
+    lines = ["==========", "MC ENTRIES"]
+    for group, replicas in sorted(target.pipeline.multicast_groups().items()):
+        lines += ["**********", f"mgrp({group})"]
+        rids = dict.fromkeys(r.instance for r in replicas)
+        lines += [
+            f"  -> (rid={rid}) -> (ports=[{', '.join(str(r.port) for r in replicas if r.instance == rid)}])"
+            for rid in rids
+        ]
+    return words.listed([*lines, "=========="])
+
+
+class Nodes:
+    """What commands have made of nodes, for one program: P4Runtime and the core know groups only."""
+
+    def __init__(self) -> None:
+        self.ports: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self.groups: dict[int, list[int]] = {}
+        self._next = 0
+
+    def add(self, rid: int, ports: tuple[str, ...]) -> int:
+        handle, self._next = self._next, self._next + 1
+        self.ports[handle] = (rid, tuple(_port(p) for p in ports))
+        return handle
+
+    def known(self, text: str) -> int:
+        handle = words.number(text, "node handle")
+        if handle not in self.ports:
+            raise Problem(f"there is no node with handle {handle}")
+        return handle
+
+    def groups_of(self, node: int) -> list[int]:
+        return [group for group, nodes in self.groups.items() if node in nodes]
+
+    def apply(self, target: Target, group: int) -> None:
+        chosen = [self.ports[node] for node in self.groups[group]]
+        replicas = [Replica(port, rid) for rid, ports in chosen for port in ports]
+        target.pipeline.multicast_modify(group, replicas)
+
+
+def _nodes(target: Target) -> Nodes:
+    return target.nodes_of(target.pipeline, Nodes)
+
+
+# ---- ports ----
+
+
+def show_ports(target: Target) -> str:
+    """List the ports: show_ports"""
+    lines = [f"{'port #':^10}{'iface name':^20}{'status':^10}{'extra info':^20}", "=" * 50]
+    return words.listed([*lines, *(_port_line(port) for port in target.engine.ports())])
+
+
+def _port_line(port: PortStatus) -> str:
+    extra = "" if port.up else "waits for its interface"
+    return f"{port.number:^10}{port.ifname:^20}{'UP' if port.live else 'DOWN':^10}{extra:^20}".rstrip()
+
+
+def port_add(target: Target, interface: str, port: str) -> str:
+    """Bind a port to an interface: port_add <iface_name> <port_num>"""
+    target.engine.add_port(_port(port), interface)
+    return ""
+
+
+def port_remove(target: Target, port: str) -> str:
+    """Take a port away: port_remove <port_num>"""
+    target.engine.remove_port(_port(port))
+    return ""
+
+
+VERBS = (
+    mirroring_add,
+    mirroring_add_mc,
+    mirroring_delete,
+    mirroring_get,
+    mc_mgrp_create,
+    mc_mgrp_destroy,
+    mc_node_create,
+    mc_node_update,
+    mc_node_associate,
+    mc_node_dissociate,
+    mc_node_destroy,
+    mc_dump,
+    show_ports,
+    port_add,
+    port_remove,
+)
