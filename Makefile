@@ -10,6 +10,7 @@ MAKEFLAGS   += --no-builtin-rules
 PYTHON ?= python3
 VENV   := .venv
 SHELL_VENV := .venv-p4rt-shell
+TORCH_VENV := .venv-torch
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 TARGET ?= auto
@@ -65,6 +66,14 @@ test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skippe
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
 	@$(call as-root,$(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS))
 
+.PHONY: test-torch
+test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
+	@$(call as-root,$(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS))
+
+.PHONY: test-wheel
+test-wheel: $(VENV)/.ready ## build the wheel, and let pip install it with all that it needs
+	@$(call as-root,$(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS))
+
 .PHONY: lint
 lint: $(VENV)/.ready ## ruff and mypy
 	$(BIN)/ruff check .
@@ -98,7 +107,7 @@ clean: ## remove what was built
 
 .PHONY: distclean
 distclean: clean ## remove the virtual environments too
-	rm -rf $(VENV) $(SHELL_VENV) *.egg-info
+	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) *.egg-info traffic/worker/_native.so
 
 # ---- set-up -----------------------------------------------------------------------------------------------------
 
@@ -108,7 +117,7 @@ setup: $(VENV)/.ready ## install what is needed to run
 .PHONY: shell-env
 shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
 
-$(VENV)/.ready: pyproject.toml requirements.lock
+$(VENV)/.ready: pyproject.toml setup.py requirements.lock
 	@$(call install-missing,$(APT))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "netfold needs Python 3.11 or newer; $$($(PYTHON) --version) is on PATH. Set PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -119,6 +128,13 @@ $(VENV)/.ready: pyproject.toml requirements.lock
 $(SHELL_VENV)/.ready:
 	test -x $(SHELL_VENV)/bin/python || $(PYTHON) -m venv $(SHELL_VENV)
 	$(SHELL_VENV)/bin/pip install --quiet --disable-pip-version-check 'p4runtime-shell>=0.0.6,<0.1'
+	touch $@
+
+# PyTorch is larger than all the rest, and only its own tests need it.
+$(TORCH_VENV)/.ready: pyproject.toml requirements.lock requirements-torch.lock
+	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
+	  --constraint requirements-torch.lock --editable '.[torch]' pytest pytest-timeout hypothesis
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready $(SHELL_VENV)/.ready
