@@ -21,7 +21,7 @@ NO_JOB = ""
 BREATH_S = 0.05
 """A switch that is about to be found away refuses at once: without a breath nobody would get to find it so."""
 
-Place = tuple[str, int]
+SwitchTree = tuple[str, int]
 """Switch and tree."""
 
 
@@ -37,12 +37,12 @@ class Counters:
         period_s: float,
     ) -> None:
         self.totals: dict[tuple[str, str, Verdict], int] = defaultdict(int)
-        self.trees: dict[Place, dict[Verdict, int]] = {}
+        self.trees: dict[SwitchTree, dict[Verdict, int]] = {}
         self._fleet = fleet
         self._jobs = jobs
         self._wait = wait
         self._period_s = period_s
-        self._raw: dict[Place, dict[Verdict, int]] = {}
+        self._raw: dict[SwitchTree, dict[Verdict, int]] = {}
 
     async def run(self) -> None:
         """Until canceled; new trees are read at once, so that their first packets count."""
@@ -69,7 +69,7 @@ class Counters:
             with contextlib.suppress(SwitchAwayError):
                 await self._read(switch, mine)
 
-    def _places(self) -> dict[Place, str]:
+    def _places(self) -> dict[SwitchTree, str]:
         """Every tree of every switch that answers, with its job."""
         places = {(s, NO_TREE): NO_JOB for s in self._fleet.sessions}
         for job in self._jobs():
@@ -79,10 +79,10 @@ class Counters:
                     places.update({(n, planned.tree): job.name for n in nodes if n in self._fleet.sessions})
         return {p: job for p, job in places.items() if self._fleet.health(p[0]).ready}
 
-    async def _read(self, switch: str, places: dict[Place, str]) -> None:
+    async def _read(self, switch: str, places: dict[SwitchTree, str]) -> None:
         cells = {cell(tree, v): ((switch, tree), v) for _, tree in places for v in Verdict}
         counted = await self._fleet.sessions[switch].read_counters(cells)
-        now: dict[Place, dict[Verdict, int]] = {p: {} for p in places}
+        now: dict[SwitchTree, dict[Verdict, int]] = {p: {} for p in places}
         for index, (place, verdict) in cells.items():
             if index in counted:
                 now[place][verdict] = counted[index][0]

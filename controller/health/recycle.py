@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 
 from netfold.controller.health.links import LinkProbes
 from netfold.controller.jobs.records import LAST_EPOCH
@@ -22,15 +21,11 @@ PERIOD_S = 10.0
 
 
 class Recycler:
-    """`run` looks for worn blocks now and then, until it is canceled. `placing` keeps slots from being handed out while
-    they are reset."""
+    """`run` looks for worn blocks now and then, until it is canceled."""
 
-    def __init__(
-        self, book: Book, links: LinkProbes, placing: asyncio.Lock, period_s: float = PERIOD_S
-    ) -> None:
+    def __init__(self, book: Book, links: LinkProbes, period_s: float = PERIOD_S) -> None:
         self._book = book
         self._links = links
-        self._placing = placing
         self._period_s = period_s
 
     async def run(self) -> None:
@@ -43,8 +38,10 @@ class Recycler:
         """Reset the worn free blocks of a switch; returns how many. A block is reset when all its slots answered, in
         every pipe."""
         done = 0
-        async with self._placing:
-            for block in self._worn(switch):
+        for block in self._book.pools()[switch].worn(WORN):
+            if not self._book.is_free(switch, block):
+                continue  # it was handed out meanwhile
+            with self._book.set_aside(switch, block):
                 try:
                     for pipe in self._links.pipes(switch):
                         for slot in range(block * BLOCK, (block + 1) * BLOCK):
@@ -54,8 +51,5 @@ class Recycler:
                     break
                 with self._book.change():
                     self._book.registers_empty(switch, [block])
-                done += 1
+            done += 1
         return done
-
-    def _worn(self, switch: str) -> Iterator[int]:
-        return iter(self._book.pools()[switch].worn(WORN))

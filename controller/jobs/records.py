@@ -5,14 +5,14 @@ from them."""
 
 from __future__ import annotations
 
-import dataclasses
 from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
-from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
+from netfold.controller.planning.document import plan_document, plan_from_document
+from netfold.controller.planning.plan import Plan
 
 LAST_EPOCH = 4095
 
@@ -38,39 +38,24 @@ class JobState(StrEnum):
 
 
 def _plan_to_json(plan: Plan) -> dict[str, Any]:
-    """JSON has no pairs as keys: the links become rows of from, to, load."""
-    rows = [[a, b, load] for (a, b), load in plan.loads.links.items()]
-    looped = [[s, port, load] for (s, port), load in plan.loads.loopbacks.items()]
-    loads = {
-        "links": rows,
-        "switches": dict(plan.loads.switches),
-        "servers": dict(plan.loads.servers),
-        "loopbacks": looped,
-    }
-    fields = {f.name: getattr(plan, f.name) for f in dataclasses.fields(plan)}
-    return {**fields, "loads": loads, "trees": [dataclasses.asdict(t) for t in plan.trees]}
+    return plan_document(None, plan)
 
 
 def _plan_from_json(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    loads = value["loads"]
-    links = {(a, b): load for a, b, load in loads["links"]}
-    looped = {(s, port): load for s, port, load in loads.get("loopbacks", [])}
-    trees = (
-        Tree(
-            t["root"],
-            t["share"],
-            tuple(Edge(e["child"], e["parent"], tuple(e["path"])) for e in t["edges"]),
-            tuple((a, b) for a, b in t["down"]),
-        )
-        for t in value["trees"]
-    )
-    known = Loads(links, loads["switches"], loads["servers"], looped)
-    return Plan(**{**value, "trees": tuple(trees), "loads": known})
+    return plan_from_document(value) if isinstance(value, dict) else value
 
 
 PlanField = Annotated[Plan, BeforeValidator(_plan_from_json), PlainSerializer(_plan_to_json)]
+
+
+def links_of(plan: Plan) -> set[frozenset[str]]:
+    """All links that a plan's packets take, in either direction."""
+    used: set[frozenset[str]] = set()
+    for tree in plan.trees:
+        used.update(frozenset(pair) for pair in tree.down)
+        for edge in tree.edges:
+            used.update(frozenset(pair) for pair in pairwise(edge.path))
+    return used
 
 
 class _Record(BaseModel):
@@ -101,12 +86,7 @@ class Placement(_Record):
     @property
     def links(self) -> set[frozenset[str]]:
         """All links that the placement's packets take."""
-        used: set[frozenset[str]] = set()
-        for tree in self.plan.trees:
-            used.update(frozenset(pair) for pair in tree.down)
-            for edge in tree.edges:
-                used.update(frozenset(pair) for pair in pairwise(edge.path))
-        return used
+        return links_of(self.plan)
 
     @property
     def roots(self) -> set[str]:

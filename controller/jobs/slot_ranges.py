@@ -76,6 +76,9 @@ class SlotPool:
         """Free blocks that have seen an epoch of at least `epoch`."""
         return sorted(b for b, seen in self._epochs.items() if seen >= epoch and b not in self._taken)
 
+    def is_free(self, block: int) -> bool:
+        return block not in self._taken
+
     def largest_free(self) -> int:
         """The size of the largest free range, 0 if there is none."""
         size = 1 << (self.slots.bit_length() - 1)

@@ -14,7 +14,7 @@ from itertools import pairwise
 import networkx as nx
 
 from netfold.controller.jobs.file import JobOrder
-from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, Placement, PlannedTree
+from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, Placement, PlannedTree, links_of
 from netfold.controller.jobs.slot_ranges import BLOCK, Range, SlotPool, SlotsExhaustedError
 from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.pipes import loopback_rate
@@ -71,13 +71,25 @@ class Numbers:
 # ---- planning ------------------------------------------------------------------------------------
 
 
-def plan_order(
-    fabric: Fabric, order: JobOrder, others: Iterable[JobRecord], broken: Broken, without: frozenset[str]
-) -> Plan:
-    """A plan on what the installed `others` leave, at most at the rate that the job asks for. Raises
-    RefusedError."""
-    background = background_of(others)
-    spec = order.spec(without)
+WHOLE = Broken()
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """A job to plan: on what `background` leaves, around what is broken, without the members that are lost, within
+    `deadline_s`."""
+
+    order: JobOrder
+    background: Loads = NOTHING
+    broken: Broken = WHOLE
+    without: frozenset[str] = frozenset()
+    deadline_s: float = 60.0
+
+
+def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
+    """A plan on what the background leaves, at most at the rate that the job asks for. Raises RefusedError."""
+    order, background, broken = request.order, request.background, request.broken
+    spec = order.spec(request.without)
     if not spec.workers:
         raise RefusedError(f"job '{spec.name}' has no worker left")
     try:
@@ -133,6 +145,13 @@ def binding(fabric: Fabric, plan: Plan, background: Loads) -> str:
         rows.append(((used + load) / capacity, f"loopback port {port} of switch {name}", used, capacity))
     _, what, used, capacity = max(rows)
     return f"{what} binds: other jobs use {used:g} of {capacity:g}"
+
+
+def hit(plan: Plan, broken: Broken, lost: Iterable[str]) -> bool:
+    """The plan uses what is broken, or members that are lost."""
+    links = links_of(plan)
+    nodes = {n for link in links for n in link}
+    return bool(nodes & broken.switches or links & broken.links or nodes & set(lost))
 
 
 def without_broken(fabric: Fabric, broken: Broken, members: Iterable[str]) -> Fabric:

@@ -30,6 +30,7 @@ class Book:
         self._store = store
         self._jobs = {j.name: j for j in store.jobs()}
         self._orders: dict[str, JobOrder] = {}
+        self._set_aside: set[tuple[str, int]] = set()
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -86,8 +87,26 @@ class Book:
     def pools(self) -> dict[str, SlotPool]:
         """The slots of every switch as they are taken now."""
         placements = [p for j in self.all() for p in j.placements]
+        return slot_pools(self._setting.fabric, placements, self._epochs())
+
+    @contextmanager
+    def set_aside(self, switch: str, block: int) -> Iterator[None]:
+        """Meanwhile nobody gets the block of slots."""
+        self._set_aside.add((switch, block))
+        try:
+            yield
+        finally:
+            self._set_aside.discard((switch, block))
+
+    def is_free(self, switch: str, block: int) -> bool:
+        return self.occupancy()[switch].is_free(block)
+
+    def _epochs(self) -> dict[str, dict[int, int]]:
+        """What blocks of slots have seen; one that is set aside looks used up, so that it is not handed out."""
         epochs = {s.name: self._store.epochs(s.name) for s in self._setting.fabric.switches}
-        return slot_pools(self._setting.fabric, placements, epochs)
+        for switch, block in self._set_aside:
+            epochs[switch][block] = LAST_EPOCH
+        return epochs
 
     # ---- within a change --------------------------------------------------------------------------------
 
@@ -114,9 +133,8 @@ class Book:
 
     def placed(self, job: JobRecord, order: JobOrder, plan: Plan) -> JobRecord:
         """The job with a new placement in a new epoch, beside all that is installed. Raises RefusedError."""
-        epochs = {s.name: self._store.epochs(s.name) for s in self._setting.fabric.switches}
         jobs = self._jobs.values()
-        numbers = Numbers(self._store.number("tree"), epochs)
+        numbers = Numbers(self._store.number("tree"), self._epochs())
         placement = place(self._setting.fabric, self._wire, order, plan, jobs, numbers, after_epoch=job.epoch)
         self._store.use_slots(ranges_of(placement), placement.epoch)
         port = job.udp_port or free_udp_port(jobs, self._store.number("port"))

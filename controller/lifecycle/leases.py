@@ -7,9 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-Holder = tuple[str, str]
-"""Job and host."""
-
+from netfold.controller.lifecycle.presence import Holder
 
 SECOND_LOOK_S = 0.2
 """A process that was held up finds its timers due before it has read the heartbeats that came in meanwhile."""

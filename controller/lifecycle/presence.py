@@ -15,8 +15,8 @@ Holder = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Report:
-    """Of a member, since it joined."""
+class Progress:
+    """What a member has reported, since it joined."""
 
     chunks: int = 0
     retransmits: int = 0
@@ -26,7 +26,7 @@ class Report:
 
 class Presence:
     def __init__(self) -> None:
-        self.reports: dict[Holder, Report] = {}
+        self.reports: dict[Holder, Progress] = {}
         self._streams: Counter[Holder] = Counter()
 
     @contextmanager

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as a JSON document, and back: what `netfold plan --json` prints and the service hands out."""
+"""A plan as a JSON document, and back: what `netfold plan --json` prints, the service hands out and the store keeps."""
 
 from __future__ import annotations
 
@@ -12,9 +12,19 @@ from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
 from netfold.topologies.fabric import Fabric
 
 
-def plan_document(fabric: Fabric, plan: Plan) -> dict[str, Any]:
-    """Rates and loads in the fabric's unit; every load beside its capacity; links as `from->to`, loopback
-    ports as `switch:port`."""
+def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
+    """Rates and loads in the fabric's unit; with the fabric every load beside its capacity; links as `from->to`,
+    loopback ports as `switch:port`."""
+    loads = plan.loads
+    links: dict[str, float] = {}
+    switches: dict[str, float] = {}
+    servers: dict[str, float] = {}
+    loopbacks: dict[str, float] = {}
+    if fabric is not None:
+        links = {f"{a}->{b}": fabric.link(a, b).rate for a, b in loads.links}
+        switches = {v: fabric.switch(v).capacity for v in loads.switches}
+        servers = {s: fabric.ingress_capacity(s) for s in loads.servers}
+        loopbacks = {f"{s}:{port}": loopback_rate(fabric, s, port) for s, port in loads.loopbacks}
     return {
         "job": plan.job,
         "fabric": plan.fabric,
@@ -29,23 +39,19 @@ def plan_document(fabric: Fabric, plan: Plan) -> dict[str, Any]:
         "seed": plan.seed,
         "trees": [_tree(t) for t in plan.trees],
         "loads": {
-            "links": {
-                f"{a}->{b}": {"load": load, "capacity": fabric.link(a, b).rate}
-                for (a, b), load in plan.loads.links.items()
-            },
-            "switches": {
-                v: {"load": load, "capacity": fabric.switch(v).capacity}
-                for v, load in plan.loads.switches.items()
-            },
-            "servers": {
-                s: {"load": load, "capacity": fabric.ingress_capacity(s)}
-                for s, load in plan.loads.servers.items()
-            },
-            "loopbacks": {
-                f"{s}:{port}": {"load": load, "capacity": loopback_rate(fabric, s, port)}
-                for (s, port), load in plan.loads.loopbacks.items()
-            },
+            "links": _rows({f"{a}->{b}": load for (a, b), load in loads.links.items()}, links),
+            "switches": _rows(loads.switches, switches),
+            "servers": _rows(loads.servers, servers),
+            "loopbacks": _rows({f"{s}:{p}": load for (s, p), load in loads.loopbacks.items()}, loopbacks),
         },
+    }
+
+
+def _rows(loads: Mapping[str, float], capacities: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Loads by name, each beside its capacity if that is known."""
+    return {
+        name: {"load": load, "capacity": capacities[name]} if name in capacities else {"load": load}
+        for name, load in loads.items()
     }
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from netfold.api import netfold_pb2_grpc as pb_grpc
 from netfold.controller.core import Controller, Options
 from netfold.controller.jobs.store import Store
+from netfold.controller.lifecycle.plan_process import PlanProcess
 from netfold.controller.service.metrics import metrics_server
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
@@ -124,7 +125,9 @@ async def _lead(
     say: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
-    controller = Controller(setting, store, options.controller, term)
+    plans = PlanProcess(setting.fabric)
+    await plans.start()
+    controller = Controller(setting, store, options.controller, term, plans)
     running = asyncio.create_task(controller.run())
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -139,6 +142,7 @@ async def _lead(
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
+        await plans.close()
 
 
 def fingerprint(fabric: Fabric) -> str:

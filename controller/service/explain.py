@@ -84,11 +84,11 @@ def _plan(job: JobRecord) -> Iterator[str]:
 
 
 def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:
-    away = [s for s in controller.switches_of(job) if not controller.fleet.health(s).ready]
+    away = [s for s in controller.lifecycle.switches_of(job) if not controller.fleet.health(s).ready]
     for switch in away:
         yield f"Switch {switch} is not ready: {controller.fleet.health(switch).error}."
     if not away:
-        yield f"All its switches are ready: {', '.join(controller.switches_of(job))}."
+        yield f"All its switches are ready: {', '.join(controller.lifecycle.switches_of(job))}."
 
 
 def _members(controller: Controller, job: JobRecord) -> Iterator[str]:

@@ -12,11 +12,12 @@ from typing import Any, NoReturn, cast
 import grpc
 
 from netfold.api import netfold_pb2 as pb
-from netfold.controller.core import JobExistsError, NotAMemberError
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.lifecycle.admission import RefusedError
 from netfold.controller.lifecycle.book import UnknownJobError
-from netfold.controller.lifecycle.presence import Presence, Report
+from netfold.controller.lifecycle.members import NotAMemberError
+from netfold.controller.lifecycle.placing import JobExistsError
+from netfold.controller.lifecycle.presence import Presence, Progress
 from netfold.controller.planning.document import plan_document
 from netfold.topologies.fabric import Fabric, FabricError
 
@@ -92,10 +93,10 @@ def jobs_message(
 
 
 def _member(job: JobRecord, member: Member, presence: Presence) -> pb.Member:
-    report = presence.reports.get((job.name, member.host), Report())
+    progress = presence.reports.get((job.name, member.host), Progress())
     return pb.Member(
         host=member.host,
         parameter_server=member.parameter_server,
         attending=presence.attends(job.name, member.host),
-        report=pb.Report(**asdict(report)),
+        report=pb.Report(**asdict(progress)),
     )

@@ -11,10 +11,11 @@ from typing import TypeVar
 
 from netfold.api import netfold_pb2 as pb
 from netfold.api import netfold_pb2_grpc as pb_grpc
-from netfold.controller.core import Controller, NotAMemberError
+from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.book import UnknownJobError
-from netfold.controller.lifecycle.presence import Report
+from netfold.controller.lifecycle.members import NotAMemberError
+from netfold.controller.lifecycle.presence import Progress
 from netfold.controller.planning.plan import Tree
 from netfold.controller.service.explain import explain
 from netfold.controller.service.messages import (
@@ -151,13 +152,13 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     def _heard(self, message: pb.Attendance) -> None:
         told = message.report
-        self._controller.presence.reports[message.job, message.host] = Report(
+        self._controller.presence.reports[message.job, message.host] = Progress(
             told.chunks, told.retransmits, told.overflows, told.goodput_mbps
         )
         if message.leave:
-            self._controller.leave(message.job, message.host)
+            self._controller.members.leave(message.job, message.host)
         else:
-            self._controller.attend(message.job, message.host, worn_epoch=message.worn_epoch)
+            self._controller.members.attend(message.job, message.host, worn_epoch=message.worn_epoch)
 
     async def _notices(self, name: str, host: str, listener: asyncio.Task[None]) -> AsyncIterator[pb.Notice]:
         """Until the job is over, the member left, or its stream broke."""

@@ -21,7 +21,9 @@ from netfold.controller.core import Controller, Options
 from netfold.controller.health.outages import Patience
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.lifecycle.admission import PlanRequest, Wire, plan_order
+from netfold.controller.lifecycle.placing import Plans
+from netfold.controller.planning.plan import Plan
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import Service
@@ -42,6 +44,16 @@ PATIENCE = Patience(reroute=0.1, restart=3.0, start=10.0, install=5.0)
 DEADLINE_S = 60.0
 
 
+class PlanThread:
+    """Plans in a thread: tests start no process for each controller."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        return await asyncio.to_thread(plan_order, self.fabric, request)
+
+
 class Deployment:
     """`start` a controller, `kill` it as a crash would, start the next one on the same store."""
 
@@ -54,8 +66,10 @@ class Deployment:
         audit_s: float = 30.0,
         patience: Patience = PATIENCE,
         devices: Mapping[str, Device] | None = None,
+        plans: Plans | None = None,
     ) -> None:
         self.fabric = fabric
+        self.plans = plans or PlanThread(fabric)
         self.folder = folder
         self.devices = devices or {}
         self.switches = {s.name: self._switch(s.name, i + 1) for i, s in enumerate(fabric.switches)}
@@ -111,7 +125,7 @@ class Deployment:
         term = self.store.try_lead()
         assert term is not None
         setting = Setting(self.fabric, self.addressing(), self.store.mark, devices=self.devices)
-        self.controller = Controller(setting, self.store, self.options, term)
+        self.controller = Controller(setting, self.store, self.options, term, self.plans)
         self._running = asyncio.create_task(self.controller.run())
         return self.controller
 
@@ -149,9 +163,9 @@ class Deployment:
         """Settled, with nothing under way that could change it again."""
         while True:
             await self.settled()
-            if not self.controller._tasks:
+            if not self.controller.tasks.under_way:
                 return
-            await asyncio.gather(*self.controller._tasks)
+            await asyncio.gather(*self.controller.tasks.under_way)
 
     def held(self) -> dict[str, Contents]:
         return {name: switch_contents(switch) for name, switch in self.switches.items()}

@@ -8,9 +8,9 @@ import asyncio
 
 import pytest
 
-from netfold.controller.core import JobExistsError
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.admission import RefusedError
+from netfold.controller.lifecycle.placing import JobExistsError
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.marked_yaml import SpecError
 from tests.controller.deployment import deployed

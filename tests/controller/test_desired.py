@@ -11,7 +11,7 @@ import pytest
 
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState, PlannedTree
-from netfold.controller.lifecycle.admission import Numbers, Wire, place, plan_order
+from netfold.controller.lifecycle.admission import Numbers, PlanRequest, Wire, place, plan_order
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.switches.desired import (
     Broken,
@@ -39,7 +39,7 @@ SCHEMES = ("none", "lbmm", "atp", "switchml", "grid", "inart", "panama")
 
 def _placed(fabric: Fabric, spec: str) -> JobRecord:
     order = read_order(spec, fabric)
-    plan = plan_order(fabric, order, [], Broken(), frozenset())
+    plan = plan_order(fabric, PlanRequest(order))
     placement = place(fabric, Wire(32), order, plan, [], Numbers(0, {}), after_epoch=0)
     return JobRecord(
         name="j", seq=1, spec_yaml=spec, state=JobState.RUNNING, placement=placement, udp_port=61440

@@ -52,7 +52,9 @@ async def _remove(deployment: Deployment) -> None:
 
 
 async def _raise_epoch(deployment: Deployment) -> None:
-    deployment.controller.attend("first", "h1", worn_epoch=deployment.controller.book.get("first").epoch)
+    deployment.controller.members.attend(
+        "first", "h1", worn_epoch=deployment.controller.book.get("first").epoch
+    )
     await deployment.settled()
 
 
@@ -212,7 +214,7 @@ def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves
                 queue=False,
             )
             await deployment.runs("job")
-            deployment.controller._member_lost("job", "h2", "h2 is gone")
+            deployment.controller.members.lost("job", "h2", "h2 is gone")
             await deployment.kill()
             deployment.start()
             await deployment.idle()

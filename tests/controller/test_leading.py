@@ -69,7 +69,7 @@ def test_whoever_was_there_before_the_restart_has_to_come_back_within_the_lease(
             await deployment.settled()
             await deployment.controller.submit(SPEC.replace("2000", "400"), queue=False)
             await deployment.runs("job")
-            deployment.controller.attend("job", "h1")
+            deployment.controller.members.attend("job", "h1")
             await deployment.kill()
             deployment.start()
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
@@ -87,7 +87,7 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
             (tmp_path / "copy").mkdir()
             newer = Store(tmp_path / "copy" / "state.db", fingerprint(deployment.fabric))
             setting = Setting(deployment.fabric, deployment.addressing(), deployment.store.mark)
-            winner = Controller(setting, newer, deployment.options, term=99)
+            winner = Controller(setting, newer, deployment.options, 99, deployment.plans)
             running = asyncio.create_task(winner.run())
             try:
                 loser = deployment.controller.fleet
@@ -129,7 +129,7 @@ def test_a_job_that_used_up_its_epochs_ends_with_a_reason(tmp_path):
             await deployment.runs("job")
             with deployment.store.change():
                 deployment.store.use_slots({"s1": [Range(0, 16)]}, 4095)
-            deployment.controller.attend("job", "h1", worn_epoch=1)
+            deployment.controller.members.attend("job", "h1", worn_epoch=1)
             assert deployment.state("job") is JobState.FAILED
             assert "all 4095 epochs are used up" in deployment.controller.book.get("job").reason
             await deployment.settled()

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netfold.controller.core import JobExistsError
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.admission import RefusedError
+from netfold.controller.lifecycle.placing import JobExistsError
 from netfold.controller.switches.desired import Broken, desired
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import Deployment, deployed
@@ -65,7 +65,7 @@ async def _step(deployment: Deployment, step: tuple) -> None:
             controller.outages.links_changed(known | {link} if down else known - {link})
         case ("lose", name, host) if name in [j.name for j in controller.book.all()]:
             if controller.book.get(name).member(host) is not None:
-                controller._member_lost(name, host, f"{host} is gone")
+                controller.members.lost(name, host, f"{host} is gone")
         case ("replan",):
             await controller.replan([])
         case ("crash",):

@@ -11,9 +11,8 @@ import pytest
 
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.admission import Numbers, Wire, place, plan_order
+from netfold.controller.lifecycle.admission import Numbers, PlanRequest, Wire, place, plan_order
 from netfold.controller.planning.pipes import loops
-from netfold.controller.switches.desired import Broken
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
 from netfold.topologies.ports import Chip
 from netfold.traffic.packets.wire import Kind, Packet, Verdict
@@ -183,7 +182,7 @@ def two_pipes() -> Fabric:
 def test_a_plan_with_looped_children_adds_up(scheme: str):
     fabric = two_pipes()
     order = read_order(f"name: j\nscheme: {scheme}\nslots: 16\n", fabric)
-    plan = plan_order(fabric, order, [], Broken(), frozenset())
+    plan = plan_order(fabric, PlanRequest(order))
     assert any(loops(fabric, tree) for tree in plan.trees), "the case has something to loop"
     placement = place(fabric, Wire(LANES), order, plan, [], Numbers(0, {}), after_epoch=0)
     state = JobState.RUNNING

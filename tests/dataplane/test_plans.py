@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.admission import Numbers, RefusedError, Wire, place, plan_order
+from netfold.controller.lifecycle.admission import Numbers, PlanRequest, RefusedError, Wire, place, plan_order
 from netfold.controller.planning.plan import PlanningError
 from netfold.controller.planning.planner import SCHEMES
-from netfold.controller.switches.desired import Broken
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import fat_tree, leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
@@ -46,7 +45,7 @@ def placed(fabric: Fabric, scheme: str) -> JobRecord:
     """A running job over all hosts. Raises RefusedError where the fabric has no room for it."""
     text = f"name: j\nscheme: {scheme}\nslots: 16\n"
     order = read_order(text, fabric)
-    plan = plan_order(fabric, order, [], Broken(), frozenset())
+    plan = plan_order(fabric, PlanRequest(order))
     placement = place(fabric, Wire(LANES), order, plan, [], Numbers(0, {}), after_epoch=0)
     return JobRecord(
         name="j", seq=1, spec_yaml=text, state=JobState.RUNNING, placement=placement, udp_port=0xF000

@@ -11,7 +11,7 @@ import pytest
 
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.admission import RefusedError, background_of, plan_order
+from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, background_of, plan_order
 from netfold.controller.planning.document import plan_document, plan_from_document
 from netfold.controller.planning.pipes import Loop, loops, pipe_of_node
 from netfold.controller.planning.plan import InvalidPlan, Loads, Plan, PlanningError
@@ -125,16 +125,16 @@ def test_jobs_share_a_loopback_port() -> None:
     def order(rate: float):
         return read_order(f"name: j\nscheme: switchml\nrate: {rate}\n", fabric)
 
-    first = plan_order(fabric, order(20.0), [], Broken(), frozenset())
+    first = plan_order(fabric, PlanRequest(order(20.0)))
     placement = Placement(plan=first, trees=(), epoch=1)
     job = JobRecord(name="a", seq=1, spec_yaml="", state=JobState.RUNNING, placement=placement)
     kept = JobRecord.model_validate_json(job.model_dump_json())
     assert background_of([kept]).loopbacks == {("s", 68): pytest.approx(20)}, "the store keeps it"
-    second = plan_order(fabric, order(50.0), [kept], Broken(), frozenset())
+    second = plan_order(fabric, PlanRequest(order(50.0), background_of([kept])))
     assert second.rate == pytest.approx(10)
     full = job.model_copy(update={"placement": placement.model_copy(update={"plan": second})})
     with pytest.raises(RefusedError, match="loopback port 68 of switch s has nothing left"):
-        plan_order(fabric, order(50.0), [kept, full], Broken(), frozenset())
+        plan_order(fabric, PlanRequest(order(50.0), background_of([kept, full])))
 
 
 def test_a_plan_s_document_tells_what_is_looped() -> None:
@@ -153,5 +153,5 @@ def test_pipes_are_kept_when_a_part_of_the_fabric_fails() -> None:
     fabric = Fabric("f", (Host("h1"), Host("h2")), (chip, *others), links)
     order = read_order("name: j\nscheme: switchml\n", fabric)
     broken = Broken(frozenset({frozenset(("leaf", "up1"))}))
-    plan = plan_order(fabric, order, [], broken, frozenset())
+    plan = plan_order(fabric, PlanRequest(order, broken=broken))
     assert (plan.rate, plan.loads.loopbacks) == (pytest.approx(50), {("leaf", 6): pytest.approx(50)})

@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Workers and parameter servers of jobs: they join, send heartbeats, leave, or are lost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from netfold.controller.jobs.file import OnWorkerLoss
+from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.lifecycle.book import Book
+from netfold.controller.lifecycle.leases import Leases
+from netfold.controller.lifecycle.states import Lifecycle
+from netfold.controller.lifecycle.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+
+class NotAMemberError(Exception):
+    """The host is no worker or parameter server of the job, or the job went on without it."""
+
+
+class Members:
+    """`repair(job, why)` moves an installed job away from a member that it lost."""
+
+    def __init__(
+        self,
+        book: Book,
+        lifecycle: Lifecycle,
+        leases: Leases,
+        tasks: Tasks,
+        repair: Callable[[str, str], None],
+    ) -> None:
+        self._book = book
+        self._lifecycle = lifecycle
+        self._leases = leases
+        self._tasks = tasks
+        self._repair = repair
+
+    def check(self, name: str, host: str) -> JobRecord:
+        """The job, if the host is a member of it. Raises UnknownJobError, NotAMemberError."""
+        job = self._book.get(name)
+        if job.member(host) is None:
+            members = ", ".join(m.host for m in job.members)
+            raise NotAMemberError(f"'{host}' is no member of job '{name}'; its members are {members}")
+        if host in job.lost:
+            raise NotAMemberError(f"job '{name}' went on without '{host}'")
+        return job
+
+    def attend(self, name: str, host: str, worn_epoch: int = 0) -> JobRecord:
+        """A heartbeat; with `worn_epoch` the member asks for a new epoch. Raises UnknownJobError, NotAMemberError."""
+        job = self.check(name, host)
+        member = job.member(host)
+        if job.state.over or member is None or member.left:
+            return job
+        self._leases.renew(name, host, self.lease_s(name))
+        if not member.joined:
+            self._lifecycle.commit(job.with_member(host, joined=True))
+        if worn_epoch and worn_epoch == job.epoch and job.state is JobState.RUNNING:
+            with self._book.change():
+                raised = self._book.raised(self._book.get(name), f"{host} asked for a new epoch")
+                self._book.write(raised)
+            self._lifecycle.changed(name)
+        return self._book.get(name)
+
+    def leave(self, name: str, host: str) -> None:
+        """The member is done; with the last worker the job is."""
+        job = self.attend(name, host)
+        self._leases.end(name, host)
+        if job.state.over:
+            return
+        job = job.with_member(host, left=True)
+        self._lifecycle.commit(job)
+        if all(m.left for m in job.members if not m.parameter_server and m.host not in job.lost):
+            self._lifecycle.end(name, JobState.DONE, "every worker left")
+
+    def lease_s(self, name: str) -> float:
+        return self._book.order(name).file.lease_ms / 1000
+
+    def resume(self, job: JobRecord) -> None:
+        """After a start: who was there has a lease's time to come back."""
+        for member in job.members:
+            if member.joined and not member.left and member.host not in job.lost:
+                self._leases.renew(job.name, member.host, self.lease_s(job.name))
+        self.expect(job)
+
+    def expect(self, job: JobRecord) -> None:
+        """All members have to join from now on within the job's `join_s`."""
+        self._tasks.later(self._book.order(job.name).file.join_s, self._join_late, job.name, job=job.name)
+
+    def lease_expired(self, name: str, host: str) -> None:
+        seconds = self.lease_s(name)
+        self.lost(name, host, f"the lease of {host} expired: no heartbeat for {seconds:g} s")
+
+    def lost(self, name: str, host: str, why: str) -> None:
+        """The job fails or goes on without the member, as its file says."""
+        job = self._book.get(name)
+        if job.state.over or host in job.lost:
+            return
+        if job.state.installed and not self._book.needs(job, host):
+            log.info("job %s: %s, and it is not needed", name, why)
+        elif self._book.order(name).file.on_worker_loss is OnWorkerLoss.FAIL or self._book.is_last_worker(
+            job, host
+        ):
+            self._lifecycle.end(name, JobState.FAILED, why)
+        else:
+            self._lifecycle.commit(job.model_copy(update={"lost": (*job.lost, host), "reason": why}))
+            if job.state.installed:
+                self._repair(name, why)
+
+    def _join_late(self, name: str) -> None:
+        job = self._book.get(name)
+        absent = [m.host for m in job.members if not m.joined and self._book.needs(job, m.host)]
+        for host in absent if job.state.installed else ():
+            seconds = self._book.order(name).file.join_s
+            self.lost(name, host, f"{', '.join(absent)} did not join within {seconds:g} s")

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Plans made in a process of their own: the event loop is never held up, and a plan that nobody wants any more, or that
+takes too long, is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import sys
+from asyncio.subprocess import PIPE, Process
+
+from netfold.controller.lifecycle import plan_worker
+from netfold.controller.lifecycle.admission import PlanRequest, RefusedError
+from netfold.controller.lifecycle.plan_worker import LENGTH_BYTES, STOP, Answer, frame
+from netfold.controller.planning.plan import Plan
+from netfold.topologies.fabric import Fabric
+
+STOPPED_S = 5.0
+"""For the process to say that it has stopped; then it is killed whole."""
+
+
+class PlannerBrokeError(Exception):
+    """The planner has a defect, or its process was killed; the message says how it ended."""
+
+
+class PlanProcess:
+    """One plan at a time. The process starts with the first plan (or with `start`), and again if it has died; `close`
+    ends it."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        await self._running()
+
+    async def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """Raises RefusedError, also when the request's deadline is over, and PlannerBrokeError. Canceled, it stops the
+        work."""
+        process = await self._running()
+        assert process.stdin is not None
+        whole = False
+        try:
+            process.stdin.write(frame(request))
+            async with asyncio.timeout(request.deadline_s):
+                await process.stdin.drain()
+                answer = await _answer(process)
+            whole = True
+        except TimeoutError:
+            name = request.order.file.name
+            raise RefusedError(
+                f"no plan of job '{name}' was found within {request.deadline_s:g} s; name a simpler scheme"
+            ) from None
+        except (EOFError, OSError) as error:
+            await self.close()
+            raise PlannerBrokeError("its process ended") from error
+        finally:
+            if not whole and self._process is process:
+                await asyncio.shield(self._stop(process))
+        if answer.plan is not None:
+            return answer.plan
+        if answer.refused:
+            raise RefusedError(answer.refused)
+        raise PlannerBrokeError(answer.broke)
+
+    async def _running(self) -> Process:
+        if self._process is None or self._process.returncode is not None:
+            # not by -m: what is pickled bears the name of its module
+            program = f"from {plan_worker.__name__} import main; main()"
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", program, stdin=PIPE, stdout=PIPE, start_new_session=True
+            )
+            assert self._process.stdin is not None
+            self._process.stdin.write(frame(self._fabric))
+        return self._process
+
+    async def _stop(self, process: Process) -> None:
+        assert process.stdin is not None
+        try:
+            process.stdin.write(frame(STOP))
+            async with asyncio.timeout(STOPPED_S):
+                await _answer(process)
+        except (TimeoutError, EOFError, OSError):
+            await self.close()
+
+
+async def _answer(process: Process) -> Answer:
+    """Raises EOFError."""
+    assert process.stdout is not None
+    length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
+    answer = pickle.loads(await process.stdout.readexactly(length))
+    assert isinstance(answer, Answer)
+    return answer

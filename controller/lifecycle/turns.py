@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Who plans next: one piece of work at a time, the most urgent first, the oldest of equals first."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, TypeVar
+
+MOST_STOPS = 3
+"""So often a piece of work makes way for a more urgent one; then it is finished, so that repairs without end cannot
+keep it from ever being done."""
+
+Result = TypeVar("Result")
+
+
+class Urgency(IntEnum):
+    """A job that uses what is broken; one that an operator waits for; one in the queue; one that might gain."""
+
+    REPAIR = 0
+    SUBMISSION = 1
+    QUEUE = 2
+    REPLAN = 3
+
+
+@dataclass
+class _UnderWay:
+    urgency: Urgency
+    task: asyncio.Task[Any]
+    may_stop: bool
+    stopped: bool = False
+
+
+@dataclass(order=True)
+class _Waiting:
+    urgency: Urgency
+    number: int
+    turn: asyncio.Future[None] = field(compare=False)
+
+
+class Turns:
+    """`take` waits for a turn. Work that makes way is canceled and begun again: it must have changed nothing before its
+    last await."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+        self._number = 0
+        self._taken = False
+        self._under_way: _UnderWay | None = None
+
+    async def take(self, urgency: Urgency, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """What `work()` returns or raises, done when nothing more urgent is to do."""
+        self._number += 1
+        number, stops = self._number, 0
+        while True:
+            await self._turn(urgency, number)
+            try:
+                mine = _UnderWay(urgency, asyncio.create_task(work()), may_stop=stops < MOST_STOPS)
+                self._under_way = mine
+                try:
+                    await asyncio.wait([mine.task])
+                except asyncio.CancelledError:
+                    mine.task.cancel()
+                    await asyncio.wait([mine.task])
+                    raise
+            finally:
+                self._under_way = None
+                self._pass_on()
+            if not (mine.stopped and mine.task.cancelled()):
+                done: Result = mine.task.result()
+                return done
+            stops += 1
+
+    async def _turn(self, urgency: Urgency, number: int) -> None:
+        if not self._taken:
+            self._taken = True
+            return
+        self._make_way(urgency)
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, _Waiting(urgency, number, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._pass_on()
+            raise
+
+    def _make_way(self, urgency: Urgency) -> None:
+        now = self._under_way
+        if now is not None and now.urgency > urgency and now.may_stop and not now.stopped:
+            now.stopped = True
+            now.task.cancel()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            turn = heapq.heappop(self._waiting).turn
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._taken = False
