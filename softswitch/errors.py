@@ -4,13 +4,19 @@
 
 from __future__ import annotations
 
+MESSAGE_MAX = 1500
+
 
 class SwitchError(Exception):
     """Base of all errors the switch raises. Nothing is half-applied when one is raised."""
 
 
 class PipelineError(SwitchError):
-    """The program cannot be loaded: the JSON is malformed, or the C compiler is missing or failed."""
+    """The program cannot be loaded: the JSON is malformed, or the C compiler is missing or failed. What is said of the
+    program is cut: it may be of any length."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if len(message) <= MESSAGE_MAX else f"{message[:MESSAGE_MAX]} ...")
 
 
 class UnsupportedConstruct(PipelineError):

@@ -88,7 +88,7 @@ def compile_shared(sources: Sequence[Path], target: Path, flags: Sequence[str]) 
             command, capture_output=True, text=True, timeout=GCC_DEADLINE_S, check=False, env=_environment()
         )
         if done.returncode != 0:
-            raise PipelineError(f"gcc failed on {target.name}:\n{done.stderr[-4000:]}")
+            raise PipelineError(f"gcc failed on {target.name}:\n{done.stderr[:1400]}")
         Path(temporary).replace(target)
     except subprocess.TimeoutExpired as e:
         raise PipelineError(f"gcc took more than {GCC_DEADLINE_S} s on {target.name}") from e

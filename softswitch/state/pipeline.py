@@ -26,7 +26,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from netfold.softswitch.build import capi
 from netfold.softswitch.build.native import core_library
 from netfold.softswitch.build.program import Program, load_program
-from netfold.softswitch.errors import InvalidArgument, PipelineError
+from netfold.softswitch.errors import ControlError, InvalidArgument, PipelineError
 from netfold.softswitch.state.arrays import Arrays
 from netfold.softswitch.state.encode import find
 from netfold.softswitch.state.entities import (
@@ -109,7 +109,12 @@ class Pipeline:
         if not handle:
             program.lease.close()
             raise PipelineError(f"cannot load {program.path.name}: {error.value.decode(errors='replace')}")
-        return cls(core, handle, program)
+        try:
+            return cls(core, handle, program)
+        except (ControlError, ValueError) as wrong:
+            core.ss_pipeline_close(handle)
+            program.lease.close()
+            raise PipelineError(f"the program's own entries cannot be: {wrong}") from wrong
 
     @property
     def handle(self) -> int:

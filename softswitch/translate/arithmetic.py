@@ -188,10 +188,7 @@ class Arithmetic(References):
         lo, hi = field_range(width, signed)
         if op == "two_comp_mod":
             return self.two_comp(node, width, lo, hi)
-        fused = self._saturating(node, width, signed, lo, hi)
-        if fused is not None:
-            return fused
-        v = self.exact(node)
+        v = self._saturating(node, width, signed, lo, hi)
         if v.lo >= lo and v.hi <= hi:
             return v
         lo2, hi2 = max(lo, min(v.lo, hi)), min(hi, max(v.hi, lo))
@@ -205,8 +202,9 @@ class Arithmetic(References):
         code += f"{name} > {literal(hi, t)} ? {literal(hi, t)} : {name})" if v.hi > hi else f"{name})"
         return Val(self.retype(code, t, lo2, hi2), lo2, hi2)
 
-    def _saturating(self, node: Node, width: int, signed: bool, lo: int, hi: int) -> Val | None:
-        """|+| and |-| on 32 and 64 bits without a wider type."""
+    def _saturating(self, node: Node, width: int, signed: bool, lo: int, hi: int) -> Val:
+        """|+| and |-| on 32 and 64 bits without a wider type; else the number before it is clamped. Each operand is
+        emitted once: programs nest them."""
         e = node["value"]
         while node["type"] == "expression" and "op" not in e:
             node, e = e, e["value"]
@@ -216,10 +214,10 @@ class Arithmetic(References):
             or e.get("left") is None
             or width not in (32, 64)
         ):
-            return None
+            return self.exact(node)
         a, b = self.exact(e["left"]), self.exact(e["right"])
         if a.wide or b.wide or min(a.lo, b.lo) < lo or max(a.hi, b.hi) > hi:
-            return None
+            return self.arith(e["op"], a, b)
         t = native_type(lo, hi)
         assert t is not None
         name = f"ss_{'s' if signed else 'u'}{'add' if e['op'] == '+' else 'sub'}{width}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from netfold.softswitch.errors import PipelineError
 from netfold.softswitch.translate.expr import Expr, Node
-from netfold.softswitch.translate.model import Model, unsupported
+from netfold.softswitch.translate.model import MAX_WIDTH, Model, unsupported
 
 ALGORITHMS = {
     "crc16": "ss_crc16",
@@ -126,6 +126,8 @@ def _slice(limbs: str, low: int, width: int) -> str:
 
 
 def _constant(ex: Expr, b: str, value: int, width: int) -> int:
+    if not 0 <= width <= MAX_WIDTH:
+        raise unsupported(f"a constant of {width} bits in a hash", ex.node)
     for at in range(width, 0, -64):
         low = max(at - 64, 0)
         word = (value >> low) & ((1 << (at - low)) - 1)

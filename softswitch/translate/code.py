@@ -7,6 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from netfold.softswitch.errors import PipelineError
+
+MAX_STACK = 1 << 20
+
 
 class Code:
     """Lines with indentation and fresh names for temporaries. `temps` says whether any statement had to be
@@ -16,6 +20,7 @@ class Code:
         self.lines: list[str] = []
         self.depth = 1
         self.count = 0
+        self.stack = 0
 
     def add(self, line: str) -> None:
         self.lines.append("  " * self.depth + line)
@@ -27,10 +32,19 @@ class Code:
         return name
 
     def array(self, limbs: int) -> str:
+        self.take_stack(8 * limbs)
         self.count += 1
         name = f"w{self.count}"
         self.add(f"ss_limb {name}[{limbs}];")
         return name
+
+    def take_stack(self, size: int) -> None:
+        """Counts the bytes of a function's arrays: it runs on a thread's stack."""
+        self.stack += size
+        if self.stack > MAX_STACK:
+            raise PipelineError(
+                f"the program needs more than {MAX_STACK} bytes of wide numbers in one function"
+            )
 
     @contextmanager
     def block(self, head: str = "") -> Iterator[None]:

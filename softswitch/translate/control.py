@@ -15,8 +15,9 @@ from netfold.softswitch.translate.code import Code
 from netfold.softswitch.translate.expr import Expr, Node
 from netfold.softswitch.translate.layout import KeyField, pack, params_of, words_of
 from netfold.softswitch.translate.model import MAX_WIDTH, unsupported
-from netfold.softswitch.translate.parser import emit_key, identifier, sum_words
+from netfold.softswitch.translate.parser import emit_key, sum_words
 from netfold.softswitch.translate.primitive import Shared
+from netfold.softswitch.translate.refs import identifier
 from netfold.softswitch.translate.trace import fragment, where
 from netfold.softswitch.translate.value import Val
 

@@ -91,6 +91,10 @@ def _copy_field(model: Model, code: Code, header: str, name: str) -> None:
     h, f = model.field(header, name)
     if f.name == "$valid$":
         code.add(f"P->valid[{h.index}] = Q->valid[{h.index}];")
+    elif f.varbit and h.metadata:
+        m = member_name(h, f)
+        code.add(f"memcpy(P->{m}, Q->{m}, sizeof P->{m});")
+        code.add(f"P->{m}_bits = Q->{m}_bits;")
     elif f.varbit:
         code.add(
             f"memcpy(P->hdr + {h.place + h.type.var_offset}, Q->hdr + {h.place + h.type.var_offset}, {h.type.var_max});"

@@ -35,7 +35,7 @@ STD_FIELDS = {
     "ingress_global_timestamp": 64,
     "egress_global_timestamp": 64,
 }
-MAX_CELLS = 1 << 28  # of one register, counter or meter array
+MAX_CELLS = 1 << 24  # of one register, counter or meter array
 MAX_VARBIT = 65535  # bytes
 MAX_PHV = 1 << 18  # bytes of all headers together
 MAX_WIDTH = 16384  # bits of one field or intermediate result
@@ -99,6 +99,7 @@ class Header:
     name: str
     type: HeaderType
     metadata: bool
+    number: int
     index: int = -1
     place: int = -1
     union: Union | None = None
@@ -181,19 +182,24 @@ class Model:
         return h, h.type.by_name[name]
 
 
-def load(root: Json) -> Model:
-    """Reads the declarations. Raises PipelineError for a malformed file, UnsupportedConstruct for what is refused."""
+def version(root: Json) -> None:
+    """Raises PipelineError for a file of another major version."""
     version = (root.get("__meta__") or {}).get("version", [2, 0])
     if version[0] != 2:
         raise PipelineError(
             f"BMv2 JSON of major version {version[0]}; this reads version 2 (p4c-bm2-ss of any recent date)"
         )
+
+
+def load(root: Json) -> Model:
+    """Reads the declarations of a file that validate.shape has seen. Raises PipelineError for a malformed one,
+    UnsupportedConstruct for what is refused."""
     model = Model(root)
     for t in model.list("header_types"):
         model.types[t["name"]] = _header_type(t)
     by_id: dict[int, Header] = {}
-    for h in model.list("headers"):
-        header = Header(h["name"], model.types[h["header_type"]], bool(h["metadata"]))
+    for i, h in enumerate(model.list("headers")):
+        header = Header(h["name"], model.types[h["header_type"]], bool(h["metadata"]), i)
         model.headers[header.name] = by_id[h["id"]] = header
     _unions(model, by_id)
     _stacks(model, by_id)

@@ -15,6 +15,7 @@ from netfold.softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
 from netfold.softswitch.translate.layout import KeyField, pack
 from netfold.softswitch.translate.model import MAX_WIDTH, Field, unsupported
 from netfold.softswitch.translate.primitive import Primitives, Shared
+from netfold.softswitch.translate.refs import identifier
 from netfold.softswitch.translate.statements import Prim
 from netfold.softswitch.translate.trace import quoted
 from netfold.softswitch.translate.value import U32, Val, field_range, limbs_for, literal, native_type
@@ -106,6 +107,8 @@ class ParserEmitter:
         elif kind == "primitive":
             self.primitives.emit(Prim(a[0]["op"], tuple(a[0]["parameters"]), a[0]))
         elif kind == "shift":
+            if not 0 <= int(a[0]) <= MAX_WIDTH:
+                raise unsupported(f"a shift of {a[0]} bytes", self.ex.node)
             self._advance(f"{int(a[0])}u")
         elif kind == "advance":
             bits = self.code.temp("uint64_t", self.ex.modulo(a[0], 64).as_type("uint64_t"))
@@ -119,7 +122,7 @@ class ParserEmitter:
         self.code.add(f"at += (uint32_t)({count});")
 
     def _verify(self, a: list[Any]) -> None:
-        error = str(a[1]) if isinstance(a[1], int) else self.ex.modulo(a[1], 32).code
+        error = str(int(a[1])) if isinstance(a[1], int) else self.ex.modulo(a[1], 32).code
         self.code.add(f"if (!{self.ex.boolean(a[0])}) {{ err = (uint32_t)({error}); goto done; }}")
 
     # ---- extract ----
@@ -198,10 +201,12 @@ class ParserEmitter:
         past a field."""
         if not (0 <= offset <= MAX_WIDTH and 0 < width <= MAX_WIDTH):
             raise unsupported(f"lookahead of {width} bits, {offset} bits ahead", self.ex.node)
+        offset, width = int(offset), int(width)
         first, end = offset // 8, (offset + width + 7) // 8
         self.code.add(f"if (len - at < {end}u) {self.error('PacketTooShort')}")
         self.code.count += 1
         name = f"l{self.code.count}"
+        self.code.take_stack(end - first + 8)
         self.code.add(f"uint8_t {name}[{end - first + 8}];")
         self.code.add(f"memcpy({name}, D + at + {first}, {end - first});")
         hi = (1 << width) - 1
@@ -306,7 +311,3 @@ def emit_key(code: Code, fields: list[KeyField], values: list[Val]) -> str:
     words = [" | ".join(parts.get(i, ["0"])) for i in range(n)]
     code.add(f"uint64_t {name}[{n}] = {{{', '.join(words)}}};")
     return name
-
-
-def identifier(name: str) -> str:
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)

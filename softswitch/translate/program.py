@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.translate import validate
 from netfold.softswitch.translate.action import ActionEmitter, assign_banks
 from netfold.softswitch.translate.calculation import Calculations
 from netfold.softswitch.translate.code import Code
@@ -23,15 +24,27 @@ from netfold.softswitch.translate.deparser import (
 from netfold.softswitch.translate.expr import Node, member_name
 from netfold.softswitch.translate.layout import pack, params_of, words_of
 from netfold.softswitch.translate.locals import action_locals
-from netfold.softswitch.translate.model import STD_FIELDS, Model, array_size, load, unsupported
+from netfold.softswitch.translate.model import STD_FIELDS, Model, array_size, load, unsupported, version
 from netfold.softswitch.translate.parser import ParserEmitter, sum_words
 from netfold.softswitch.translate.primitive import Shared, element_bytes
+from netfold.softswitch.translate.refs import identifier
 from netfold.softswitch.translate.reroll import Finder, Key, Run
 from netfold.softswitch.translate.statements import If as IfStatement
 from netfold.softswitch.translate.statements import Statement, all_prims, structure
 from netfold.softswitch.translate.trace import Trace, where
 from netfold.softswitch.translate.value import field_range, limbs_for
 
+# What the translator meets where the JSON is not what validate.py knows it to be.
+MALFORMED = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    StopIteration,
+    RecursionError,
+)
 FORMAT = 1  # of the layout below; part of the cache key through this file's text
 
 
@@ -51,12 +64,18 @@ def translate(p4_json: bytes, *, traced: bool = False) -> Translation:
         root = json.loads(p4_json)
     except ValueError as e:
         raise PipelineError(f"not JSON: {e}") from e
+    except RecursionError as e:
+        raise PipelineError("malformed BMv2 JSON: values nested too deeply") from e
     if not isinstance(root, dict) or "pipelines" not in root or "header_types" not in root:
         raise PipelineError("not the output of p4c-bm2-ss: it has no header_types or pipelines")
     try:
-        return _Translator(load(root), Trace(traced)).run()
-    except (LookupError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as e:
-        raise PipelineError(f"malformed BMv2 JSON: {type(e).__name__}: {e}") from e
+        version(root)
+        validate.shape(root)
+        model = load(root)
+        validate.program(model)
+        return _Translator(model, Trace(traced)).run()
+    except MALFORMED as e:
+        raise PipelineError(f"malformed BMv2 JSON: {type(e).__name__}: {str(e)[:500]}") from e
 
 
 class _Translator:
@@ -133,7 +152,7 @@ class _Translator:
         self.trace.say(told, f"{where(action)}Action {action['name']}", level="T")
         body = told.text() + ActionEmitter(self.shared, action, self.bodies[index], self.local, loops).emit()
         return (
-            f"static void a_{index}(struct ss_packet *K, const uint64_t *AD) {{ /* {_comment(action['name'])} */\n"
+            f"static void a_{index}(struct ss_packet *K, const uint64_t *AD) {{ /* {identifier(action['name'])} */\n"
             f"  struct phv *P = (struct phv *)K->phv;\n  (void)P; (void)AD;\n{body}\n}}"
         )
 
@@ -211,13 +230,17 @@ class _Translator:
     def _vset_fields(self) -> dict[str, list[int]]:
         """The widths of a value set's fields, from the select that uses it."""
         out: dict[str, list[int]] = {}
+        used: dict[str, list[int]] = {}
         for v in self.model.list("parse_vsets"):
             out[v["name"]] = [int(v["compressed_bitwidth"])]
         for parser in self.model.list("parsers"):
             for state in parser["parse_states"]:
                 for t in state["transitions"]:
                     if t.get("type") == "parse_vset":
-                        out[t["value"]] = [self._select_width(k) for k in state["transition_key"]]
+                        widths = [self._select_width(k) for k in state["transition_key"]]
+                        if used.setdefault(t["value"], widths) != widths:
+                            raise unsupported(f"value set {t['value']} with keys of different widths", state)
+                        out[t["value"]] = widths
         return out
 
     def _select_width(self, k: Mapping[str, Any]) -> int:
@@ -329,7 +352,3 @@ class _Translator:
             "data": [int(x, 16) for x in action["action_data"]],
             "priority": int(e["priority"]),
         }
-
-
-def _comment(text: str) -> str:
-    return text.replace("*/", "")

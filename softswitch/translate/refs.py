@@ -159,6 +159,8 @@ class References:
                 ref = self.header(value["left"])
                 fields = ref.header.type.fields
                 at = int(value["right"])
+                if at < 0:
+                    raise unsupported(f"field {at} of a header", self.node)
                 return FieldRef(fields[at] if at < len(fields) else Field("$valid$", 1, False, -1), ref)
         raise unsupported(f"destination {value}", self.node)
 
@@ -218,6 +220,8 @@ class References:
         return Val(name, lo, hi, n)
 
     def param(self, index: int) -> Val:
+        if not 0 <= index < len(self.params):
+            raise unsupported(f"parameter {index} of an action with {len(self.params)}", self.node)
         p = self.params[index]
         hi = (1 << p.width) - 1
         t = native_type(0, hi)
@@ -247,10 +251,12 @@ class References:
 
 def member_name(h: Header, f: Field) -> str:
     """The member of struct phv that holds a metadata field."""
-    text = f"{h.name}_{f.name}"
-    return (
-        "m_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in text) + f"_{h.type.fields.index(f)}"
-    )
+    return f"m{h.number}_{h.type.fields.index(f)}_{identifier(f'{h.name}_{f.name}')}"
+
+
+def identifier(name: str) -> str:
+    """What of a name may stand in C, for whoever reads it; a number beside it makes it unique."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name[:64])
 
 
 def is_access(node: Node) -> bool:

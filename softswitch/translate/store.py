@@ -28,6 +28,8 @@ def assign(ex: Expr, ref: FieldRef, source: Node) -> None:
 def store(ex: Expr, ref: FieldRef, value: Val) -> None:
     """Stores a value that is already in range (in its low bits, for wire fields)."""
     f = ref.field
+    if f.varbit or f.name == "$valid$":
+        raise unsupported(f"a number assigned to {f.name}", ex.node)
     if f.width > 64:
         n = limbs_for(*field_range(f.width, f.signed))
         source = wide.limbs(ex.code, value, n)

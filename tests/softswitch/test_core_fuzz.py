@@ -28,6 +28,13 @@ def runtime(name: str) -> str:
 
 
 def fuzz(program: Path, cache: Path, seed: int, count: int) -> None:
+    sanitized(FUZZ, program, cache, seed, count, cache=cache)
+
+
+def sanitized(
+    script: Path, *arguments: object, cache: Path | None = None, deadline_s: float = DEADLINE_S
+) -> str:
+    """Runs a script with the sanitizers' runtime preloaded; what it says. `cache` is for the core."""
     preload = runtime("libasan.so")
     if not Path(preload).exists():
         pytest.skip("SKIPPED: gcc has no libasan")
@@ -38,14 +45,15 @@ def fuzz(program: Path, cache: Path, seed: int, count: int) -> None:
         "ASAN_OPTIONS": options,
         "LSAN_OPTIONS": f"suppressions={FUZZ.with_name('leaks.txt')}:print_suppressions=0",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        "NETFOLD_CACHE": str(cache),
+        "NETFOLD_CACHE": str(cache or native.default_cache_dir()),
         "PYTHONMALLOC": "malloc",
     }
-    command = [sys.executable, str(FUZZ), str(program), str(cache), str(seed), str(count)]
+    command = [sys.executable, str(script), *map(str, arguments)]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        command, env=environment, capture_output=True, text=True, timeout=deadline_s, check=False
     )
-    assert done.returncode == 0, f"seed {seed}:\n{done.stdout}\n{done.stderr[-6000:]}"
+    assert done.returncode == 0, f"{arguments}:\n{done.stdout}\n{done.stderr[-6000:]}"
+    return done.stdout
 
 
 @pytest.mark.parametrize(
