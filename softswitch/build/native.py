@@ -46,6 +46,7 @@ def build_shared(
     cache_dir: Path,
     *,
     name: str,
+    optimize: Sequence[str] = OPTIMIZE,
     flags: Sequence[str] = (),
     headers: Sequence[Path] = (),
 ) -> Path:
@@ -57,6 +58,7 @@ def build_shared(
     with gcc's words.
     """
     digest = hashlib.sha256(toolchain().encode())
+    flags = (*optimize, *flags)
     digest.update("\0".join(flags).encode())
     for path in [*sources, *headers, *sorted(RUNTIME.glob("*.h"))]:
         digest.update(path.read_bytes())
@@ -142,7 +144,7 @@ def core_library(*, sanitize: bool = False) -> ctypes.CDLL:
         sorted(CORE.glob("*.c")),
         default_cache_dir(),
         name="core-sanitized" if sanitize else "core",
-        flags=SANITIZE if sanitize else OPTIMIZE,
+        optimize=SANITIZE if sanitize else OPTIMIZE,
         headers=sorted(CORE.glob("*.h")),
     )
     return declare(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))

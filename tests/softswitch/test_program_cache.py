@@ -14,6 +14,7 @@ from testnet import DEADLINE_S, PROGRAMS
 
 from netfold.softswitch.build import native
 from netfold.softswitch.build.program import prune
+from netfold.softswitch.engine.abi import engine_library
 from netfold.softswitch.state.pipeline import Pipeline
 
 WIRE = (PROGRAMS / "wire.json").read_bytes()
@@ -24,6 +25,7 @@ from pathlib import Path
 from netfold.softswitch.build import native
 from netfold.softswitch.state.pipeline import Pipeline
 from netfold.softswitch.build.program import prune
+from netfold.softswitch.engine.abi import engine_library
 native.core_library()
 native.OPTIMIZE = ("-O0",)
 wire, cache = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2])
@@ -122,3 +124,18 @@ def test_a_program_that_another_process_uses_stays(tmp_path: Path) -> None:
         finally:
             process.kill()
     assert stored(tmp_path) == set()
+
+
+def test_the_engine_is_compiled_with_optimization(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Compiled(Exception):
+        pass
+
+    def compile_shared(sources: object, target: Path, flags: tuple[str, ...]) -> None:
+        raise Compiled(target.name, flags)
+
+    monkeypatch.setattr(native, "compile_shared", compile_shared)
+    with pytest.raises(Compiled) as made:
+        engine_library(tmp_path)
+    name, flags = made.value.args
+    assert name.startswith("engine-")
+    assert {"-O2", "-O3"} & set(flags)
