@@ -92,6 +92,21 @@ void ss_groups_follow(struct ss_pipeline *pl);
 int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_profile *profiles);
 void ss_table_free(struct ss_table *t);
 void ss_entry_free(struct ss_entry *e);
+int ss_tuple_link(struct ss_table *t, struct ss_entry *e, uint32_t handle); /* into its tuple, made if missing */
+void ss_tuple_unlink(struct ss_table *t, struct ss_entry *e, uint32_t handle);
+void ss_tuples_free(struct ss_table *t);
+
+/* Heaps of entries; each knows its place, so that it is taken out in logarithmic time. */
+int ss_heap_add(struct ss_heap *h, struct ss_entry **entries, uint32_t handle, enum ss_order by);
+void ss_heap_remove(struct ss_heap *h, struct ss_entry **entries, uint32_t handle, enum ss_order by);
+void ss_heap_move(struct ss_heap *h, struct ss_entry **entries, uint32_t handle, enum ss_order by); /* its order has changed */
+
+/* Trees of intervals; both return the new root. */
+uint32_t ss_interval_insert(const struct ss_table *t, uint32_t root, uint32_t handle);
+uint32_t ss_interval_remove(const struct ss_table *t, uint32_t root, uint32_t handle);
+
+/* Timeouts; inside the pipeline's lock. */
+int ss_age_set(struct ss_pipeline *pl, struct ss_table *t, uint32_t handle, uint64_t timeout_ns);
 
 /* ---- control functions; each takes the pipeline's lock ---- */
 struct ss_pipeline *ss_pipeline_open(const char *path, uint64_t seed, char *error, uint32_t error_bytes);

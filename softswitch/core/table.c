@@ -1,9 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors
  * SPDX-License-Identifier: Apache-2.0
  *
- * Tables as tuple spaces (Srinivasan, Suri, Varghese, SIGCOMM 1999): one hash for each distinct mask, tried in the order of
- * the best priority inside. An exact table has one tuple; a longest-prefix table one for each prefix length in use, with
- * the length as the priority. The lookup itself is ss_lookup in runtime/program.h. */
+ * Entries of tables, as the control plane sets them. How they are found: tuple.c, interval.c; when they are idle: age.c. */
 #include "internal.h"
 
 int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_profile *profiles) {
@@ -18,121 +16,45 @@ int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_p
 void ss_entry_free(struct ss_entry *e) {
   if (!e) return;
   free((void *)e->data);
-  free((void *)e->range);
+  free(e->interval);
   free(e->meter);
   free(e);
 }
 
 void ss_table_free(struct ss_table *t) {
   for (uint32_t i = 0; i < t->n_entries; i++) ss_entry_free(t->entries[i]);
-  for (uint32_t i = 0; i < t->n_tuples; i++) {
-    free(t->tuples[i].slots);
-    free(t->tuples[i].mask);
-    free(t->tuples[i].keys);
-  }
-  free(t->tuples);
+  ss_tuples_free(t);
   free(t->entries);
+  free(t->free);
+  free(t->by_due.handles);
   free((void *)t->fallback.data);
   free(t->fallback.meter);
 }
 
-static uint32_t find_slot(const struct ss_table *t, const struct ss_tuple *tu, const uint64_t *key, int *found) {
-  uint32_t at = (uint32_t)ss_mix(key, t->words) & (tu->capacity - 1);
-  for (;; at = (at + 1) & (tu->capacity - 1)) {
-    if (tu->slots[at] == SS_NONE) {
-      *found = 0;
-      return at;
-    }
-    if (memcmp(tu->keys + (uint64_t)at * t->words, key, t->words * 8) == 0) {
-      *found = 1;
-      return at;
-    }
-  }
-}
-
-static int tuple_alloc(struct ss_tuple *tu, uint32_t capacity, uint32_t words) {
-  uint32_t *slots = malloc((uint64_t)capacity * sizeof *slots);
-  uint64_t *keys = malloc((uint64_t)capacity * (words ? words : 1) * 8);
-  if (!slots || !keys) {
-    free(slots);
-    free(keys);
-    return SS_E_MEMORY;
-  }
-  memset(slots, 0xff, (uint64_t)capacity * sizeof *slots);
-  tu->slots = slots;
-  tu->keys = keys;
-  tu->capacity = capacity;
-  return SS_OK;
-}
-
-static int grow(const struct ss_table *t, struct ss_tuple *tu) {
-  struct ss_tuple old = *tu;
-  if (tuple_alloc(tu, old.capacity * 2, t->words) != SS_OK) {
-    *tu = old;
-    return SS_E_MEMORY;
-  }
-  for (uint32_t i = 0; i < old.capacity; i++) {
-    if (old.slots[i] == SS_NONE) continue;
-    const uint64_t *key = old.keys + (uint64_t)i * t->words;
-    int found;
-    uint32_t at = find_slot(t, tu, key, &found);
-    tu->slots[at] = old.slots[i];
-    memcpy(tu->keys + (uint64_t)at * t->words, key, t->words * 8);
-  }
-  free(old.slots);
-  free(old.keys);
-  return SS_OK;
-}
-
-/* The tuple of a mask, made if missing. Order is restored by `sort`. */
-static struct ss_tuple *tuple_for(struct ss_table *t, const uint64_t *mask) {
-  for (uint32_t i = 0; i < t->n_tuples; i++)
-    if (memcmp(t->tuples[i].mask, mask, t->words * 8) == 0) return &t->tuples[i];
-  struct ss_tuple *tuples = realloc(t->tuples, (t->n_tuples + 1) * sizeof *tuples);
-  if (!tuples) return NULL;
-  t->tuples = tuples;
-  struct ss_tuple *tu = &tuples[t->n_tuples];
-  memset(tu, 0, sizeof *tu);
-  tu->best = INT64_MIN;
-  tu->mask = malloc(t->words ? t->words * 8 : 8);
-  if (!tu->mask || tuple_alloc(tu, 16, t->words) != SS_OK) {
-    free(tu->mask);
-    return NULL;
-  }
-  memcpy(tu->mask, mask, t->words * 8);
-  t->n_tuples++;
-  return tu;
-}
-
-static void sort(struct ss_table *t) {
-  for (uint32_t i = 1; i < t->n_tuples; i++) {
-    struct ss_tuple tu = t->tuples[i];
-    uint32_t j = i;
-    for (; j > 0 && t->tuples[j - 1].best < tu.best; j--) t->tuples[j] = t->tuples[j - 1];
-    t->tuples[j] = tu;
-  }
-}
-
-static int before(const struct ss_entry *a, const struct ss_entry *b) {
-  return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
-}
-
+/* The slot that was free for longest, so that a late idle notice does not meet a new entry. It stays in the ring. */
 static uint32_t free_handle(struct ss_table *t) {
-  for (uint32_t i = 0; t->count < t->n_entries && i < t->n_entries; i++) {
-    uint32_t at = (t->hint + i) % t->n_entries;
-    if (t->entries[at]) continue;
-    t->hint = at + 1;
-    return at;
-  }
+  if (t->count < t->n_entries) return t->free[t->free_at];
   uint32_t n = t->n_entries ? t->n_entries * 2 : 16;
   struct ss_entry **entries = realloc(t->entries, n * sizeof *entries);
-  if (!entries) return SS_NONE;
+  if (entries) t->entries = entries;
+  uint32_t *ring = realloc(t->free, n * sizeof *ring);
+  if (ring) t->free = ring;
+  if (!entries || !ring) return SS_NONE;
   memset(entries + t->n_entries, 0, (n - t->n_entries) * sizeof *entries);
-  t->entries = entries;
-  uint32_t handle = t->n_entries;
+  for (uint32_t i = 0; t->n_entries + i < n; i++) ring[i] = t->n_entries + i;
+  t->free_at = 0;
   t->n_entries = n;
-  t->hint = handle + 1;
-  return handle;
+  return ring[0];
+}
+
+static void take_handle(struct ss_table *t) {
+  t->free_at = (t->free_at + 1) % t->n_entries;
+  t->count++;
+}
+
+static void give_handle(struct ss_table *t, uint32_t handle) {
+  t->free[(t->free_at + (t->n_entries - t->count)) % t->n_entries] = handle;
+  t->count--;
 }
 
 static uint64_t *copy_words(const uint64_t *from, uint32_t words) {
@@ -141,24 +63,13 @@ static uint64_t *copy_words(const uint64_t *from, uint32_t words) {
   return to;
 }
 
-static int link_entry(struct ss_table *t, struct ss_entry *e, uint32_t handle) {
-  struct ss_tuple *tu = tuple_for(t, e->key + t->words);
-  if (!tu) return SS_E_MEMORY;
-  if (tu->count * 2 >= tu->capacity && grow(t, tu) != SS_OK) return SS_E_MEMORY;
-  int found;
-  uint32_t at = find_slot(t, tu, e->key, &found);
-  if (!found) {
-    tu->slots[at] = SS_NONE;
-    memcpy(tu->keys + (uint64_t)at * t->words, e->key, t->words * 8);
-    tu->count++;
-  }
-  uint32_t *link = &tu->slots[at];
-  while (*link != SS_NONE && before(t->entries[*link], e)) link = &t->entries[*link]->next;
-  e->next = *link;
-  *link = handle;
-  if (e->priority > tu->best) tu->best = e->priority;
-  sort(t);
-  return SS_OK;
+static struct ss_interval *interval_of(const uint64_t *range, uint32_t ranges, uint32_t order) {
+  struct ss_interval *n = malloc(sizeof *n + ranges * 16);
+  if (!n) return NULL;
+  n->left = n->right = SS_NONE;
+  n->rank = (uint32_t)ss_mix(&(uint64_t){order}, 1);
+  memcpy(n->bounds, range, ranges * 16);
+  return n;
 }
 
 int64_t ss_entry_add(struct ss_pipeline *pl, uint32_t table, const uint64_t *key, const uint64_t *mask, int64_t priority,
@@ -178,21 +89,21 @@ int64_t ss_entry_add(struct ss_pipeline *pl, uint32_t table, const uint64_t *key
   e->kind = (uint8_t)action->kind;
   e->action = action->index;
   e->data = copy_words(action->data, action->words);
-  e->range = t->ranges ? copy_words(range, t->ranges * 2) : NULL;
-  e->timeout_ns = timeout_ns;
+  if (t->ranges) e->interval = interval_of(range, t->ranges, e->order);
+  if (e->interval) e->range = e->interval->bounds;
   ss_lock_take(pl->lock);
   e->last_hit_ns = pl->owner ? pl->owner->last_ns : 0;
   uint32_t handle = e->data && (e->range || !t->ranges) ? free_handle(t) : SS_NONE;
-  if (handle != SS_NONE && link_entry(t, e, handle) == SS_OK) {
+  if (handle != SS_NONE) {
     t->entries[handle] = e;
-    t->count++;
-    t->timed += timeout_ns != 0;
-    if (timeout_ns && pl->owner) pl->owner->next_age_ns = 0;
-    rc = handle;
-  } else {
-    ss_entry_free(e);
+    rc = ss_tuple_link(t, e, handle);
+    if (rc == SS_OK && (rc = ss_age_set(pl, t, handle, timeout_ns)) != SS_OK) ss_tuple_unlink(t, e, handle);
+    if (rc == SS_OK) take_handle(t);
+    else t->entries[handle] = NULL;
   }
   ss_lock_leave(pl->lock);
+  if (rc == SS_OK) return handle;
+  ss_entry_free(e);
   return rc;
 }
 
@@ -204,63 +115,19 @@ int ss_entry_set(struct ss_pipeline *pl, uint32_t table, uint32_t handle, const 
   int rc = SS_E_RANGE;
   ss_lock_take(pl->lock);
   if (handle < t->n_entries && t->entries[handle]) {
+    rc = ss_age_set(pl, t, handle, timeout_ns);
+  }
+  if (rc == SS_OK) {
     struct ss_entry *e = t->entries[handle];
     const uint64_t *old = e->data;
     e->kind = (uint8_t)action->kind;
     e->action = action->index;
     e->data = data;
     data = (uint64_t *)old;
-    t->timed += (timeout_ns != 0) - (e->timeout_ns != 0);
-    e->timeout_ns = timeout_ns;
-    e->noticed_ns = 0;
-    if (timeout_ns && pl->owner) pl->owner->next_age_ns = 0;
-    rc = SS_OK;
   }
   ss_lock_leave(pl->lock);
   free(data);
   return rc;
-}
-
-/* Takes the key out of an open-addressed tuple and closes the gap behind it. */
-static void remove_slot(const struct ss_table *t, struct ss_tuple *tu, uint32_t at) {
-  uint32_t m = tu->capacity - 1;
-  tu->slots[at] = SS_NONE;
-  tu->count--;
-  for (uint32_t i = (at + 1) & m; tu->slots[i] != SS_NONE; i = (i + 1) & m) {
-    const uint64_t *key = tu->keys + (uint64_t)i * t->words;
-    uint32_t home = (uint32_t)ss_mix(key, t->words) & m;
-    if (((i - home) & m) < ((i - at) & m)) continue;
-    tu->slots[at] = tu->slots[i];
-    memcpy(tu->keys + (uint64_t)at * t->words, key, t->words * 8);
-    tu->slots[i] = SS_NONE;
-    at = i;
-  }
-}
-
-static void drop_tuple(struct ss_table *t, struct ss_tuple *tu) {
-  free(tu->slots);
-  free(tu->mask);
-  free(tu->keys);
-  memmove(tu, tu + 1, (uint64_t)(t->tuples + t->n_tuples - (tu + 1)) * sizeof *tu);
-  t->n_tuples--;
-}
-
-static void unlink_entry(struct ss_table *t, struct ss_entry *e, uint32_t handle) {
-  struct ss_tuple *tu = tuple_for(t, e->key + t->words);
-  int found;
-  uint32_t at = find_slot(t, tu, e->key, &found);
-  uint32_t *link = &tu->slots[at];
-  while (*link != handle) link = &t->entries[*link]->next;
-  *link = e->next;
-  if (tu->slots[at] == SS_NONE) remove_slot(t, tu, at);
-  if (tu->count == 0) {
-    drop_tuple(t, tu);
-  } else if (e->priority == tu->best) {
-    tu->best = INT64_MIN;
-    for (uint32_t i = 0; i < tu->capacity; i++)
-      if (tu->slots[i] != SS_NONE && t->entries[tu->slots[i]]->priority > tu->best) tu->best = t->entries[tu->slots[i]]->priority;
-    sort(t);
-  }
 }
 
 int ss_entry_del(struct ss_pipeline *pl, uint32_t table, uint32_t handle) {
@@ -270,10 +137,10 @@ int ss_entry_del(struct ss_pipeline *pl, uint32_t table, uint32_t handle) {
   ss_lock_take(pl->lock);
   if (handle < t->n_entries && t->entries[handle]) {
     e = t->entries[handle];
-    unlink_entry(t, e, handle);
+    (void)ss_age_set(pl, t, handle, 0);
+    ss_tuple_unlink(t, e, handle);
     t->entries[handle] = NULL;
-    t->count--;
-    t->timed -= e->timeout_ns != 0;
+    give_handle(t, handle);
   }
   ss_lock_leave(pl->lock);
   int rc = e ? SS_OK : SS_E_RANGE;
@@ -324,34 +191,3 @@ int ss_entry_idle(struct ss_pipeline *pl, uint32_t table, uint32_t handle, uint6
   return rc;
 }
 
-/* Entries that were added before the program ran count as hit when it starts. */
-void ss_start_ages(struct ss_pipeline *pl, uint64_t now_ns) {
-  for (uint32_t i = 0; i < pl->program->n_tables; i++)
-    for (uint32_t h = 0; pl->tables[i].timed && h < pl->tables[i].n_entries; h++) {
-      struct ss_entry *e = pl->tables[i].entries[h];
-      if (e && e->last_hit_ns < now_ns) e->last_hit_ns = now_ns;
-    }
-}
-
-/* One notice for each timeout that ran out since the last hit or notice. Returns when to look again. */
-uint64_t ss_age(struct ss_switch *sw, uint64_t now_ns) {
-  uint64_t next = SS_NEVER;
-  struct ss_pipeline *pl = sw->pl;
-  for (uint32_t i = 0; pl && i < pl->program->n_tables; i++) {
-    struct ss_table *t = &pl->tables[i];
-    for (uint32_t h = 0; t->timed && h < t->n_entries; h++) {
-      struct ss_entry *e = t->entries[h];
-      if (!e || !e->timeout_ns) continue;
-      uint64_t since = e->last_hit_ns > e->noticed_ns ? e->last_hit_ns : e->noticed_ns;
-      if (since + e->timeout_ns <= now_ns) {
-        since = e->noticed_ns = now_ns;
-        ss_event_push(sw, SS_EV_IDLE, i, h, NULL, 0);
-      }
-      if (since + e->timeout_ns < next) next = since + e->timeout_ns;
-    }
-  }
-  /* A new entry or a hit may set an earlier instant: look at least ten times a second while anything is timed. */
-  for (uint32_t i = 0; pl && i < pl->program->n_tables; i++)
-    if (pl->tables[i].timed && next > now_ns + 100000000u) next = now_ns + 100000000u;
-  return next;
-}

@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 3u
+#define SS_ABI 4u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -61,25 +61,42 @@ struct ss_meter {
 struct ss_counter { uint64_t packets, bytes; };
 
 struct ss_entry {
-  uint32_t next;      /* chain of entries with the same masked key, best priority first; SS_NONE ends */
+  uint32_t next;      /* chain of entries with the same masked key, best priority first; SS_NONE ends. Not with ranges */
   uint32_t order;     /* earlier insertion wins among equal priorities */
   int64_t priority;   /* larger wins */
   uint32_t action;    /* index of the action, or of a member or group, as `kind` says */
   uint8_t kind;
   const uint64_t *data;  /* action data */
   const uint64_t *range; /* lo, hi pairs for the table's range fields, or NULL */
+  struct ss_interval *interval; /* its node among those of the same masked key, where the table has range fields */
   struct ss_counter counter;
   struct ss_meter *meter;
   uint64_t last_hit_ns, timeout_ns;
   uint64_t noticed_ns; /* when the controller was last told that it is idle */
+  uint64_t due_ns;     /* when to look whether it is idle; not before */
+  uint32_t place[2];   /* in its tuple's heap and in the table's; see enum ss_order */
   uint64_t key[];     /* n words, then n words of mask */
 };
 #define SS_NONE UINT32_MAX
 enum ss_kind { SS_ACTION, SS_MEMBER, SS_GROUP };
 
-/* A tuple: the entries that share one mask, hashed by masked key. */
+/* A node of a tree by (lo, handle) of the first range field, balanced by `rank`. `top` is the largest hi, `best` the largest
+ * priority in its subtree. */
+struct ss_interval {
+  uint32_t left, right, rank;
+  uint64_t top;
+  int64_t best;
+  uint64_t bounds[]; /* lo, hi of each range field */
+};
+
+/* Entries by handle, the first in order at the root. */
+enum ss_order { SS_BY_PRIORITY, SS_BY_DUE };
+struct ss_heap { uint32_t *handles; uint32_t count, room; };
+
+/* A tuple: the entries that share one mask, hashed by masked key. A slot holds the head of a chain, or the root of a tree. */
 struct ss_tuple {
   int64_t best;       /* largest priority inside */
+  struct ss_heap by_priority;
   uint32_t count, capacity; /* slots, a power of two */
   uint32_t *slots;    /* entry index or SS_NONE */
   uint64_t *mask;     /* n words */
@@ -97,7 +114,9 @@ struct ss_table {
   uint32_t n_tuples, count;
   struct ss_tuple *tuples; /* by falling `best` */
   struct ss_entry **entries;
-  uint32_t n_entries, timed, hint; /* slots of `entries`; entries with a timeout; where to look for a free slot */
+  uint32_t n_entries; /* slots of `entries` */
+  uint32_t *free, free_at; /* ring of the n_entries - count slots without an entry, the longest free first */
+  struct ss_heap by_due; /* those with a timeout */
   struct ss_profile *profile;
   struct ss_entry fallback; /* the default action */
 };
@@ -182,6 +201,9 @@ SS_INLINE uint64_t ss_mix(const uint64_t *k, unsigned n) {
   return h ^ (h >> 29);
 }
 
+/* The best entry of a tree of intervals that has the values inside, or NULL. */
+struct ss_entry *ss_interval_best(const struct ss_table *t, uint32_t root, const uint64_t *values, uint32_t ranges);
+
 /* The best entry for `key`, or NULL. `n` and `ranges` are constants of the table; `values` holds its range fields' values. */
 SS_INLINE struct ss_entry *ss_lookup(const struct ss_table *t, const uint64_t *key, unsigned n, const uint64_t *values,
                                      unsigned ranges) {
@@ -199,14 +221,9 @@ SS_INLINE struct ss_entry *ss_lookup(const struct ss_table *t, const uint64_t *k
       unsigned same = 1;
       for (unsigned i = 0; i < n; i++) same &= have[i] == k[i];
       if (!same) continue;
-      for (; e != SS_NONE; e = t->entries[e]->next) {
-        struct ss_entry *en = t->entries[e];
-        unsigned in = 1;
-        for (unsigned r = 0; r < ranges; r++) in &= values[r] >= en->range[2 * r] && values[r] <= en->range[2 * r + 1];
-        if (!in) continue;
-        if (!found || en->priority > found->priority || (en->priority == found->priority && en->order < found->order)) found = en;
-        break;
-      }
+      struct ss_entry *en = ranges ? ss_interval_best(t, e, values, ranges) : t->entries[e];
+      if (en && (!found || en->priority > found->priority || (en->priority == found->priority && en->order < found->order)))
+        found = en;
       break;
     }
   }

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import random
 import select
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,34 @@ def entry(a: int, timeout_ns: int = 0) -> TableEntry:
     return TableEntry(
         {"hdr.i.a": Exact(by(a, 8))}, ActionCall(IN + "mark", {"port": b"\x05"}), idle_timeout_ns=timeout_ns
     )
+
+
+def test_timeouts_follow_the_model_as_entries_come_are_hit_and_go(misc: tuple[Pipeline, Switch]) -> None:
+    pipeline, switch = misc
+    rng = random.Random(7)
+    kept: dict[int, list[int]] = {}  # entry -> timeout, last hit, last notice since it was modified
+    for step in range(1, 400):
+        now, a = step * 10_000_000, rng.randrange(16)
+        told = [other for other, (timeout, *since) in kept.items() if max(since) + timeout <= now]
+        for other in told:
+            kept[other][2] = now
+        _, deadline = switch.service(now)
+        seen = [e.entry.match["hdr.i.a"].value[0] for e in switch.events()]
+        assert sorted(seen) == sorted(told), step
+        earliest = min((max(since) + timeout for timeout, *since in kept.values()), default=None)
+        assert (deadline is None) if earliest is None else (now < deadline <= earliest)
+        if a in kept and rng.random() < 0.3:
+            pipeline.table_delete(IN + "by_a", entry(a).match)
+            del kept[a]
+        elif a in kept and rng.random() < 0.5:
+            send(switch, a=a, now_ns=now)
+            kept[a][1] = now
+        elif a in kept:
+            kept[a] = [rng.randrange(1, 30) * 10_000_000, kept[a][1], 0]
+            pipeline.table_modify(IN + "by_a", entry(a, kept[a][0]))
+        else:
+            kept[a] = [rng.randrange(1, 30) * 10_000_000, now, 0]
+            pipeline.table_insert(IN + "by_a", entry(a, kept[a][0]))
 
 
 # ---- counters and registers ----

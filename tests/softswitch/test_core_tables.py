@@ -416,3 +416,35 @@ def test_a_full_profile(profiles: tuple[Pipeline, Switch]) -> None:
         pipeline.member_insert(IN + "profile", Member(i, ActionCall(IN + "plain", {"v": b"\1"})))
     with pytest.raises(ResourceExhausted, match="64 members"):
         pipeline.member_insert(IN + "profile", Member(64, ActionCall(IN + "plain", {"v": b"\1"})))
+
+
+def test_ranges_follow_the_model_as_they_come_and_go(tables: tuple[Pipeline, Switch]) -> None:
+    pipeline, switch = tables
+    rng = random.Random(SEED)
+    kept: dict[
+        tuple[int, int, int, int], int
+    ] = {}  # low, high, sel or -1, priority -> value; in order of insertion
+    for step in range(600):
+        if kept and (rng.random() < 0.4 or len(kept) == 60):
+            low, high, sel, priority = rng.choice(list(kept))
+            pipeline.table_delete(IN + "range_t", ranged(low, high, sel), priority)
+            del kept[low, high, sel, priority]
+        else:
+            low = rng.randrange(200)
+            key = (low, rng.randrange(low, 201), rng.choice([-1, -1, 1]), rng.randrange(1, 9))
+            if key in kept:
+                continue
+            call = ActionCall(IN + "set_c", {"v": by(0, 8), "w": by(step, 16)})
+            pipeline.table_insert(IN + "range_t", TableEntry(ranged(*key[:3]), call, key[3]))
+            kept[key] = step
+        value = rng.randrange(205)
+        found = [k for k in kept if k[0] <= value <= k[1] and k[2] in (-1, 1)]
+        best = max(found, key=lambda k: (k[3], -kept[k]), default=None)
+        frame = pack((1, 8), (0, 32), (0, 16), (value, 16), (0, 8), (0, 100), (0, 4))
+        ((_, out),) = switch.inject(1, frame, step)
+        assert int.from_bytes(out[3:5], "big") == (0 if best is None else kept[best]), (value, best)
+
+
+def ranged(low: int, high: int, sel: int) -> dict[str, Match]:
+    match: dict[str, Match] = {"hdr.key.low": Range(by(low, 16), by(high, 16))}
+    return match if sel < 0 else match | {"hdr.key.sel": Ternary(by(sel, 8), b"\xff")}
