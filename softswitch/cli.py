@@ -82,6 +82,14 @@ def run(
     drop_port: Annotated[
         int, typer.Option(min=0, max=PORT_MAX, help="The egress_spec that means drop.")
     ] = 511,
+    priority_queues: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=8,
+            help="Queues of each port; standard_metadata.priority chooses, the highest number goes first.",
+        ),
+    ] = 1,
     pcap: Annotated[
         Path | None,
         typer.Option(
@@ -232,6 +240,7 @@ def run(
         tls=_tls((tls_cert, tls_key, tls_ca), grpc_server_ssl, grpc_server_with_client_auth),
         ready_fd=ready_fd,
         seed=seed,
+        queues=priority_queues,
         traced=logged and level.number <= logging.DEBUG,
     )
     try:

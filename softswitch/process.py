@@ -86,6 +86,7 @@ class Settings:
     ready_fd: int | None = None
     seed: int = 1
     traced: bool = False
+    queues: int = 1
 
 
 async def serve(settings: Settings) -> None:
@@ -117,7 +118,9 @@ def _tell(level: str, text: str) -> None:
 
 @contextlib.asynccontextmanager
 async def _data_plane(settings: Settings) -> AsyncIterator[tuple[Switch, Engine]]:
-    switch = Switch(drop_port=settings.drop_port, start_ns=time.monotonic_ns(), seed=settings.seed)
+    switch = Switch(
+        drop_port=settings.drop_port, queues=settings.queues, start_ns=time.monotonic_ns(), seed=settings.seed
+    )
     try:
         engine = Engine(switch, settings.cpu_port, settings.cache_dir)
         try:

@@ -68,6 +68,8 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "ss_end": (None, (c_void_p,)),
     "ss_receive": (None, (c_void_p, c_uint32, c_char_p, c_uint32, c_uint64)),
     "ss_service": (c_uint64, (c_void_p, c_uint64)),
+    "ss_set_queues": (c_int, (c_void_p, c_uint32)),
+    "ss_queue_config": (c_int, (c_void_p, c_uint32, c_uint32, c_uint64, c_uint64)),
     "ss_port_config": (c_int, (c_void_p, c_uint32, c_uint64, c_uint32)),
     "ss_port_set_up": (c_int, (c_void_p, c_uint32, c_int)),
     "ss_port_stats_get": (c_int, (c_void_p, c_uint32, POINTER(PortStats))),

@@ -43,18 +43,24 @@ void ss_pre_free(struct ss_pre *p);
 struct ss_event { uint32_t kind, object, handle, bytes; uint64_t time_ns; uint8_t *data; };
 enum { SS_EV_DIGEST = 1, SS_EV_IDLE = 2 };
 
+struct ss_queue {
+  uint64_t rate, free_ns; /* packets/s, 0 = no limit; when the next one may leave */
+  uint32_t bound, depth;  /* a bound of 0 is the port's */
+  struct ss_packet *head, *tail;
+};
+
 struct ss_port {
   struct ss_port_stats stats;
   uint64_t rate, free_ns; /* bit/s; when the line is free again */
-  uint32_t bound, depth;
-  struct ss_packet *head, *tail;
+  uint32_t bound, depth;  /* of each queue; of all together */
+  struct ss_queue queues[SS_QUEUES];
   uint32_t busy_at; /* 1 + place in the list of ports with a queue, 0 = none */
 };
 
 struct ss_switch {
   struct ss_lock lock;
   struct ss_pipeline *pl;
-  uint32_t drop_port;
+  uint32_t drop_port, n_queues;
   uint64_t start_ns, seed, last_ns;
   ss_tx_fn tx;
   void *tx_ctx;
@@ -79,7 +85,9 @@ struct ss_switch {
 
 struct ss_port *ss_port(struct ss_switch *sw, uint32_t port);
 int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k);
-struct ss_packet *ss_port_pop(struct ss_port *p);          /* from a queue that is not empty */
+struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue); /* from one that is not empty */
+/* The queue that may send next, and when; SS_NEVER if all are empty. */
+uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue);
 void ss_port_rest(struct ss_switch *sw, struct ss_port *p); /* its queue is empty: no longer among the busy ones */
 void ss_event_push(struct ss_switch *sw, uint32_t kind, uint32_t object, uint32_t handle, const uint8_t *data, uint32_t bytes);
 uint64_t ss_age(struct ss_switch *sw, uint64_t now_ns);

@@ -4,6 +4,8 @@
  * Ports: counters, up or down, and for those with a rate the queue before egress. */
 #include "internal.h"
 
+#define DEFAULT_BOUND 64u /* of a queue without a bound at a port without one: BMv2's */
+
 struct ss_port *ss_port(struct ss_switch *sw, uint32_t port) {
   if (port > SS_MAX_PORT) return NULL;
   struct ss_port **block = &sw->ports[port / 256];
@@ -27,26 +29,51 @@ static int mark_busy(struct ss_switch *sw, struct ss_port *p, uint32_t port) {
 
 /* 0, or -1 if the packet was dropped (and is the caller's to free). */
 int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k) {
-  if (p->depth >= p->bound) {
+  struct ss_queue *q = &p->queues[k->queue];
+  uint32_t bound = q->bound ? q->bound : p->bound ? p->bound : DEFAULT_BOUND;
+  if (q->depth >= bound) {
     p->stats.queue_drops++;
     return -1;
   }
   if (ss_packet_keep(sw, k) != 0 || mark_busy(sw, p, port) != 0) return -1;
   k->next = NULL;
-  if (p->tail) p->tail->next = k;
-  else p->head = k;
-  p->tail = k;
+  if (q->tail) q->tail->next = k;
+  else q->head = k;
+  q->tail = k;
+  q->depth++;
   p->depth++;
   return 0;
 }
 
-struct ss_packet *ss_port_pop(struct ss_port *p) {
-  struct ss_packet *k = p->head;
-  p->head = k->next;
-  if (!p->head) p->tail = NULL;
+struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue) {
+  struct ss_queue *q = &p->queues[queue];
+  struct ss_packet *k = q->head;
+  q->head = k->next;
+  if (!q->head) q->tail = NULL;
+  q->depth--;
   p->depth--;
   k->next = NULL;
   return k;
+}
+
+/* When the first packet of a queue may leave: not before it came, nor before line and queue are free. */
+static uint64_t ready(const struct ss_port *p, const struct ss_queue *q) {
+  uint64_t at = q->head->now_ns;
+  if (p->rate && p->free_ns > at) at = p->free_ns;
+  if (q->rate && q->free_ns > at) at = q->free_ns;
+  return at;
+}
+
+uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue) {
+  uint64_t first = SS_NEVER;
+  for (uint32_t i = 0; i < SS_QUEUES; i++)
+    if (p->queues[i].head && ready(p, &p->queues[i]) < first) first = ready(p, &p->queues[i]);
+  for (uint32_t i = SS_QUEUES; i-- > 0;) {
+    if (!p->queues[i].head || ready(p, &p->queues[i]) > first) continue;
+    *queue = i;
+    break;
+  }
+  return first;
 }
 
 void ss_port_rest(struct ss_switch *sw, struct ss_port *p) {
@@ -65,6 +92,22 @@ int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint3
     p->rate = rate_bps;
     p->bound = queue_packets;
   }
+  ss_lock_leave(&sw->lock);
+  return p ? 0 : -1;
+}
+
+int ss_set_queues(struct ss_switch *sw, uint32_t count) {
+  if (count == 0 || count > SS_QUEUES) return -1;
+  sw->n_queues = count;
+  return 0;
+}
+
+int ss_queue_config(struct ss_switch *sw, uint32_t port, uint32_t queue, uint64_t rate_pps, uint64_t bound) {
+  if (port > SS_MAX_PORT || queue >= sw->n_queues || (bound != SS_KEEP && bound > 65536)) return -1;
+  ss_lock_take(&sw->lock);
+  struct ss_port *p = ss_port(sw, port);
+  if (p && rate_pps != SS_KEEP) p->queues[queue].rate = rate_pps;
+  if (p && bound != SS_KEEP) p->queues[queue].bound = (uint32_t)bound;
   ss_lock_leave(&sw->lock);
   return p ? 0 : -1;
 }

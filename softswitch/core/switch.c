@@ -12,6 +12,7 @@ struct ss_switch *ss_switch_new(uint32_t drop_port, uint64_t start_ns, uint64_t 
   if (!sw) return NULL;
   ss_lock_init(&sw->lock);
   sw->drop_port = drop_port;
+  sw->n_queues = 1;
   sw->start_ns = sw->last_ns = start_ns;
   sw->seed = seed;
   sw->ring = calloc(SS_RING, sizeof *sw->ring);
@@ -26,14 +27,11 @@ static void flush(struct ss_switch *sw) {
   while (sw->n_busy) {
     struct ss_port *p = ss_port(sw, sw->busy[--sw->n_busy]);
     p->busy_at = 0;
-    while (p->head) {
-      struct ss_packet *k = p->head;
-      p->head = k->next;
-      p->depth--;
+    uint32_t queue;
+    while (ss_port_next(p, &queue) != SS_NEVER) {
       sw->stats.swap_drops++;
-      ss_packet_free(sw, k);
+      ss_packet_free(sw, ss_port_pop(p, queue));
     }
-    p->tail = NULL;
   }
   ss_pool_clear(&sw->pool);
 }

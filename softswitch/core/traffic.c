@@ -45,12 +45,20 @@ static void enqueue(struct ss_switch *sw, struct ss_packet *k, uint32_t port) {
     ss_packet_free(sw, k);
     return;
   }
-  k->out_port = port;
-  k->enq_us = k->now_us;
   struct ss_std *std = std_of(k);
+  uint32_t queue = sw->n_queues > 1 ? std->priority : 0;
+  if (queue >= sw->n_queues) {
+    TRACE(k, "Priority %u out of range, dropping packet", queue);
+    p->stats.queue_drops++;
+    ss_packet_free(sw, k);
+    return;
+  }
+  k->out_port = port;
+  k->queue = (uint8_t)queue;
+  k->enq_us = k->now_us;
   std->enq_timestamp = (uint32_t)k->now_us;
-  std->enq_qdepth = p->depth & 0x7ffff;
-  if (p->rate || p->head) {
+  std->enq_qdepth = p->queues[queue].depth & 0x7ffff;
+  if (p->rate || p->queues[queue].rate || p->depth) {
     if (ss_port_push(sw, p, port, k) != 0) ss_packet_free(sw, k);
   } else {
     append(sw, &sw->ready_head, &sw->ready_tail, k);
@@ -248,8 +256,8 @@ static void run_egress(struct ss_switch *sw, struct ss_packet *k) {
   stamp(sw, k, k->now_ns);
   std->egress_global_timestamp = k->now_us & 0xffffffffffffULL;
   std->deq_timedelta = (uint32_t)(k->now_us - k->enq_us);
-  std->deq_qdepth = p->depth & 0x7ffff;
-  std->qid = 0;
+  std->deq_qdepth = p->queues[k->queue].depth & 0x7ffff;
+  std->qid = k->queue;
   std->egress_port = k->out_port & g->egress_spec_mask;
   std->egress_spec = (sw->drop_port + 1) & g->egress_spec_mask;
   std->packet_length = k->length;
@@ -323,19 +331,23 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
   for (uint32_t i = 0; i < sw->n_busy;) {
     uint32_t port = sw->busy[i];
     struct ss_port *p = ss_port(sw, port);
-    while (p->head && (p->free_ns <= now_ns || p->rate == 0)) {
-      struct ss_packet *k = ss_port_pop(p);
-      k->now_ns = p->rate ? (p->free_ns > k->now_ns ? p->free_ns : k->now_ns) : now_ns;
-      uint64_t before = p->stats.tx_bytes, start = k->now_ns;
+    uint32_t queue;
+    uint64_t start;
+    while ((start = ss_port_next(p, &queue)) <= now_ns) {
+      struct ss_packet *k = ss_port_pop(p, queue);
+      struct ss_queue *q = &p->queues[queue];
+      k->now_ns = p->rate || q->rate ? start : now_ns;
+      uint64_t before = p->stats.tx_bytes;
       run_egress(sw, k);
       drain(sw);
       if (p->rate) p->free_ns = start + (uint64_t)((unsigned __int128)(p->stats.tx_bytes - before) * 8000000000u / p->rate);
+      if (q->rate) q->free_ns = start + 1000000000u / q->rate;
     }
-    if (!p->head) {
+    if (start == SS_NEVER) {
       ss_port_rest(sw, p);
       continue;
     }
-    if (p->free_ns < next) next = p->free_ns;
+    if (start < next) next = start;
     i++;
   }
   if (now_ns >= sw->next_age_ns) sw->next_age_ns = ss_age(sw, now_ns);

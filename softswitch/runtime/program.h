@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 4u
+#define SS_ABI 5u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -46,6 +46,7 @@ struct ss_packet {
   uint16_t clone, clone_list, resubmit, recirculate, digest; /* set by primitives; a list id, 0 = not asked for */
   uint16_t passes;
   uint8_t exited, failed;
+  uint8_t queue;           /* of the port it waits or has waited at */
   uint32_t copy;           /* which copy of frame `id` this is, 0 = the frame itself; for the trace */
   uint64_t id;
   _Alignas(64) uint8_t phv[];

@@ -66,6 +66,17 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns);
  * 65,536 with a rate. */
 int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint32_t queue_packets);
 
+/* Queues of each port, `standard_metadata.priority` chooses: the highest number goes first. With one (the start) priority is
+ * not looked at; else a packet whose priority is too high is dropped and counted in `queue_drops`. Before any packet. Returns
+ * 0, or -1 for a number that is not in 1..SS_QUEUES. */
+#define SS_QUEUES 8u
+#define SS_KEEP UINT64_MAX
+int ss_set_queues(struct ss_switch *sw, uint32_t count);
+
+/* [control] One queue of a port, beside the port's own rate: `rate_pps` in packets per second, 0 = no limit; `bound` in packets,
+ * 0 = that of the port. SS_KEEP leaves either as it is. Returns 0, or -1 for what is out of range. */
+int ss_queue_config(struct ss_switch *sw, uint32_t port, uint32_t queue, uint64_t rate_pps, uint64_t bound);
+
 /* [control] Whether a port can carry frames now: group members that watch a port which is down are not selected. A port is down
  * until it is said to be up. Frames are sent to it all the same. Returns 0, or -1 for a port above SS_MAX_PORT. */
 int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up);

@@ -16,19 +16,30 @@ from netfold.softswitch.state.entities import DigestEvent, Event, IdleEvent
 from netfold.softswitch.state.pipeline import Pipeline
 
 NEVER = (1 << 64) - 1
+QUEUES_MAX = 8
 
 
 class Switch:
     """Ports, queues and the traffic manager around one pipeline at a time."""
 
     def __init__(
-        self, *, drop_port: int = 511, start_ns: int = 0, seed: int = 1, sanitize: bool = False
+        self,
+        *,
+        drop_port: int = 511,
+        queues: int = 1,
+        start_ns: int = 0,
+        seed: int = 1,
+        sanitize: bool = False,
     ) -> None:
-        """The core is compiled at the first call in a process (cached on disk). `drop_port`: see ss_switch_new."""
+        """`queues` of each port: see ss_set_queues.
+        The core is compiled at the first call in a process (cached on disk). `drop_port`: see ss_switch_new."""
         self._core = core_library(sanitize=sanitize)
         self._handle: int = self._core.ss_switch_new(drop_port, start_ns, seed) or 0
         if not self._handle:
             raise ResourceExhausted("no memory for a switch")
+        if self._core.ss_set_queues(self._handle, queues) != 0:
+            raise InvalidArgument(f"{queues} queues of a port; 1..{QUEUES_MAX}")
+        self._queues = queues
         self._pipeline: Pipeline | None = None
         self._mutex = threading.RLock()
         self._sent: list[tuple[int, bytes]] = []
@@ -69,6 +80,26 @@ class Switch:
             raise InvalidArgument(
                 f"port {port}: a rate needs a queue of 1..65536 packets, not {queue_packets}"
             )
+
+    @property
+    def queues(self) -> int:
+        """Queues of each port."""
+        return self._queues
+
+    def queue_config(
+        self, port: int, queue: int, *, rate_pps: int | None = None, packets: int | None = None
+    ) -> None:
+        """See ss_queue_config; None keeps what is."""
+        if not (0 <= port <= capi.PORT_MAX and 0 <= queue < self._queues):
+            raise InvalidArgument(f"port {port} (0..{capi.PORT_MAX}), queue {queue} (0..{self._queues - 1})")
+        if not (0 <= (rate_pps or 0) < 1 << 63 and 0 <= (packets or 0) <= 65536):
+            raise InvalidArgument(
+                f"port {port}: rate {rate_pps} packets/s, queue {packets} packets (0..65536)"
+            )
+        keep = NEVER
+        values = (keep if rate_pps is None else rate_pps, keep if packets is None else packets)
+        if self._core.ss_queue_config(self._handle, port, queue, *values) != 0:
+            raise ResourceExhausted("no memory for a port")
 
     def port_set_up(self, port: int, up: bool) -> None:
         """See ss_port_set_up."""

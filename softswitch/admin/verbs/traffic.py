@@ -194,7 +194,33 @@ def port_remove(target: Target, port: str) -> str:
     return ""
 
 
+def set_queue_depth(target: Target, packets: str, port: str | None = None, queue: str | None = None) -> str:
+    """Bound all queues, or a port's, or one: set_queue_depth <nb_pkts> [<egress_port> [<priority>]]"""
+    bound = words.number(packets, "nb_pkts", 65536)
+    for number, index in _queues(target, port, queue):
+        target.switch.queue_config(number, index, packets=bound)
+    return ""
+
+
+def set_queue_rate(target: Target, rate: str, port: str | None = None, queue: str | None = None) -> str:
+    """Limit all queues, or a port's, or one, 0 = no limit: set_queue_rate <rate_pps> [<egress_port> [<priority>]]"""
+    rate_pps = words.number(rate, "rate_pps", (1 << 63) - 1)
+    for number, index in _queues(target, port, queue):
+        target.switch.queue_config(number, index, rate_pps=rate_pps)
+    target.engine.service()
+    return ""
+
+
+def _queues(target: Target, port: str | None, queue: str | None) -> list[tuple[int, int]]:
+    ports = [p.number for p in target.engine.ports()] if port is None else [_port(port)]
+    last = target.switch.queues - 1
+    queues = range(last + 1) if queue is None else [words.number(queue, "priority", last)]
+    return [(p, q) for p in ports for q in queues]
+
+
 VERBS = (
+    set_queue_depth,
+    set_queue_rate,
     mirroring_add,
     mirroring_add_mc,
     mirroring_delete,
