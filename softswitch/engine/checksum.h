@@ -6,8 +6,9 @@
 
 #include <stdint.h>
 
-/* Fills in the TCP or UDP checksum of an Ethernet frame whose sender left it to the hardware (on a veth link with
- * offloads on there is none). Frames of other kinds, fragments and malformed frames are left as they are. */
-void complete_checksum(uint8_t *frame, uint32_t length);
+/* Completes a checksum that the sender left to the hardware (on a veth link with offloads on there is none), as the kernel
+ * does (skb_checksum_help): of all from `start` on, into the field `offset` further, which holds the pseudo header's sum. Places
+ * beyond the frame are ignored. */
+void complete_checksum(uint8_t *frame, uint32_t length, uint32_t start, uint32_t offset);
 
 #endif

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@ enum {
     SEND_BUFFER = 8 * 1024 * 1024,
 };
 
+static const struct virtio_net_hdr NO_OFFLOAD;
+
 int port_init(struct port *port, uint32_t number, const char *ifname) {
     memset(port, 0, sizeof *port);
     port->fd = port->xsk.fd = -1;
@@ -35,8 +38,9 @@ int port_init(struct port *port, uint32_t number, const char *ifname) {
     port->tx_arena = malloc(PORT_TX_ARENA);
     if (!port->tx_arena) return -ENOMEM;
     for (uint32_t i = 0; i < PORT_TX_BATCH; i++) {
-        port->tx_msg[i].msg_hdr.msg_iov = &port->tx_iov[i];
-        port->tx_msg[i].msg_hdr.msg_iovlen = 1;
+        port->tx_iov[i][0] = (struct iovec){(void *)&NO_OFFLOAD, sizeof NO_OFFLOAD};
+        port->tx_msg[i].msg_hdr.msg_iov = port->tx_iov[i];
+        port->tx_msg[i].msg_hdr.msg_iovlen = 2;
     }
     return 0;
 }
@@ -59,7 +63,8 @@ static int map_ring(struct port *port, int fd) {
     if (setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version) < 0) return -errno;
     /* Room before the frame, to put a VLAN tag back that the kernel took out. */
     if (setsockopt(fd, SOL_PACKET, PACKET_RESERVE, &reserve, sizeof reserve) < 0) return -errno;
-    uint32_t need = (uint32_t)TPACKET_ALIGN(TPACKET2_HDRLEN) + VLAN_TAG + 32 + port->mtu + LINK_OVERHEAD;
+    uint32_t need = (uint32_t)TPACKET_ALIGN(TPACKET2_HDRLEN) + VLAN_TAG + (uint32_t)sizeof(struct virtio_net_hdr);
+    need += 32 + port->mtu + LINK_OVERHEAD;
     uint32_t frame_size = 2048;
     while (frame_size < need) frame_size *= 2;
     uint32_t frames = RING_BYTES_MAX / frame_size < RING_FRAMES ? RING_BYTES_MAX / frame_size : RING_FRAMES;
@@ -96,6 +101,8 @@ static int configure(struct port *port, int fd, int ifindex) {
     int size = SEND_BUFFER, error;
     if ((error = set_flag(fd, PACKET_IGNORE_OUTGOING, 1))) return error;
     if ((error = set_flag(fd, PACKET_QDISC_BYPASS, 1))) return error;
+    /* Which checksum a sender has left to the hardware is in a header before each frame; what is sent has one too. */
+    if ((error = set_flag(fd, PACKET_VNET_HDR, 1))) return error;
     if (setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous) < 0) return -errno;
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -183,8 +190,13 @@ static void take_frame(struct port *port, struct tpacket2_hdr *frame, uint32_t s
         port->counters.rx_oversize++;
         return;
     }
+    if (status & TP_STATUS_CSUMNOTREADY) {
+        struct virtio_net_hdr offload; /* the kernel's words on the frame, right before it; a tag is not counted in yet */
+        memcpy(&offload, data - sizeof offload, sizeof offload);
+        if (offload.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
+            complete_checksum(data, length, offload.csum_start, offload.csum_offset);
+    }
     if (status & TP_STATUS_VLAN_VALID && length >= 2 * ETH_ALEN) data = restore_vlan(frame, status, data, &length);
-    if (status & TP_STATUS_CSUMNOTREADY) complete_checksum(data, length);
     port->counters.rx_packets++;
     port->counters.rx_bytes += length;
     sink(context, port, data, length);
@@ -229,7 +241,7 @@ static void flush_arena(struct port *port) {
         }
         for (uint32_t end = sent + (uint32_t)count; sent < end; sent++) {
             port->counters.tx_packets++;
-            port->counters.tx_bytes += port->tx_iov[sent].iov_len;
+            port->counters.tx_bytes += port->tx_iov[sent][1].iov_len;
         }
     }
     port->tx_count = port->tx_used = 0;
@@ -243,7 +255,7 @@ void port_flush(struct port *port) {
 static void queue_in_arena(struct port *port, const uint8_t *data, uint32_t length) {
     if (port->xsk_bytes) flush_xsk(port);
     if (port->tx_count == PORT_TX_BATCH || port->tx_used + length > PORT_TX_ARENA) flush_arena(port);
-    struct iovec *slot = &port->tx_iov[port->tx_count++];
+    struct iovec *slot = &port->tx_iov[port->tx_count++][1];
     slot->iov_base = port->tx_arena + port->tx_used;
     slot->iov_len = length;
     memcpy(slot->iov_base, data, length);

@@ -48,7 +48,7 @@ struct port {
     /* The frames queued for sendmmsg. Never are frames queued in both places, so their order is kept. */
     uint32_t tx_count, tx_used;
     uint8_t *tx_arena;
-    struct iovec tx_iov[PORT_TX_BATCH];
+    struct iovec tx_iov[PORT_TX_BATCH][2]; /* a virtio_net_hdr that asks for nothing, and the frame */
     struct mmsghdr tx_msg[PORT_TX_BATCH];
 
     struct port_counters counters;

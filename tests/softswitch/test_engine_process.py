@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 from scapy.utils import PcapReader
+from test_engine_checksum import folded
 from testnet import ETH_P_ALL, Host, Namespace, SwitchProcess, ethernet, needs_root, wait_for
 
 from netfold.softswitch.admin.client import ControlError
@@ -109,11 +112,32 @@ def test_a_partial_checksum_of_the_kernel_is_completed(start, namespace: Namespa
     assert received is not None
     udp = received[34:]
     pseudo = received[26:34] + struct.pack("!HH", 17, len(udp))
-    words = struct.unpack(f"!{(len(pseudo) + len(udp) + 1) // 2}H", pseudo + udp + bytes(len(udp) % 2))
-    total = sum(words)
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    assert total == 0xFFFF
+    assert folded(pseudo + udp) == 0xFFFF
+
+
+def test_the_kernel_says_which_checksum_is_to_be_completed(start, namespace: Namespace, hosts) -> None:
+    """A tunnel's inner one, and the outer one is right (or 0) already."""
+    start(*PORTS)
+    inner = bytes(
+        Ether(src="02:00:00:00:00:05") / IP(src="1.1.1.1", dst="2.2.2.2") / UDP(sport=7, dport=9) / b"inside"
+    )
+    outer = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP(src="10.0.0.1", dst="10.0.0.2")
+    whole = bytes(outer / UDP(sport=1, dport=4789, chksum=0) / bytes(8) / inner)
+    begin, field = len(whole) - len(inner) + 34, 6
+    pseudo = inner[26:34] + struct.pack("!HH", 17, len(inner) - 34)
+    partial = bytearray(whole)
+    partial[begin + field : begin + field + 2] = struct.pack("!H", folded(pseudo))
+    for tag in (b"", struct.pack("!HH", 0x8100, 5)):
+        header = struct.pack("=BBHHHH", 1, 0, 0, 0, begin + len(tag), field)  # VIRTIO_NET_HDR_F_NEEDS_CSUM
+        with namespace.entered(), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+            sender.setsockopt(263, 15, 1)  # SOL_PACKET, PACKET_VNET_HDR
+            sender.bind(("h1", 0))
+            sender.send(header + bytes(partial[:12]) + tag + bytes(partial[12:]))
+        received = hosts[1].receive()
+        assert received is not None
+        if len(received) > len(whole):
+            received = received[:12] + received[16:]
+        assert received == whole
 
 
 def test_an_interface_that_goes_and_comes_back_is_bound_again(start, namespace: Namespace, hosts) -> None:
