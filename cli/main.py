@@ -79,12 +79,23 @@ COMMANDS: dict[str, Command] = {
     "fabric": Command(
         "topologies.cli", "Look at fabrics: show, check, list, schema.", "fabric", extra="testbed"
     ),
-    "up": Command("topologies.cli", "Bring a fabric up as a Mininet network.", "up", extra="testbed"),
-    "down": Command("topologies.cli", "Take the network down.", "down", extra="testbed"),
-    "status": Command("topologies.cli", "Show the network that is up.", "status", extra="testbed"),
-    "exec": Command("topologies.cli", "Run a command in a host of the network.", "execute", extra="testbed"),
-    "shell": Command("topologies.cli", "Open p4runtime-shell on a switch.", "shell", extra="testbed"),
-    "pcap": Command("topologies.cli", "Watch a link with tcpdump.", "pcap", extra="testbed"),
+    "up": Command("topologies.network.cli", "Bring a fabric up as a Mininet network.", "up", extra="testbed"),
+    "down": Command("topologies.network.cli", "Take the network down.", "down", extra="testbed"),
+    "status": Command("topologies.network.cli", "Show the network that is up.", "status", extra="testbed"),
+    "exec": Command(
+        "topologies.network.cli", "Run a command in a host of the network.", "execute", extra="testbed"
+    ),
+    "shell": Command("topologies.network.cli", "Open p4runtime-shell on a switch.", "shell", extra="testbed"),
+    "pcap": Command("topologies.network.cli", "Watch a link with tcpdump.", "pcap", extra="testbed"),
+    "link": Command(
+        "topologies.network.cli", "Cut links of the network, and restore them.", "link", extra="testbed"
+    ),
+    "faults": Command(
+        "topologies.network.cli",
+        "Lose, double, reorder, corrupt and delay what passes a link.",
+        "faults",
+        extra="testbed",
+    ),
     "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker", extra="testbed"),
     "ps": Command("traffic.cli", "Run a parameter server of a job on this host.", "ps"),
     "ring": Command("traffic.cli", "Run a worker of the peer, a TCP ring.", "ring", extra="testbed"),

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from netfold.topologies.network.debian import show_mininet
+from netfold.topologies.network.tools import ADMINISTRATOR
 
 
 class Need(StrEnum):
@@ -67,6 +68,9 @@ def examine() -> list[Finding]:
         _tool("ethtool", Need.REQUIRED, "offloads of virtual links off", "apt-get install ethtool"),
         _tool("mnexec", Need.REQUIRED, "Mininet", "apt-get install mininet"),
         Finding("mininet (Python)", Need.REQUIRED, "Mininet", _mininet(), "apt-get install mininet"),
+        _tool("setpriv", Need.REQUIRED, "processes that end with their run", "apt-get install util-linux"),
+        _tool("ping", Need.OPTIONAL, "a first look: netfold exec h1 -- ping", "apt-get install iputils-ping"),
+        _tool("route", Need.OPTIONAL, "hosts' commands of p4lang/tutorials", "apt-get install net-tools"),
         _tool("tcpdump", Need.OPTIONAL, "netfold pcap", "apt-get install tcpdump"),
         _tool("tshark", Need.OPTIONAL, "tests of the Wireshark dissector", "apt-get install tshark"),
         _tool("p4c-bm2-ss", Need.OPTIONAL, "make p4: compile the P4 programs again", P4LANG_PACKAGES),
@@ -95,7 +99,8 @@ def examine() -> list[Finding]:
 
 
 def _tool(name: str, need: Need, purpose: str, remedy: str) -> Finding:
-    return Finding(name, need, purpose, shutil.which(name), remedy)
+    path = f"{os.environ.get('PATH', os.defpath)}:{ADMINISTRATOR}"
+    return Finding(name, need, purpose, shutil.which(name, path=path), remedy)
 
 
 def _mininet() -> str | None:

@@ -27,14 +27,15 @@ _LOOPBACKS = int(IPv4Address("10.255.0.0"))
 
 @dataclass(frozen=True)
 class HostAddress:
-    """A host: `port` is the port of `switch` that it hangs on; `prefix` is the subnet of its rack."""
+    """A host: `port` is the port of `switch` that it hangs on; `prefix` is its subnet, that of the rack if it has
+    a gateway. Without one its subnet is all that it reaches by itself."""
 
     name: str
     ip: IPv4Address
     mac: str
     prefix: IPv4Network
-    gateway_ip: IPv4Address
-    gateway_mac: str
+    gateway_ip: IPv4Address | None
+    gateway_mac: str | None
     switch: str
     port: int
 

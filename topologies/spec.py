@@ -35,6 +35,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from netfold.topologies import generators
+from netfold.topologies.exercise import Exercise, read_exercise
 from netfold.topologies.fabric import (
     NAME_PATTERN,
     NAME_RULE,
@@ -211,6 +212,12 @@ def load_fabric(name_or_path: str | Path) -> Fabric:
     if is_tutorials_form(document.value):
         return tutorials_fabric(document, path.resolve().parent.name or "tutorials")
     return _build(document, _validate(document))
+
+
+def load_exercise(name_or_path: str | Path) -> Exercise | None:
+    """What a `topology.json` of p4lang/tutorials says beside its fabric; None of another spec. Raises FabricError."""
+    document = read_document(_find(name_or_path))
+    return read_exercise(document) if is_tutorials_form(document.value) else None
 
 
 def spec_names() -> list[str]:

@@ -4,9 +4,8 @@
 bandwidth]`.
 
 A switch's end is `s1-p3` (port 3), latency is a text such as "5ms" or a number of ms, bandwidth is in
-Mbit/s. What only the tutorials' own runner needs (addresses, host commands, table entries) is not taken
-over: netfold derives its own. Links are put into an order that gives every switch the ports of the file;
-where no order does, that is an error.
+Mbit/s. Addresses, host commands and table entries are read by `exercise`. Links are put into an order that
+gives every switch the ports of the file; where no order does, that is an error.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from netfold.topologies import cli
+from netfold.topologies import cli as fabric_cli
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
-from netfold.topologies.network import kernel, targets, tools
+from netfold.topologies.network import cli, kernel, targets, tools
 from netfold.topologies.network.builder import Network
 from netfold.topologies.network.errors import (
     AlreadyUpError,
@@ -189,7 +189,7 @@ def test_without_root_sudo_runs_the_same_command(monkeypatch: pytest.MonkeyPatch
 
 
 def test_shell_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = State("t", "r", 1, "f", "fake", True, switches={"s1": SwitchState(1, "a", "c", "l")})
+    state = State("t", "r", 1, "f", "fake", True, switches={"s1": SwitchState("s1", 1, "a", "c", "l")})
     monkeypatch.setattr(RunDirectory, "up", lambda _: state)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr("sys.prefix", str(tmp_path / ".venv"))
@@ -215,8 +215,8 @@ def test_state_survives_the_file(place: object, tmp_path: Path, monkeypatch: pyt
     directory = RunDirectory("t")
     directory.logs.mkdir(parents=True)
     state = State(
-        "t", "r", 1, "f", "fake", True, {"h": HostState(2, "10.1.0.1", "m")},
-        {"s": SwitchState(1, "a", "c", "l")}, (LinkState("h", "s", None, "t1-1"),),
+        "t", "r", 1, "f", "fake", True, True, {"h": HostState(2, "10.1.0.1", "m")},
+        {"s": SwitchState("s1", 1, "a", "c", "l")}, (LinkState("h", "s", None, "t1-1"),),
     )  # fmt: skip
     directory.write(state)
     assert directory.read() == state
@@ -239,15 +239,15 @@ def test_garbage_in_the_state_file_is_no_state(
 
 def test_fabric_commands() -> None:
     run = CliRunner().invoke
-    assert "grid-fig1" in run(cli.fabric, ["list"]).output
-    assert "9 hosts, 3 switches, 12 links" in run(cli.fabric, ["check", "grid-fig1"]).output
-    shown = json.loads(run(cli.fabric, ["show", "inart-fig1", "--json"]).output)
+    assert "grid-fig1" in run(fabric_cli.fabric, ["list"]).output
+    assert "9 hosts, 3 switches, 12 links" in run(fabric_cli.fabric, ["check", "grid-fig1"]).output
+    shown = json.loads(run(fabric_cli.fabric, ["show", "inart-fig1", "--json"]).output)
     assert shown["hosts"][0] == {
         "name": "W1", "parameter_server": False, "capacity": None, "at": "V1", "ip": "10.1.0.1",
         "mac": "02:00:0a:01:00:01",
     }  # fmt: skip
-    assert "10.255.0.2" in run(cli.fabric, ["show", "inart-fig1"]).output
-    bad = run(cli.fabric, ["check", "nothing"])
+    assert "10.255.0.2" in run(fabric_cli.fabric, ["show", "inart-fig1"]).output
+    bad = run(fabric_cli.fabric, ["check", "nothing"])
     assert bad.exit_code == 1
     assert bad.output.startswith("netfold: 'nothing' is no file")
 

@@ -10,10 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from netfold.topologies.network.caller import as_caller, become_root, caller
+from netfold.topologies.network.caller import Recordings, as_caller, become_root, caller
+from netfold.topologies.network.errors import NetworkError
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 USER, GROUP = 12345, 12346
+
+
+@pytest.fixture
+def by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", str(USER))
+    monkeypatch.setenv("SUDO_GID", str(GROUP))
+    for folder in (tmp_path, *tmp_path.parents):
+        folder.chmod(folder.stat().st_mode | 0o001)
 
 
 def sudo_by(monkeypatch: pytest.MonkeyPatch, user: str, group: str) -> None:
@@ -66,17 +75,10 @@ def test_a_user_without_a_name_has_one_group(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @needs_root
-def test_new_files_are_the_callers_and_rights_come_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SUDO_UID", str(USER))
-    monkeypatch.setenv("SUDO_GID", str(GROUP))
+def test_new_files_are_the_callers_and_rights_come_back(tmp_path: Path, by_sudo: None) -> None:
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, USER, GROUP)
-    for folder in (tmp_path, *tmp_path.parents):
-        if not folder.stat().st_mode & 0o001:
-            folder.chmod(folder.stat().st_mode | 0o001)
     secret = tmp_path / "secret"
     secret.write_text("root's")
     secret.chmod(0o600)
@@ -91,3 +93,37 @@ def test_new_files_are_the_callers_and_rights_come_back(
     assert made == [(USER, GROUP)] * 2
     assert secret.read_text() == "root's"
     assert (os.geteuid(), os.getgroups()) == (0, groups)
+
+
+@needs_root
+def test_recordings_are_handed_over_and_nothing_else(tmp_path: Path, by_sudo: None) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, USER, GROUP)
+    secret = tmp_path / "secret"
+    secret.touch()
+    pcaps = home / "pcaps"
+    names = ["new", "old", "link", "second-name", "pipe", "not-there"]
+    recordings = Recordings(pcaps, names)
+    with as_caller():
+        pcaps.mkdir()
+    (pcaps / "old").touch()
+    recordings.prepare()
+    (pcaps / "new").touch()
+    (pcaps / "other").touch()
+    (pcaps / "link").symlink_to(secret)
+    (pcaps / "second-name").hardlink_to(secret)
+    os.mkfifo(pcaps / "pipe")
+    recordings.hand_over()
+    owners = {p.name: p.lstat().st_uid for p in pcaps.iterdir()}
+    assert owners == {"new": USER, "old": 0, "other": 0, "link": 0, "second-name": 0, "pipe": 0}
+    assert secret.stat().st_uid == 0
+
+
+@needs_root
+def test_a_folder_of_recordings_is_the_callers(tmp_path: Path, by_sudo: None) -> None:
+    with pytest.raises(NetworkError, match=r"cannot make the folder .*pcaps: Permission denied"):
+        Recordings(tmp_path / "pcaps", []).prepare()
+    os.chown(tmp_path, USER, GROUP)
+    Recordings(tmp_path / "pcaps", []).prepare()
+    assert (tmp_path / "pcaps").stat().st_uid == USER

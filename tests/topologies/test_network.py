@@ -19,8 +19,10 @@ import grpc
 import pytest
 from scapy.layers.inet import ICMP, IP
 from scapy.utils import rdpcap
+from typer.testing import CliRunner
 
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
+from netfold.topologies.network import cli, kernel
 from netfold.topologies.network.builder import Network
 from netfold.topologies.network.errors import (
     AlreadyUpError,
@@ -164,19 +166,42 @@ def test_another_network_under_the_same_name_is_refused(net: Network) -> None:
     assert ping(net, "h1", "h2") == 0
 
 
+def netfold(net: Network, *words: str) -> Any:
+    """A command about the network, in this process: starting an interpreter for each takes the longest."""
+    own = 1 if words[0] in ("link", "faults") else 0
+    command = [*words[1 : own + 1], "--name", net.name, *words[own + 1 :]]
+    return CliRunner().invoke(getattr(cli, words[0]), command)
+
+
 @needs_network
 def test_cli_finds_the_network(net: Network) -> None:
-    def netfold(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [netfold_command(), words[0], "--name", net.name, *words[1:]]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-
-    assert netfold("exec", "h1", "--", *PING, str(net.addressing.hosts["h4"].ip)).returncode == 0
-    assert netfold("exec", "h1", "sh", "-c", "exit 3").returncode == 3
-    assert f'"run": "{net._run}"' in netfold("status", "--json").stdout
-    wrong = netfold("exec", "h7", "true")
-    assert wrong.returncode == 1
-    assert wrong.stderr.startswith("netfold: 'h7' is no host")
-    assert "'leaf1-leaf2' is no link" in netfold("pcap", "leaf1-leaf2").stderr
+    command = [
+        netfold_command(),
+        "exec",
+        "--name",
+        net.name,
+        "h1",
+        "sh",
+        "-c",
+        f"{' '.join(PING)} $0 && exit 3",
+    ]
+    assert (
+        subprocess.run([*command, str(net.addressing.hosts["h4"].ip)], timeout=60, check=False).returncode
+        == 3
+    )
+    assert f'"run": "{net._run}"' in netfold(net, "status", "--json").output
+    wrong = netfold(net, "execute", "h7", "true")
+    assert wrong.exit_code == 1
+    assert wrong.output.startswith("netfold: 'h7' is no host")
+    assert "'leaf1-leaf2' is no link" in netfold(net, "pcap", "leaf1-leaf2").output
+    assert netfold(net, "link", "down", "spine1-leaf1").exit_code == 0
+    assert "leaf1-spine1 down" in netfold(net, "link", "show").output
+    assert not kernel.is_up(net.interface("spine1", "leaf1"))
+    assert netfold(net, "link", "up", "leaf1-spine1").exit_code == 0
+    assert kernel.is_up(net.interface("spine1", "leaf1"))
+    assert "the target fake cannot set faults" in netfold(net, "faults", "set", "leaf1-spine1").output
+    assert "'h1' is no end of" in netfold(net, "faults", "set", "leaf1-spine1", "--toward", "h1").output
+    assert "loss is 2.0" in netfold(net, "faults", "set", "leaf1-spine1", "--loss", "2").output
 
 
 @needs_network
@@ -303,9 +328,17 @@ def test_softswitch_emulates_delays_and_faults(place: Place) -> None:
         net.switches["s1"].restart()
         shout(net)
         assert port_of(net, "s1", "h1")["faults"]["in"]["lost"] == 3, "faults outlive the switch"
-        net.clear_faults()
+        assert netfold(net, "faults", "show").output.splitlines()[0] == "h1 -> s1: 3 lost"
+        assert netfold(net, "faults", "clear", "s1-h1").exit_code == 0
         shout(net)
         assert port_of(net, "s1", "h1")["faults"]["in"]["lost"] == 3
+        assert netfold(net, "faults", "set", "s1-h1", "--loss", "1", "--toward", "s1").exit_code == 0
+        shout(net)
+        assert port_of(net, "s1", "h1")["faults"]["in"]["lost"] == 6
+        assert port_of(net, "s1", "h1")["faults"]["out"]["lost"] == 0
+        net.clear_faults()
+        shout(net)
+        assert port_of(net, "s1", "h1")["faults"]["in"]["lost"] == 6
         net.switches["s2"].kill()
         with pytest.raises(NetworkError, match=r"s2\.sock does not answer"):
             net.set_faults("s2", "s1", Faults(loss=0.1))

@@ -81,8 +81,9 @@ class Blueprint:
         """Hosts come first, so that end b is always a switch."""
         a, b = (link.b, link.a) if self.fabric.is_host(link.b) else (link.a, link.b)
         ports = self.fabric.ports
-        inside_a = None if self.fabric.is_host(a) else self.interface(a, ports[a][b])
-        return LinkState(a, b, inside_a, self.interface(b, ports[b][a]))
+        port_a, port_b = None if self.fabric.is_host(a) else ports[a][b], ports[b][a]
+        inside_a = None if port_a is None else self.interface(a, port_a)
+        return LinkState(a, b, inside_a, self.interface(b, port_b), port_a, port_b, link.delay_ms)
 
     def _wire(self, link: LinkState, pids: Mapping[str, int]) -> kernel.Wire:
         if link.interface_a is not None:

@@ -23,19 +23,21 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from netfold.topologies.addressing import FIRST_GRPC_PORT, addresses
+from netfold.topologies.exercise import Exercise
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.network import kernel
 from netfold.topologies.network.blueprint import Blueprint, check_scale
-from netfold.topologies.network.caller import check_root
+from netfold.topologies.network.caller import Recordings, check_root
 from netfold.topologies.network.errors import (
+    HostCommandError,
     KernelError,
     MissingToolError,
-    NetworkError,
     UnknownElementError,
 )
-from netfold.topologies.network.faults import Faults, ask
+from netfold.topologies.network.faults import Faults, apply_faults
 from netfold.topologies.network.handles import HostHandle, SwitchHandle
 from netfold.topologies.network.processes import SwitchProcess, wait_ready
+from netfold.topologies.network.program import program_switch
 from netfold.topologies.network.signals import EndingSignals, held_back
 from netfold.topologies.network.spawner import Spawner
 from netfold.topologies.network.state import (
@@ -45,10 +47,12 @@ from netfold.topologies.network.state import (
     State,
     SwitchState,
     end_processes,
-    make_folder,
 )
 from netfold.topologies.network.targets import Target, choose_target
-from netfold.topologies.network.tools import check_tools
+from netfold.topologies.network.tools import ADMINISTRATOR, check_tools
+
+COMMAND_TIMEOUT_S = 30.0
+"""Of a host's command in an exercise."""
 
 _TOOLS = ("ip", "tc", "ethtool", "mnexec", "setpriv")
 
@@ -64,6 +68,7 @@ class Network:
     arp              "static": hosts know their gateway's MAC; "fabric": they ask, and the switch must answer
     mtu              of all interfaces
     pcap_dir         where switches record what passes their ports
+    exercise         of p4lang/tutorials: its addresses, its hosts' commands, its switches' programs and entries
     """
 
     def __init__(
@@ -77,18 +82,21 @@ class Network:
         arp: Literal["static", "fabric"] = "static",
         mtu: int = 1500,
         pcap_dir: Path | None = None,
+        exercise: Exercise | None = None,
         ready_timeout_s: float = 30.0,
     ) -> None:
         self.fabric = fabric
         self.target = choose_target(target) if isinstance(target, str) else target
-        self.addressing = addresses(fabric, first_grpc_port)
+        own = addresses(fabric, first_grpc_port)
+        self.addressing = own if exercise is None else exercise.addressed(own)
+        self.exercise = exercise
         self.name = name
         self.hosts: dict[str, HostHandle] = {}
         self.switches: dict[str, SwitchHandle] = {}
         self.mininet: Any = None
         shapes_links, scale = self.target.shapes_links, check_scale(fabric, scale)
         self.blueprint = Blueprint(fabric, self.addressing, name, scale, mtu, arp == "static", shapes_links)
-        self._pcap_dir = pcap_dir.resolve() if pcap_dir is not None else None
+        self._recordings = None if pcap_dir is None else self._recorded(pcap_dir.resolve())
         self._ready_timeout_s = ready_timeout_s
         self._directory = RunDirectory(name)
         self._run = uuid.uuid4().hex
@@ -104,8 +112,8 @@ class Network:
         check_root()
         check_tools(_TOOLS)
         self.target.check()
-        if self._pcap_dir is not None:
-            make_folder(self._pcap_dir)
+        if self._recordings is not None:
+            self._recordings.prepare()
         self._directory.acquire()
         self._open = True
         atexit.register(self.close)  # whatever cuts a `with` block's own call short
@@ -127,6 +135,8 @@ class Network:
             self._open = False
             atexit.unregister(self.close)
             steps.callback(self._directory.release)
+            if self._recordings is not None:
+                steps.callback(self._recordings.hand_over)
             steps.callback(self._spawner.close)
             steps.callback(self._directory.clear)
             if self.mininet is not None:
@@ -192,16 +202,20 @@ class Network:
         """What happens from now on to frames that go from `sender` to its neighbor `receiver`; None: nothing.
 
         The switch among the two does it (the sender, if both are). Raises NetworkError where the target cannot."""
-        self.blueprint.link(sender, receiver)
-        if not self.target.faults:
-            raise NetworkError(f"the target {self.target.name} cannot set faults; softswitch can")
-        self._faults[sender, receiver] = faults or Faults()
-        self._apply_faults([(sender, receiver)])
+        wanted = faults or Faults()
+        apply_faults(self._state(), sender, receiver, wanted)
+        self._faults[sender, receiver] = wanted
 
     def clear_faults(self) -> None:
         """End all faults."""
         for sender, receiver in list(self._faults):
             self.set_faults(sender, receiver, None)
+
+    def prompt(self) -> None:
+        """Mininet's prompt on the terminal; returns when the user leaves it."""
+        from netfold.topologies.network.mininet_nodes import prompt  # noqa: PLC0415 (as in `_new_mininet`)
+
+        prompt(self.mininet)
 
     # ---- building ----
 
@@ -219,6 +233,20 @@ class Network:
         self.mininet.start()
         wait_ready([s._process for s in self.switches.values()], self._ready_timeout_s)
         self._apply_faults(list(self._faults))
+        if self.exercise is not None:
+            self._prepare(self.exercise)
+
+    def _prepare(self, exercise: Exercise) -> None:
+        """As the tutorials' runner does it: the hosts' commands, then the switches."""
+        for name, host in exercise.hosts.items():
+            for command in host.commands:
+                words = ["sh", "-c", f'PATH="$PATH:{ADMINISTRATOR}"; {command}']
+                done = self.hosts[name].run(words, COMMAND_TIMEOUT_S)
+                if done.returncode != 0 and "File exists" not in done.stderr:  # a route that is there already
+                    raise HostCommandError(name, command, done.stderr)
+        for name, runtime in exercise.runtimes.items():
+            switch = self.switches[name]
+            program_switch(name, switch.grpc_address, switch.device_id, runtime)
 
     def _add_hosts(self) -> dict[str, int]:
         for host in self.fabric.hosts:
@@ -233,7 +261,8 @@ class Network:
     def _add_switches(self) -> None:
         for switch in self.fabric.switches:
             socket, log = self._directory.socket(switch.name), self._directory.logs / f"{switch.name}.log"
-            launch = self.blueprint.launch(switch.name, socket, self._pcap_dir)
+            folder = None if self._recordings is None else self._recordings.folder
+            launch = self.blueprint.launch(switch.name, socket, folder)
             process = SwitchProcess(self.target, launch, log, self._spawner)
             interfaces = {p.peer: p.interface for p in launch.ports}
             self.switches[switch.name] = SwitchHandle(
@@ -254,6 +283,15 @@ class Network:
                 addr1=self.addressing.hosts[link.a].mac if self.fabric.is_host(link.a) else None,
                 addr2=None,
             )
+        for name, address in self.addressing.hosts.items():
+            self.mininet[name].defaultIntf().ip = str(address.ip)  # what `h1 ping h2` stands for
+
+    def _recorded(self, folder: Path) -> Recordings:
+        """Both targets name a recording by interface and direction."""
+        interfaces = [
+            i for x in self.blueprint.links() for i in (x.interface_a, x.interface_b) if i is not None
+        ]
+        return Recordings(folder, [f"{i}_{way}.pcap" for i in interfaces for way in ("in", "out")])
 
     def _delays(self) -> dict[tuple[str, str], Faults]:
         """Where the switches emulate the links, those with a delay have one from the start."""
@@ -264,12 +302,7 @@ class Network:
 
     def _apply_faults(self, directions: list[tuple[str, str]]) -> None:
         for sender, receiver in directions:
-            switch, peer, way = (
-                (receiver, sender, "in") if self.fabric.is_host(sender) else (sender, receiver, "out")
-            )
-            port, delay_ms = self.fabric.ports[switch][peer], self.fabric.link(switch, peer).delay_ms
-            request = self._faults[sender, receiver].request(port, way, delay_ms)
-            ask(self.switches[switch].control_socket, [request])
+            apply_faults(self._state(), sender, receiver, self._faults[sender, receiver])
 
     def _restore_faults(self, switch: str) -> None:
         """Give a switch that has started again the faults of its links."""
@@ -283,7 +316,7 @@ class Network:
 
         def switch(handle: SwitchHandle) -> SwitchState:
             socket, log = str(handle.control_socket), str(handle.log)
-            return SwitchState(handle.device_id, handle.grpc_address, socket, log)
+            return SwitchState(handle.name, handle.device_id, handle.grpc_address, socket, log)
 
         return State(
             name=self.name,
@@ -291,6 +324,7 @@ class Network:
             owner=os.getpid(),
             fabric=self.fabric.name,
             target=self.target.name,
+            faults=self.target.faults,
             hosts={n: host(h) for n, h in self.hosts.items()},
             switches={n: switch(s) for n, s in self.switches.items()},
             links=self.blueprint.links(),

@@ -8,11 +8,13 @@ import contextlib
 import os
 import pwd
 import shutil
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from netfold.topologies.network.errors import NotRootError
+from netfold.topologies.network.errors import NetworkError, NotRootError
 
 
 def check_root() -> None:
@@ -83,3 +85,41 @@ def as_caller() -> Iterator[None]:
         os.seteuid(0)
         os.setegid(group)
         os.setgroups(groups)
+
+
+class Recordings:
+    """Files that root's switches write into a folder while the network is up; afterwards they are the caller's."""
+
+    def __init__(self, folder: Path, names: Iterable[str]) -> None:
+        self.folder = folder
+        self._names = list(names)
+        self._before: set[str] = set()
+
+    def prepare(self) -> None:
+        """Make the folder, which is the caller's. Raises NetworkError."""
+        try:
+            with as_caller():
+                self.folder.mkdir(parents=True, exist_ok=True)
+            self._before = {p.name for p in self.folder.iterdir()}
+        except OSError as error:
+            raise NetworkError(f"cannot make the folder {self.folder}: {error.strerror}") from error
+
+    def hand_over(self) -> None:
+        """What was there before stays whose it was, and so does whatever someone has put in a recording's place: a
+        link, a second name of another file, a file that is not root's."""
+        who = caller()
+        if who is None:
+            return
+        for name in set(self._names) - self._before:
+            with contextlib.suppress(OSError):
+                _give(self.folder / name, who)
+
+
+def _give(file: Path, who: Caller) -> None:
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == 0:
+            os.fchown(descriptor, who.uid, who.gid)
+    finally:
+        os.close(descriptor)

@@ -63,3 +63,13 @@ class KernelError(NetworkError):
     def __init__(self, what: str, output: str) -> None:
         lines = [line.strip() for line in output.splitlines() if line.strip()]
         super().__init__(f"{what}: {' | '.join(lines[-3:]) or 'failed without a word'}")
+
+
+class HostCommandError(NetworkError):
+    """A command of an exercise's file failed in its host."""
+
+    def __init__(self, host: str, command: str, output: str) -> None:
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
+        said = lines[-1] if lines else "it failed without a word"
+        remedy = "; route and arp are in net-tools: apt-get install net-tools" if "not found" in said else ""
+        super().__init__(f"host '{host}': `{command}`: {said}{remedy}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from netfold.topologies.network.errors import NetworkError
+from netfold.topologies.network.state import State, SwitchState
 
 _MS = 1_000_000
 
@@ -54,6 +55,40 @@ class Faults:
             "jitter_ns": round(self.jitter_ms * _MS),
             "seed": self.seed,
         }
+
+
+def apply_faults(state: State, sender: str, receiver: str, faults: Faults) -> None:
+    """What happens from now on to frames that go from `sender` to its neighbor `receiver`.
+
+    The switch among the two does it (the sender, if both are). Raises NetworkError where the target cannot."""
+    switch, port, direction, delay_ms = _place(state, sender, receiver)
+    if not state.faults:
+        raise NetworkError(f"the target {state.target} cannot set faults; softswitch can")
+    ask(Path(switch.control_socket), [faults.request(port, direction, delay_ms)])
+
+
+def counted_faults(state: State) -> dict[tuple[str, str], dict[str, int]]:
+    """What has happened to frames so far: counts by kind, by sender and receiver. Raises NetworkError."""
+    if not state.faults:
+        raise NetworkError(f"the target {state.target} has no faults; softswitch has")
+    ports = {n: ask(Path(s.control_socket), [{"op": "ports"}])[0] for n, s in state.switches.items()}
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for link in state.links:
+        for sender, receiver in ((link.a, link.b), (link.b, link.a)):
+            switch, number, direction, _ = _place(state, sender, receiver)
+            [port] = [p for p in ports[switch.name] if p["port"] == number]
+            found[sender, receiver] = port["faults"][direction]
+    return found
+
+
+def _place(state: State, sender: str, receiver: str) -> tuple[SwitchState, int, str, float]:
+    """Where frames of this direction are met: the switch, its port, "in" or "out" there; and the link's delay."""
+    link = state.link(f"{sender}-{receiver}")
+    if sender == link.b:
+        return state.switch(sender), link.port_b, "out", link.delay_ms
+    if link.port_a is None:
+        return state.switch(receiver), link.port_b, "in", link.delay_ms
+    return state.switch(sender), link.port_a, "out", link.delay_ms
 
 
 def ask(control_socket: Path, requests: list[dict[str, Any]], timeout_s: float = 5.0) -> list[Any]:

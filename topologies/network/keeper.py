@@ -25,10 +25,14 @@ from netfold.topologies.network.state import RunDirectory
 _READY = b"ready"
 
 
-def hold(fabric: Fabric, options: dict[str, Any], on_ready: Callable[[], None]) -> None:
-    """Bring the network up and keep it until Ctrl-C or a signal. Raises NetworkError."""
-    with Network(fabric, **options):
+def hold(fabric: Fabric, options: dict[str, Any], on_ready: Callable[[], None], prompt: bool = False) -> None:
+    """Bring the network up and keep it until Ctrl-C or a signal, or until the user leaves the prompt. Raises
+    NetworkError."""
+    with Network(fabric, **options) as net:
         on_ready()
+        if prompt:
+            net.prompt()
+            return
         with contextlib.suppress(KeyboardInterrupt):
             wait_for_signal()
 

@@ -95,6 +95,14 @@ def set_link(interface: str, up: bool) -> None:
     _ip_batch(f"setting {interface}", [f"link set dev {interface} {'up' if up else 'down'}"], 10.0)
 
 
+def is_up(interface: str) -> bool:
+    """Does it have a carrier? False of one that was taken down, or whose other end was."""
+    try:
+        return Path(f"/sys/class/net/{interface}/carrier").read_text().strip() == "1"
+    except OSError:  # an interface that is down has no carrier to read
+        return False
+
+
 def _add(wire: Wire, mtu: int) -> str:
     if wire.host_pid is None:
         return f"link add name {wire.a} mtu {mtu} type veth peer name {wire.b} mtu {mtu}"
@@ -103,26 +111,33 @@ def _add(wire: Wire, mtu: int) -> str:
 
 
 def _host_script(setup: HostSetup) -> str:
-    """A host routes everything over its gateway, its own rack included: the fabric is a network of routers.
-
-    tx-checksum and segmentation off, so that what leaves is what a wire would carry."""
-    a, eth = setup.address, HOST_INTERFACE
+    """tx-checksum and segmentation off, so that what leaves is what a wire would carry."""
+    eth = HOST_INTERFACE
     offloads = " ".join(f"{o} off" for o in _OFFLOADS)
-    neighbor = f"neigh replace {a.gateway_ip} lladdr {a.gateway_mac} dev {eth} nud permanent\n"
     return f"""
 PATH="$PATH:{ADMINISTRATOR}"
 for f in all default; do echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6 || true; done 2>/dev/null
 ethtool -K {eth} {offloads} >/dev/null
 ip -batch - <<END
 link set dev lo up
+{_addressing(setup)}END
+tc -batch - <<END
+{shape(eth, setup.rate_bps, HOST_QUEUE, setup.delay_ms, setup.mtu)}END
+"""
+
+
+def _addressing(setup: HostSetup) -> str:
+    """A host with a gateway routes everything over it, its own rack included: the fabric is a network of routers."""
+    a, eth = setup.address, HOST_INTERFACE
+    if a.gateway_ip is None:
+        return f"address add {a.ip}/{a.prefix.prefixlen} dev {eth}\nlink set dev {eth} up\n"
+    neighbor = f"neigh replace {a.gateway_ip} lladdr {a.gateway_mac} dev {eth} nud permanent\n"
+    return f"""\
 address add {a.ip}/32 dev {eth}
 link set dev {eth} up
 route add {a.gateway_ip} dev {eth} scope link
 route add default via {a.gateway_ip} dev {eth}
-{neighbor if setup.gateway_known else ""}END
-tc -batch - <<END
-{shape(eth, setup.rate_bps, HOST_QUEUE, setup.delay_ms, setup.mtu)}END
-"""
+{neighbor if setup.gateway_known else ""}"""
 
 
 def _ip_batch(what: str, lines: Sequence[str], timeout_s: float) -> None:

@@ -46,6 +46,7 @@ class HostState:
 
 @dataclass(frozen=True)
 class SwitchState:
+    name: str
     device_id: int
     grpc_address: str
     control_socket: str
@@ -54,13 +55,16 @@ class SwitchState:
 
 @dataclass(frozen=True)
 class LinkState:
-    """`interface_a` is that of end a; it is None if a is a host (then it is `eth0` in the host's
-    namespace)."""
+    """`interface_a` and `port_a` are those of end a; they are None if a is a host (its interface is `eth0`, in its
+    namespace). `delay_ms` is the link's own."""
 
     a: str
     b: str
     interface_a: str | None
     interface_b: str
+    port_a: int | None = None
+    port_b: int = 0
+    delay_ms: float = 0.0
 
     @property
     def outside(self) -> str:
@@ -70,13 +74,14 @@ class LinkState:
 
 @dataclass(frozen=True)
 class State:
-    """A network that is up, or was when its process died."""
+    """A network that is up, or was when its process died. `faults`: can its switches set them?"""
 
     name: str
     run: str
     owner: int
     fabric: str
     target: str
+    faults: bool = False
     ready: bool = False
     hosts: dict[str, HostState] = field(default_factory=dict)
     switches: dict[str, SwitchState] = field(default_factory=dict)
