@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -347,16 +348,17 @@ def cli(
 
 
 def _find_socket(switch: str) -> Path:
+    """A control socket, or that of a switch of this name in a network that runs (/run/netfold).
+    Raises ControlError."""
     from netfold.softswitch.admin.client import ControlError
-    from netfold.topologies.network.errors import NetworkError
-    from netfold.topologies.network.state import RunDirectory
 
-    if Path(switch).is_socket():
-        return Path(switch)
-    try:
-        return Path(RunDirectory().up().switch(switch).control_socket)
-    except NetworkError as error:
-        raise ControlError(f"{switch} is no control socket, and as a name: {error}") from error
+    networks = Path(os.environ.get("NETFOLD_RUN_DIR", "/run/netfold"))
+    for path in (Path(switch), *sorted(networks.glob(f"*/{Path(switch).name}.sock"))):
+        if path.is_socket():
+            return path
+    raise ControlError(
+        f"{switch} is no control socket, and no switch of this name runs in a network of {networks}"
+    )
 
 
 @app.command("install-shim")
