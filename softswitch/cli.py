@@ -76,7 +76,14 @@ def run(
     device_id: Annotated[int, typer.Option(min=0, max=(1 << 64) - 1, help="P4Runtime device id.")] = 0,
     grpc_server_addr: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where P4Runtime is served. Port 0 takes a free one.")
-    ] = "0.0.0.0:9559",
+    ] = "127.0.0.1:9559",
+    insecure_remote: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-remote",
+            help="Serve an address that other machines reach without TLS. Whoever reaches it can run code here.",
+        ),
+    ] = False,
     cpu_port: Annotated[
         int, typer.Option(min=0, max=PORT_MAX, help="The port of packet-in and packet-out.")
     ] = 510,
@@ -232,6 +239,7 @@ def run(
         links=_parse_links(port_rate, port_queue),
         device_id=device_id,
         address=grpc_server_addr,
+        insecure_remote=insecure_remote,
         cpu_port=cpu_port,
         drop_port=drop_port,
         program=None if no_p4 else program,

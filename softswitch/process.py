@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import os
 import signal
@@ -20,12 +21,14 @@ from finsy.proto import p4r, p4r_grpc
 from google.protobuf import text_format
 
 from netfold.softswitch.admin.server import ControlServer
+from netfold.softswitch.build.compiler import Builder, compile_here
 from netfold.softswitch.engine.engine import Engine, EngineError
 from netfold.softswitch.errors import SwitchError
 from netfold.softswitch.logs import TRACE
 from netfold.softswitch.p4runtime.device import Device
 from netfold.softswitch.p4runtime.service import P4RuntimeService
 from netfold.softswitch.p4runtime.status import Refused
+from netfold.softswitch.privileges import keep_only
 from netfold.softswitch.state.switch import Switch
 
 log = logging.getLogger(__name__)
@@ -85,20 +88,26 @@ class Settings:
     tls: Tls | None = None
     ready_fd: int | None = None
     seed: int = 1
+    insecure_remote: bool = False
     traced: bool = False
     queues: int = 1
 
 
 async def serve(settings: Settings) -> None:
     """Runs a switch until SIGTERM or SIGINT, then drains it. Raises StartError."""
+    require_safe_address(settings)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
+    # In this order, before there are threads: who compiles becomes another user, then nobody can any more.
+    builder = Builder() if os.geteuid() == 0 else None
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     try:
+        keep_only()
         async with _data_plane(settings) as (switch, engine):
             switch.log_to(_tell)
-            device = Device(switch, settings.cache_dir, traced=settings.traced)
+            compile_c = compile_here if builder is None else builder.compile
+            device = Device(switch, settings.cache_dir, traced=settings.traced, compile_c=compile_c)
             try:
                 await _serve_control_plane(settings, switch, engine, device, stopped)
             finally:
@@ -106,6 +115,26 @@ async def serve(settings: Settings) -> None:
                 device.close()
     except (EngineError, SwitchError, OSError) as error:
         raise StartError(str(error)) from error
+    finally:
+        if builder is not None:
+            builder.close()
+
+
+def require_safe_address(settings: Settings) -> None:
+    """Who reaches P4Runtime may replace the program, which runs as native code. Raises StartError when others than this
+    machine's users could, and nobody would ask who they are."""
+    host = settings.address.rpartition(":")[0].strip("[]")
+    if settings.tls is not None or settings.insecure_remote or settings.address.startswith("unix:"):
+        return
+    try:
+        safe = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        safe = host == "localhost"
+    if not safe:
+        raise StartError(
+            f"cannot listen on {settings.address} without TLS: other machines reach it, and whoever does can run code "
+            "here. Listen on 127.0.0.1, or give --tls-cert, --tls-key and --tls-ca, or say --insecure-remote"
+        )
 
 
 _LEVELS = {"T": TRACE, "D": logging.DEBUG, "I": logging.INFO, "E": logging.ERROR}

@@ -9,12 +9,12 @@ import functools
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from netfold.softswitch.build import compiler
 from netfold.softswitch.build.capi import declare
 from netfold.softswitch.errors import PipelineError
 
@@ -29,7 +29,12 @@ BASE_FLAGS = (
     "-fno-strict-aliasing",
     "-fno-semantic-interposition",
     "-g0",
+    "-Werror=int-conversion",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=implicit-function-declaration",
 )
+LIBRARIES = ("-ldl", "-lpthread")
+ANSWER_S = 30
 OPTIMIZE = ("-O3",)
 SANITIZE = (
     "-O1",
@@ -38,7 +43,6 @@ SANITIZE = (
     "-fno-omit-frame-pointer",
     "-g",
 )
-GCC_DEADLINE_S = 120
 
 
 def build_shared(
@@ -62,58 +66,63 @@ def build_shared(
     digest.update("\0".join(flags).encode())
     for path in [*sources, *headers, *sorted(RUNTIME.glob("*.h"))]:
         digest.update(path.read_bytes())
-    target = cache_dir / f"{name}-{digest.hexdigest()[:24]}.so"
+    target = trusted_folder(cache_dir) / f"{name}-{digest.hexdigest()[:24]}.so"
     if not target.exists():
-        cache_dir.mkdir(parents=True, exist_ok=True)
         compile_shared(sources, target, flags)
+    require_own(target)
     return target
+
+
+def trusted_folder(cache_dir: Path) -> Path:
+    """The folder, made if missing, as an absolute path. What lies there is loaded and runs: PipelineError when another
+    user could have put it there."""
+    folder = cache_dir.absolute()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    require_own(folder)
+    return folder
+
+
+def require_own(path: Path) -> None:
+    """Raises PipelineError when a user other than this one and root may write there."""
+    status = path.stat()
+    ours = status.st_uid in (0, os.geteuid())
+    by_others = status.st_mode & 0o002 or (status.st_mode & 0o020 and status.st_gid not in (0, os.getegid()))
+    if not ours or by_others:
+        raise PipelineError(
+            f"{path} is not ours alone (user {status.st_uid}, mode {status.st_mode & 0o7777:o}), and what lies there "
+            "would be run: give another folder for compiled programs (--cache-dir, $NETFOLD_CACHE)"
+        )
 
 
 def compile_shared(sources: Sequence[Path], target: Path, flags: Sequence[str]) -> None:
     """Compiles beside the target and renames, so that nobody sees half a file. Raises PipelineError."""
-    gcc = compiler()
     handle, temporary = tempfile.mkstemp(suffix=".so", dir=target.parent)
     os.close(handle)
-    command = [
-        gcc,
-        *BASE_FLAGS,
-        *flags,
-        f"-I{RUNTIME}",
-        "-o",
-        temporary,
-        *map(str, sources),
-        "-ldl",
-        "-lpthread",
-    ]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=GCC_DEADLINE_S, check=False, env=_environment()
-        )
-        if done.returncode != 0:
-            raise PipelineError(f"gcc failed on {target.name}:\n{done.stderr[:1400]}")
+        command = [*BASE_FLAGS, *flags, f"-I{RUNTIME}", "-o", temporary, *map(str, sources), *LIBRARIES]
+        compiler.run([compiler.gcc(), *command], target.name)
         Path(temporary).replace(target)
-    except subprocess.TimeoutExpired as e:
-        raise PipelineError(f"gcc took more than {GCC_DEADLINE_S} s on {target.name}") from e
     finally:
         Path(temporary).unlink(missing_ok=True)
 
 
-@functools.cache
-def compiler() -> str:
-    """$CC, else gcc."""
-    wanted = os.environ.get("CC", "gcc")
-    found = shutil.which(wanted)
-    if found is None:
-        raise PipelineError(f"no C compiler: {wanted!r} is not on PATH (apt-get install gcc libc6-dev)")
-    return found
+def program_job(source: str, what: str, flags: Sequence[str]) -> compiler.Job:
+    """A translated program, with the headers that it includes."""
+    headers = {path.name: path.read_text() for path in RUNTIME.glob("*.h")}
+    return compiler.Job(what, (*BASE_FLAGS, *flags, *LIBRARIES), {"program.c": source, **headers})
 
 
 @functools.cache
 def toolchain() -> str:
     """What a compiled object depends on beside its source: the compiler and the processor's features."""
-    command = [compiler(), "-dumpfullversion", "-dumpmachine"]
+    command = [compiler.gcc(), "-dumpfullversion", "-dumpmachine"]
     version = subprocess.run(
-        command, capture_output=True, text=True, timeout=GCC_DEADLINE_S, check=True, env=_environment()
+        command,
+        capture_output=True,
+        text=True,
+        timeout=ANSWER_S,
+        check=True,
+        env={**os.environ, "LD_PRELOAD": ""},
     )
     cpu = Path("/proc/cpuinfo").read_text()
     features = re.search(r"^(flags|Features)\s*:.*$", cpu, re.MULTILINE)
@@ -121,11 +130,6 @@ def toolchain() -> str:
     return "\n".join(
         [version.stdout, features.group(0) if features else "", model.group(0) if model else "", *BASE_FLAGS]
     )
-
-
-def _environment() -> dict[str, str]:
-    """For the compiler: without what is preloaded into this process (a sanitizer's runtime)."""
-    return {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
 
 
 def default_cache_dir() -> Path:

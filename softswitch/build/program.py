@@ -10,13 +10,14 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from netfold.softswitch.build import native
+from netfold.softswitch.build.compiler import Compile, compile_here
 from netfold.softswitch.translate.program import translate
 
 TRANSLATOR = Path(__file__).parents[1] / "translate"
@@ -34,21 +35,39 @@ class Program:
     lease: BinaryIO
 
 
-def load_program(p4_json: bytes, cache_dir: Path, *, sanitize: bool = False, traced: bool = False) -> Program:
+def load_program(
+    p4_json: bytes,
+    cache_dir: Path,
+    *,
+    sanitize: bool = False,
+    traced: bool = False,
+    compile_c: Compile = compile_here,
+) -> Program:
     """Takes the program from the cache or builds it. The key covers the JSON, the translator, the runtime
     headers, the compiler and the processor. Beside the object lie its C source and layout. The caller closes the
     lease. Raises UnsupportedConstruct or PipelineError."""
+    folder = native.trusted_folder(cache_dir)
     digest = hashlib.sha256(p4_json)
     digest.update(translator_hash().encode())
     digest.update(b"sanitized" if sanitize else b"")
     digest.update(b"traced" if traced else b"")
-    stem = cache_dir / f"program-{digest.hexdigest()[:24]}"
+    stem = folder / f"program-{digest.hexdigest()[:24]}"
     built = False
     while (program := _take(stem)) is None:
-        _build(p4_json, stem, sanitize, traced)
+        translation = translate(p4_json, traced=traced)
+        flags = native.SANITIZE if sanitize else native.OPTIMIZE
+        code = compile_c(native.program_job(translation.source, stem.name, flags))
+        _store(
+            stem,
+            {
+                ".c": translation.source.encode(),
+                ".json": json.dumps(translation.layout).encode(),
+                ".so": code,
+            },
+        )
         built = True
     if built:
-        prune(cache_dir)
+        prune(folder)
     return program
 
 
@@ -57,6 +76,7 @@ def _take(stem: Path) -> Program | None:
     target = stem.with_suffix(".so")
     try:
         with ExitStack() as stack:
+            native.require_own(target)
             lease = stack.enter_context(target.open("rb"))
             with suppress(
                 OSError
@@ -82,35 +102,47 @@ def prune(cache_dir: Path, limit: int = CACHE_BYTES) -> None:
             size = sum(file.stat().st_size for file in files if file.exists())
             found.append((target.stat().st_mtime_ns, size, files))
     total = sum(size for _, size, _ in found)
-    for _, size, files in sorted(found):
-        if total <= limit:
-            return
-        with suppress(OSError), files[-1].open("rb") as held:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(held, files[-1]):
-                for file in files:
-                    file.unlink(missing_ok=True)
-                total -= size
+    with _locked(cache_dir):
+        for _, size, files in sorted(found):
+            if total <= limit:
+                return
+            with suppress(OSError), files[-1].open("rb") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_at(held, files[-1]):
+                    for file in files:
+                        file.unlink(missing_ok=True)
+                    total -= size
 
 
 def _is_at(file: BinaryIO, path: Path) -> bool:
     return os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
-def _build(p4_json: bytes, stem: Path, sanitize: bool, traced: bool) -> None:
-    translation = translate(p4_json, traced=traced)
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    source = stem.with_suffix(".c")
-    _write(source, translation.source)
-    _write(stem.with_suffix(".json"), json.dumps(translation.layout))
-    native.compile_shared([source], stem.with_suffix(".so"), native.SANITIZE if sanitize else native.OPTIMIZE)
+def _store(stem: Path, files: Mapping[str, bytes]) -> None:
+    """Puts a program into the cache, unless another process has: what somebody uses is not replaced."""
+    with _locked(stem.parent):
+        if all(stem.with_suffix(suffix).exists() for suffix in files):
+            return
+        for suffix, data in files.items():
+            handle, temporary = tempfile.mkstemp(dir=stem.parent)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                Path(temporary).replace(stem.with_suffix(suffix))
+            finally:
+                Path(temporary).unlink(missing_ok=True)
 
 
-def _write(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as f:
-        f.write(text)
-    Path(temporary).replace(path)
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time changes what lies in the folder."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 @functools.cache

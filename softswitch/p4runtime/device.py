@@ -16,6 +16,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from netfold.softswitch.build.compiler import Compile, compile_here
 from netfold.softswitch.errors import PipelineError
 from netfold.softswitch.p4runtime import agreement
 from netfold.softswitch.p4runtime.forwarding import Forwarding
@@ -47,10 +48,14 @@ class Loaded:
 class Device:
     """One switch and its programs. All methods belong to the event loop; only translation runs beside it."""
 
-    def __init__(self, switch: Switch, cache_dir: Path, *, traced: bool = False) -> None:
-        """`traced`: programs tell each step of each packet (Pipeline.load)."""
+    def __init__(
+        self, switch: Switch, cache_dir: Path, *, traced: bool = False, compile_c: Compile = compile_here
+    ) -> None:
+        """`traced`: programs tell each step of each packet; `compile_c`: who runs gcc (Pipeline.load)."""
         self._switch = switch
-        self._load_pipeline = functools.partial(load_pipeline, cache_dir=cache_dir, traced=traced)
+        self._load_pipeline = functools.partial(
+            load_pipeline, cache_dir=cache_dir, traced=traced, compile_c=compile_c
+        )
         self._running: Loaded | None = None
         self._saved: Loaded | None = None
         self._nameless: Pipeline | None = None  # runs without P4Info
@@ -74,7 +79,30 @@ class Device:
         permit: Callable[[], None],
     ) -> None:
         """Carries out a SetForwardingPipelineConfig. `permit` raises Refused when the client may not; it is
-        asked again after the translation, which takes seconds. When this raises, the old program runs on."""
+        asked again after the translation, which takes seconds. When this raises, the old program runs on.
+
+        A translation cannot be stopped: when the client gives up, the next push waits for its end all the same."""
+        given_up = asyncio.Event()
+
+        def wanted() -> None:
+            if given_up.is_set():
+                raise Refused(Code.FAILED_PRECONDITION, "the client has given up")
+            permit()
+
+        work = asyncio.ensure_future(self._push(action, config, wanted))
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            given_up.set()
+            work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            raise
+
+    async def _push(
+        self,
+        action: Request.Action.ValueType,
+        config: p4r.ForwardingPipelineConfig | None,
+        permit: Callable[[], None],
+    ) -> None:
         async with self._pushing:
             permit()
             if action == Request.COMMIT:
@@ -89,7 +117,7 @@ class Device:
                 raise invalid(f"action {action} is unset or unknown")
             if config is None:
                 raise invalid("the config is not set")
-            loaded = await self._load(config)
+            loaded = await asyncio.to_thread(load, config, self._load_pipeline)
             try:
                 permit()
                 if action == Request.RECONCILE_AND_COMMIT:
@@ -98,15 +126,6 @@ class Device:
                 loaded.close()
                 raise
             self._install(action, loaded)
-
-    async def _load(self, config: p4r.ForwardingPipelineConfig) -> Loaded:
-        task = asyncio.ensure_future(asyncio.to_thread(load, config, self._load_pipeline))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            # The client has given up; the translation cannot be stopped, but nobody wants what it yields.
-            task.add_done_callback(_discard)
-            raise
 
     def _commit(self, config: p4r.ForwardingPipelineConfig | None) -> None:
         if config is not None:
@@ -172,11 +191,6 @@ class Device:
             self._nameless = None
 
 
-def _discard(task: asyncio.Future[Loaded]) -> None:
-    if not task.cancelled() and task.exception() is None:
-        task.result().close()
-
-
 def load(config: p4r.ForwardingPipelineConfig, translate: Translate) -> Loaded:
     """Translates a configuration. Raises Refused (INVALID_ARGUMENT) when it cannot be realized."""
     schema = Schema(config.p4info)
@@ -189,12 +203,18 @@ def load(config: p4r.ForwardingPipelineConfig, translate: Translate) -> Loaded:
     return Loaded(config, Forwarding(schema, pipeline))
 
 
-def load_pipeline(config: p4r.ForwardingPipelineConfig, cache_dir: Path, traced: bool = False) -> Pipeline:
+def load_pipeline(
+    config: p4r.ForwardingPipelineConfig,
+    cache_dir: Path,
+    traced: bool = False,
+    compile_c: Compile = compile_here,
+) -> Pipeline:
     """Translates the device config alone. Raises Refused (INVALID_ARGUMENT) when it cannot be realized."""
     if not config.p4_device_config:
         raise invalid("the config has no p4_device_config: give the JSON that p4c-bm2-ss writes")
     try:
-        return Pipeline.load(device_json(config.p4_device_config), cache_dir, traced=traced)
+        json = device_json(config.p4_device_config)
+        return Pipeline.load(json, cache_dir, traced=traced, compile_c=compile_c)
     except PipelineError as error:
         raise invalid(f"the program cannot be realized: {error}") from error
 

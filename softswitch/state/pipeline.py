@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from netfold.softswitch.build import capi
+from netfold.softswitch.build.compiler import Compile, compile_here
 from netfold.softswitch.build.native import core_library
 from netfold.softswitch.build.program import Program, load_program
 from netfold.softswitch.errors import ControlError, InvalidArgument, PipelineError
@@ -93,16 +94,23 @@ class Pipeline:
 
     @classmethod
     def load(
-        cls, p4_json: bytes, cache_dir: Path, *, sanitize: bool = False, traced: bool = False, seed: int = 1
+        cls,
+        p4_json: bytes,
+        cache_dir: Path,
+        *,
+        sanitize: bool = False,
+        traced: bool = False,
+        seed: int = 1,
+        compile_c: Compile = compile_here,
     ) -> Pipeline:
         """Translates the output of p4c-bm2-ss, compiles it with gcc (or takes it from `cache_dir`, which is made if
         missing and may be shared by processes) and loads it. Does not touch any running switch.
 
         Raises UnsupportedConstruct (with construct, source file, line) or PipelineError. `sanitize` builds with
         -fsanitize=address,undefined for fuzzing; the process must have the sanitizer preloaded. With `traced` the
-        program tells each step of each packet (Switch.log_to). `seed` is for random().
+        program tells each step of each packet (Switch.log_to). `seed` is for random(); `compile_c` runs gcc.
         """
-        program = load_program(p4_json, cache_dir, sanitize=sanitize, traced=traced)
+        program = load_program(p4_json, cache_dir, sanitize=sanitize, traced=traced, compile_c=compile_c)
         core = core_library(sanitize=sanitize)
         error = ctypes.create_string_buffer(1024)
         handle = core.ss_pipeline_open(str(program.path).encode(), seed, error, len(error))

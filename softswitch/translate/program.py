@@ -143,6 +143,9 @@ class _Translator:
 
     def _used_actions(self, control: ControlEmitter) -> set[int]:
         used = {a for t in control.tables.values() for a in t.actions}
+        used |= {
+            control.by_id[t.node["default_entry"]["action_id"]] for t in control.tables.values() if t.constant
+        }
         for pipeline in self.model.list("pipelines"):
             used |= {control.by_id[c["action_id"]] for c in pipeline.get("action_calls") or []}
         return used

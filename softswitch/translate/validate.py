@@ -242,6 +242,11 @@ def _table(table: Json, actions: Mapping[int, Json]) -> None:
             _hex(key["mask"])
     if table.get("default_entry"):
         _action_data(table["default_entry"], actions, what)
+        default = _action_of(table["default_entry"], actions)
+        _require(
+            default["id"] in ids or not default["primitives"],
+            f"the default action of {what}",
+        )
     for entry in table.get("entries") or []:
         _action_data(entry["action_entry"], actions, what)
         _require(entry["action_entry"]["action_id"] in ids, f"an entry's action in {what}")

@@ -13,6 +13,7 @@ import pytest
 from running import PROGRAMS
 
 from netfold.softswitch.build import native
+from netfold.softswitch.build.compiler import gcc
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 COMPILED = Path(__file__).parents[2] / "p4src" / "compiled"
@@ -21,9 +22,7 @@ DEADLINE_S = 240
 
 
 def runtime(name: str) -> str:
-    done = subprocess.run(
-        [native.compiler(), f"-print-file-name={name}"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([gcc(), f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 

@@ -17,6 +17,7 @@ import pytest
 from running import PROGRAMS, program, running
 
 from netfold.softswitch.build import native
+from netfold.softswitch.build.compiler import gcc
 from netfold.softswitch.translate import reroll
 from netfold.softswitch.translate.program import translate
 
@@ -51,7 +52,7 @@ def test_gcc_vectorizes_every_loop_over_lanes(path: Path, tmp_path: Path) -> Non
     source = tmp_path / "program.c"
     source.write_text(translate(path.read_bytes()).source)
     flags = [*native.BASE_FLAGS, *native.OPTIMIZE, "-fopt-info-vec-optimized", f"-I{native.RUNTIME}"]
-    command = [native.compiler(), *flags, "-o", str(tmp_path / "out.so"), str(source)]
+    command = [gcc(), *flags, "-o", str(tmp_path / "out.so"), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     vectorized = {
         int(n) for n in re.findall(r"program\.c:(\d+):\d+: optimized: loop vectorized", done.stderr)

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a switch that was started as root keeps of root's rights (capabilities(7)): those of the network, and no more.
+
+It stays root's process, and so the owner of root's files; but it cannot become another user, trace processes, load
+kernel modules, mount, or write where another user alone may."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+from pathlib import Path
+
+CAP_NET_ADMIN, CAP_NET_RAW = 12, 13
+NETWORK = frozenset({CAP_NET_ADMIN, CAP_NET_RAW})
+
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 47, 4
+_VERSION_3 = 0x20080522
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Data(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint32) for name in ("effective", "permitted", "inheritable"))
+
+
+def keep_only(kept: frozenset[int] = NETWORK) -> None:
+    """Gives up, for good and for all threads and programs to come, every capability but `kept`. To be called while
+    there is one thread: a thread changes its own capabilities only. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() == 0:
+        # The memory of AF_XDP sockets counts against this bound once CAP_IPC_LOCK is gone.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+        for capability in set(range(last + 1)) - kept:
+            # Refused without CAP_SETPCAP: capset does it then.
+            libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    _check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header, data = _Header(_VERSION_3, 0), (_Data * 2)()
+    _check(libc.capget(ctypes.byref(header), data), "capget")
+    for word in range(2):
+        mask = sum(1 << (capability % 32) for capability in kept if capability // 32 == word)
+        data[word].permitted &= mask
+        data[word].effective = data[word].permitted
+        data[word].inheritable = 0
+    _check(libc.capset(ctypes.byref(header), data), "capset")
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")

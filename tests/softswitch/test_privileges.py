@@ -1,0 +1,133 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a switch started as root may do, who runs its compiler, and who may reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kinds import config
+from p4runtime_client import Client
+from testnet import DEADLINE_S, SwitchProcess, needs_root
+
+from netfold.softswitch.build import compiler
+from netfold.softswitch.build.compiler import Job, compile_here
+from netfold.softswitch.errors import PipelineError
+from netfold.softswitch.process import Settings, StartError, Tls, require_safe_address
+
+NETWORK = "0000000000003000"  # CAP_NET_ADMIN and CAP_NET_RAW
+WHO = """#!/bin/sh
+id -u >&2; ulimit -t >&2; ulimit -f >&2; echo "$HOME" >&2; exit 1
+"""
+
+
+def status(pid: int | str, thread: str = "") -> dict[str, str]:
+    where = Path(f"/proc/{pid}/task/{thread}" if thread else f"/proc/{pid}")
+    lines = (line.split(":", 1) for line in (where / "status").read_text().splitlines())
+    return {key: value.strip() for key, value in lines}
+
+
+@pytest.fixture
+def who(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A compiler that fails, and says who runs it."""
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is root's alone
+        Path(folder).chmod(0o755)
+        script = Path(folder, "gcc")
+        script.write_text(WHO)
+        script.chmod(0o755)
+        monkeypatch.setattr(compiler, "gcc", lambda: str(script))
+        yield
+
+
+@needs_root[1]
+@pytest.mark.root
+def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(tmp_path: Path) -> None:
+    switch = SwitchProcess(None, tmp_path)
+    try:
+
+        async def push() -> None:
+            async with Client(switch.address) as client:
+                await client.become_primary()
+                await client.push(config())
+
+        asyncio.run(push())
+        pid = switch.process.pid
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found = status(pid, thread.name)
+            assert (found["CapPrm"], found["CapEff"], found["CapBnd"]) == (NETWORK,) * 3
+            assert (found["CapInh"], found["CapAmb"], found["NoNewPrivs"]) == ("0" * 16, "0" * 16, "1")
+        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        assert status(child)["Uid"].split()[0] not in ("0", str(os.getuid()))
+        assert status(child)["CapEff"] == "0" * 16
+        assert switch.stop() == 0
+        assert not Path(f"/proc/{child}").exists()
+    finally:
+        switch.kill()
+
+
+@needs_root[1]
+@pytest.mark.root
+def test_the_compiler_of_a_pushed_program_is_another_user_with_bounds(who: None) -> None:
+    with pytest.raises(PipelineError, match=rf"x:\n{compiler.own_user()}\n120\n524288\n.*netfold-gcc-"):
+        compile_here(Job("x", (), {"program.c": ""}))
+
+
+def test_a_builder_compiles_and_says_what_is_wrong() -> None:
+    script = """
+import os, sys
+from netfold.softswitch.build.compiler import Builder, Job
+from netfold.softswitch.errors import PipelineError
+builder = Builder()
+files = {"program.c": '#include "a.h"\\n', "a.h": "int a(void){return 1;}"}
+made = builder.compile(Job("fine", ("-shared", "-fPIC"), files))
+assert made[:4] == b"\\x7fELF", made[:4]
+try:
+    builder.compile(Job("wrong", ("-shared",), {"program.c": "int a("}))
+except PipelineError as error:
+    assert "gcc failed on wrong" in str(error), error
+else:
+    sys.exit("was compiled")
+builder.close()
+builder.close()
+"""
+    if os.geteuid() != 0:
+        pytest.skip("SKIPPED: needs root to change users")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_compiler_that_takes_too_long_ends_with_all_that_it_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compiler, "GCC_DEADLINE_S", 1)
+    mark = tmp_path / "pid"
+    with pytest.raises(PipelineError, match="took more than 1 s"):
+        compiler.run(["/bin/sh", "-c", f"sleep 1000 & echo $! > {mark}; wait"], "x")
+    child = Path(f"/proc/{mark.read_text().strip()}")
+    deadline = time.monotonic() + DEADLINE_S
+    while child.exists() and status(child.name)["State"][0] != "Z":
+        assert time.monotonic() < deadline, "it lives on"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.1.2.3:9559", "switch.example:9559", "*:1"])
+def test_an_address_that_others_reach_needs_tls_or_a_word(address: str, tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="--insecure-remote"):
+        require_safe_address(Settings(tmp_path, address=address))
+    require_safe_address(Settings(tmp_path, address=address, insecure_remote=True))
+    require_safe_address(Settings(tmp_path, address=address, tls=Tls(tmp_path, tmp_path)))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "unix:/run/x"])
+def test_an_address_of_this_machine_needs_neither(address: str, tmp_path: Path) -> None:
+    require_safe_address(Settings(tmp_path, address=address))
