@@ -1,9 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* forwarder INTERFACE...: sends every frame that comes in on one interface out of the next one, the last's out of the
- * first, unchanged, until SIGTERM. A plain AF_PACKET program, the peer that the embedded switch is measured against: mapped
- * receive rings, and sendmmsg straight from them. */
+/* forwarder [-x] INTERFACE...: sends every frame that comes in on one interface out of the next one, the last's out of the
+ * first, unchanged, until SIGTERM. A plain program, the peer that the embedded switch is measured against: mapped AF_PACKET
+ * receive rings, and sendmmsg straight from them; with -x AF_XDP in copy mode, by the code that the switch sends with. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -15,8 +15,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+
+#include "../softswitch/engine/xsk.h"
 
 enum { FRAME_SIZE = 2048, FRAMES = 1024, BATCH = 64, PORTS_MAX = 64 };
 
@@ -24,7 +27,10 @@ struct port {
     int fd;
     uint8_t *ring;
     uint32_t next;
+    struct xsk xsk;
 };
+
+static int by_xdp;
 
 static volatile sig_atomic_t stopped;
 
@@ -56,13 +62,27 @@ static void open_port(struct port *port, const char *interface) {
     check(port->ring != MAP_FAILED, "mmap");
     check(!bind(fd, (struct sockaddr *)&address, sizeof address), interface);
     port->fd = fd;
+    if (by_xdp) check(!xsk_open(&port->xsk, address.sll_ifindex, 1522), "AF_XDP");
 }
 
 static struct tpacket2_hdr *frame_at(struct port *port, uint32_t index) {
     return (struct tpacket2_hdr *)(port->ring + (size_t)(index % FRAMES) * FRAME_SIZE);
 }
 
+static int forward_by_xdp(struct port *from, struct port *to) {
+    int taken = 0;
+    for (; taken < BATCH; taken++, from->next++) {
+        struct tpacket2_hdr *frame = frame_at(from, from->next);
+        if (!(__atomic_load_n(&frame->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER)) break;
+        if (xsk_has_room(&to->xsk)) xsk_queue(&to->xsk, (uint8_t *)frame + frame->tp_mac, frame->tp_snaplen);
+        __atomic_store_n(&frame->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+    }
+    if (taken) xsk_flush(&to->xsk);
+    return taken;
+}
+
 static int forward(struct port *from, struct port *to) {
+    if (by_xdp) return forward_by_xdp(from, to);
     static struct iovec vector[BATCH];
     static struct mmsghdr message[BATCH];
     int taken = 0;
@@ -84,9 +104,11 @@ static int forward(struct port *from, struct port *to) {
 int main(int count, char **argument) {
     static struct port port[PORTS_MAX];
     static struct pollfd wait[PORTS_MAX];
-    int ports = count - 1;
+    by_xdp = count > 1 && strcmp(argument[1], "-x") == 0;
+    argument += by_xdp;
+    int ports = count - 1 - by_xdp;
     if (ports < 1 || ports > PORTS_MAX) {
-        fprintf(stderr, "usage: forwarder INTERFACE...\n");
+        fprintf(stderr, "usage: forwarder [-x] INTERFACE...\n");
         return 2;
     }
     struct sigaction action = {.sa_handler = on_signal};

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import logging
 import os
 from pathlib import Path
@@ -40,6 +41,20 @@ class LikeBmv2(TyperCommand):
 
 
 WITHOUT_EFFECT = "softswitch.without_effect"
+JSON_VERSION = "2.23"
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"softswitch {importlib.metadata.version('netfold')}, in place of simple_switch_grpc")
+        raise typer.Exit
+
+
+def _say_json_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(JSON_VERSION)
+        raise typer.Exit
+
 
 app = typer.Typer(add_completion=False, cls=RunUnlessNamed)
 
@@ -217,6 +232,18 @@ def run(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the program's random().")] = 1,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-v", help="Say which version this is.", is_eager=True, callback=_say_version
+        ),
+    ] = False,
+    json_version: Annotated[
+        bool,
+        typer.Option(
+            "--json-version", help="Say which BMv2 JSON it takes.", is_eager=True, callback=_say_json_version
+        ),
+    ] = False,
 ) -> None:
     """Run a P4 program natively, as a drop-in for simple_switch_grpc.
 

@@ -171,6 +171,12 @@ def test_under_bmv2s_name_it_is_the_switch(tmp_path: Path) -> None:
     command = ["simple_switch_grpc", "--help"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=20)
     assert "--grpc-server-addr" in done.stdout
+    for option, said in (("--version", "softswitch"), ("-v", "softswitch"), ("--json-version", "2.")):
+        command = ["simple_switch_grpc", option]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=20
+        )
+        assert done.stdout.startswith(said)
     assert sys.executable  # the link leads to the script beside this Python
     assert link.readlink().parent == Path(sys.executable).parent
 

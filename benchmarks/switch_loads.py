@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that switch_pps runs, the entries they need, and the frames that the hosts send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import finsy as fy
+from finsy.proto import p4r
+from google.protobuf import text_format
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from netfold.controller.switches import admission_table as admission
+from netfold.controller.switches import delivery, groups, tree_routes
+from netfold.controller.switches.entries import Codec
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, Kind, Packet
+
+ROOT = Path(__file__).parents[1]
+WORKERS, SLOTS = 4, 1024
+TREE, EPOCH, UDP_PORT = 1, 1, 0xF001
+SWITCH_MAC = "02:00:00:00:00:fe"
+ETHERNET_IP_UDP = 14 + 20 + 8
+SHORTEST = 60  # 64 on the wire, with the checksum that Ethernet adds
+
+
+@dataclass(frozen=True)
+class Load:
+    """A program, its entries, and each host's frame, with the places of its 32-bit tag and 16-bit slot. Of a chunk
+    every host sends one frame and gets one."""
+
+    name: str
+    config: p4r.ForwardingPipelineConfig
+    updates: tuple[p4r.Update, ...]
+    frames: tuple[bytes, ...]
+    tag_at: int
+    slot_at: int
+
+
+def mac(port: int) -> str:
+    return f"02:00:00:00:00:{port:02x}"
+
+
+def address(port: int) -> str:
+    return f"10.0.0.{port}"
+
+
+def _config(json: Path) -> p4r.ForwardingPipelineConfig:
+    config = p4r.ForwardingPipelineConfig(p4_device_config=json.read_bytes())
+    text_format.Parse(json.with_name(f"{json.stem}.p4info.txtpb").read_text(), config.p4info)
+    return config
+
+
+def _inserts(
+    config: p4r.ForwardingPipelineConfig, entities: Iterable[fy.P4TableEntry]
+) -> tuple[p4r.Update, ...]:
+    schema = fy.P4Schema(config.p4info)
+    return tuple(p4r.Update(type=p4r.Update.INSERT, entity=entity.encode(schema)) for entity in entities)
+
+
+def aggregation(lanes: int) -> Load:
+    """The switch is the root of a tree with a host behind each port: the sum of four frames goes to all four."""
+    config = _config(ROOT / "p4src" / "compiled" / f"netfold-v1model-{lanes}.json")
+    codec = Codec(fy.P4Schema(config.p4info))
+    made = []
+    for port in range(1, WORKERS + 1):
+        sender = admission.Sender(port, TREE, port - 1, EPOCH, SLOTS)
+        made += admission.added_up(sender, root=True, bit=port - 1, full=(1 << WORKERS) - 1, base=0)
+        made.append(delivery.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
+    made += [groups.down(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]
+    updates = _inserts(config, [codec.encode(entity) for entity in made])
+    frames = tuple(_gradient(port, lanes) for port in range(1, WORKERS + 1))
+    at = FRAME_OVERHEAD_BYTES + 4
+    return Load(f"netfold-{lanes}", config, updates, frames, at, at + 4)
+
+
+def _gradient(port: int, lanes: int) -> bytes:
+    values = tuple(range(-lanes // 2, lanes - lanes // 2))
+    ip = IP(src=address(port), dst="10.0.0.254") / UDP(sport=UDP_PORT, dport=UDP_PORT, chksum=0)
+    packet = Packet(Kind.GRADIENT, TREE, EPOCH, 0, 0, port - 1, values)
+    return bytes(Ether(src=mac(port), dst=SWITCH_MAC) / ip / Raw(packet.pack()))
+
+
+def router() -> Load:
+    """IPv4: longest prefix, next hop, TTL and both checksums; the shortest frames, from each host to the next."""
+    config = _config(ROOT / "tests" / "softswitch" / "programs" / "router.json")
+    entries = []
+    for port in range(1, WORKERS + 1):
+        route = fy.P4TableAction("route", nexthop=port, count=1)
+        entries.append(fy.P4TableEntry("routes", match=fy.Match(dst=f"{address(port)}/32"), action=route))
+        hop = fy.P4TableAction("forward", port=port, dst=int(mac(port).replace(":", ""), 16))
+        entries.append(fy.P4TableEntry("nexthops", match=fy.Match(nexthop=port), action=hop))
+    frames = tuple(_datagram(port) for port in range(1, WORKERS + 1))
+    return Load("router", config, _inserts(config, entries), frames, ETHERNET_IP_UDP, ETHERNET_IP_UDP + 4)
+
+
+def _datagram(port: int) -> bytes:
+    ip = IP(src=address(port), dst=address(port % WORKERS + 1)) / UDP(sport=9, dport=9, chksum=0)
+    return bytes(Ether(src=mac(port), dst=SWITCH_MAC) / ip / Raw(bytes(SHORTEST - ETHERNET_IP_UDP)))
