@@ -60,5 +60,12 @@ def adapted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return kept, without_effect
 
 
+def reachable(address: str) -> str:
+    """An address that means all of this machine's, as scripts write it for BMv2, cut down to the loopback one: without
+    TLS whoever reaches P4Runtime can run code here."""
+    host, colon, port = address.rpartition(":")
+    return f"127.0.0.1{colon}{port}" if host in ("0.0.0.0", "[::]", "") else address
+
+
 def _has_value(rest: Sequence[str]) -> bool:
     return bool(rest) and not rest[0].startswith("-") and not rest[0].endswith(".json")

@@ -232,6 +232,9 @@ def run(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the program's random().")] = 1,
+    as_bmv2: Annotated[
+        bool, typer.Option("--as-bmv2", hidden=True, help="Called as simple_switch_grpc.")
+    ] = False,
     version: Annotated[
         bool,
         typer.Option(
@@ -260,6 +263,14 @@ def run(
     file = None
     if log_file is not None:
         file = LogFile(log_file, log_flush, log_file_max_size, log_file_max_files)
+    tls = _tls((tls_cert, tls_key, tls_ca), grpc_server_ssl, grpc_server_with_client_auth)
+    without_effect = list(context.meta[WITHOUT_EFFECT])
+    if as_bmv2 and tls is None and not insecure_remote:
+        asked, grpc_server_addr = grpc_server_addr, bmv2_options.reachable(grpc_server_addr)
+        if asked != grpc_server_addr:
+            without_effect.append(
+                f"{asked} (served on {grpc_server_addr} alone; --insecure-remote serves all)"
+            )
     settings = Settings(
         cache_dir=cache_dir or default_cache_dir(),
         ports=_parse_interfaces(interface),
@@ -273,7 +284,7 @@ def run(
         p4info=p4info,
         captures=pcap,
         control_socket=_control_socket(control_socket, thrift_port),
-        tls=_tls((tls_cert, tls_key, tls_ca), grpc_server_ssl, grpc_server_with_client_auth),
+        tls=tls,
         ready_fd=ready_fd,
         seed=seed,
         queues=priority_queues,
@@ -281,8 +292,8 @@ def run(
     )
     try:
         set_up_logs(level, device_id, console=log_console, file=file)
-        if context.meta[WITHOUT_EFFECT]:
-            log.warning("without effect here: %s", ", ".join(context.meta[WITHOUT_EFFECT]))
+        if without_effect:
+            log.warning("without effect here: %s", ", ".join(without_effect))
         asyncio.run(serve(settings))
     except (StartError, OSError) as error:
         typer.echo(f"netfold softswitch: {error}", err=True)

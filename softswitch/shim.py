@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-NAMES = {"simple_switch_grpc": ["softswitch", "run"], "simple_switch_CLI": ["softswitch", "cli"]}
+NAMES = {"simple_switch_grpc": ["softswitch", "run", "--as-bmv2"], "simple_switch_CLI": ["softswitch", "cli"]}
 """What a name stands for, as arguments of netfold."""
 
 

@@ -20,7 +20,7 @@ from p4runtime_client import Client, insert
 from testnet import PROGRAMS, Namespace, SwitchProcess, ethernet, needs_root
 
 from netfold.softswitch import shim
-from netfold.softswitch.bmv2_options import adapted
+from netfold.softswitch.bmv2_options import adapted, reachable
 from netfold.softswitch.p4runtime.device import device_json
 
 # Those of BMv2 and of the target, as p4lang/tutorials, Mininet scripts and PTF runners write them.
@@ -179,6 +179,17 @@ def test_under_bmv2s_name_it_is_the_switch(tmp_path: Path) -> None:
         assert done.stdout.startswith(said)
     assert sys.executable  # the link leads to the script beside this Python
     assert link.readlink().parent == Path(sys.executable).parent
+
+
+def test_scripts_of_bmv2_that_listen_everywhere_are_served_on_loopback(tmp_path: Path) -> None:
+    switch = SwitchProcess(None, tmp_path, "--as-bmv2", "--", "--grpc-server-addr", "0.0.0.0:0")
+    try:
+        assert "0.0.0.0:0 (served on 127.0.0.1:0 alone" in switch.log()
+        assert f"serves P4Runtime on 127.0.0.1:{switch.grpc_port}" in switch.log()
+    finally:
+        switch.kill()
+    for address in ("10.0.0.1:9559", "localhost:1", "unix:/tmp/x"):
+        assert reachable(address) == address
 
 
 def test_a_link_is_not_put_over_somebody_elses_file(tmp_path: Path) -> None:
