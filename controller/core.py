@@ -21,18 +21,19 @@ import finsy as fy
 
 from netfold.controller.health.counters import Counters
 from netfold.controller.health.links import LinkProbes
-from netfold.controller.health.outages import Outages, Patience, Uses
+from netfold.controller.health.outages import Outages, Uses
 from netfold.controller.health.recycle import Recycler
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.admission import Wire
-from netfold.controller.lifecycle.book import Book
+from netfold.controller.lifecycle.book import Book, over
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.members import Members
+from netfold.controller.lifecycle.patience import Patience
 from netfold.controller.lifecycle.placing import Planner, Plans
 from netfold.controller.lifecycle.presence import Presence
-from netfold.controller.lifecycle.states import InstallPatience, Lifecycle
+from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.tasks import Tasks
 from netfold.controller.switches.desired import Broken, Setting, Targets, management
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
@@ -63,7 +64,7 @@ class Controller:
         self.fleet = Fleet(_endpoints(setting), options.pipeline, term, self, options.fleet)
         self.outages = Outages(self.fleet, options.patience, self.tasks.later, self)
         self.links = LinkProbes(
-            setting, options.wire.lanes, self.fleet, self.outages.links_changed, options.probe_s
+            setting, options.wire.lanes, self.fleet, self.book, self.outages.links_changed, options.probe_s
         )
         leases = Leases(self._lease_expired)
         self.lifecycle = Lifecycle(
@@ -71,14 +72,23 @@ class Controller:
             self.fleet,
             Targets(setting),
             leases,
+            self.presence,
             self.tasks,
-            InstallPatience(options.patience.install, options.patience.start),
+            options.patience,
             broken=lambda: self.broken,
             runs=self._runs,
             room=self.room,
         )
         self.pulse = self.lifecycle.pulse
-        self.planner = Planner(self.book, self.lifecycle, plans, self.tasks, lambda: self.broken)
+        self.planner = Planner(
+            setting.fabric,
+            self.book,
+            self.lifecycle,
+            plans,
+            self.tasks,
+            options.patience,
+            lambda: self.broken,
+        )
         self.members = Members(self.book, self.lifecycle, leases, self.tasks, self.planner.repair)
         self.counters = Counters(self.fleet, self.book.all, self.pulse.wait, options.counters_s)
         self.recycler = Recycler(self.book, self.links)
@@ -93,13 +103,11 @@ class Controller:
         return self.outages.broken
 
     async def run(self) -> None:
+        await self._read_files()
         self.lifecycle.retarget()
         for job in self.book.all():
-            try:
+            if not job.state.over:
                 self._resume(job)
-            except FabricError as error:  # its file was good when it was submitted, to another version
-                why = f"its job file cannot be read any more: {error}"
-                self.lifecycle.end(job.name, JobState.FAILED, why)
         self.outages.start()
         self.room()
         try:
@@ -111,10 +119,23 @@ class Controller:
         finally:
             self.tasks.stop()
 
+    async def _read_files(self) -> None:
+        """Of all jobs that the last controller left. A file that was good when it was submitted, to another version of
+        netfold, ends its job."""
+        unreadable: list[JobRecord] = []
+        for job in self.book.all():
+            try:
+                if not job.state.over:
+                    await asyncio.to_thread(self.book.order, job.name)  # a large one takes seconds
+            except FabricError as error:
+                why = f"its job file cannot be read any more: {error}"
+                unreadable.append(over(job, JobState.FAILED, why))
+        with self.book.change():
+            for job in unreadable:
+                self.book.write(job)
+
     def _resume(self, job: JobRecord) -> None:
         """What the last controller left."""
-        if job.state.over:
-            return
         self.members.resume(job)
         self.lifecycle.resume(job)
         if job.state.installed and self.lifecycle.hit(job):  # it died before the job had moved
@@ -129,8 +150,13 @@ class Controller:
     # ---- operators --------------------------------------------------------------------------------------
 
     async def submit(self, text: str, *, queue: bool) -> JobRecord:
-        """Admit a job. Raises JobError for a bad file, JobExistsError, RefusedError (unless it may wait)."""
-        return await self.planner.submit(read_order(text, self.fabric), queue=queue)
+        """Admit a job; soon after a start only when all switches are connected or given up. Raises JobError for a bad
+        file, JobExistsError, RefusedError (unless it may wait)."""
+        order = await asyncio.to_thread(read_order, text, self.fabric)
+        await self.outages.all_known()
+        if not self.book.has_live(order.file.name):
+            self.presence.forget(order.file.name)
+        return await self.planner.submit(order, queue=queue)
 
     def cancel(self, name: str) -> JobRecord:
         """Raises UnknownJobError."""

@@ -42,6 +42,7 @@ class Counters:
         self._jobs = jobs
         self._wait = wait
         self._period_s = period_s
+        self._reading = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._raw: dict[SwitchTree, dict[Verdict, int]] = {}
 
     async def run(self) -> None:
@@ -80,6 +81,11 @@ class Counters:
         return {p: job for p, job in places.items() if self._fleet.health(p[0]).ready}
 
     async def _read(self, switch: str, places: dict[SwitchTree, str]) -> None:
+        """One read of a switch at a time: answers that overtake each other would look like a switch that restarted."""
+        async with self._reading[switch]:
+            await self._read_alone(switch, places)
+
+    async def _read_alone(self, switch: str, places: dict[SwitchTree, str]) -> None:
         cells = {cell(tree, v): ((switch, tree), v) for _, tree in places for v in Verdict}
         counted = await self._fleet.sessions[switch].read_counters(cells)
         now: dict[SwitchTree, dict[Verdict, int]] = {p: {} for p in places}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import finsy as fy
 
+from netfold.controller.lifecycle.book import Book
 from netfold.controller.switches.desired import Setting
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.management import SlotView, slot_packet, slot_view
@@ -49,17 +50,20 @@ class LinkProbes:
         setting: Setting,
         lanes: int,
         fleet: Fleet,
+        book: Book,
         changed: Callable[[frozenset[frozenset[str]]], None],
         period: float,
     ) -> None:
         self._setting = setting
         self._lanes = lanes
         self._fleet = fleet
+        self._book = book
+        self._worked = book.worked
         self._changed = changed
         self._period = period and max(period, 2 * len(setting.fabric.links) / PROBES)
         fabric = setting.fabric
         self._hops: dict[Hop, _Probed] = {
-            hop: _Probed()
+            hop: _Probed(seen=hop in self._worked)
             for link in fabric.links
             if not fabric.is_host(link.a) and not fabric.is_host(link.b)
             for hop in ((link.a, link.b), (link.b, link.a))
@@ -155,7 +159,13 @@ class LinkProbes:
         )
 
     def _judge(self) -> None:
-        """A link that never worked is not down: its target may not answer probes."""
+        """A link that never worked is not down: its target may not answer probes. What has worked is remembered: a link
+        that breaks while no controller is there is down to the next."""
+        new = {hop for hop, state in self._hops.items() if state.seen} - self._worked
+        if new:
+            with self._book.change():
+                self._book.have_worked(new)
+            self._worked |= new
         silent = {frozenset(hop) for hop, state in self._hops.items() if state.seen and state.lost > MISSES}
         down = frozenset(silent | self._reported)
         if down != self._down:

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from netfold.controller.jobs.records import JobRecord
+from netfold.controller.lifecycle.patience import Patience
 from netfold.controller.switches.desired import Broken
 from netfold.controller.switches.fleet import Fleet
 
@@ -19,20 +20,8 @@ Later = Callable[..., None]
 Uses = Callable[[JobRecord], bool]
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long the controller waits, in seconds.
-
-    reroute   for a switch to come back before jobs move around it
-    restart   for a switch to come back before jobs that cannot do without it fail
-    start     the same after the controller's own start
-    install   for switches to take a job's entries
-    """
-
-    reroute: float = 0.5
-    restart: float = 8.0
-    start: float = 15.0
-    install: float = 10.0
+LOOK_S = 1.0
+"""Between two looks at a switch that answers and is not ready."""
 
 
 class OutageEvents(Protocol):
@@ -58,14 +47,21 @@ class Outages:
         self._later = later
         self._events = events
         self._up: set[str] = set()
+        self._connecting: set[str] = set(fleet.sessions)
+        self._all_known = asyncio.Event()
 
     def start(self) -> None:
         for switch in self._fleet.sessions:
-            self._later(self._patience.start, self._still_away, switch)
+            self._later(self._patience.start, self._never_came, switch)
+
+    async def all_known(self) -> None:
+        """Returns when each switch has been ready, or has been waited for in vain, since the start."""
+        await self._all_known.wait()
 
     def switch_changed(self, switch: str) -> None:
         if self._fleet.health(switch).ready:
             self._up.add(switch)
+            self._know(switch)
             if switch in self.broken.switches:
                 self._set(Broken(self.broken.links, self.broken.switches - {switch}))
                 self._events.room()
@@ -82,6 +78,23 @@ class Outages:
             self._events.give_way(_takes(link), f"link {'-'.join(sorted(link))} is down", True)
         if not new:
             self._events.room()
+
+    def _never_came(self, switch: str) -> None:
+        """A switch that has not been ready since the start; one that answers may take long to take its pipeline."""
+        health = self._fleet.health(switch)
+        if switch not in self._connecting:
+            return
+        if health.reached:
+            self._later(LOOK_S, self._never_came, switch)
+            return
+        self._still_away(switch)
+        self._later(self._patience.restart, self._gone, switch)
+        self._know(switch)
+
+    def _know(self, switch: str) -> None:
+        self._connecting.discard(switch)
+        if not self._connecting:
+            self._all_known.set()
 
     def _still_away(self, switch: str) -> None:
         """Jobs that can move around a switch that is away do so; the others wait for it."""

@@ -21,6 +21,9 @@ MAX_CHARACTERS = 256 << 10
 """Of a job file; YAML is read in the event loop."""
 
 
+MOST_TIME_LIMIT_S = 60
+"""Of a planner: others wait for their turns meanwhile."""
+
 HostName = Annotated[str, Field(min_length=1, max_length=32)]
 OptionValue = bool | int | float | str
 
@@ -151,6 +154,11 @@ def _check_choices(document: Document, file: JobFile) -> None:
     if file.scheme not in SCHEMES:
         raise _error(
             document, ("scheme",), f"scheme '{file.scheme}' is unknown; there are {', '.join(SCHEMES)}"
+        )
+    limit = file.options.get("time_limit")
+    if isinstance(limit, int | float) and limit > MOST_TIME_LIMIT_S:
+        raise _error(
+            document, ("options", "time_limit"), f"time_limit is {limit:g}; it is at most {MOST_TIME_LIMIT_S}"
         )
     if file.slots is not None and file.slots & (file.slots - 1):
         raise _error(document, ("slots",), f"slots is {file.slots}; it must be a power of two")

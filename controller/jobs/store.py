@@ -14,15 +14,16 @@ import fcntl
 import os
 import secrets
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from netfold.controller.jobs.records import JobRecord
+from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_ranges import Range
 
-SCHEMA = 1
+SCHEMA = 2
 HISTORY = 200
 """Jobs that are over and still shown."""
 
@@ -31,6 +32,10 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS jobs (
     name TEXT PRIMARY KEY, seq INTEGER NOT NULL, over INTEGER NOT NULL, body TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS members (
+    job TEXT, host TEXT, joined INTEGER NOT NULL, gone INTEGER NOT NULL, PRIMARY KEY (job, host)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS worked (sender TEXT, receiver TEXT, PRIMARY KEY (sender, receiver)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS epochs (
     switch TEXT, block INTEGER, epoch INTEGER NOT NULL, PRIMARY KEY (switch, block)
 ) WITHOUT ROWID;
@@ -127,8 +132,12 @@ class Store:
 
     def jobs(self) -> list[JobRecord]:
         """All, in the order of submission."""
-        rows = self._db.execute("SELECT body FROM jobs ORDER BY seq")
-        return [JobRecord.model_validate_json(body) for (body,) in rows]
+        rows = self._db.execute("SELECT body FROM jobs ORDER BY seq").fetchall()
+        jobs = [JobRecord.model_validate_json(body) for (body,) in rows]
+        newer: dict[str, dict[str, Member]] = defaultdict(dict)
+        for job, host, joined, gone in self._db.execute("SELECT * FROM members"):
+            newer[job][host] = Member(host=host, joined=joined, left=gone)
+        return [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
 
     def put(self, job: JobRecord) -> None:
         """Write a job; what is over for long is forgotten."""
@@ -137,12 +146,28 @@ class Store:
             " SET seq = excluded.seq, over = excluded.over, body = excluded.body",
             (job.name, job.seq, job.state.over, job.model_dump_json()),
         )
+        self._db.execute("DELETE FROM members WHERE job = ?", (job.name,))
         if job.state.over:
             self._db.execute(
                 "DELETE FROM jobs WHERE over AND seq NOT IN"
                 " (SELECT seq FROM jobs WHERE over ORDER BY seq DESC LIMIT ?)",
                 (HISTORY,),
             )
+
+    def put_member(self, job: str, member: Member) -> None:
+        """Write one member of a job: the record of a large job is not written again for each that joins."""
+        row = (job, member.host, member.joined, member.left)
+        self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", row)
+
+    # ---- links -----------------------------------------------------------------------------------
+
+    def worked(self) -> set[tuple[str, str]]:
+        """Directions of links between switches that have carried a probe, to any controller of this store."""
+        return {(a, b) for a, b in self._db.execute("SELECT sender, receiver FROM worked")}
+
+    def have_worked(self, hops: Iterable[tuple[str, str]]) -> None:
+        """Within a change."""
+        self._db.executemany("INSERT OR IGNORE INTO worked VALUES (?, ?)", hops)
 
     # ---- epochs ----------------------------------------------------------------------------------
 
@@ -183,3 +208,14 @@ class Store:
             raise StoreError(
                 f"{self._path} {otherwise} ({name} {found}, here {value}); give another --state, or remove the file"
             )
+
+
+def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:
+    """The job with what was noted of its members after it was written."""
+    members = tuple(
+        m.model_copy(update={"joined": newer[m.host].joined, "left": newer[m.host].left})
+        if m.host in newer
+        else m
+        for m in job.members
+    )
+    return job.model_copy(update={"members": members})

@@ -18,9 +18,9 @@ from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, Placement, Pl
 from netfold.controller.jobs.slot_ranges import BLOCK, Range, SlotPool, SlotsExhaustedError
 from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.pipes import loopback_rate
-from netfold.controller.planning.plan import Loads, Plan, PlanningError, Tree
+from netfold.controller.planning.plan import InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.planning.validate import add_loads
+from netfold.controller.planning.validate import add_loads, check_capacities
 from netfold.controller.switches.desired import Broken, UnroutableError, tree_entities
 from netfold.topologies.fabric import Fabric, FabricError, Link
 from netfold.topologies.ports import Chip
@@ -84,12 +84,14 @@ class PlanRequest:
     broken: Broken = WHOLE
     without: frozenset[str] = frozenset()
     deadline_s: float = 60.0
+    time_limit_s: float = math.inf
+    """Of a solver that improves its plan for as long as it may."""
 
 
 def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
     """A plan on what the background leaves, at most at the rate that the job asks for. Raises RefusedError."""
     order, background, broken = request.order, request.background, request.broken
-    spec = order.spec(request.without)
+    spec = _hastened(order.spec(request.without), request.time_limit_s)
     if not spec.workers:
         raise RefusedError(f"job '{spec.name}' has no worker left")
     try:
@@ -104,6 +106,15 @@ def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
             f"{binding(fabric, plan, background)}; a min_rate of at most {plan.rate:.4g} would fit"
         )
     return plan if order.file.rate is None else slowed(plan, order.file.rate)
+
+
+def _hastened(spec: JobSpec, seconds: float) -> JobSpec:
+    """The same job with a time limit of at most so much, if its scheme has one."""
+    if spec.scheme != "optimal" or math.isinf(seconds):
+        return spec
+    own = spec.options.get("time_limit", seconds)
+    limit = min(float(own), seconds) if isinstance(own, int | float) else seconds
+    return replace(spec, options={**spec.options, "time_limit": limit})
 
 
 def background_of(jobs: Iterable[JobRecord]) -> Loads:
@@ -154,6 +165,15 @@ def hit(plan: Plan, broken: Broken, lost: Iterable[str]) -> bool:
     return bool(nodes & broken.switches or links & broken.links or nodes & set(lost))
 
 
+def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
+    """The plan's loads fit beside the background."""
+    try:
+        check_capacities(fabric, plan.job, plan.loads, background)
+    except InvalidPlan:
+        return False
+    return True
+
+
 def without_broken(fabric: Fabric, broken: Broken, members: Iterable[str]) -> Fabric:
     """The part of the fabric that works and holds all members. Raises RefusedError if they are cut apart."""
     if not broken.links and not broken.switches:
@@ -188,10 +208,11 @@ def place(
     jobs: Iterable[JobRecord],
     numbers: Numbers,
     after_epoch: int,
+    reserved: Iterable[Placement] = (),
 ) -> Placement:
     """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
-    which the new one is made before the old one is broken). Raises RefusedError."""
-    placements = [p for j in jobs for p in j.placements]
+    which the new one is made before the old one is broken) and what is reserved for others. Raises RefusedError."""
+    placements = [*(p for j in jobs for p in j.placements), *reserved]
     pools = slot_pools(fabric, placements, numbers.epochs)
     trees: list[PlannedTree] = []
     epoch = after_epoch

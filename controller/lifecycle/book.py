@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from netfold.controller.jobs.file import JobOrder, read_order
-from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member
+from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.slot_ranges import SlotPool
-from netfold.controller.jobs.store import Store
+from netfold.controller.jobs.store import HISTORY, Store
 from netfold.controller.lifecycle.admission import Numbers, Wire, free_udp_port, place, ranges_of, slot_pools
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.desired import Setting
@@ -46,6 +46,14 @@ class Book:
     def primary(self) -> str:
         """Where the leader serves, or served last."""
         return self._store.primary
+
+    @property
+    def worked(self) -> set[tuple[str, str]]:
+        """Directions of links that have carried packets, also to earlier controllers."""
+        return self._store.worked()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._jobs
 
     def all(self) -> list[JobRecord]:
         """In the order of submission."""
@@ -111,11 +119,29 @@ class Book:
     # ---- within a change --------------------------------------------------------------------------------
 
     def write(self, job: JobRecord) -> None:
+        """The store forgets jobs that are over for long, and so does this."""
         self._store.put(job)
         self._jobs[job.name] = job
+        if job.state.over:
+            self._orders.pop(job.name, None)
+            past = sorted((j for j in self._jobs.values() if j.state.over), key=lambda j: -j.seq)
+            for old in past[HISTORY:]:
+                del self._jobs[old.name]
+
+    def write_member(self, job: JobRecord, host: str) -> None:
+        """Of the job only this member is another."""
+        member = job.member(host)
+        assert member is not None
+        self._store.put_member(job.name, member)
+        self._jobs[job.name] = job
+
+    def have_worked(self, hops: Iterable[tuple[str, str]]) -> None:
+        """These directions of links carry packets: if ever they do not, they are down."""
+        self._store.have_worked(hops)
 
     def new(self, order: JobOrder) -> JobRecord:
         """A job that waits."""
+        self._orders[order.file.name] = order
         seq = self._store.number("seq") + 1
         self._store.set_number("seq", seq)
         members = (
@@ -131,17 +157,36 @@ class Book:
             submitted=time.time(),
         )
 
-    def placed(self, job: JobRecord, order: JobOrder, plan: Plan) -> JobRecord:
-        """The job with a new placement in a new epoch, beside all that is installed. Raises RefusedError."""
+    def placed(
+        self, job: JobRecord, order: JobOrder, plan: Plan, reserved: Iterable[Placement] = ()
+    ) -> JobRecord:
+        """The job with a new placement in a new epoch, beside all that is installed or reserved. Raises
+        RefusedError."""
         jobs = self._jobs.values()
         numbers = Numbers(self._store.number("tree"), self._epochs())
-        placement = place(self._setting.fabric, self._wire, order, plan, jobs, numbers, after_epoch=job.epoch)
+        placement = place(
+            self._setting.fabric,
+            self._wire,
+            order,
+            plan,
+            jobs,
+            numbers,
+            after_epoch=job.epoch,
+            reserved=reserved,
+        )
         self._store.use_slots(ranges_of(placement), placement.epoch)
         port = job.udp_port or free_udp_port(jobs, self._store.number("port"))
         self._store.set_number("tree", placement.trees[-1].tree)
         self._store.set_number("port", port)
         changes = {"state": JobState.INSTALLING, "placement": placement, "udp_port": port, "reason": ""}
         return job.model_copy(update=changes)
+
+    def reserved(self, order: JobOrder, plan: Plan, reserved: Iterable[Placement]) -> Placement:
+        """Where the job would be if only what is `reserved` were there. Raises RefusedError."""
+        nothing = Numbers(self._store.number("tree"), {})
+        return place(
+            self._setting.fabric, self._wire, order, plan, (), nothing, after_epoch=0, reserved=reserved
+        )
 
     def raised(self, job: JobRecord, why: str) -> JobRecord:
         """The installed job on the same trees and slots in a new epoch."""

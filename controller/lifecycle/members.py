@@ -56,7 +56,7 @@ class Members:
             return job
         self._leases.renew(name, host, self.lease_s(name))
         if not member.joined:
-            self._lifecycle.commit(job.with_member(host, joined=True))
+            self._lifecycle.commit_member(job.with_member(host, joined=True), host)
         if worn_epoch and worn_epoch == job.epoch and job.state is JobState.RUNNING:
             with self._book.change():
                 raised = self._book.raised(self._book.get(name), f"{host} asked for a new epoch")
@@ -71,7 +71,7 @@ class Members:
         if job.state.over:
             return
         job = job.with_member(host, left=True)
-        self._lifecycle.commit(job)
+        self._lifecycle.commit_member(job, host)
         if all(m.left for m in job.members if not m.parameter_server and m.host not in job.lost):
             self._lifecycle.end(name, JobState.DONE, "every worker left")
 

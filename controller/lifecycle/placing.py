@@ -5,28 +5,40 @@ might gain. What broke or was lost while a plan was made is looked at when it is
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from netfold.controller.jobs.file import JobOrder
-from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, background_of, hit
+from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.lifecycle.admission import (
+    PlanRequest,
+    RefusedError,
+    background_of,
+    fits,
+    hit,
+)
 from netfold.controller.lifecycle.book import Book, UnknownJobError
+from netfold.controller.lifecycle.patience import Patience
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.tasks import Tasks
 from netfold.controller.lifecycle.turns import Turns, Urgency
-from netfold.controller.planning.plan import Plan
+from netfold.controller.lifecycle.waiting import Waiting
+from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.desired import Broken
+from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)
 
 WORTH_MOVING = 1.05
 """What a job has to gain before `replan` moves it."""
 
-MOST_PLANS = 5
-"""So often a job is planned anew because something broke meanwhile."""
+DEFAULT_TIME_LIMIT_S = 10.0
+REPAIR_TIME_LIMIT_S = 2.0
+"""Of solvers that have one: a job that stands still takes the best of so long."""
 
 
 class JobExistsError(Exception):
@@ -37,41 +49,59 @@ class Plans(Protocol):
     """Where plans are made, outside the event loop."""
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """Raises RefusedError. Canceled, it stops the work."""
+        """Raises RefusedError; anything else is a defect. Canceled, it stops the work."""
 
 
 class Planner:
-    """Everything that places jobs goes through here, in turns; so what a plan was made for changes meanwhile by what
-    breaks, is lost or ends only. `broken` tells what does not work now."""
+    """Everything that places jobs goes through here, in turns; so what a plan was made for changes meanwhile only by
+    what breaks, is lost or ends. `broken` tells what does not work now."""
 
     def __init__(
-        self, book: Book, lifecycle: Lifecycle, plans: Plans, tasks: Tasks, broken: Callable[[], Broken]
+        self,
+        fabric: Fabric,
+        book: Book,
+        lifecycle: Lifecycle,
+        plans: Plans,
+        tasks: Tasks,
+        patience: Patience,
+        broken: Callable[[], Broken],
     ) -> None:
+        self._fabric = fabric
         self._book = book
         self._lifecycle = lifecycle
         self._plans = plans
         self._tasks = tasks
+        self._patience = patience
         self._broken = broken
         self._turns = Turns()
+        self._waiting = Waiting(book)
+        self._again = False
+        self._trying = False
 
     async def submit(self, order: JobOrder, *, queue: bool) -> JobRecord:
         """Raises JobExistsError, and RefusedError unless the job may wait."""
+        name = order.file.name
 
         async def work() -> None:
-            self._check_name(order.file.name)
+            self._check_name(name)
+            standing = self._waiting.before((-order.file.priority, float("inf")))
             try:
-                plan = await self._plan(order, frozenset)
+                plan = await self._plan(order, frozenset, standing)
                 with self._book.change():
-                    self._book.write(self._book.placed(self._book.new(order), order, plan))
+                    self._book.write(self._book.placed(self._book.new(order), order, plan, standing))
             except RefusedError as error:
+                why = _with_queue(error, standing)
                 if not queue:
-                    raise
+                    raise RefusedError(why) from error
+                kept = await self._reservation(order, frozenset, standing)
                 with self._book.change():
-                    self._book.write(self._book.new(order).model_copy(update={"reason": f"waits: {error}"}))
-            self._lifecycle.changed(order.file.name)
+                    waits = {"reason": f"waits: {why}"}
+                    self._book.write(self._book.new(order).model_copy(update=waits))
+                self._waiting.reserve(name, self._waiting.known(self._book.get(name), self._broken()), kept)
+            self._lifecycle.changed(name)
 
         await self._turns.take(Urgency.SUBMISSION, work)
-        return self._book.get(order.file.name)
+        return self._book.get(name)
 
     def repair(self, name: str, why: str, *, fail: bool = True) -> None:
         """Move an installed job off what is broken or lost, soon. Without another plan it ends, if `fail`."""
@@ -90,7 +120,7 @@ class Planner:
                 return False
             better = 0.0 if self._lifecycle.hit(job) else WORTH_MOVING * job.placement.plan.rate
             try:
-                return await self._move(job, "replanned", better)
+                return await self._move(job, "replanned", better, self._waiting.all())
             except RefusedError as error:
                 log.info("job %s stays where it is: %s", name, error)
                 return False
@@ -98,8 +128,10 @@ class Planner:
         return await self._turns.take(Urgency.REPLAN, work)
 
     def try_queue(self) -> None:
-        """Place waiting jobs that fit now, soon: higher priority first, then older first."""
-        if any(j.state is JobState.QUEUED for j in self._book.all()):
+        """Place waiting jobs that fit now, soon; once more if it is asked for meanwhile."""
+        self._again = True
+        if not self._trying and self._waiting.jobs():
+            self._trying = True
             self._tasks.spawn(self._try_queue(), "the queue")
 
     # ---- in their turns ---------------------------------------------------------------------------------
@@ -110,10 +142,10 @@ class Planner:
             if not job.state.installed or not self._lifecycle.hit(job):
                 return  # it is over, or an earlier move has seen to it
             try:
-                await self._move(job, why, 0.0)
+                await self._move(job, why, 0.0, (), repair=True)
             except RefusedError as error:
                 log.warning("job %s: %s, and cannot move: %s", name, why, error)
-                if fail:
+                if fail and self._lifecycle.hit(self._book.get(name)):
                     self._lifecycle.end(name, JobState.FAILED, f"{why}, and there is no other plan: {error}")
 
         try:
@@ -121,57 +153,148 @@ class Planner:
         except UnknownJobError:
             log.debug("job %s is forgotten", name)
 
-    async def _move(self, job: JobRecord, why: str, least: float) -> bool:
+    async def _move(
+        self, job: JobRecord, why: str, least: float, standing: Iterable[Placement], *, repair: bool = False
+    ) -> bool:
         """Plan an installed job again and move it by a new epoch, if the plan's rate is `least` or more. Raises
         RefusedError."""
         order = self._book.order(job.name)
-        plan = await self._plan(order, lambda: frozenset(self._book.get(order.file.name).lost))
+        plan = await self._plan(order, self._lost(job.name), standing, repair=repair)
         job = self._book.get(job.name)
         if plan.rate < least or not job.state.installed:
             return False
         with self._book.change():
-            moved = self._book.placed(job, order, plan)
+            moved = self._book.placed(job, order, plan, standing)
             update = {"previous": job.previous or job.placement, "reason": why}
             self._book.write(moved.model_copy(update=update))
         self._lifecycle.changed(job.name)
         return True
 
     async def _try_queue(self) -> None:
-        waiting = [j for j in self._book.all() if j.state is JobState.QUEUED]
-        for job in sorted(waiting, key=lambda j: (-self._book.order(j.name).file.priority, j.seq)):
-            await self._turns.take(Urgency.QUEUE, functools.partial(self._try_waiting, job.name))
+        try:
+            while self._again:
+                self._again = False
+                for job in self._waiting.jobs():
+                    try:
+                        await self._turns.take(Urgency.QUEUE, functools.partial(self._try_waiting, job.name))
+                    except Exception as error:
+                        log.exception("job %s cannot be tried", job.name)
+                        if job.name in self._book and not self._book.get(job.name).state.over:
+                            self._lifecycle.end(job.name, JobState.FAILED, f"the planner broke: {error}")
+        finally:
+            self._trying = False
 
     async def _try_waiting(self, name: str) -> None:
         if self._book.get(name).state is not JobState.QUEUED:
             return
         order = self._book.order(name)
+        standing = self._waiting.before(self._waiting.rank(self._book.get(name)))
         try:
-            plan = await self._plan(order, lambda: frozenset(self._book.get(name).lost))
+            plan = await self._fresh_or_reserved(name, order, standing)
             job = self._book.get(name)
             if job.state is JobState.QUEUED:
                 with self._book.change():
-                    self._book.write(self._book.placed(job, order, plan))
+                    self._book.write(self._book.placed(job, order, plan, standing))
                 self._lifecycle.changed(name)
         except RefusedError as error:
             job = self._book.get(name)
             if job.state is JobState.QUEUED:
-                self._lifecycle.commit(job.model_copy(update={"reason": f"waits: {error}"}))
+                reason = f"waits: {_with_queue(error, standing)}"
+                if job.reason != reason:
+                    self._lifecycle.commit(job.model_copy(update={"reason": reason}))
+                await self._reserve(name)
+
+    async def _fresh_or_reserved(self, name: str, order: JobOrder, standing: list[Placement]) -> Plan:
+        """A new plan, or the reserved one where a heuristic does not find what was kept free. Raises RefusedError."""
+        try:
+            return await self._plan(order, self._lost(name), standing)
+        except RefusedError:
+            held, job = self._waiting.of(name), self._book.get(name)
+            if held is None or hit(held.plan, self._broken(), job.lost):
+                raise
+            if not fits(self._fabric, held.plan, self._background(name, standing)):
+                raise
+            return held.plan
+
+    async def _reserve(self, name: str) -> None:
+        """Keep room for a waiting job, as if nothing ran but those before it in the queue."""
+        job, order = self._book.get(name), self._book.order(name)
+        known = self._waiting.known(job, self._broken())
+        if self._waiting.is_current(name, known):
+            return
+        before = self._waiting.before(self._waiting.rank(job))
+        kept = await self._reservation(order, self._lost(name), before)
+        if name in self._book and self._book.get(name).state is JobState.QUEUED:
+            self._waiting.reserve(name, known, kept)
+
+    async def _reservation(
+        self, order: JobOrder, lost: Callable[[], frozenset[str]], before: list[Placement]
+    ) -> Placement | None:
+        """Where a job would be if only those before it ran; None: nowhere."""
+        try:
+            plan = await self._planned(order, lost, _loads(before), repair=False)
+            return self._book.reserved(order, plan, before)
+        except RefusedError as error:
+            log.info("nothing is reserved for job %s: %s", order.file.name, error)
+            return None
 
     # ---- plans ------------------------------------------------------------------------------------------
 
-    async def _plan(self, order: JobOrder, lost: Callable[[], frozenset[str]]) -> Plan:
-        """A plan over what works when it is done. Raises RefusedError."""
-        others = [j for j in self._book.all() if j.name != order.file.name]
-        for _ in range(MOST_PLANS):
-            request = PlanRequest(order, background_of(others), self._broken(), lost())
-            plan = await self._plans.plan(request)
-            if not hit(plan, self._broken(), lost()):
-                return plan
-        raise RefusedError(
-            f"something on the way of job '{order.file.name}' broke {MOST_PLANS} times while it was planned"
-        )
+    async def _plan(
+        self,
+        order: JobOrder,
+        lost: Callable[[], frozenset[str]],
+        standing: Iterable[Placement],
+        *,
+        repair: bool = False,
+    ) -> Plan:
+        """A plan on what runs and what is reserved. Raises RefusedError."""
+        background = self._background(order.file.name, standing)
+        return await self._planned(order, lost, background, repair=repair)
+
+    async def _planned(
+        self, order: JobOrder, lost: Callable[[], frozenset[str]], background: Loads, *, repair: bool
+    ) -> Plan:
+        """A plan over what works when it is done; if something broke or was lost meanwhile, another, all within one
+        deadline. Raises RefusedError."""
+        seconds, time_limit = self._deadline(order, repair=repair)
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    request = PlanRequest(order, background, self._broken(), lost(), seconds, time_limit)
+                    plan = await self._plans.plan(request)
+                    if not hit(plan, self._broken(), lost()):
+                        return plan
+        except TimeoutError:
+            raise RefusedError(
+                f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
+            ) from None
+
+    def _deadline(self, order: JobOrder, *, repair: bool) -> tuple[float, float]:
+        """Seconds for all, and of them for a solver that has a time limit."""
+        if repair:
+            return self._patience.repair, REPAIR_TIME_LIMIT_S
+        own = order.file.options.get("time_limit", DEFAULT_TIME_LIMIT_S)
+        limit = float(own) if isinstance(own, int | float) else DEFAULT_TIME_LIMIT_S
+        return self._patience.plan + limit, limit
+
+    def _background(self, name: str, standing: Iterable[Placement]) -> Loads:
+        running = background_of(j for j in self._book.all() if j.name != name)
+        return add_loads(running, _loads(standing))
+
+    def _lost(self, name: str) -> Callable[[], frozenset[str]]:
+        return lambda: frozenset(self._book.get(name).lost)
 
     def _check_name(self, name: str) -> None:
         if self._book.has_live(name):
             state = self._book.get(name).state
             raise JobExistsError(f"job '{name}' is {state}; cancel it or choose another name")
+
+
+def _loads(placements: Iterable[Placement]) -> Loads:
+    return functools.reduce(add_loads, (p.plan.loads for p in placements), Loads())
+
+
+def _with_queue(error: RefusedError, standing: list[Placement]) -> str:
+    """What is in the way may be what is kept for others."""
+    return f"{error} (room is kept for {len(standing)} jobs before it)" if standing else str(error)

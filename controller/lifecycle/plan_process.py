@@ -44,22 +44,15 @@ class PlanProcess:
             await process.wait()
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """Raises RefusedError, also when the request's deadline is over, and PlannerBrokeError. Canceled, it stops the
-        work."""
+        """Raises RefusedError and PlannerBrokeError. Canceled, it stops the work."""
         process = await self._running()
         assert process.stdin is not None
         whole = False
         try:
             process.stdin.write(frame(request))
-            async with asyncio.timeout(request.deadline_s):
-                await process.stdin.drain()
-                answer = await _answer(process)
+            await process.stdin.drain()
+            answer = await _answer(process)
             whole = True
-        except TimeoutError:
-            name = request.order.file.name
-            raise RefusedError(
-                f"no plan of job '{name}' was found within {request.deadline_s:g} s; name a simpler scheme"
-            ) from None
         except (EOFError, OSError) as error:
             await self.close()
             raise PlannerBrokeError("its process ended") from error

@@ -9,15 +9,23 @@ from collections.abc import Awaitable
 
 
 class Pulse:
-    """Wakes everybody who waits."""
+    """Wakes whoever waits: for anything, or for news of one job. A thousand members wait for news of their job, and
+    need not hear of each other's joining."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
+        self._news: dict[str, asyncio.Event] = {}
 
-    def beat(self) -> None:
+    def beat(self, *jobs: str) -> None:
+        """Something changed; of `jobs` what their members have to know."""
         self._event.set()
         self._event = asyncio.Event()
+        for job in jobs:
+            if job in self._news:
+                self._news.pop(job).set()
 
-    def wait(self) -> Awaitable[object]:
-        """Of the next beat after this call, whenever it is awaited."""
-        return self._event.wait()
+    def wait(self, job: str | None = None) -> Awaitable[object]:
+        """Of the next beat after this call (that has news of the job), whenever it is awaited."""
+        if job is None:
+            return self._event.wait()
+        return self._news.setdefault(job, asyncio.Event()).wait()

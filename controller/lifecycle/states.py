@@ -7,26 +7,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.admission import hit
 from netfold.controller.lifecycle.book import Book, over
 from netfold.controller.lifecycle.leases import Leases
+from netfold.controller.lifecycle.patience import Patience
+from netfold.controller.lifecycle.presence import Presence
 from netfold.controller.lifecycle.pulse import Pulse
 from netfold.controller.lifecycle.tasks import Tasks
 from netfold.controller.switches.desired import Broken, Targets
 from netfold.controller.switches.fleet import Fleet
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class InstallPatience:
-    """For switches to take a job's entries, in seconds: normally, and after the controller's own start."""
-
-    install: float
-    start: float
 
 
 class Lifecycle:
@@ -39,8 +32,9 @@ class Lifecycle:
         fleet: Fleet,
         targets: Targets,
         leases: Leases,
+        presence: Presence,
         tasks: Tasks,
-        patience: InstallPatience,
+        patience: Patience,
         *,
         broken: Callable[[], Broken],
         runs: Callable[[JobRecord], None],
@@ -51,6 +45,7 @@ class Lifecycle:
         self._fleet = fleet
         self._targets = targets
         self._leases = leases
+        self._presence = presence
         self._tasks = tasks
         self._patience = patience
         self._broken = broken
@@ -73,6 +68,12 @@ class Lifecycle:
         """A change that switches need not hear of."""
         with self._book.change():
             self._book.write(job)
+        self.pulse.beat(job.name)
+
+    def commit_member(self, job: JobRecord, host: str) -> None:
+        """Of the job only this member is another, and the others need not hear of it."""
+        with self._book.change():
+            self._book.write_member(job, host)
         self.pulse.beat()
 
     def changed(self, *names: str) -> None:
@@ -86,7 +87,7 @@ class Lifecycle:
             elif job.state.over:
                 self._forget(name)
         self.settle()
-        self.pulse.beat()
+        self.pulse.beat(*names)
 
     def retarget(self) -> int:
         return self._fleet.aim(self._targets.of(self._book.all(), self._broken()))
@@ -114,6 +115,7 @@ class Lifecycle:
         job = self._book.get(name)
         self._forget(name)
         self.commit(over(job, state, reason))
+        self._presence.keep(self._book)
         self.retarget()
         self._room()
 

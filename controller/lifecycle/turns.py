@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeVar
 
 MOST_STOPS = 3
 """So often a piece of work makes way for a more urgent one; then it is finished, so that repairs without end cannot
 keep it from ever being done."""
+
+PATIENCE_S = 10.0
+"""After this the queue and `replan` are served as submissions are, so that these cannot keep them out."""
 
 Result = TypeVar("Result")
 
@@ -35,11 +37,19 @@ class _UnderWay:
     stopped: bool = False
 
 
-@dataclass(order=True)
+@dataclass
 class _Waiting:
     urgency: Urgency
     number: int
-    turn: asyncio.Future[None] = field(compare=False)
+    since: float
+    turn: asyncio.Future[None]
+
+    def urgency_at(self, now: float) -> Urgency:
+        """Whoever has waited for long is as urgent as a submission, and so in the end the oldest of them; repairs stay
+        before all."""
+        if now - self.since >= PATIENCE_S:
+            return min(self.urgency, Urgency.SUBMISSION)
+        return self.urgency
 
 
 class Turns:
@@ -55,9 +65,9 @@ class Turns:
     async def take(self, urgency: Urgency, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """What `work()` returns or raises, done when nothing more urgent is to do."""
         self._number += 1
-        number, stops = self._number, 0
+        number, stops, since = self._number, 0, asyncio.get_running_loop().time()
         while True:
-            await self._turn(urgency, number)
+            await self._turn(urgency, number, since)
             try:
                 mine = _UnderWay(urgency, asyncio.create_task(work()), may_stop=stops < MOST_STOPS)
                 self._under_way = mine
@@ -75,13 +85,14 @@ class Turns:
                 return done
             stops += 1
 
-    async def _turn(self, urgency: Urgency, number: int) -> None:
+    async def _turn(self, urgency: Urgency, number: int, since: float) -> None:
         if not self._taken:
             self._taken = True
             return
         self._make_way(urgency)
-        turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, _Waiting(urgency, number, turn))
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(_Waiting(urgency, number, since, turn))
         try:
             await turn
         except asyncio.CancelledError:
@@ -96,9 +107,11 @@ class Turns:
             now.task.cancel()
 
     def _pass_on(self) -> None:
-        while self._waiting:
-            turn = heapq.heappop(self._waiting).turn
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._taken = False
+        self._waiting = [w for w in self._waiting if not w.turn.done()]
+        if not self._waiting:
+            self._taken = False
+            return
+        now = asyncio.get_running_loop().time()
+        first = min(self._waiting, key=lambda w: (w.urgency_at(now), w.number))
+        self._waiting.remove(first)
+        first.turn.set_result(None)

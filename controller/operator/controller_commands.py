@@ -19,9 +19,9 @@ from netfold.api import netfold_pb2 as pb
 from netfold.api.connection import default_socket
 from netfold.api.options import Where, reaches_controller
 from netfold.controller.core import Options
-from netfold.controller.health.outages import Patience
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.lifecycle.patience import Patience
 from netfold.controller.operator.conversation import (
     BAD_INPUT,
     NO_CONTROLLER,

@@ -48,7 +48,7 @@ def validate(
         _check_tree(fabric, job, tree, fan_in, f"plan of job '{job.name}', tree {number} (root {tree.root})")
     loads = recompute_loads(fabric, plan.trees, plan.rate)
     _check_stated(job, loads, plan.loads)
-    _check_capacities(fabric, job, loads, Loads() if background is None else background)
+    check_capacities(fabric, job.name, loads, Loads() if background is None else background)
 
 
 def recompute_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> Loads:
@@ -189,9 +189,10 @@ def _check_stated(job: JobSpec, loads: Loads, stated: Loads) -> None:
                 )
 
 
-def _check_capacities(fabric: Fabric, job: JobSpec, loads: Loads, background: Loads) -> None:
-    """Of what the plan uses: the rest may be full, or gone from the fabric while other jobs are still on it."""
-    here, total = f"plan of job '{job.name}'", add_loads(loads, background)
+def check_capacities(fabric: Fabric, job: str, loads: Loads, background: Loads) -> None:
+    """Of what the plan uses: the rest may be full, or gone from the fabric while other jobs are still on it. Raises
+    InvalidPlan."""
+    here, total = f"plan of job '{job}'", add_loads(loads, background)
     for a, b in loads.links:
         _check_within(f"{here}: link {a}->{b}", total.links[a, b], fabric.link(a, b).rate)
     for switch in loads.switches:

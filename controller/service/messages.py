@@ -17,7 +17,8 @@ from netfold.controller.lifecycle.admission import RefusedError
 from netfold.controller.lifecycle.book import UnknownJobError
 from netfold.controller.lifecycle.members import NotAMemberError
 from netfold.controller.lifecycle.placing import JobExistsError
-from netfold.controller.lifecycle.presence import Presence, Progress
+from netfold.controller.lifecycle.plan_process import PlannerBrokeError
+from netfold.controller.lifecycle.presence import Presence
 from netfold.controller.planning.document import plan_document
 from netfold.topologies.fabric import Fabric, FabricError
 
@@ -36,6 +37,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     UnknownJobError: grpc.StatusCode.NOT_FOUND,
     JobExistsError: grpc.StatusCode.ALREADY_EXISTS,
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    PlannerBrokeError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
     FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # of which a bad job file is one
     StandbyAttendError: grpc.StatusCode.UNAVAILABLE,
@@ -93,7 +95,7 @@ def jobs_message(
 
 
 def _member(job: JobRecord, member: Member, presence: Presence) -> pb.Member:
-    progress = presence.reports.get((job.name, member.host), Progress())
+    progress = presence.progress(job.name, member.host)
     return pb.Member(
         host=member.host,
         parameter_server=member.parameter_server,

@@ -98,8 +98,8 @@ class ControllerCollector(Collector):
         yield _gauge("netfold_job_rate_bits_per_second", "What each worker may send.", planned, "job")
 
     def _members(self) -> Iterator[Metric]:
-        live = {j.name for j in self._controller.book.all() if not j.state.over}
-        reports = {h: r for h, r in dict(self._controller.presence.reports).items() if h[0] in live}
+        live = [j.name for j in self._controller.book.all() if not j.state.over]
+        reports = {(job, h): r for job in live for h, r in self._controller.presence.of(job).items()}
         chunks = CounterMetricFamily(
             "netfold_chunks", "Chunks that a member got results of.", labels=["job", "host"]
         )

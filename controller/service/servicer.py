@@ -151,10 +151,10 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 return
 
     def _heard(self, message: pb.Attendance) -> None:
+        self._controller.members.check(message.job, message.host)
         told = message.report
-        self._controller.presence.reports[message.job, message.host] = Progress(
-            told.chunks, told.retransmits, told.overflows, told.goodput_mbps
-        )
+        progress = Progress(told.chunks, told.retransmits, told.overflows, told.goodput_mbps)
+        self._controller.presence.heard(message.job, message.host, progress)
         if message.leave:
             self._controller.members.leave(message.job, message.host)
         else:
@@ -180,7 +180,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 if not listener.cancelled() and listener.exception() is not None:
                     log.info("job %s: stream of %s: %s", name, host, listener.exception())
                 return
-            pulse = asyncio.ensure_future(self._controller.pulse.wait())
+            pulse = asyncio.ensure_future(self._controller.pulse.wait(name))
             await asyncio.wait([pulse, listener], return_when=asyncio.FIRST_COMPLETED)
             pulse.cancel()
 

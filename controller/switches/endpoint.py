@@ -43,9 +43,10 @@ class Endpoint:
 
 @dataclass
 class Health:
-    """What a session tells about its switch."""
+    """What a session tells about its switch. `reached`: its server answers, and may still be taking the pipeline."""
 
     ready: bool = False
+    reached: bool = False
     applied: int = 0
     error: str = "not connected yet"
     since: float = field(default_factory=time.monotonic)

@@ -175,6 +175,7 @@ class SwitchSession:
                     await switch.__aexit__(None, None, None)
         finally:
             self._switch = None
+            self.health.reached = False
 
     async def _open(self, switch: fy.Switch) -> None:
         """Raises SwitchAwayError. A switch that is cut off during the handshake may never answer it, and be back long
@@ -183,6 +184,7 @@ class SwitchSession:
         began = clock()
 
         def answered(_: fy.Switch) -> None:
+            self.health.reached = True
             if not deadline.expired():
                 deadline.reschedule(clock() + CONNECT_S)
 

@@ -18,10 +18,10 @@ from finsy.proto import p4r
 from netfold.api import netfold_pb2 as pb
 from netfold.api import netfold_pb2_grpc as pb_grpc
 from netfold.controller.core import Controller, Options
-from netfold.controller.health.outages import Patience
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.admission import PlanRequest, Wire, plan_order
+from netfold.controller.lifecycle.patience import Patience
 from netfold.controller.lifecycle.placing import Plans
 from netfold.controller.planning.plan import Plan
 from netfold.controller.service.daemon import fingerprint

@@ -1,0 +1,286 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What happens while something else is under way: plans that take long, changes that cross, controllers that start
+into what is broken already."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from netfold.api import netfold_pb2 as pb
+from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.admission import PlanRequest
+from netfold.controller.lifecycle.patience import Patience
+from netfold.controller.planning.plan import Plan
+from netfold.controller.switches.desired import Broken
+from netfold.topologies.generators import leaf_spine, single_switch
+from tests.controller.deployment import DEADLINE_S, Deployment, MemberStream, PlanThread, asked, deployed
+
+FABRIC = leaf_spine(2, 2, 2)
+SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
+THREE = "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n"
+PATIENCE = Patience(reroute=0.1, restart=0.5, start=1.5, install=5.0)
+
+
+class HeldPlans(PlanThread):
+    """Plans are made, and not handed out while `gate` is closed; `asked` is told of each."""
+
+    def __init__(self, fabric) -> None:
+        super().__init__(fabric)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.asked: asyncio.Queue[PlanRequest] = asyncio.Queue()
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        plan = await super().plan(request)
+        self.asked.put_nowait(request)
+        await self.gate.wait()
+        return plan
+
+    async def held(self) -> None:
+        """The next plan is made and waits."""
+        self.gate.clear()
+        while not self.asked.empty():
+            self.asked.get_nowait()
+
+    async def made(self) -> PlanRequest:
+        async with asyncio.timeout(DEADLINE_S):
+            return await self.asked.get()
+
+
+def _spine_of(deployment: Deployment) -> str:
+    used = deployment.controller.book.get("job").placement.links
+    return next(n for link in used for n in link if n.startswith("spine"))
+
+
+def _assert_avoids(deployment: Deployment, name: str = "job") -> None:
+    assert not deployment.controller.lifecycle.hit(deployment.controller.book.get(name))
+
+
+def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
+    async def scenario():
+        plans = HeldPlans(FABRIC)
+        async with deployed(FABRIC, tmp_path, plans=plans) as deployment:
+            await deployment.settled()
+            await plans.held()
+            submitting = asyncio.create_task(deployment.controller.submit(SPREAD, queue=False))
+            await plans.made()
+            down = frozenset((frozenset(("leaf1", "spine1")),))
+            deployment.controller.outages.links_changed(down)
+            plans.gate.set()
+            await submitting
+            first = _spine_of(deployment)
+            _assert_avoids(deployment)
+            await deployment.runs("job")
+            # the same for a job that moves: the way it moves to breaks meanwhile, and the old one is whole again
+            other = next(s for s in ("spine1", "spine2") if s != first)
+            deployment.controller.outages.links_changed(frozenset())
+            await plans.held()
+            deployment.controller.outages.links_changed(frozenset((frozenset(("leaf1", first)),)))
+            await plans.made()
+            deployment.controller.outages.links_changed(frozenset((frozenset(("leaf1", other)),)))
+            plans.gate.set()
+            await deployment.idle()
+            assert deployment.state("job") is JobState.RUNNING
+            _assert_avoids(deployment)
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_lost_while_its_waiting_job_is_planned_is_not_in_the_plan(tmp_path):
+    async def scenario():
+        fabric = single_switch(3)
+        plans = HeldPlans(fabric)
+        async with deployed(fabric, tmp_path, plans=plans) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.submit("name: first\nworkers: [h1, h2]\nscheme: switchml\n", queue=False)
+            await controller.submit(THREE, queue=True)
+            await plans.held()
+            controller.cancel("first")
+            await plans.made()
+            controller.members.lost("job", "h2", "h2 is gone")
+            plans.gate.set()
+            await deployment.runs("job")
+            assert "h2" not in controller.book.get("job").nodes
+            await deployment.idle()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_replan_moves_a_job_off_what_is_broken_though_it_gains_nothing(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            deployment.controller.outages.broken = Broken(
+                frozenset((frozenset(("leaf1", _spine_of(deployment))),))
+            )
+            assert await deployment.controller.replan(["job"]) == ["job"]
+            _assert_avoids(deployment)
+
+    asyncio.run(scenario())
+
+
+def test_a_controller_that_starts_over_a_dead_switch_ends_the_jobs_that_need_it(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path, patience=PATIENCE) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            await deployment.kill()
+            await deployment.switches["leaf1"].stop()
+            deployment.start()
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
+            assert "switch leaf1 is away" in deployment.controller.book.get("job").reason
+
+    asyncio.run(scenario())
+
+
+def test_a_link_that_broke_while_no_controller_was_there_is_down_to_the_next(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            await deployment.until(lambda: len(deployment.controller.book.worked) == 8, "probed")
+            spine = _spine_of(deployment)
+            await deployment.kill()
+            deployment.cut.add(frozenset(("leaf1", spine)))
+            deployment.start()
+            await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
+            await deployment.idle()
+            _assert_avoids(deployment)
+
+    asyncio.run(scenario())
+
+
+class BrokenPlans(PlanThread):
+    broken = False
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        if self.broken:
+            raise ZeroDivisionError("a defect")
+        return await super().plan(request)
+
+
+def test_a_planner_that_breaks_ends_what_it_was_to_repair_and_what_waits_and_says_so(tmp_path, caplog):
+    async def scenario():
+        plans = BrokenPlans(FABRIC)
+        async with deployed(FABRIC, tmp_path, plans=plans) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.submit(SPREAD, queue=False)
+            await controller.submit("name: late\nworkers: [h1, h4]\nrate: 90\nmin_rate: 90\n", queue=True)
+            await deployment.runs("job")
+            plans.broken = True
+            controller.outages.links_changed(frozenset((frozenset(("leaf1", _spine_of(deployment))),)))
+            await deployment.until(lambda: controller.book.get("late").state.over, "over")
+            assert "the planner broke: a defect" in controller.book.get("job").reason
+            assert "the planner broke: a defect" in controller.book.get("late").reason
+            assert "ZeroDivisionError" in caplog.text
+            plans.broken = False
+            await controller.submit(SPREAD.replace("job", "next"), queue=False)
+            await deployment.runs("next")
+
+    asyncio.run(scenario())
+
+
+def test_a_job_whose_new_place_is_refused_stays_where_it_runs(tmp_path):
+    async def scenario():
+        patience = Patience(reroute=0.1, restart=3.0, start=10.0, install=0.5)
+        async with deployed(single_switch(2), tmp_path, patience=patience) as deployment:
+            controller, switch = deployment.controller, deployment.switches["s1"]
+            await deployment.settled()
+            await controller.submit("name: a\nworkers: 2\nscheme: switchml\nrate: 80\n", queue=False)
+            await controller.submit("name: b\nworkers: 2\nscheme: switchml\n", queue=False)
+            await deployment.runs("b")
+            controller.cancel("a")
+            await deployment.settled()
+            before = controller.book.get("b")
+
+            def never(_: int) -> None:
+                raise RuntimeError("no room")
+
+            switch.before_update = never
+            assert await controller.replan(["b"]) == ["b"]
+            await deployment.until(lambda: deployment.state("b") is not JobState.INSTALLING, "decided")
+            after = controller.book.get("b")
+            assert (after.state, after.placement) == (JobState.RUNNING, before.placement)
+            assert "it stays where it was: switches did not take its entries" in after.reason
+            switch.before_update = lambda n: None
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_waits_for_its_own_entries_and_not_for_those_of_later_jobs(tmp_path, monkeypatch):
+    async def scenario():
+        async with deployed(single_switch(4), tmp_path) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            applied = 0
+            monkeypatch.setattr(controller.fleet, "holds", lambda switch, version: version <= applied)
+            await controller.submit("name: a\nworkers: [h1, h2]\nscheme: switchml\n", queue=False)
+            version = controller.fleet.version
+            await controller.submit("name: b\nworkers: [h3, h4]\nscheme: switchml\n", queue=False)
+            applied = version
+            controller.lifecycle.settle()
+            assert (deployment.state("a"), deployment.state("b")) == (JobState.RUNNING, JobState.INSTALLING)
+
+    asyncio.run(scenario())
+
+
+def test_submit_waits_for_switches_that_still_connect(tmp_path):
+    async def scenario():
+        async with deployed(FABRIC, tmp_path) as deployment:
+            submitting = asyncio.create_task(deployment.controller.submit(SPREAD, queue=False))
+            await deployment.settled()
+            assert (await submitting).state is JobState.INSTALLING
+            await deployment.runs("job")
+
+    asyncio.run(scenario())
+
+
+def test_nobody_overtakes_a_waiting_job_where_both_want_to_go(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(12), tmp_path) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            spec = "name: {}\nworkers: {}\nscheme: switchml\npriority: {}\n"
+            await controller.submit(spec.format("first", "[h1, h2]", 0), queue=False)
+            await controller.submit(spec.format("big", "[h1, h2, h3, h4]", 100), queue=True)
+            small = await controller.submit(spec.format("small", "[h3, h4]", -100), queue=True)
+            assert small.state is JobState.QUEUED, "h3 and h4 are kept for the one that waits already"
+            assert "room is kept for 1 jobs before it" in small.reason
+            aside = await controller.submit(spec.format("aside", "[h5, h6]", -100), queue=True)
+            assert aside.state is JobState.INSTALLING, "nobody else waits for h5 and h6"
+            controller.cancel("first")
+            await deployment.runs("big")
+            await deployment.idle()
+            assert deployment.state("small") is JobState.QUEUED
+            controller.cancel("big")
+            await deployment.runs("small")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("reported", ["job", "other"])
+def test_reports_of_strangers_leave_nothing_behind(reported, tmp_path):
+    async def scenario():
+        async with deployed(single_switch(3), tmp_path) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            await deployment.controller.submit("name: job\nworkers: 2\nscheme: switchml\n", queue=False)
+            stranger = MemberStream(stub, reported, "h3")
+            await stranger.say(report=pb.Report(chunks=5))
+            with pytest.raises(Exception, match=r"h3|other"):
+                await stranger.call.read()
+            assert not deployment.controller.presence.of(reported)
+
+    asyncio.run(scenario())
