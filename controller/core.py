@@ -104,6 +104,7 @@ class Controller:
 
     async def run(self) -> None:
         await self._read_files()
+        await self.lifecycle.learn_routes()
         self.lifecycle.retarget()
         for job in self.book.all():
             if not job.state.over:
@@ -200,7 +201,7 @@ class Controller:
     # ---- OutageEvents -----------------------------------------------------------------------------------
 
     def broken_changed(self) -> None:
-        self.lifecycle.retarget()
+        self.lifecycle.broken_changed()
 
     def give_way(self, uses: Uses, why: str, fail: bool) -> None:
         for job in self.book.all():

@@ -5,6 +5,7 @@ switches' target follows from the store alone."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -51,6 +52,7 @@ class Lifecycle:
         self._broken = broken
         self._runs = runs
         self._room = room
+        self._learning = False
         self._awaited: dict[str, int] = {}
         """By job that is being installed: the version of the target that has its entries."""
 
@@ -91,6 +93,26 @@ class Lifecycle:
 
     def retarget(self) -> int:
         return self._fleet.aim(self._targets.of(self._book.all(), self._broken()))
+
+    async def learn_routes(self) -> None:
+        """Before anything is aimed at."""
+        await asyncio.to_thread(self._targets.learn, self._broken())
+
+    def broken_changed(self) -> None:
+        """Switches get routes around what is broken; of a large fabric as soon as a thread has computed them."""
+        if self._targets.quick:
+            self.retarget()
+        elif not self._learning:
+            self._learning = True
+            self._tasks.spawn(self._learn(), "routes around what is broken")
+
+    async def _learn(self) -> None:
+        try:
+            while not self._targets.knows(broken := self._broken()):
+                await asyncio.to_thread(self._targets.learn, broken)
+                self.retarget()
+        finally:
+            self._learning = False
 
     def settle(self) -> None:
         """Jobs whose switches hold all entries run; what they moved from goes."""

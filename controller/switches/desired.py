@@ -8,12 +8,10 @@ all the same difference between this and what the switch reads back.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
-
-import networkx as nx
 
 from netfold.controller.jobs.records import JobRecord, PlannedTree
 from netfold.controller.planning.pipes import Loop, loops
@@ -22,7 +20,7 @@ from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding, groups, tree_routes
 from netfold.controller.switches.admission_table import Sender
 from netfold.controller.switches.devices import Device
-from netfold.controller.switches.entries import Contents, Entity, add
+from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
 from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.packets.wire import Kind
@@ -34,6 +32,9 @@ a threshold below a burst (a quarter of 64 packets) marks links that are not ful
 NEXTHOPS = 512
 """Members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""
 
+
+QUICK_ROUTES = 2_000
+"""Entries towards other racks, in all switches together."""
 
 _V1MODEL = Device()
 
@@ -83,12 +84,28 @@ class Targets:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
+        self._infrastructure = Infrastructure(setting)
         self._base: tuple[Broken, dict[str, Contents]] | None = None
         self._trees: dict[tuple[int, int], list[tuple[str, Entity]]] = {}
 
+    @property
+    def quick(self) -> bool:
+        """Routes are computed in milliseconds: `of` does it where it is called."""
+        racks = sum(s.prefix is not None for s in self._setting.addresses.switches.values())
+        return racks * len(self._setting.fabric.switches) <= QUICK_ROUTES
+
+    def knows(self, broken: Broken) -> bool:
+        return self._base is not None and self._base[0] == broken
+
+    def learn(self, broken: Broken) -> None:
+        """Compute the routes around what is broken. May run in a thread, one at a time."""
+        self._base = (broken, self._infrastructure.contents(broken))
+
     def of(self, jobs: Iterable[JobRecord], broken: Broken) -> dict[str, Contents]:
-        if self._base is None or self._base[0] != broken:
-            self._base = (broken, infrastructure(self._setting, broken))
+        """Of a large fabric with the routes that were learnt last."""
+        if self._base is None or (self.quick and not self.knows(broken)):
+            self.learn(broken)
+        assert self._base is not None
         held = {switch: dict(base) for switch, base in self._base[1].items()}
         trees = {key: entities for job in jobs for key, entities in self._entities(job)}
         for entities in trees.values():
@@ -106,15 +123,26 @@ class Targets:
                 yield key, fresh
 
 
-def infrastructure(setting: Setting, broken: Broken) -> dict[str, Contents]:
-    """What switches hold without any job."""
-    held: dict[str, Contents] = {s.name: {} for s in setting.fabric.switches}
-    for switch, contents in held.items():
-        for entity in (*management(setting, switch), *_ports(setting, switch)):
-            add(contents, entity)
-    for switch, entity in _routes(setting, broken):
-        add(held[switch], entity)
-    return held
+class Infrastructure:
+    """What switches hold without any job. Entries that stay the same are not made again."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._standing: dict[str, Contents] | None = None
+        self._known: dict[tuple[IPv4Network, tuple[int, ...]], TableEntry] = {}
+
+    def contents(self, broken: Broken) -> dict[str, Contents]:
+        if self._standing is None:
+            self._standing = _standing(self._setting)
+        held = {switch: dict(contents) for switch, contents in self._standing.items()}
+        known: dict[tuple[IPv4Network, tuple[int, ...]], TableEntry] = {}
+        for switch, prefix, ports in _ways(self._setting, broken):
+            key = (prefix, ports)
+            if key not in known:
+                known[key] = self._known.get(key) or forwarding.route(prefix, ports)
+            add(held[switch], known[key])
+        self._known = known
+        return held
 
 
 # ---- what does not depend on jobs ----------------------------------------------------------------
@@ -150,35 +178,60 @@ def _threshold(setting: Setting, switch: str, queue: int) -> int:
     return max(1, int(queue * setting.mark_fraction)) * setting.device(switch).packet_cells
 
 
-def _routes(setting: Setting, broken: Broken) -> Iterator[tuple[str, Entity]]:
-    """Hosts of the own rack by their port, other racks by every shortest way that works, ARP for the own
-    rack."""
-    fabric, known = setting.fabric, setting.addresses
+def _standing(setting: Setting) -> dict[str, Contents]:
+    """What switches hold whatever is broken: management, ports, hosts of the own rack by their port, ARP for them."""
+    known = setting.addresses
+    held: dict[str, Contents] = {s.name: {} for s in setting.fabric.switches}
+    for switch, contents in held.items():
+        for entity in (*management(setting, switch), *_ports(setting, switch)):
+            add(contents, entity)
     for host in known.hosts.values():
-        yield host.switch, forwarding.route(_single(host.ip), [host.port])
-    working = _switch_graph(fabric, broken)
+        add(held[host.switch], forwarding.route(_single(host.ip), [host.port]))
+    for rack in known.switches.values():
+        if rack.prefix is not None:
+            add(held[rack.name], forwarding.arp_answer(rack.prefix, rack.mac))
+    return held
+
+
+def _ways(setting: Setting, broken: Broken) -> Iterator[tuple[str, IPv4Network, tuple[int, ...]]]:
+    """For each switch and each other rack the ports of every shortest way that works."""
+    fabric = setting.fabric
+    working = _neighbors(fabric, broken)
     # a switch that does not answer may still forward: it is avoided, unless nothing else leads there
-    any_way = _switch_graph(fabric, Broken(broken.links))
-    racks = {s.name: s.prefix for s in known.switches.values() if s.prefix is not None}
+    any_way = _neighbors(fabric, Broken(broken.links)) if broken.switches else working
+    racks = {s.name: s.prefix for s in setting.addresses.switches.values() if s.prefix is not None}
     widest = max(1, NEXTHOPS // max(1, len(racks)) - 1)
     for rack, prefix in racks.items():
-        yield rack, forwarding.arp_answer(prefix, known.switches[rack].mac)
-        surely = nx.single_source_shortest_path_length(working, rack)
-        perhaps = nx.single_source_shortest_path_length(any_way, rack)
+        surely = _distances(working, rack)
+        perhaps = _distances(any_way, rack) if broken.switches else surely
         for switch, distance in perhaps.items():
-            graph, away = (working, surely) if switch in surely else (any_way, perhaps)
+            near, away = (working, surely) if switch in surely else (any_way, perhaps)
             if distance:
-                near = [n for n in graph.adj[switch] if away.get(n) == away[switch] - 1]
-                yield switch, forwarding.route(prefix, [fabric.ports[switch][n] for n in near[:widest]])
+                closer = away[switch] - 1
+                yield switch, prefix, tuple([p for n, p in near[switch] if away.get(n) == closer][:widest])
 
 
-def _switch_graph(fabric: Fabric, broken: Broken) -> nx.Graph[str]:
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(s.name for s in fabric.switches)
+def _neighbors(fabric: Fabric, broken: Broken) -> dict[str, list[tuple[str, int]]]:
+    """The switches next to each switch that a packet can go to, each with the port."""
+    near: dict[str, list[tuple[str, int]]] = {s.name: [] for s in fabric.switches}
     for link in fabric.links:
-        if link.a in graph and link.b in graph and not broken.hits(link.a, link.b):
-            graph.add_edge(link.a, link.b)
-    return graph
+        if link.a in near and link.b in near and not broken.hits(link.a, link.b):
+            near[link.a].append((link.b, fabric.ports[link.a][link.b]))
+            near[link.b].append((link.a, fabric.ports[link.b][link.a]))
+    return near
+
+
+def _distances(near: Mapping[str, list[tuple[str, int]]], start: str) -> dict[str, int]:
+    """Hops from each switch that is reached."""
+    known = {start: 0}
+    queue = deque([start])
+    while queue:
+        at = queue.popleft()
+        for other, _ in near[at]:
+            if other not in known:
+                known[other] = known[at] + 1
+                queue.append(other)
+    return known
 
 
 def _single(ip: IPv4Address) -> IPv4Network:

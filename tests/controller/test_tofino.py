@@ -16,7 +16,7 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_ranges import Range
 from netfold.controller.lifecycle.admission import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
 from netfold.controller.operator.controller_commands import app
-from netfold.controller.switches.desired import Broken, Setting, infrastructure
+from netfold.controller.switches.desired import Broken, Infrastructure, Setting
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, packet_cells, programs
 from netfold.controller.switches.endpoint import Pipeline
@@ -144,7 +144,7 @@ def test_slots_are_reset_in_every_pipe_or_stay_worn(tmp_path):
 @pytest.mark.parametrize("fabric", [leaf_spine(3, 3, 2), fat_tree(4)], ids=["leaf-spine", "fat-tree"])
 def test_sets_are_spelled_out_and_nothing_refers_to_what_is_not_there(fabric):
     setting = Setting(fabric, addresses(fabric), mark=2000)
-    for contents in infrastructure(setting, Broken()).values():
+    for contents in Infrastructure(setting).contents(Broken()).values():
         written = spelled_out(contents)
         assert spelled_out(contents) == written
         held: dict = {}
