@@ -69,7 +69,7 @@ def aggregation(lanes: int) -> Load:
     codec = Codec(fy.P4Schema(config.p4info))
     made = []
     for port in range(1, WORKERS + 1):
-        sender = admission.Sender(port, TREE, port - 1, EPOCH, SLOTS)
+        sender = admission.Sender(port, UDP_PORT, TREE, port - 1, EPOCH, SLOTS)
         made += admission.added_up(sender, root=True, bit=port - 1, full=(1 << WORKERS) - 1, base=0)
         made.append(delivery.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
     made += [groups.down(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """What is committed of the Tofino programs: the P4Info for the controller, and a report of what each takes of its
-chip. `python -m tools.tofino_golden` compiles both and renews them; a test compiles again and compares.
+chip, with the hashes of the sources that both are of. `python -m tools.tofino_golden` compiles and renews them; a test
+compiles again and compares.
 """
 
 from __future__ import annotations
@@ -26,6 +27,15 @@ def p4info_path(chip: str) -> Path:
 
 def report_path(chip: str) -> Path:
     return REPOSITORY / COMPILED / f"netfold-{chip}.resources.json"
+
+
+def outdated() -> str | None:
+    """Why what is committed says nothing about the sources of today; None if it was made of them."""
+    here = hashes(SOURCE_DIRS)
+    if all(json.loads(report_path(chip).read_text())["sources"] == here for chip in CHIPS):
+        return None
+    changed = "the Tofino programs have changed since they were compiled"
+    return f"{changed}: make p4-tofino, which needs p4c's Tofino back end"
 
 
 def compiled(chip: Chip, folder: Path) -> tuple[str, dict[str, Any]]:

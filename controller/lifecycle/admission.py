@@ -316,7 +316,7 @@ def _check_entries(fabric: Fabric, placement: Placement, others: Iterable[Placem
     try:
         for held in (placement, *others):
             for planned, tree in zip(held.trees, held.plan.trees, strict=True):
-                entities = tree_entities(fabric, planned, tree, held.epoch)
+                entities = tree_entities(fabric, planned, tree, held.epoch, UDP_PORTS.start)
                 used.update(s for s, e in entities if e.key[0] == "admission")
     except UnroutableError as error:
         raise RefusedError(str(error)) from error

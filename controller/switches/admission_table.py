@@ -9,18 +9,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netfold.controller.switches.entries import Action, Field, TableEntry, action, entry
-from netfold.traffic.packets.wire import Kind, Verdict
+from netfold.traffic.packets.wire import PORT_FIRST, Kind, Verdict
 
 CPU_PORT = 510
+MANAGEMENT_PORT = PORT_FIRST
+"""UDP, from and to. Jobs may use it as well: a packet's kind and tree tell them apart."""
+
 _ACCEPT, _WRONG_SLOT, _WRONG_EPOCH = 30, 20, 10
 _CHILD_MASK, _EPOCH_MASK, _SLOT_MASK = 0xFFFF, 0xFFF, 0xFFFF
 
 
 @dataclass(frozen=True)
 class Sender:
-    """A child of a tree as a switch sees it: `port` is where its packets come in. `slots` is the tree's A."""
+    """A child of a tree as a switch sees it: `port` is where its packets come in, `udp_port` the job's. `slots` is the
+    tree's A."""
 
     port: int
+    udp_port: int
     tree: int
     child: int
     epoch: int
@@ -34,6 +39,7 @@ def added_up(sender: Sender, *, root: bool, bit: int, full: int, base: int) -> I
     yield _gradient(sender, add)
     match: dict[str, Field] = {
         "ingress_port": sender.port,
+        "udp_port": sender.udp_port,
         "kind": Kind.GRADIENT.value,
         "tree": sender.tree,
         "child": (sender.child, _CHILD_MASK),
@@ -48,10 +54,11 @@ def passed_up(sender: Sender, to_port: int) -> TableEntry:
     return _gradient(sender, action("pass", tree_index=sender.tree, port=to_port))
 
 
-def relayed(port: int, tree: int, epoch: int) -> TableEntry:
+def relayed(port: int, udp_port: int, tree: int, epoch: int) -> TableEntry:
     """Results come in from `port`, towards the root, and leave by the tree's multicast group."""
     match: dict[str, Field] = {
         "ingress_port": port,
+        "udp_port": udp_port,
         "kind": Kind.RESULT.value,
         "tree": tree,
         "epoch": (epoch, _EPOCH_MASK),
@@ -64,6 +71,7 @@ def answer_passed(sender: Sender, to_port: int) -> TableEntry:
     flows."""
     match: dict[str, Field] = {
         "ingress_port": sender.port,
+        "udp_port": sender.udp_port,
         "kind": Kind.RESULT.value,
         "tree": sender.tree,
         "child": (sender.child, _CHILD_MASK),
@@ -75,7 +83,12 @@ def answer_passed(sender: Sender, to_port: int) -> TableEntry:
 def managed(port: int, mark: int, *kinds: Kind) -> Iterator[TableEntry]:
     """READ or RESET of any slot, under the tree number `mark`."""
     for kind in kinds:
-        match: dict[str, Field] = {"ingress_port": port, "kind": kind.value, "tree": mark}
+        match: dict[str, Field] = {
+            "ingress_port": port,
+            "udp_port": MANAGEMENT_PORT,
+            "kind": kind.value,
+            "tree": mark,
+        }
         yield entry("admission", match, action("manage", tree_index=0, base=0), priority=_ACCEPT)
 
 
@@ -91,6 +104,7 @@ def is_refusal(held: TableEntry) -> bool:
 def _gradient(sender: Sender, chosen: Action) -> TableEntry:
     match: dict[str, Field] = {
         "ingress_port": sender.port,
+        "udp_port": sender.udp_port,
         "kind": Kind.GRADIENT.value,
         "tree": sender.tree,
         "child": (sender.child, _CHILD_MASK),

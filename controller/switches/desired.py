@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from netfold.controller.jobs.records import JobRecord, PlannedTree
 from netfold.controller.planning.pipes import Loop, loops
-from netfold.controller.planning.plan import Edge, Tree
+from netfold.controller.planning.plan import Tree
 from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding, groups, tree_routes
 from netfold.controller.switches.admission_table import Sender
@@ -119,7 +119,9 @@ class Targets:
             for planned, tree in zip(placement.trees, placement.plan.trees, strict=True):
                 key = (planned.tree, placement.epoch)
                 known = self._trees.get(key)
-                fresh = known or list(tree_entities(self._setting.fabric, planned, tree, placement.epoch))
+                fresh = known or list(
+                    tree_entities(self._setting.fabric, planned, tree, placement.epoch, job.udp_port)
+                )
                 yield key, fresh
 
 
@@ -242,29 +244,38 @@ def _single(ip: IPv4Address) -> IPv4Network:
 
 
 def tree_entities(
-    fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int
+    fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int, udp_port: int
 ) -> Iterator[tuple[str, Entity]]:
-    """All that one tree puts into switches. Raises UnroutableError."""
+    """All that one tree puts into switches, for packets of the job's `udp_port`. Raises UnroutableError."""
     looped = loops(fabric, tree)
-    for number, edge in enumerate(tree.edges):
-        yield from _edge(fabric, planned, tree, number, edge, looped.get(number), epoch)
-    yield from _way_down(fabric, planned, tree, epoch)
+    for number in range(len(tree.edges)):
+        yield from _edge(fabric, planned, tree, number, looped.get(number), epoch, udp_port)
+    yield from _way_down(fabric, planned, tree, epoch, udp_port)
     if not fabric.is_host(tree.root):
-        yield from _answers(fabric, planned, tree, epoch)
+        yield from _answers(fabric, planned, tree, epoch, udp_port)
 
 
 def _edge(
-    fabric: Fabric, planned: PlannedTree, tree: Tree, number: int, edge: Edge, loop: Loop | None, epoch: int
+    fabric: Fabric,
+    planned: PlannedTree,
+    tree: Tree,
+    number: int,
+    loop: Loop | None,
+    epoch: int,
+    udp_port: int,
 ) -> Iterator[tuple[str, Entity]]:
+    edge = tree.edges[number]
     path = edge.path
     if not fabric.is_host(edge.child):
         yield edge.child, tree_routes.uplink(planned.tree, fabric.ports[edge.child][path[1]], number)
     for before, at, after in zip(path, path[1:], path[2:], strict=False):
-        sender = Sender(fabric.ports[at][before], planned.tree, number, epoch, planned.slots)
+        sender = Sender(fabric.ports[at][before], udp_port, planned.tree, number, epoch, planned.slots)
         yield at, admission.passed_up(sender, fabric.ports[at][after])
     if not fabric.is_host(edge.parent):
         children = tree.children(edge.parent)
-        sender = Sender(fabric.ports[edge.parent][path[-2]], planned.tree, number, epoch, planned.slots)
+        sender = Sender(
+            fabric.ports[edge.parent][path[-2]], udp_port, planned.tree, number, epoch, planned.slots
+        )
         if loop is not None:
             yield edge.parent, admission.passed_up(sender, loop.loopback)
             sender = replace(sender, port=loop.loopback)
@@ -280,14 +291,16 @@ def _edge(
             yield edge.parent, entity
 
 
-def _way_down(fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int) -> Iterator[tuple[str, Entity]]:
+def _way_down(
+    fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int, udp_port: int
+) -> Iterator[tuple[str, Entity]]:
     below = down_ports(fabric, tree)
     for switch, ports in below.items():
         yield switch, groups.down(planned.tree, ports)
         yield switch, tree_routes.downlink(planned.tree, planned.tree)
     for above, at in tree.down:
         if at in below:
-            yield at, admission.relayed(fabric.ports[at][above], planned.tree, epoch)
+            yield at, admission.relayed(fabric.ports[at][above], udp_port, planned.tree, epoch)
 
 
 def down_ports(fabric: Fabric, tree: Tree) -> dict[str, list[int]]:
@@ -299,7 +312,9 @@ def down_ports(fabric: Fabric, tree: Tree) -> dict[str, list[int]]:
     return ports
 
 
-def _answers(fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int) -> Iterator[tuple[str, Entity]]:
+def _answers(
+    fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int, udp_port: int
+) -> Iterator[tuple[str, Entity]]:
     """A root that is a switch answers a child that asks again by the port that the question came in from.
     Where that is no link of the way down, the answer is passed back along the child's own way up, until
     it is at the child or joins the way down above all workers that the child speaks for."""
@@ -319,11 +334,11 @@ def _answers(fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int) -> It
                     f"tree {planned.tree}: results repeated for '{edge.child}' meet the way down at {at}, which does "
                     f"not lead to {sorted(wanted - below[at])[0]}"
                 )
-            sender = Sender(fabric.ports[at][above], planned.tree, number, epoch, planned.slots)
+            sender = Sender(fabric.ports[at][above], udp_port, planned.tree, number, epoch, planned.slots)
             if step + 1 < len(back):
                 yield at, admission.answer_passed(sender, fabric.ports[at][back[step + 1]])
             elif wanted <= below[at]:
-                yield at, admission.relayed(sender.port, planned.tree, epoch)
+                yield at, admission.relayed(sender.port, udp_port, planned.tree, epoch)
             else:
                 raise UnroutableError(
                     f"tree {planned.tree}: results repeated for node {at} do not reach {sorted(wanted - below[at])[0]}"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The tables `ipv4_routes` and `arp_responder` (p4src/v1model/forwarding.p4): all that is no gradient."""
+"""The tables `ipv4_routes` and `arp_responder` (p4src/common/forwarding.p4): all that is no gradient."""
 
 from __future__ import annotations
 

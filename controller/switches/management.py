@@ -12,14 +12,13 @@ from ipaddress import IPv4Address
 
 import finsy as fy
 
-from netfold.traffic.packets.wire import PORT_FIRST, VERSION, Flag, Kind
+from netfold.controller.switches.admission_table import MANAGEMENT_PORT
+from netfold.traffic.packets.wire import VERSION, Flag, Kind
 
 _ETHERNET = struct.Struct("!6s6sH")
 _IPV4 = struct.Struct("!BBHHHBBH4s4s")
 _UDP = struct.Struct("!HHHH")
 _NETFOLD = struct.Struct("!BBHIHHBBH")
-MANAGEMENT_PORT = PORT_FIRST
-"""UDP, from and to. Jobs may use it as well: a packet's kind and tree tell them apart."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 
 // Who sent it, and what is this switch to it?
 //
-// One entry for each (ingress port, kind, tree, child) that the controller admitted, in the tree's epoch and slot range;
-// a host reaches nothing else (I4). The slot key is ternary: its high bits are 0 for a slot inside the tree's range, so
+// One entry for each (ingress port, UDP port, kind, tree, child) that the controller admitted, in the tree's epoch and slot
+// range; a host reaches nothing else (I4), and on a host only who holds the job's UDP port does: of all that a packet says
+// of its sender, that port alone is guarded by the host's kernel. The slot key is ternary: its high bits are 0 for a slot inside the tree's range, so
 // a forged index misses. Two entries of lower priority tell why a packet of an admitted child is refused:
 //
 //   priority  epoch    slot      action
@@ -63,6 +64,7 @@ control Admission(in headers_t hdr, inout metadata_t meta) {
     table admission {
         key = {
             meta.ingress_port      : exact   @name("ingress_port");
+            hdr.udp.dst_port       : exact   @name("udp_port");
             hdr.netfold.kind       : exact   @name("kind");
             hdr.netfold.tree       : exact   @name("tree");
             hdr.netfold.child      : ternary @name("child");
@@ -71,7 +73,7 @@ control Admission(in headers_t hdr, inout metadata_t meta) {
         }
         actions = { add_at_inner; add_at_root; pass; relay; manage; refuse; }
         const default_action = refuse(0, verdict_t.UNADMITTED);
-        size = CHILDREN;
+        size = ADMISSIONS;
     }
 
     apply {

@@ -18,8 +18,9 @@ struct slot_view_t {
 
 struct metadata_t {
     port_t       ingress_port;
-    bit<1>       gradient;    // it came to a netfold port
-    bit<1>       wellformed;  // and its fields and lengths are as docs/protocol.md, section 2, has them
+    bit<1>       netfold;     // both its UDP ports are of the protocol's range; it is netfold's if they are equal
+    bit<1>       buried;      // a datagram whose ports lie deeper than this target looks
+    bit<1>       wellformed;  // its fields and lengths are as docs/protocol.md, section 2, has them
     bool         broken;      // its IPv4 header: version, length or checksum
     role_t       role;
     tree_index_t tree_index;

@@ -18,8 +18,8 @@
 #define TREES 1024           // trees that a switch can take part in; a power of two, at most 1024
 #endif
 
-#ifndef CHILDREN
-#define CHILDREN 8192        // admission entries: one for each child, relay and management entry of each tree
+#ifndef ADMISSIONS
+#define ADMISSIONS 8192      // entries: three for each child of a node, one for each other sender of each tree
 #endif
 
 #ifndef ROUTES

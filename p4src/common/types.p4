@@ -75,7 +75,8 @@ enum bit<5> verdict_t {
     STALE_CHUNK     = 19,
     DUPLICATE       = 20,
     MALFORMED       = 21,
-    UNROUTED        = 22
+    UNROUTED        = 22,
+    EXPIRED         = 23
 }
 
 #endif

@@ -15,13 +15,15 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
         meta.verdict = verdict_t.ABSORBED;
     }
 
+    // What a node makes itself starts with a new time to live, of which the egress takes one.
+#define ANEW hdr.ipv4.ttl = 65; hdr.ipv4.ecn = ECN_ECT0; hdr.netfold.reserved = 0;
+
     // The packet in hand becomes the result: back from the root's address, in the job's own ports.
     action turn_around() {
         ipv4_t sender = hdr.ipv4.src;
         hdr.ipv4.src = hdr.ipv4.dst;
         hdr.ipv4.dst = sender;
-        hdr.ipv4.ttl = 64;
-        hdr.ipv4.ecn = ECN_ECT0;
+        ANEW
         hdr.netfold.kind = kind_t.RESULT;
     }
 
@@ -37,8 +39,7 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
 
     // The packet in hand becomes the node's own contribution. The marks it carries upwards are in the header's flags.
     action climb() {
-        hdr.ipv4.ttl = 64;
-        hdr.ipv4.ecn = ECN_ECT0;
+        ANEW
         hdr.netfold.child = meta.up_child;
     }
 
@@ -77,41 +78,47 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
             meta.slot.age      : ternary @name("age");
             meta.slot.repeated : ternary @name("repeated");
             meta.slot.complete : ternary @name("complete");
+            hdr.ipv4.ttl       : ternary @name("ttl");
         }
         actions = {
             refuse; drop; absorb; send_result; repeat_result; send_sum; repeat_sum; pass; relay; read_slot; reset_slot;
         }
         const entries = {
-            // role           kind            age           repeated complete
-            (role_t.NONE,     _,              _,            _, _) : refuse();
-            (role_t.PASS,     _,              _,            _, _) : pass();
-            (role_t.RELAY,    _,              _,            _, _) : relay();
-            (role_t.MANAGER,  kind_t.READ,    _,            _, _) : read_slot();
-            (role_t.MANAGER,  kind_t.RESET,   _,            _, _) : reset_slot();
+            // role           kind            age           repeated complete ttl
+            (role_t.NONE,     _,              _,            _, _,    _) : refuse();
+            (role_t.MANAGER,  kind_t.READ,    _,            _, _,    _) : read_slot();
+            (role_t.MANAGER,  kind_t.RESET,   _,            _, _,    _) : reset_slot();
+
+            // what goes on as it is lives no longer for it: entries that form a circle cannot keep a packet
+            (role_t.PASS,     _,              _,            _, _,    0 &&& 0xFE) : drop(verdict_t.EXPIRED);
+            (role_t.RELAY,    _,              _,            _, _,    0 &&& 0xFE) : drop(verdict_t.EXPIRED);
+            (role_t.PASS,     _,              _,            _, _,    _) : pass();
+            (role_t.RELAY,    _,              _,            _, _,    _) : relay();
 
             // the slot has moved on: nobody waits for this chunk any more
-            (role_t.INNER,    _,              age_t.OLDER,  _, _) : drop(verdict_t.STALE_CHUNK);
-            (role_t.ROOT,     _,              age_t.OLDER,  _, _) : drop(verdict_t.STALE_CHUNK);
+            (role_t.INNER,    _,              age_t.OLDER,  _, _,    _) : drop(verdict_t.STALE_CHUNK);
+            (role_t.ROOT,     _,              age_t.OLDER,  _, _,    _) : drop(verdict_t.STALE_CHUNK);
 
             // the last child is in
-            (role_t.INNER,    _,              _,            0, 1) : send_sum();
-            (role_t.ROOT,     _,              _,            0, 1) : send_result();
+            (role_t.INNER,    _,              _,            0, 1,    _) : send_sum();
+            (role_t.ROOT,     _,              _,            0, 1,    _) : send_result();
 
             // a child asks again for what is complete: what it waits for was lost on the way
-            (role_t.INNER,    _,              _,            1, 1) : repeat_sum();
-            (role_t.ROOT,     _,              _,            1, 1) : repeat_result();
+            (role_t.INNER,    _,              _,            1, 1,    _) : repeat_sum();
+            (role_t.ROOT,     _,              _,            1, 1,    _) : repeat_result();
 
             // others are awaited
-            (role_t.INNER,    _,              _,            0, 0) : absorb();
-            (role_t.ROOT,     _,              _,            0, 0) : absorb();
-            (role_t.INNER,    _,              _,            1, 0) : drop(verdict_t.DUPLICATE);
-            (role_t.ROOT,     _,              _,            1, 0) : drop(verdict_t.DUPLICATE);
+            (role_t.INNER,    _,              _,            0, 0,    _) : absorb();
+            (role_t.ROOT,     _,              _,            0, 0,    _) : absorb();
+            (role_t.INNER,    _,              _,            1, 0,    _) : drop(verdict_t.DUPLICATE);
+            (role_t.ROOT,     _,              _,            1, 0,    _) : drop(verdict_t.DUPLICATE);
         }
         const default_action = drop(verdict_t.MALFORMED);
-        size = 16;
+        size = 32;
     }
 
     apply {
         verdict.apply();
     }
 }
+#undef ANEW

@@ -16,9 +16,9 @@
 #include <tna.p4>
 #endif
 
-// A stage of Tofino 1 has 24 ternary blocks of 512 entries, and an admission entry is two blocks wide.
-#ifndef CHILDREN
-#define CHILDREN 4096
+// A stage has 24 ternary blocks of 512 entries, and an admission entry is three blocks wide.
+#ifndef ADMISSIONS
+#define ADMISSIONS 4096
 #endif
 
 // Lanes fill every stage of Tofino 2 from the fifth on, and the verdicts of more trees find no room beside four lanes.
@@ -32,6 +32,7 @@
 #include "../common/sizes.p4"
 #include "../common/types.p4"
 #include "../common/lanes.h"
+#include "../common/slot_access.h"
 
 typedef bit<16> slot_index_t;
 typedef bit<32> lane_field_t;  // a lane is a key of the rails' tables, and a key cannot be signed
@@ -52,9 +53,9 @@ const port_t CPU_PORT = CPU_PORT_NUMBER;
 // What the ingress tells the egress. It is followed by what packet_in_t will be if the packet goes to the controller: the
 // ingress writes that in whole bytes, as the port stands at the other end of its two bytes there.
 header bridge_t {
-    bit<1>   netfold;  // a wellformed packet of the protocol
-    bit<1>   routed;   // leaves by the routing tables
-    bit<1>   summed;   // its lanes come from the slot: look for rails
+    bit<1>   netfold;   // a wellformed packet of the protocol
+    bit<1>   routed;    // the egress addresses it to the neighbor
+    bit<1>   has_slot;  // of this switch: its lanes are to be looked at for rails
     bit<5>   padding;
     bit<16>  ingress_port;  // << 7
     bitmap_t seen;
@@ -64,7 +65,7 @@ header bridge_t {
 header bridge_flags_t {
     bit<1>   netfold;
     bit<1>   routed;
-    bit<1>   summed;
+    bit<1>   has_slot;
     bit<5>   padding;
 }
 
@@ -97,5 +98,24 @@ struct egress_headers_t {
 }
 
 #include "../common/metadata.p4"
+
+// The way out of the ingress.
+#define WAY_OUT inout ingress_intrinsic_metadata_for_tm_t to_tm, inout ingress_intrinsic_metadata_for_deparser_t to_deparser
+#define DROP                to_deparser.drop_ctl = 1
+#define SEND_BY(port)       to_tm.ucast_egress_port = port
+#define REPLICATE_TO(group) to_tm.mcast_grp_a = group
+#define ROUTED              hdr.bridge.routed = 1
+
+#define NEXTHOP_SETS \
+    Hash<bit<14>>(HashAlgorithm_t.CRC16) flow_hash; \
+    ActionProfile(NEXTHOPS) nexthops; \
+    ActionSelector(nexthops, flow_hash, SelectorMode_t.FAIR, NEXTHOPS_OF_A_GROUP, NEXTHOP_GROUPS) nexthop_groups;
+#define NEXTHOP_CHOICE nexthop_groups
+
+// The egress.
+#define EGRESS_HEADERS  egress_headers_t
+#define EGRESS_METADATA egress_metadata_t
+#define EGRESS_STANDARD egress_intrinsic_metadata_t
+#define IS_NETFOLD      hdr.netfold.isValid()
 
 #endif

@@ -6,10 +6,6 @@
 struct egress_metadata_t {
     bridge_flags_t bridge;
     bit<16>  checksum_residue;  // of a routed packet: its checksum without what the egress may change
-    ipv4_t   host_address;
-    bit<32>  threshold;         // of the queue's depth, in cells
-    bit<32>  depth;
-    bit<32>  room;              // what the threshold exceeds the depth by
 }
 
 parser EgressParser(packet_in packet, out egress_headers_t hdr, out egress_metadata_t meta,

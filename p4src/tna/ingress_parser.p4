@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// As v1model's parser. IPv4 options stay in the payload: such a packet is no gradient, and its checksum goes on as it came,
-// mended by what the switch changes, so that a wrong one stays wrong.
+// As v1model's parser. IPv4 options stay in the payload: such a packet's checksum goes on as it came, mended by what the
+// switch changes, so that a wrong one stays wrong. A UDP datagram behind options could be to a job, and its ports are not
+// seen here: it is dropped as malformed.
 
 parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t standard) {
 
@@ -42,16 +43,28 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
         ipv4_checksum.add(hdr.ipv4);
         transition select(hdr.ipv4.version, hdr.ipv4.ihl) {
             (4, 5):         verify_ipv4;
-            (4, 6 &&& 0xE): accept;
-            (4, 8 &&& 0x8): accept;
+            (4, 6 &&& 0xE): parse_options;
+            (4, 8 &&& 0x8): parse_options;
             default:        reject;
         }
+    }
+
+    state parse_options {
+        transition select(hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (0, PROTOCOL_UDP): bury;
+            default:           accept;
+        }
+    }
+
+    state bury {
+        meta.buried = 1;
+        transition accept;
     }
 
     state verify_ipv4 {
         meta.broken = ipv4_checksum.verify();
         transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
-            (0, 0, PROTOCOL_UDP): parse_udp;
+            (_, 0, PROTOCOL_UDP): parse_udp;
             (0, 0, PROTOCOL_TCP): parse_tcp_ports;
             default:              accept;
         }
@@ -67,9 +80,11 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
 
     state parse_udp {
         packet.extract(hdr.udp);
-        transition select(hdr.udp.dst_port) {
-            NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK: check_lengths;
-            default:                                keep_udp_ports;
+        transition select(hdr.ipv4.more_fragments, hdr.udp.src_port, hdr.udp.dst_port) {
+            (1, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): first_fragment;
+            (1, _, _): accept;
+            (0, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): check_lengths;
+            default:   keep_udp_ports;
         }
     }
 
@@ -79,8 +94,16 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
         transition accept;
     }
 
+    // To a job it is malformed: whoever puts it together behind the last switch would have a packet that none admitted.
+    state first_fragment {
+        meta.netfold = 1;
+        transition accept;
+    }
+
     state check_lengths {
-        meta.gradient = 1;
+        meta.netfold = 1;
+        meta.l4_src_port = hdr.udp.src_port;
+        meta.l4_dst_port = hdr.udp.dst_port;
         transition select(hdr.ipv4.total_length, hdr.udp.length) {
             (28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES): parse_netfold;
             default:                                 accept;

@@ -24,21 +24,7 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
     @hidden action claim_##n() { claim_lane_##n.execute(meta.slot.index); } \
     @hidden action add_##n() { hdr.lanes.v##n = add_lane_##n.execute(meta.slot.index); } \
     @hidden action read_##n() { hdr.lanes.v##n = read_lane_##n.execute(meta.slot.index); } \
-    @hidden table access_##n { \
-        key = { \
-            meta.role       : ternary; \
-            meta.slot.age   : ternary; \
-            meta.slot.again : ternary; \
-        } \
-        actions = { claim_##n; add_##n; read_##n; NoAction; } \
-        const entries = { \
-            (role_t.MANAGER, _,           _) : read_##n(); \
-            (_,              age_t.NEWER, _) : claim_##n(); \
-            (_,              age_t.SAME,  0) : add_##n(); \
-            (_,              age_t.SAME,  _) : read_##n(); \
-        } \
-        const default_action = NoAction(); \
-    }
+    LANE_ACCESS(access_##n, claim_##n, add_##n, read_##n)
 
     FOR_EACH_LANE(LANE)
 

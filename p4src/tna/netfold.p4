@@ -20,14 +20,14 @@
 #include "../common/admission.p4"
 #include "../common/tree_routes.p4"
 #include "../common/verdict.p4"
+#include "../common/exit.p4"
+#include "../common/forwarding.p4"
+#include "../common/delivery.p4"
 #include "slot_tag.p4"
 #include "slot_bitmap.p4"
 #include "slot_marks.p4"
 #include "lanes.p4"
-#include "exit.p4"
-#include "forwarding.p4"
 #include "rails.p4"
-#include "delivery.p4"
 
 @pa_auto_init_metadata  // metadata is 0 until written, as on v1model
 // The tag register gives an age to children and a tag to the controller. The assembler tells the two apart only if they
@@ -56,10 +56,12 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
 
     apply {
         hdr.bridge.setValid();
-        hdr.bridge.netfold = meta.wellformed;
+        hdr.bridge.ingress_port = (bit<16>)meta.ingress_port;
+        hdr.bridge.ingress_port = hdr.bridge.ingress_port << 7;
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
             to_tm.ucast_egress_port = hdr.packet_out.egress_port;
-        } else if (meta.gradient == 1) {
+        } else if (meta.buried == 1 || (meta.netfold == 1 && hdr.udp.src_port == hdr.udp.dst_port)) {
+            hdr.bridge.netfold = meta.wellformed;
             if (meta.wellformed == 1 && !meta.broken && from_parser.parser_err == 0) {
                 admission.apply(hdr, meta);
             } else {
@@ -77,8 +79,6 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             exit_port.apply(hdr, meta, to_tm, to_deparser);
             verdicts.count(meta.tree_index ++ (bit<5>)meta.verdict);
             hdr.bridge.seen = meta.slot.seen;
-            hdr.bridge.ingress_port = (bit<16>)meta.ingress_port;
-            hdr.bridge.ingress_port = hdr.bridge.ingress_port << 7;
         } else {
             forwarding.apply(hdr, meta, to_tm, to_deparser);
         }

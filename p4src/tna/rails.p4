@@ -22,10 +22,10 @@
     (1, _, _, _, _, _, _, r, _) : flag(); \
     (1, _, _, _, _, _, _, _, r) : flag(); \
 
-#define RAILS(name, summed, keys) \
+#define RAILS(name, has_slot, keys) \
     @hidden table name { \
         key = { \
-            summed : exact; \
+            has_slot : exact; \
             keys \
         } \
         actions = { flag; NoAction; } \
@@ -38,8 +38,8 @@
     }
 
 #define SIXTEEN_LANES(p) \
-    RAILS(rails_##p##0, SUMMED, LANES_0_TO_7(p)) \
-    RAILS(rails_##p##8, SUMMED, LANES_8_TO_F(p))
+    RAILS(rails_##p##0, HAS_SLOT, LANES_0_TO_7(p)) \
+    RAILS(rails_##p##8, HAS_SLOT, LANES_8_TO_F(p))
 
 #define SIXTEEN_LANES_APPLY(p) \
     rails_##p##0.apply(); \
@@ -51,9 +51,9 @@ control IngressRails(inout headers_t hdr) {
         hdr.netfold.flags = hdr.netfold.flags | FLAG_OVERFLOW;
     }
 
-#define SUMMED hdr.bridge.summed
+#define HAS_SLOT hdr.bridge.has_slot
     FOR_EACH_LATER_16_LANES(SIXTEEN_LANES)
-#undef SUMMED
+#undef HAS_SLOT
 
     apply {
         FOR_EACH_LATER_16_LANES(SIXTEEN_LANES_APPLY)
@@ -66,9 +66,9 @@ control EgressRails(inout egress_headers_t hdr, in egress_metadata_t meta) {
         hdr.netfold.flags = hdr.netfold.flags | FLAG_OVERFLOW;
     }
 
-#define SUMMED meta.bridge.summed
+#define HAS_SLOT meta.bridge.has_slot
     SIXTEEN_LANES(0)
-#undef SUMMED
+#undef HAS_SLOT
 
     apply {
         SIXTEEN_LANES_APPLY(0)

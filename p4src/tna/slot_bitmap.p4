@@ -38,19 +38,7 @@ control SlotBitmap(inout metadata_t meta) {
         meta.slot.seen = read_bitmap.execute(meta.slot.index);
     }
 
-    @hidden table access {
-        key = {
-            meta.role     : ternary;
-            meta.slot.age : ternary;
-        }
-        actions = { claim; join; read; NoAction; }
-        const entries = {
-            (role_t.MANAGER, _)           : read();
-            (_,              age_t.NEWER) : claim();
-            (_,              age_t.SAME)  : join();
-        }
-        const default_action = NoAction();
-    }
+    JOINT_ACCESS(access, claim, join, read)
 
     bitmap_t joined;
 

@@ -69,23 +69,8 @@ control SlotMarks(inout headers_t hdr, in metadata_t meta) {
         hdr.netfold.exponent = read_exponent.execute(meta.slot.index);
     }
 
-#define ACCESS(what) \
-    @hidden table access_##what { \
-        key = { \
-            meta.role     : ternary; \
-            meta.slot.age : ternary; \
-        } \
-        actions = { claim_the_##what; join_the_##what; read_the_##what; NoAction; } \
-        const entries = { \
-            (role_t.MANAGER, _)           : read_the_##what(); \
-            (_,              age_t.NEWER) : claim_the_##what(); \
-            (_,              age_t.SAME)  : join_the_##what(); \
-        } \
-        const default_action = NoAction(); \
-    }
-
-    ACCESS(flags)
-    ACCESS(exponent)
+    JOINT_ACCESS(access_flags, claim_the_flags, join_the_flags, read_the_flags)
+    JOINT_ACCESS(access_exponent, claim_the_exponent, join_the_exponent, read_the_exponent)
 
     @hidden action clean() {
         own = hdr.netfold.flags & (FLAG_OVERFLOW | FLAG_CONGESTION);
@@ -109,4 +94,3 @@ control SlotMarks(inout headers_t hdr, in metadata_t meta) {
         access_exponent.apply();
     }
 }
-#undef ACCESS

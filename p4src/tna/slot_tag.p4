@@ -32,33 +32,20 @@ control SlotTag(inout headers_t hdr, inout metadata_t meta) {
 
     @hidden action compare_and_claim() {
         meta.slot.age = (age_t)compare_and_claim_tag.execute(meta.slot.index);
-        hdr.bridge.summed = 1;
+        hdr.bridge.has_slot = 1;
     }
 
     @hidden action read() {
         meta.slot.tag = read_tag.execute(meta.slot.index);
-        hdr.bridge.summed = 1;
+        hdr.bridge.has_slot = 1;
     }
 
     @hidden action reset() {
         meta.slot.tag = reset_tag.execute(meta.slot.index);
-        hdr.bridge.summed = 1;
+        hdr.bridge.has_slot = 1;
     }
 
-    @hidden table access {
-        key = {
-            meta.role        : exact;
-            hdr.netfold.kind : ternary;
-        }
-        actions = { compare_and_claim; read; reset; NoAction; }
-        const entries = {
-            (role_t.INNER,   _)            : compare_and_claim();
-            (role_t.ROOT,    _)            : compare_and_claim();
-            (role_t.MANAGER, kind_t.RESET) : reset();
-            (role_t.MANAGER, _)            : read();
-        }
-        const default_action = NoAction();
-    }
+    TAG_ACCESS(access, compare_and_claim, read, reset)
 
     apply {
         access.apply();

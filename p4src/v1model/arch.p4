@@ -4,8 +4,9 @@
 // What is particular to v1model, and nowhere else: the includes, the header struct with v1model's varbit, and the names
 // for what the standard metadata does.
 //
-// BMv2 ignores @atomic; it locks a register for the length of one action. So each control below that owns a register
-// reads, decides and writes inside a single action.
+// BMv2 ignores @atomic; it locks a register for the length of one action, so each control below that owns a register reads,
+// decides and writes inside a single action. That alone would not keep the registers of a slot in step: what does is that
+// BMv2 has one ingress thread, and that softswitch takes packets one by one.
 
 #ifndef NETFOLD_ARCH
 #define NETFOLD_ARCH
@@ -16,6 +17,7 @@
 #include "../common/sizes.p4"
 #include "../common/types.p4"
 #include "../common/lanes.h"
+#include "../common/slot_access.h"
 
 typedef bit<32> slot_index_t;
 typedef lane_t  lane_field_t;
@@ -41,5 +43,21 @@ struct headers_t {
 }
 
 #include "../common/metadata.p4"
+
+// The way out of the ingress.
+#define WAY_OUT             inout standard_metadata_t standard
+#define DROP                mark_to_drop(standard)
+#define SEND_BY(port)       standard.egress_spec = port
+#define REPLICATE_TO(group) standard.mcast_grp = group
+#define ROUTED              meta.routed = 1
+
+#define NEXTHOP_SETS   action_selector(HashAlgorithm.crc16, NEXTHOPS, 14) nexthops;
+#define NEXTHOP_CHOICE nexthops
+
+// The egress.
+#define EGRESS_HEADERS  headers_t
+#define EGRESS_METADATA metadata_t
+#define EGRESS_STANDARD standard_metadata_t
+#define IS_NETFOLD      meta.netfold == 1
 
 #endif

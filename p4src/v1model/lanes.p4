@@ -48,21 +48,12 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
         FOR_EACH_LANE(LANE_FLAG)
     }
 
+    LANE_ACCESS(access, claim, add, read)
+
     apply {
-        if (meta.role == role_t.MANAGER || meta.slot.repeated == 1) {
-            if (meta.role == role_t.MANAGER || meta.slot.complete == 1) {
-                read();
-                flag_rails();
-            }
-        } else {
-            if (meta.slot.age == age_t.NEWER) {
-                claim();
-            } else if (meta.slot.age == age_t.SAME) {
-                add();
-            }
-            if (meta.slot.complete == 1) {
-                flag_rails();
-            }
+        access.apply();
+        if (meta.role == role_t.MANAGER || meta.slot.complete == 1) {
+            flag_rails();
         }
     }
 }

@@ -18,13 +18,13 @@
 #include "../common/admission.p4"
 #include "../common/tree_routes.p4"
 #include "../common/verdict.p4"
+#include "../common/exit.p4"
+#include "../common/forwarding.p4"
+#include "../common/delivery.p4"
 #include "slot_tag.p4"
 #include "slot_bitmap.p4"
 #include "slot_marks.p4"
 #include "lanes.p4"
-#include "exit.p4"
-#include "forwarding.p4"
-#include "delivery.p4"
 
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 
@@ -45,7 +45,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         meta.broken = standard.checksum_error == 1 || standard.parser_error != error.NoError;
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
             standard.egress_spec = hdr.packet_out.egress_port;
-        } else if (meta.gradient == 1) {
+        } else if (meta.netfold == 1 && hdr.udp.src_port == hdr.udp.dst_port) {
             meta.verdict = verdict_t.MALFORMED;
             if (meta.wellformed == 1 && !meta.broken) {
                 admission.apply(hdr, meta);
@@ -58,9 +58,10 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 tree_routes.apply(meta);
                 verdict.apply(hdr, meta);
             }
-            exit_port.apply(meta, standard);
+            exit_port.apply(hdr, meta, standard);
             verdicts.count((bit<32>)(meta.tree_index ++ (bit<5>)meta.verdict));
         } else {
+            meta.netfold = 0;
             forwarding.apply(hdr, meta, standard);
         }
         hdr.packet_out.setInvalid();

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Ethernet, ARP, IPv4 with options, UDP, netfold. A packet to a netfold port is wellformed if it gets through to the end
-// of parse_lanes; one that is cut short leaves that state by an error.
+// Ethernet, ARP, IPv4 with options, UDP, netfold. A packet from and to ports of the range is wellformed if it gets through
+// to the end of parse_lanes; one that is cut short leaves that state by an error. What is parsed here and turns out to be
+// somebody else's, from one such port to another, leaves byte by byte as it came.
 
 parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 
@@ -44,12 +45,13 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
 
     state parse_ipv4_options {
         packet.extract(hdr.ipv4_options, ((bit<32>)hdr.ipv4.ihl - 5) * 32);
-        transition accept;
+        transition parse_transport;
     }
 
+    // A first fragment has the ports of its datagram. The hash must not see them, or it would part the fragments.
     state parse_transport {
         transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
-            (0, 0, PROTOCOL_UDP): parse_udp;
+            (_, 0, PROTOCOL_UDP): parse_udp;
             (0, 0, PROTOCOL_TCP): parse_tcp_ports;
             default:              accept;
         }
@@ -65,19 +67,33 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
 
     state parse_udp {
         packet.extract(hdr.udp);
-        meta.l4_src_port = hdr.udp.src_port;
-        meta.l4_dst_port = hdr.udp.dst_port;
-        transition select(hdr.udp.dst_port) {
-            NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK: check_lengths;
-            default:                                accept;
+        transition select(hdr.ipv4.more_fragments, hdr.udp.src_port, hdr.udp.dst_port) {
+            (1, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): first_fragment;
+            (1, _, _): accept;
+            (0, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): check_lengths;
+            default:   keep_udp_ports;
         }
     }
 
+    state keep_udp_ports {
+        meta.l4_src_port = hdr.udp.src_port;
+        meta.l4_dst_port = hdr.udp.dst_port;
+        transition accept;
+    }
+
+    // To a job it is malformed: whoever puts it together behind the last switch would have a packet that none admitted.
+    state first_fragment {
+        meta.netfold = 1;
+        transition accept;
+    }
+
     state check_lengths {
-        meta.gradient = 1;
-        transition select(hdr.ipv4.total_length, hdr.udp.length) {
-            (28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES): parse_netfold;
-            default:                                 accept;
+        meta.netfold = 1;
+        meta.l4_src_port = hdr.udp.src_port;
+        meta.l4_dst_port = hdr.udp.dst_port;
+        transition select(hdr.ipv4.ihl, hdr.ipv4.total_length, hdr.udp.length) {
+            (5, 28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES): parse_netfold;
+            default:                                    accept;
         }
     }
 

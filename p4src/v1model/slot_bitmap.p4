@@ -31,16 +31,10 @@ control SlotBitmap(inout metadata_t meta) {
         meta.slot.complete = (meta.slot.seen | meta.bit_of_child) == meta.full ? 1w1 : 1w0;
     }
 
+    JOINT_ACCESS(access, claim, join, read)
+
     apply {
-        if (meta.role == role_t.MANAGER) {
-            read();
-        } else {
-            if (meta.slot.age == age_t.NEWER) {
-                claim();
-            } else if (meta.slot.age == age_t.SAME) {
-                join();
-            }
-            judge();
-        }
+        access.apply();
+        judge();
     }
 }

@@ -39,14 +39,10 @@ control SlotMarks(inout headers_t hdr, in metadata_t meta) {
         hdr.netfold.exponent = held[7:0];
     }
 
+    JOINT_ACCESS(access, claim, join, read)
+
     apply {
         clean();
-        if (meta.role == role_t.MANAGER) {
-            read();
-        } else if (meta.slot.age == age_t.NEWER) {
-            claim();
-        } else if (meta.slot.age == age_t.SAME) {
-            join();
-        }
+        access.apply();
     }
 }

@@ -32,13 +32,9 @@ control SlotTag(in headers_t hdr, inout metadata_t meta) {
         tags.write(meta.slot.index, 0);
     }
 
+    TAG_ACCESS(access, compare_and_claim, read, reset)
+
     apply {
-        if (meta.role != role_t.MANAGER) {
-            compare_and_claim();
-        } else if (hdr.netfold.kind == kind_t.RESET) {
-            reset();
-        } else {
-            read();
-        }
+        access.apply();
     }
 }

@@ -81,6 +81,7 @@ def test_forged_packets_are_refused_with_their_reason():
         "another child": ({"child": 99}, 16),
         "another tree": ({"tree": planned.tree + 1}, 16),
         "a result": ({"kind": 1}, 16),
+        "another job's UDP port": ({"udp_port": 61441}, 16),
         "a read": ({"kind": 2, "tree": 2000}, 16),
     }
     for what, (changes, reason) in cases.items():
@@ -143,7 +144,7 @@ def test_a_loopback_port_takes_nothing_but_looped_packets_and_the_controller_s()
     planned = PlannedTree(tree=1, slots=16, window=8, bases={})
     switches = desired(_setting(fabric), [], Broken())
     for switch, entity in tree_entities(
-        fabric, planned.model_copy(update={"bases": {"leaf": 0, "other": 0, "up": 0}}), tree, 1
+        fabric, planned.model_copy(update={"bases": {"leaf": 0, "other": 0, "up": 0}}), tree, 1, 61440
     ):
         switches[switch][entity.key] = entity
     at_68 = [dict(e.match) for e in switches["leaf"].values() if dict(e.key[1]).get("ingress_port") == 68]
@@ -159,7 +160,7 @@ def test_thresholds_are_in_the_unit_of_the_target_s_queues():
     setting = replace(_setting(fabric), devices={"leaf": Device(packet_cells=cells)}, mark_fraction=0.25)
     thresholds = {
         switch: {
-            dict(e.match)["port"]: dict(e.actions[0].args)["packets"]
+            dict(e.match)["port"]: dict(e.actions[0].args)["depth"]
             for e in desired(setting, [], Broken())[switch].values()
             if e.key[0] == "congestion"
         }
@@ -224,13 +225,13 @@ def test_an_answer_that_cannot_reach_its_child_is_an_error():
     )  # fmt: skip
     planned = PlannedTree(tree=1, slots=16, window=8, bases={"leaf1": 0})
     with pytest.raises(UnroutableError, match="does not lead to h3"):
-        list(tree_entities(fabric, planned, Tree("leaf1", 1.0, edges, down), 1))
+        list(tree_entities(fabric, planned, Tree("leaf1", 1.0, edges, down), 1, 61440))
 
 
 def _walk_of(fabric: Fabric, tree: Tree, bases: dict[str, int]) -> Walk:
     planned = PlannedTree(tree=1, slots=16, window=8, bases=bases)
     switches = desired(_setting(fabric), [], Broken())
-    for switch, entity in tree_entities(fabric, planned, tree, 1):
+    for switch, entity in tree_entities(fabric, planned, tree, 1, 61440):
         switches[switch][entity.key] = entity
     return Walk(fabric, switches, planned, tree, 1)
 

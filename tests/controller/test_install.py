@@ -21,10 +21,10 @@ TREES = st.integers(1, 6)
 
 def _tree(number: int) -> list[Entity]:
     """What one tree puts into a switch that is an inner node of it."""
-    sender = Sender(port=1, tree=number, child=0, epoch=1, slots=64)
+    sender = Sender(port=1, udp_port=61440, tree=number, child=0, epoch=1, slots=64)
     return [
         *admission.added_up(sender, root=False, bit=0, full=1, base=64 * number),
-        admission.relayed(2, number, 1),
+        admission.relayed(2, 61440, number, 1),
         tree_routes.uplink(number, 2, 7),
         tree_routes.downlink(number, number),
         groups.down(number, [1, number + 1]),

@@ -13,6 +13,8 @@ from netfold.topologies.fabric import Fabric
 
 GRADIENT, RESULT = 0, 1
 MOST_HOPS = 10_000
+UDP_PORT = 61440
+"""Of the job, unless a packet says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Packet:
     child: int
     epoch: int
     slot: int = 0
+    udp_port: int = UDP_PORT
 
 
 class Walk:
@@ -113,7 +116,7 @@ class Walk:
     def _admit(self, switch: str, port: int, packet: Packet):
         fields = {
             "ingress_port": port, "kind": packet.kind, "tree": packet.tree,
-            "child": packet.child, "epoch": packet.epoch, "slot": packet.slot,
+            "child": packet.child, "epoch": packet.epoch, "slot": packet.slot, "udp_port": packet.udp_port,
         }  # fmt: skip
         hits = [e for e in self._table(switch, "admission") if _matches(e, fields)]
         return max(hits, key=lambda e: e.priority).actions[0] if hits else None

@@ -26,7 +26,7 @@ class Bench:
     def __init__(self, device: Device, lanes: int, tally: Tally, target: str) -> None:
         self.device = device
         self.lanes = lanes
-        self.oracle = Oracle(lanes)
+        self.oracle = Oracle(lanes, parses_options=device.parses_options)
         self._tally = tally
         self._target = target
         self._installed: dict[int, TreeAt] = {}

@@ -37,7 +37,7 @@ from netfold.controller.switches.tree_routes import downlink
 from netfold.traffic.packets.wire import Kind
 from tests import simple_switch
 from tests.dataplane.device import VERDICTS, Frames, compiled
-from tests.dataplane.frames import Netfold, gradient
+from tests.dataplane.frames import JOB_PORT, Netfold, gradient
 from tests.ports import free_port
 
 PORTS = (*range(1, 9), CPU_PORT)
@@ -112,6 +112,8 @@ def _ip(*arguments: str) -> None:
 
 class Bmv2Device:
     least_bytes = 0
+    trees = MARKER_TREE + 1
+    parses_options = True
 
     def __init__(self, lanes: int, links: dict[int, socket.socket], channel: grpc.Channel) -> None:
         self._links = links
@@ -149,7 +151,7 @@ class Bmv2Device:
             timeout=TIMEOUT_S,
         )
         self.insert([down(MARKER_TREE, PORTS), downlink(MARKER_TREE, MARKER_TREE)])
-        self.insert(relayed(port, MARKER_TREE, MARKER_EPOCH) for port in PORTS)
+        self.insert(relayed(port, JOB_PORT, MARKER_TREE, MARKER_EPOCH) for port in PORTS)
 
     def insert(self, entities: Iterable[Entity]) -> None:
         new = list(entities)

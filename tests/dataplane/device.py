@@ -40,9 +40,16 @@ def compiled(lanes: int) -> tuple[Path, Path]:
 
 
 class Device(Protocol):
-    """Ports are 1 ... `PORTS` and the CPU port. Frames shorter than `least_bytes` are padded on their way."""
+    """Ports are 1 ... `PORTS` and the CPU port.
+
+    least_bytes     shorter frames are padded on their way
+    trees           that it has room for, tree 0 (none) included
+    parses_options  it looks behind IPv4 options, and verifies the checksum of a header that has them
+    """
 
     least_bytes: int
+    trees: int
+    parses_options: bool
 
     def insert(self, entities: Iterable[Entity]) -> None: ...
 
@@ -65,6 +72,8 @@ class SoftDevice:
     """The program on softswitch, in this process."""
 
     least_bytes = 0
+    trees = 1024
+    parses_options = True
 
     def __init__(self, program: Path, cache: Path | None = None) -> None:
         self._program = program.read_bytes()

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from tests.dataplane.frames import LANES, Ip, Netfold, gradient
+from netfold.controller.switches.admission_table import MANAGEMENT_PORT
+from netfold.traffic.packets.wire import Kind
+from tests.dataplane.frames import ECT0, JOB_PORT, LANES, Ip, Netfold, gradient
 from tests.dataplane.node import ArpAnswer, Child, Management, Neighbor, Pass, Route, TreeAt
 
 TREE, EPOCH, SLOTS = 7, 3, 4
@@ -50,8 +52,12 @@ def passing(*ports: int) -> TreeAt:
 
 
 def sent(worker: int, value: int | list[int] = 1, **fields: int) -> bytes:
-    """A gradient of a worker: all lanes `value`, or those."""
+    """A gradient of a worker: all lanes `value`, or those. `fields` are those of the header, and ecn, ttl, udp_port."""
     lanes = [value] * LANES if isinstance(value, int) else value
-    ecn = fields.pop("ecn", 2)
+    packet = Ip(
+        src=f"10.0.0.{worker}", dst=ROOT_ADDRESS, ecn=fields.pop("ecn", ECT0), ttl=fields.pop("ttl", 64)
+    )
+    managing = fields.get("kind") in {Kind.READ, Kind.RESET}
+    port = fields.pop("udp_port", MANAGEMENT_PORT if managing else JOB_PORT)
     header = Netfold(**{"tree": TREE, "epoch": EPOCH, "child": worker, "lanes": lanes, **fields})
-    return gradient(header, Ip(src=f"10.0.0.{worker}", dst=ROOT_ADDRESS, ecn=ecn))
+    return gradient(header, packet, port=port)

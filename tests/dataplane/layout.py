@@ -158,6 +158,7 @@ class TreeShape:
             passes,
             results_from=None if root else up_port,
             up=(up_port, NODE + switch) if children and not root else None,
+            udp_port=self.udp_port,
             down=tuple(sorted({port for _, port in arriving})),
         )
 

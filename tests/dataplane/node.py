@@ -13,6 +13,7 @@ from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding, groups, tree_routes
 from netfold.controller.switches.entries import Entity
 from netfold.traffic.packets.wire import Kind
+from tests.dataplane.frames import JOB_PORT
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class TreeAt:
     results_from: int | None = None
     up: tuple[int, int] | None = None
     down: tuple[int, ...] = ()
+    udp_port: int = JOB_PORT
 
     def at(self, epoch: int) -> TreeAt:
         return replace(self, epoch=epoch)
@@ -62,7 +64,7 @@ class TreeAt:
         for way in self.answers:
             yield admission.answer_passed(self._sender(way), way.to_port)
         if self.results_from is not None:
-            yield admission.relayed(self.results_from, self.tree, self.epoch)
+            yield admission.relayed(self.results_from, self.udp_port, self.tree, self.epoch)
         if self.down:
             yield groups.down(self.tree, self.down)
             yield tree_routes.downlink(self.tree, self.tree)
@@ -70,7 +72,7 @@ class TreeAt:
             yield tree_routes.uplink(self.tree, *self.up)
 
     def _sender(self, who: Child | Pass) -> admission.Sender:
-        return admission.Sender(who.port, self.tree, who.number, self.epoch, self.slots)
+        return admission.Sender(who.port, self.udp_port, self.tree, who.number, self.epoch, self.slots)
 
 
 @dataclass(frozen=True)

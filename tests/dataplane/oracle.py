@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 import numpy as np
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.traffic.packets.wire import (
     FLAGS,
     LANE_MAX,
@@ -58,8 +58,9 @@ class _Installed:
 class Oracle:
     """One switch. `verdicts` counts packets by (tree index, verdict)."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, *, parses_options: bool = True) -> None:
         self._lanes = lanes
+        self._parses_options = parses_options
         self._trees: dict[int, _Installed] = {}
         self._neighbors: dict[int, Neighbor] = {}
         self._routes: dict[IPv4Network, int] = {}
@@ -108,7 +109,21 @@ class Oracle:
             return self._answer_arp(port, frame)
         if kind != IPV4 or len(frame) < 34:
             return []
-        return sorted(self._netfold(port, frame) if _to_a_job(frame) else self._forward(frame))
+        return sorted(self._netfold(port, frame) if self._is_netfold(frame) else self._forward(frame))
+
+    def _is_netfold(self, frame: bytes) -> bool:
+        """UDP from a port of the range to the same one, also as a first fragment or behind options. Where options hide
+        the ports, it could be."""
+        words, offset = frame[IP_AT] & 15, struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x1FFF
+        if frame[IP_AT] >> 4 != 4 or words < 5 or frame[IP_AT + 9] != UDP or offset:
+            return False
+        if words > 5 and not self._parses_options:
+            return True
+        at = IP_AT + 4 * words
+        if len(frame) < at + 8:
+            return False
+        source, destination = struct.unpack_from(">HH", frame, at)
+        return bool(source == destination and PORT_FIRST <= source <= PORT_LAST)
 
     def _netfold(self, port: int, frame: bytes) -> Frames:
         index, verdict, leaving = self._judge(port, frame)
@@ -120,10 +135,13 @@ class Oracle:
             return 0, Verdict.MALFORMED, []
         first, _, tree, tag, slot, child = struct.unpack_from(">BBHIHH", frame, NETFOLD_AT)
         kind, epoch = Kind(first & 15), tag >> 20
-        if tree == MANAGED and port in self._managed and kind in {Kind.READ, Kind.RESET}:
-            return self._manage(port, kind, frame)
+        udp_port = struct.unpack_from(">H", frame, UDP_AT)[0]
+        if kind in {Kind.READ, Kind.RESET}:
+            if (tree, udp_port) == (MANAGED, MANAGEMENT_PORT) and port in self._managed:
+                return self._manage(port, kind, frame)
+            return 0, Verdict.UNADMITTED, []
         installed = self._trees.get(tree)
-        if installed is None or kind in {Kind.READ, Kind.RESET}:
+        if installed is None or udp_port != installed.at.udp_port:
             return 0, Verdict.UNADMITTED, []
         at = installed.at
         if kind is Kind.RESULT:
@@ -138,17 +156,31 @@ class Oracle:
         way = _way(at.passes, port, child)
         if way is None or epoch != at.epoch or slot >= at.slots:
             return 0, Verdict.UNADMITTED, []
-        return tree, Verdict.PASSED, [self._deliver(way.to_port, frame)]
+        return self._onwards(at, Verdict.PASSED, (way.to_port,), frame)
+
+    def _onwards(
+        self, at: TreeAt, verdict: Verdict, ports: tuple[int, ...], frame: bytes
+    ) -> tuple[int, Verdict, Frames]:
+        """A packet that goes on as it is has one less to live."""
+        ttl = frame[IP_AT + 8]
+        if ttl <= 1:
+            return at.tree, Verdict.EXPIRED, []
+        if not ports:
+            return at.tree, Verdict.UNROUTED, []
+        out = bytearray(frame)
+        out[IP_AT + 8] = ttl - 1
+        return at.tree, verdict, [self._deliver(port, out) for port in ports]
 
     def _wellformed(self, frame: bytes) -> bool:
         size = 16 + 4 * self._lanes
+        more_fragments = frame[IP_AT + 6] & 0x20
+        if frame[IP_AT] & 15 != 5 or more_fragments:
+            return False
         length = struct.unpack_from(">H", frame, IP_AT + 2)[0]
         udp_length = struct.unpack_from(">H", frame, UDP_AT + 4)[0]
         if len(frame) < NETFOLD_AT + size or length != 28 + size or udp_length != 8 + size:
             return False
-        first, lanes = frame[NETFOLD_AT], struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0]
-        known = first >> 4 == VERSION and first & 15 <= Kind.RESET
-        return known and lanes == self._lanes and checksum(frame[IP_AT:UDP_AT]) == 0
+        return _looks_like_one(frame, self._lanes) and checksum(frame[IP_AT:UDP_AT]) == 0
 
     def _result(
         self, at: TreeAt, port: int, child: int, epoch: int, frame: bytes
@@ -156,13 +188,11 @@ class Oracle:
         if epoch != at.epoch:
             return 0, Verdict.UNADMITTED, []
         if port == at.results_from:
-            if not at.down:
-                return at.tree, Verdict.UNROUTED, []
-            return at.tree, Verdict.RELAYED, [self._deliver(out, frame) for out in at.down]
+            return self._onwards(at, Verdict.RELAYED, at.down, frame)
         way = _way(at.answers, port, child)
         if way is None:
             return 0, Verdict.UNADMITTED, []
-        return at.tree, Verdict.PASSED, [self._deliver(way.to_port, frame)]
+        return self._onwards(at, Verdict.PASSED, (way.to_port,), frame)
 
     def _add(self, installed: _Installed, bit: int, port: int, frame: bytes) -> tuple[int, Verdict, Frames]:
         at, pool = installed.at, installed.pool
@@ -177,6 +207,7 @@ class Oracle:
         out = _carrying(frame, outcome.packet)
         out[8 + IP_AT] = _SENT_BACK_TTL
         out[1 + IP_AT] = out[1 + IP_AT] & 0xFC | ECT0
+        out[NETFOLD_AT + 13] = 0  # reserved
         if not at.root:
             if at.up is None:
                 return at.tree, Verdict.UNROUTED, []
@@ -218,9 +249,12 @@ class Oracle:
         """RFC 1812 in short: verify, look up, decrement."""
         version, words, ttl = frame[IP_AT] >> 4, frame[IP_AT] & 15, frame[IP_AT + 8]
         end = IP_AT + 4 * words
-        if version != 4 or words < 5 or len(frame) < end or checksum(frame[IP_AT:end]) != 0 or ttl <= 1:
+        if version != 4 or words < 5 or ttl <= 1:
             return []
-        if len(frame) < end + _transport_bytes(frame):
+        unseen = words > 5 and not self._parses_options
+        if not unseen and (len(frame) < end or checksum(frame[IP_AT:end]) != 0):
+            return []
+        if len(frame) < end + self._read_behind_ip(frame, end):
             return []
         to = IPv4Address(frame[IP_AT + 16 : IP_AT + 20])
         matching = [network for network in self._routes if to in network]
@@ -233,6 +267,25 @@ class Oracle:
         if neighbor is not None:
             out[:12] = mac(neighbor.dst) + mac(neighbor.src)
         return [(port, with_checksum(bytes(out)))]
+
+    def _read_behind_ip(self, frame: bytes, at: int) -> int:
+        """How many bytes the switch reads behind the IPv4 header, and so wants to be there: the ports of TCP, of UDP
+        its header, and of what looks like a packet of the protocol until it turns out to be none."""
+        fragment = struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x3FFF
+        if at > UDP_AT and not self._parses_options:
+            return 0
+        if frame[IP_AT + 9] == TCP:
+            return 0 if fragment else 4
+        if frame[IP_AT + 9] != UDP or fragment & 0x1FFF:
+            return 0
+        if at > UDP_AT or fragment or len(frame) < NETFOLD_AT:
+            return 8
+        source, destination, length = struct.unpack_from(">HHH", frame, UDP_AT)
+        size = 16 + 4 * self._lanes
+        in_range = all(PORT_FIRST <= port <= PORT_LAST for port in (source, destination))
+        if not in_range or (struct.unpack_from(">H", frame, IP_AT + 2)[0], length) != (28 + size, 8 + size):
+            return 8
+        return 8 + (size if _looks_like_one(frame, self._lanes) else 16)
 
     def _answer_arp(self, port: int, frame: bytes) -> Frames:
         if len(frame) < 42 or struct.unpack_from(">H", frame, 20)[0] != 1:
@@ -258,25 +311,17 @@ class Oracle:
         return port, with_checksum(bytes(out))
 
 
+def _looks_like_one(frame: bytes, lanes: int) -> bool:
+    """Version, kind and lanes are those of a packet; False where they are cut off."""
+    if len(frame) < LANES_AT:
+        return False
+    first, count = frame[NETFOLD_AT], struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0]
+    return first >> 4 == VERSION and first & 15 <= Kind.RESET and count == lanes
+
+
 def _packet_in(bitmap: int, port: int = CPU_PORT) -> bytes:
     """What the controller finds before a packet that it sent in itself, or by way of another port."""
     return struct.pack(">HI", port << 7, bitmap)
-
-
-def _to_a_job(frame: bytes) -> bool:
-    """IPv4 without options and not a fragment, UDP, to a netfold port."""
-    if frame[IP_AT] & 15 != 5 or frame[IP_AT] >> 4 != 4 or frame[IP_AT + 9] != UDP or len(frame) < NETFOLD_AT:
-        return False
-    if struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x3FFF:
-        return False
-    port: int = struct.unpack_from(">H", frame, UDP_AT + 2)[0]
-    return PORT_FIRST <= port <= PORT_LAST
-
-
-def _transport_bytes(frame: bytes) -> int:
-    """How much of a UDP or TCP header the switch reads: none behind options and in fragments."""
-    whole = frame[IP_AT] & 15 == 5 and struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x3FFF == 0
-    return {UDP: 8, TCP: 4}.get(frame[IP_AT + 9], 0) if whole else 0
 
 
 def _way(ways: tuple[Pass, ...], port: int, child: int) -> Pass | None:

@@ -11,6 +11,8 @@ or anything else that serves the program. NETFOLD_SWITCH names a file that says 
     one_shot: false
     least_bytes: 60
     quiet_ms: 20
+    trees: 512                   # of the program: p4src/common/sizes.p4, tna/arch.p4
+    parses_options: false
     ports:                       # of the suite, 1 to 7: the switch's own number, and the interface cabled to it
       1: {port: 132, interface: eth1}
 
@@ -49,11 +51,11 @@ from netfold.controller.switches.selectors import spelled_out
 from netfold.controller.switches.tree_routes import downlink
 from netfold.traffic.packets.wire import Kind
 from tests.dataplane.device import VERDICTS, Frames
-from tests.dataplane.frames import LANES, NETFOLD_AT, Netfold, gradient
+from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradient
 
 VARIABLE = "NETFOLD_SWITCH"
 PORTS = range(1, 8)
-MARKER_TREE, MARKER_EPOCH = 1023, 4095
+MARKER_EPOCH = 4095
 TIMEOUT_S, PUSH_S = 10.0, 120.0
 _ETH_P_ALL = 3
 _DEVICE_PORTS = ("ingress_port", "port")
@@ -81,6 +83,8 @@ class RemoteSwitch(BaseModel):
     one_shot: bool = True
     least_bytes: int = 0
     quiet_ms: float = 0.0
+    trees: int = 1024
+    parses_options: bool = True
     ports: dict[int, RemotePort]
 
     @model_validator(mode="after")
@@ -129,7 +133,8 @@ class RemoteDevice:
     def __init__(
         self, spec: RemoteSwitch, folder: Path, links: dict[int, socket.socket], channel: grpc.Channel
     ) -> None:
-        self.least_bytes = spec.least_bytes
+        self.least_bytes, self.trees = spec.least_bytes, spec.trees
+        self.parses_options = spec.parses_options
         self._spec, self._links = spec, links
         self._config = (folder / spec.config).read_bytes()
         self._schema = fy.P4Schema(folder / spec.p4info)
@@ -138,7 +143,7 @@ class RemoteDevice:
         self._back = {own: n for n, own in self._out.items()}
         self._held: Contents = {}
         self._marks = itertools.count()
-        self._marker = Netfold(Kind.RESULT, MARKER_TREE, MARKER_EPOCH, lanes=[0] * spec.lanes)
+        self._marker = Netfold(Kind.RESULT, spec.trees - 1, MARKER_EPOCH, lanes=[0] * spec.lanes)
         self._stub = p4runtime_pb2_grpc.P4RuntimeStub(channel)
         self._requests: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
         self._packets: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -177,8 +182,9 @@ class RemoteDevice:
             timeout=PUSH_S,
         )
         self._write(p4r.Update.DELETE, list(self._groups()))
-        self.insert([down(MARKER_TREE, self._out), downlink(MARKER_TREE, MARKER_TREE)])
-        self.insert(relayed(port, MARKER_TREE, MARKER_EPOCH) for port in self._out)
+        marker = self.trees - 1
+        self.insert([down(marker, self._out), downlink(marker, marker)])
+        self.insert(relayed(port, JOB_PORT, marker, MARKER_EPOCH) for port in self._out)
 
     def _groups(self) -> Iterator[MulticastGroup]:
         """The groups that the switch says it has."""

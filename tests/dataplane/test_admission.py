@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.traffic.packets.wire import Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, UPLINK, inner, passing, root, sent
+from tests.dataplane.frames import JOB_PORT
 from tests.dataplane.node import MANAGED, Pass, TreeAt
 
 
@@ -28,10 +29,15 @@ from tests.dataplane.node import MANAGED, Pass, TreeAt
         (1, {"tree": MANAGED}, Verdict.UNADMITTED),
         (1, {"kind": Kind.RESULT}, Verdict.UNADMITTED),
         (UPLINK, {"kind": Kind.RESULT, "epoch": EPOCH + 1}, Verdict.UNADMITTED),
+        (1, {"udp_port": JOB_PORT + 1}, Verdict.UNADMITTED),
+        (1, {"udp_port": MANAGEMENT_PORT}, Verdict.UNADMITTED),
+        (1, {"udp_port": JOB_PORT + 1, "epoch": EPOCH + 1}, Verdict.UNADMITTED),
+        (1, {"udp_port": JOB_PORT + 1, "slot": SLOTS}, Verdict.UNADMITTED),
         (1, {"kind": Kind.READ}, Verdict.UNADMITTED),
         (1, {"kind": Kind.RESET}, Verdict.UNADMITTED),
         (1, {"kind": Kind.READ, "tree": MANAGED}, Verdict.UNADMITTED),
         (1, {"kind": Kind.RESET, "tree": MANAGED}, Verdict.UNADMITTED),
+        (1, {"kind": Kind.RESET, "tree": MANAGED, "udp_port": JOB_PORT}, Verdict.UNADMITTED),
         (1, {"epoch": EPOCH - 1}, Verdict.STALE_EPOCH),
         (1, {"epoch": EPOCH + 1}, Verdict.STALE_EPOCH),
         (1, {"epoch": 0}, Verdict.STALE_EPOCH),
@@ -64,10 +70,19 @@ def _registers(bench: Bench) -> list[bytes]:
 def test_a_result_is_taken_only_from_the_port_towards_the_root(bench: Bench, port: int):
     bench.install(*SETTINGS, inner(3))
     assert bench.verdict_of(port, sent(1, kind=Kind.RESULT)) is Verdict.UNADMITTED
+    assert bench.verdict_of(UPLINK, sent(1, kind=Kind.RESULT, udp_port=JOB_PORT + 1)) is Verdict.UNADMITTED
 
 
 @pytest.mark.parametrize(
-    "forged", [{"epoch": EPOCH + 1}, {"slot": SLOTS}, {"child": 3}, {"tree": TREE + 1}, {"kind": Kind.RESULT}]
+    "forged",
+    [
+        {"epoch": EPOCH + 1},
+        {"slot": SLOTS},
+        {"child": 3},
+        {"tree": TREE + 1},
+        {"kind": Kind.RESULT},
+        {"udp_port": JOB_PORT + 1},
+    ],
 )
 def test_a_switch_on_the_way_passes_only_what_is_admitted(bench: Bench, forged: dict[str, int]):
     bench.install(*SETTINGS, passing(1, 2))

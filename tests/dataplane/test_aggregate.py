@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from netfold.traffic.packets.wire import Kind, Packet, Verdict
@@ -55,9 +57,36 @@ def test_a_switch_on_the_way_passes_packets_on_unchanged(bench: Bench):
     bench.install(*SETTINGS, passing(1, 2))
     frame = sent(1, 5, flags=0xFF, exponent=9, reserved=0xAA)
     ((port, out),) = bench.send(1, frame)
-    assert (port, out[14:]) == (UPLINK, frame[14:])  # other addresses on the link, nothing else
+    assert (port, out[22]) == (UPLINK, frame[22] - 1)
+    assert (out[14:22], out[26:]) == (
+        frame[14:22],
+        frame[26:],
+    )  # addresses of the link, time to live, nothing else
     assert bench.verdict_of(1, frame) is Verdict.PASSED
     assert bench.verdict_of(UPLINK, sent(1, kind=Kind.RESULT)) is Verdict.RELAYED
+
+
+@pytest.mark.parametrize("kind", [Kind.GRADIENT, Kind.RESULT])
+def test_what_a_switch_only_sends_on_dies_in_the_end(bench: Bench, kind: Kind):
+    """Wrong entries that send packets round in a circle, or multiply them, are no storm."""
+    port = 1 if kind is Kind.GRADIENT else UPLINK
+    passed = Verdict.PASSED if kind is Kind.GRADIENT else Verdict.RELAYED
+    bench.install(*SETTINGS, passing(1, 2))
+    for ttl in (0, 1):
+        assert bench.verdict_of(port, sent(1, kind=kind, ttl=ttl)) is Verdict.EXPIRED
+    for ttl in (2, 3, 254, 255):
+        assert bench.verdict_of(port, sent(1, kind=kind, ttl=ttl)) is passed
+        assert {out[22] for _, out in bench.send(port, sent(1, kind=kind, ttl=ttl))} == {ttl - 1}
+    bench.check_counters()
+
+
+@pytest.mark.parametrize("node", [root(1), inner(1)], ids=["root", "inner"])
+def test_what_a_node_makes_lives_long_and_has_nothing_of_the_last_contributor(bench: Bench, node: TreeAt):
+    bench.install(*SETTINGS, node)
+    for round_, ttl in enumerate((0, 1, 255)):
+        for _, out in bench.send(1, sent(1, round=round_, ttl=ttl, reserved=0xAA, flags=0x3F)):
+            assert (out[22], out[43], out[55]) == (64, 0, 0)
+    bench.check_counters()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +178,8 @@ def test_another_tree_gets_the_slots_of_an_ended_one(bench: Bench):
 
 
 def test_trees_side_by_side_keep_to_their_own_slots(bench: Bench):
-    trees = [root(2, tree=tree, base=SLOTS * place) for place, tree in enumerate((1, 2, 1022))]
+    numbers = (1, 2, bench.device.trees - 2)
+    trees = [root(2, tree=tree, base=SLOTS * place) for place, tree in enumerate(numbers)]
     bench.install(*SETTINGS, *trees)
     for value, at in enumerate(trees, 1):
         bench.send(1, sent(1, value, tree=at.tree, slot=3))
@@ -167,7 +197,7 @@ def test_what_lies_behind_the_packet_in_the_frame_stays_there(bench: Bench):
 
 
 def test_the_job_port_and_the_identification_go_back_as_they_came(bench: Bench):
-    bench.install(*SETTINGS, root(1))
+    bench.install(*SETTINGS, replace(root(1), udp_port=0xF0FF))
     header = Netfold(tree=TREE, epoch=EPOCH, child=1, lanes=[1] * LANES)
     ((_, frame),) = bench.send(1, gradient(header, Ip(dscp=10, identification=77), port=0xF0FF))
     assert frame[34:38] == b"\xf0\xff\xf0\xff"

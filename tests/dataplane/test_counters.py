@@ -36,7 +36,7 @@ EACH_AT_AN_INNER_NODE = [
 ]
 
 
-EACH_ON_THE_WAY = [(1, sent(1), Verdict.PASSED)]
+EACH_ON_THE_WAY = [(1, sent(1), Verdict.PASSED), (1, sent(1, ttl=1), Verdict.EXPIRED)]
 NOWHERE = TreeAt(TREE, EPOCH, SLOTS, root=True, children=root(1).children)
 EACH_NOWHERE = [(1, sent(1), Verdict.UNROUTED)]
 CASES = [
@@ -59,12 +59,13 @@ def test_no_verdict_is_forgotten_here():
 
 
 def test_the_cells_of_two_trees_are_apart(bench: Bench):
-    bench.install(*SETTINGS, root(2), root(2, tree=1022, base=64))
+    last = bench.device.trees - 2
+    bench.install(*SETTINGS, root(2), root(2, tree=last, base=64))
     for _ in range(3):
         bench.send(1, sent(1))
-    bench.send(1, sent(1, tree=1022))
+    bench.send(1, sent(1, tree=last))
     assert bench.device.verdicts(TREE) == {Verdict.ABSORBED: 1, Verdict.DUPLICATE: 2}
-    assert bench.device.verdicts(1022) == {Verdict.ABSORBED: 1}
+    assert bench.device.verdicts(last) == {Verdict.ABSORBED: 1}
     assert bench.device.verdicts(0) == {}
 
 

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Packets to a job port that are not what docs/protocol.md, section 2, says: counted as malformed, and no slot changes.
-What only looks like one is no netfold packet and is forwarded."""
+What is not from and to the same port of the range is no netfold packet and is forwarded."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -22,6 +24,16 @@ def _with(**fields: object) -> bytes:
 
 def _ip(**fields: object) -> bytes:
     return gradient(HEADER, Ip(**{**vars(PACKET), **fields}))
+
+
+def _fragment(first: bytes) -> bytes:
+    """The first of several, as it comes out of a sender's kernel."""
+    return Ip(**{**vars(PACKET), "flags_and_offset": 0x2000}).pack(first)
+
+
+def _ports(source: int, to: int) -> bytes:
+    """With a checksum, which is the receiver's business."""
+    return ethernet(PACKET.pack(udp(HEADER.pack(), source, to, sum_=0xBEEF)))
 
 
 def _udp_length(length: int) -> bytes:
@@ -48,6 +60,12 @@ WRONG = {
     "UDP length one more": _udp_length(8 + 16 + 4 * LANES + 1),
     "UDP length 0": _udp_length(0),
     "IP checksum": _ip(checksum=checksum(PACKET.pack(b"")) ^ 0x0100),
+    "first fragment": _ip(flags_and_offset=0x2000),
+    "first fragment that is cut": ethernet(_fragment(udp(HEADER.pack())[:64])),
+    "first fragment, of a header alone": ethernet(_fragment(udp(HEADER.pack())[:8])),
+    "options": _ip(options=b"\x01\x01\x01\x00"),
+    "most options": _ip(options=bytes(40)),
+    "options, first fragment": _ip(options=bytes(4), flags_and_offset=0x2000),
     "empty": ethernet(PACKET.pack(udp(b""))),
 }
 
@@ -75,35 +93,48 @@ def test_a_packet_cut_anywhere_changes_nothing(bench: Bench):
     assert bench.oracle.verdicts[0, Verdict.MALFORMED] == sum(size >= 42 for size in sizes)
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        _ip(flags_and_offset=0x2000),
-        _ip(flags_and_offset=0x0001),
-        _ip(flags_and_offset=0x1FFF),
-        _ip(options=b"\x01\x01\x01\x00"),
-        _ip(options=bytes(40)),
-        _ip(protocol=6),
-        gradient(HEADER, PACKET, port=0xEFFF),
-        gradient(HEADER, PACKET, port=0xF100),
-    ],
-    ids=[
-        "first fragment",
-        "next fragment",
-        "last fragment",
-        "options",
-        "most options",
-        "TCP",
-        "port below",
-        "port above",
-    ],
-)
-def test_what_is_no_netfold_packet_is_forwarded_as_any_other(bench: Bench, frame: bytes):
-    bench.install(*SETTINGS, root(1))
-    ((port, _),) = bench.send(1, frame)
-    assert port == 3
+SOMEBODY_ELSE_S = {
+    "next fragment": _ip(flags_and_offset=0x2001),
+    "last fragment": _ip(flags_and_offset=0x1FFF),
+    "TCP": _ip(protocol=6),
+    **{
+        f"from {source} to {to}": _ports(source, to)
+        for source, to in (
+            (53, 61450),
+            (61450, 53),
+            (5555, 0xF001),
+            (0xF001, 0xF002),
+            (0xEFFF, 0xEFFF),
+            (0xF100, 0xF100),
+        )
+    },
+    "unequal ports, first fragment": ethernet(_fragment(udp(HEADER.pack(), 53, 0xF001)[:64])),
+    "unequal ports, short": ethernet(PACKET.pack(udp(b"dns", 53, 0xF001, sum_=0xBEEF))),
+}
+
+
+@pytest.mark.parametrize("trees", [(), (root(1),)], ids=["no job", "with a job"])
+@pytest.mark.parametrize("name", SOMEBODY_ELSE_S)
+def test_what_is_no_netfold_packet_is_forwarded_untouched(bench: Bench, name: str, trees: tuple):
+    """Other addresses on the link and one less to live; not a bit behind the IPv4 header."""
+    bench.install(*SETTINGS, *trees)
+    frame = SOMEBODY_ELSE_S[name]
+    ((port, out),) = bench.send(1, frame)
+    assert (port, out[22]) == (3, frame[22] - 1)
+    assert out[26:] == bench.padded(port, frame)[26:]
     assert not bench.oracle.verdicts
     bench.check_counters(TREE)
+
+
+def test_options_before_somebody_else_s_datagram(bench: Bench):
+    """Where the switch looks behind options they change nothing; where it cannot, it drops what could be to a job."""
+    bench.install(*SETTINGS)
+    frame = ethernet(Ip(dst="10.0.0.2", options=bytes(4)).pack(udp(b"x" * 20, 53, 61450, sum_=0xBEEF)))
+    if bench.device.parses_options:
+        ((port, out),) = bench.send(1, frame)
+        assert (port, out[26:]) == (2, frame[26:])
+    else:
+        assert bench.verdict_of(1, frame) is Verdict.MALFORMED
 
 
 @pytest.mark.parametrize("first_byte", [0x35, 0x55, 0x65, 0x05, 0xF5, 0x44, 0x40], ids=hex)
@@ -115,10 +146,9 @@ def test_what_is_not_ip_version_4_is_dropped(bench: Bench, first_byte: int):
     bench.check_counters(TREE)
 
 
-def test_ports_of_the_whole_range_are_netfold_s(bench: Bench):
-    bench.install(*SETTINGS, root(1))
-    for port in (0xF000, 0xF001, 0xF080, 0xF0FF):
-        assert bench.verdict_of(1, gradient(HEADER, PACKET, port=port)) in {
-            Verdict.RESULT_SENT,
-            Verdict.RESULT_REPEATED,
-        }
+@pytest.mark.parametrize("port", [0xF000, 0xF001, 0xF080, 0xF0FF])
+def test_a_job_has_any_port_of_the_range_and_none_but_its_own(bench: Bench, port: int):
+    bench.install(*SETTINGS, replace(root(1), udp_port=port))
+    assert bench.verdict_of(1, gradient(HEADER, PACKET, port=port)) is Verdict.RESULT_SENT
+    for other in {0xF000, 0xF001, 0xF080, 0xF0FF} - {port}:
+        assert bench.verdict_of(1, gradient(HEADER, PACKET, port=other)) is Verdict.UNADMITTED

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from random import Random
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict, WireError, make_tag
 from netfold.traffic.server.slots import SlotPool
 from tests.dataplane.bench import Bench
@@ -245,15 +245,17 @@ class World:
             exponent=random.randrange(256),
             reserved=random.randrange(256),
         )
-        if self._admitted(switch, port, header):
+        udp_port = random.choice([job.shape.udp_port, job.shape.udp_port, 0xF000, 0xF0FF])
+        if self._admitted(switch, port, udp_port, header):
             return None
-        return switch, port, gradient(header, Ip(ecn=random.randrange(4), dscp=random.randrange(64)))
+        packet = Ip(ecn=random.randrange(4), dscp=random.randrange(64), ttl=random.choice([0, 1, 2, 64]))
+        return switch, port, gradient(header, packet, port=udp_port)
 
-    def _admitted(self, switch: int, port: int, header: Netfold) -> bool:
+    def _admitted(self, switch: int, port: int, udp_port: int, header: Netfold) -> bool:
         """Whether the right sender could send this: then it is no forgery but a sender who lies about its own job."""
         for job in self.jobs:
             at = job.shape.at(switch)
-            if at is None or at.tree != header.tree:
+            if at is None or (at.tree, at.udp_port) != (header.tree, udp_port):
                 continue
             senders = {(c.port, c.number) for c in at.children} | {(p.port, p.number) for p in at.passes}
             if header.kind == Kind.GRADIENT and (port, header.child) in senders:
@@ -284,7 +286,8 @@ class World:
         switch, port = self._anywhere(random)
         if random.random() < 0.5:
             return switch, port, bytes(frame[: random.randrange(14, len(frame))])
-        place = random.choice([16, 17, 24, 25, 38, 39, 42, 56, 57])  # lengths, checksum, version, lanes
+        # header length, IP length, fragment, checksum, ports, UDP length, version, lanes
+        place = random.choice([14, 16, 17, 20, 21, 24, 25, 34, 35, 36, 37, 38, 39, 42, 56, 57])
         frame[place] ^= 1 << random.randrange(8)
         well_formed = place == 42 and frame[42] >> 4 == 1 and frame[42] & 15 <= Kind.RESET
         return None if well_formed else (switch, port, bytes(frame))
@@ -298,10 +301,11 @@ class World:
             dst=random.choice([host.address, "192.0.2.1"]),
             ttl=random.choice([0, 1, 2, 64]),
             flags_and_offset=random.choice([0, 0x2000, 0x0010]),
-            options=random.choice([b"", bytes(4)]),
+            options=random.choice([b"", b"", bytes(4)]),
             ecn=random.randrange(4),
         )
-        body = udp(random.randbytes(random.randrange(60)), 5, 0xF001 if packet.options else 6)
+        ports = random.choice([(5, 6), (53, 0xF001), (0xF001, 53), (0xF001, 0xF002), (0xF001, 0xF001)])
+        body = udp(random.randbytes(random.randrange(60)), *ports, sum_=random.randrange(1 << 16))
         return (*self._anywhere(random), ethernet(packet.pack(body)))
 
     def look(self, random: Random) -> None:
@@ -310,7 +314,7 @@ class World:
 
     def _manage(self, bench: Bench, kind: Kind, slot: int) -> None:
         header = Netfold(kind, MANAGED, 0, slot=slot, lanes=[0] * self.lanes)
-        bench.send(CPU_PORT, b"\0\0" + gradient(header))
+        bench.send(CPU_PORT, b"\0\0" + gradient(header, port=MANAGEMENT_PORT))
 
     # What has to hold.
 
@@ -350,6 +354,7 @@ def _netfold(frame: bytes) -> Packet | None:
         frame[12:15] != b"\x08\x00\x45"
         or frame[23] != 17
         or frame[36:37] != b"\xf0"
+        or frame[34:36] != frame[36:38]
         or frame[20] & 0x3F
         or frame[21]
     ):

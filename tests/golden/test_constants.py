@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netfold.controller.switches import management
+from netfold.controller.switches import admission_table, management
 from netfold.traffic.packets import wire
 from netfold.traffic.packets.wire import Flag, Kind, Verdict
 from netfold.traffic.scapy_netfold import Netfold
@@ -158,7 +158,7 @@ def test_the_controller_packs_the_same_header():
     )
     packet = wire.Packet.parse(packed[wire.FRAME_OVERHEAD_BYTES :])
     assert packet == wire.Packet(Kind.READ, 0x1234, 0, 0, 0x5678, 0x9ABC, (0,) * LANES)
-    assert wire.PORT_FIRST <= management.MANAGEMENT_PORT <= wire.PORT_LAST
+    assert wire.PORT_FIRST <= admission_table.MANAGEMENT_PORT <= wire.PORT_LAST
 
 
 def test_the_protocol_s_page_states_the_same_numbers():

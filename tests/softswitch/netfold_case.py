@@ -26,6 +26,7 @@ LANES = 32
 CHILDREN = 3
 SLOTS = 8  # of each tree
 EPOCH = 5
+UDP_PORT = 0xF001
 GRADIENT, RESULT = 0, 1
 ROOT, INNER, PASS, RELAY = 1, 2, 3, 4  # trees, each with its index
 
@@ -37,6 +38,7 @@ def by(value: int, width: int) -> bytes:
 def _admission(port: int, kind: int, tree: int, child: int | None, **more: int) -> dict[str, Match]:
     match: dict[str, Match] = {
         "ingress_port": Exact(by(port, 9)),
+        "udp_port": Exact(by(UDP_PORT, 16)),
         "kind": Exact(by(kind, 4)),
         "tree": Exact(by(tree, 16)),
     }
@@ -133,9 +135,9 @@ def _netfold(rng: random.Random, chunk: int) -> tuple[int, bytes]:
         + by(child, 16)
     )
     body = head + bytes([rng.randrange(256), 0]) + by(LANES if rng.random() < 0.99 else 7, 16) + lanes
-    udp = (
-        by(rng.randrange(1 << 16), 16) + by(0xF000 | rng.randrange(256), 16) + by(8 + len(body), 16) + b"\0\0"
-    )
+    source = UDP_PORT if rng.random() < 0.95 else rng.randrange(1 << 16)
+    port_of_job = source if rng.random() < 0.97 else 0xF000 | rng.randrange(256)
+    udp = by(source, 16) + by(port_of_job, 16) + by(8 + len(body), 16) + rng.choice([b"\0\0", b"\xab\xcd"])
     return port, _ip(rng, udp + body, 17, 0x0A000401)
 
 

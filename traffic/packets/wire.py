@@ -70,6 +70,7 @@ class Verdict(IntEnum):
     DUPLICATE = 20
     MALFORMED = 21
     UNROUTED = 22
+    EXPIRED = 23
 
     @property
     def label(self) -> str:

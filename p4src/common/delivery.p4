@@ -1,9 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The last step before the wire, as in v1model/delivery.p4. The queue's depth is in cells of the traffic manager.
+// The last step before the wire, of all that is routed: the MAC addresses of the port's one neighbor, the host's IP
+// address in a result, the congestion mark, and one less to live.
 
-control Delivery(inout egress_headers_t hdr, inout egress_metadata_t meta, in egress_intrinsic_metadata_t standard) {
+control Delivery(inout EGRESS_HEADERS hdr, inout EGRESS_METADATA meta, in EGRESS_STANDARD standard) {
+
+    ipv4_t  host_address;
+    bit<32> threshold;  // of the queue's depth, both in the target's unit: packets, or cells of a traffic manager
+    bit<32> depth;
+    bit<32> room;       // what the threshold exceeds the depth by
 
     action to_switch(mac_t src, mac_t dst) {
         hdr.ethernet.src = src;
@@ -13,7 +19,7 @@ control Delivery(inout egress_headers_t hdr, inout egress_metadata_t meta, in eg
     action to_host(mac_t src, mac_t dst, ipv4_t address) {
         hdr.ethernet.src = src;
         hdr.ethernet.dst = dst;
-        meta.host_address = address;
+        host_address = address;
     }
 
     table neighbors {
@@ -23,11 +29,11 @@ control Delivery(inout egress_headers_t hdr, inout egress_metadata_t meta, in eg
         size = PORTS;
     }
 
-    action mark_above(bit<19> packets) {
-        meta.threshold = (bit<32>)packets;
+    action mark_above(bit<19> depth) {
+        threshold = (bit<32>)depth;
     }
 
-    @brief("The queue depth in cells from which ECN-capable packets are marked; no entry, no marking.")
+    @brief("The queue depth from which ECN-capable packets are marked; no entry, no marking.")
     table congestion {
         key = { standard.egress_port : exact @name("port"); }
         actions = { mark_above; @defaultonly NoAction; }
@@ -36,37 +42,36 @@ control Delivery(inout egress_headers_t hdr, inout egress_metadata_t meta, in eg
     }
 
     @hidden action measure() {
-        meta.room = meta.threshold |-| meta.depth;
+        room = threshold |-| depth;
     }
 
-    // A table for the same reason as in slot_bitmap.p4.
+    // A table, so that no compiler puts the expression into the condition below, which a chip cannot have.
     @hidden table queue {
         actions = { measure; }
         const default_action = measure();
     }
 
     apply {
-        meta.depth = (bit<32>)standard.enq_qdepth;
-        meta.threshold = 0x7FFFF;
+        depth = (bit<32>)standard.enq_qdepth;
+        threshold = 0x7FFFF;
         congestion.apply();
         queue.apply();
         switch (neighbors.apply().action_run) {
             to_host: {
-                if (hdr.netfold.isValid()) {
-                    hdr.ipv4.dst = meta.host_address;
+                if (IS_NETFOLD) {
+                    hdr.ipv4.dst = host_address;
                 }
             }
         }
-        if (meta.room == 0 && hdr.ipv4.ecn != 0) {
+        if (room == 0 && hdr.ipv4.ecn != 0) {
             hdr.ipv4.ecn = ECN_CE;
-            if (hdr.netfold.isValid()) {
+            if (IS_NETFOLD) {
                 hdr.netfold.flags = hdr.netfold.flags | FLAG_CONGESTION;
             }
         }
-        if (hdr.netfold.isValid()) {
+        if (IS_NETFOLD) {
             hdr.udp.checksum = 0;
-        } else {
-            hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
         }
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 }

@@ -1,37 +1,36 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Which way out: the verdict in the traffic manager's terms. A verdict that names no way drops the packet.
+// Which way out: the verdict in the target's terms (arch.p4). A verdict that names no way drops the packet.
 
-control Exit(inout headers_t hdr, inout metadata_t meta, inout ingress_intrinsic_metadata_for_tm_t to_tm,
-    inout ingress_intrinsic_metadata_for_deparser_t to_deparser) {
+control Exit(inout headers_t hdr, inout metadata_t meta, WAY_OUT) {
 
     @hidden action drop() {
-        to_deparser.drop_ctl = 1;
+        DROP;
     }
 
     @hidden action to_workers() {
-        to_tm.mcast_grp_a = meta.down_group;
-        hdr.bridge.routed = 1;
+        REPLICATE_TO(meta.down_group);
+        ROUTED;
     }
 
     @hidden action to_parent() {
-        to_tm.ucast_egress_port = meta.up_port;
-        hdr.bridge.routed = 1;
+        SEND_BY(meta.up_port);
+        ROUTED;
     }
 
     @hidden action to_sender() {
-        to_tm.ucast_egress_port = meta.ingress_port;
-        hdr.bridge.routed = 1;
+        SEND_BY(meta.ingress_port);
+        ROUTED;
     }
 
     @hidden action to_controller() {
-        to_tm.ucast_egress_port = CPU_PORT;
+        SEND_BY(CPU_PORT);
     }
 
     @hidden action unrouted() {
         meta.verdict = verdict_t.UNROUTED;
-        to_deparser.drop_ctl = 1;
+        DROP;
     }
 
     @hidden table ways {

@@ -1,23 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// All that is no gradient: an ordinary L3 switch, as in v1model/forwarding.p4; the egress takes one off the time to live.
+// All that is not netfold's: an ordinary L3 switch. IPv4 by longest prefix with ECMP; ARP for anything the switch can
+// route to is answered with the switch's own address, so that hosts need no static entries. The egress takes one off the
+// time to live.
 
-control Forwarding(inout headers_t hdr, inout metadata_t meta, inout ingress_intrinsic_metadata_for_tm_t to_tm,
-    inout ingress_intrinsic_metadata_for_deparser_t to_deparser) {
+control Forwarding(inout headers_t hdr, inout metadata_t meta, WAY_OUT) {
 
     action drop() {
-        to_deparser.drop_ctl = 1;
+        DROP;
     }
 
     action nexthop(port_t port) {
-        to_tm.ucast_egress_port = port;
-        hdr.bridge.routed = 1;
+        SEND_BY(port);
+        ROUTED;
     }
 
-    Hash<bit<14>>(HashAlgorithm_t.CRC16) flow_hash;
-    ActionProfile(NEXTHOPS) nexthops;
-    ActionSelector(nexthops, flow_hash, SelectorMode_t.FAIR, NEXTHOPS_OF_A_GROUP, NEXTHOP_GROUPS) nexthop_groups;
+    NEXTHOP_SETS
 
     table ipv4_routes {
         key = {
@@ -29,7 +28,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout ingress_int
             meta.l4_dst_port  : selector;
         }
         actions = { nexthop; }
-        implementation = nexthop_groups;
+        implementation = NEXTHOP_CHOICE;
         size = ROUTES;
     }
 
@@ -42,7 +41,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout ingress_int
         hdr.arp.target_ip = hdr.arp.sender_ip;
         hdr.arp.sender_mac = mac;
         hdr.arp.sender_ip = asked;
-        to_tm.ucast_egress_port = meta.ingress_port;
+        SEND_BY(meta.ingress_port);
     }
 
     table arp_responder {
