@@ -11,10 +11,21 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.dataplane import chip
 from tests.dataplane.chip import CHIP_CPU_PORT
 from tools.p4build import REPOSITORY, BuildError
+from tools.tofino import find_tools
 
 DEADLINE_S = 1800.0
+
+
+def why_not(name: str) -> str | None:
+    """Why a chip's program cannot run here; None if it can."""
+    try:
+        find_tools()
+    except BuildError as missing:
+        return str(missing)
+    return chip.missing(name)
 
 
 class ChipBuilds:

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Every test with a `bench` runs on each target that is here: softswitch always, BMv2 where it is installed
-(`test_targets.py` says so where it is not), and the switch that NETFOLD_SWITCH describes (`remote.py`)."""
+(`test_targets.py` says so where it is not), the model of Tofino where it is, in `make test-long`, and the switch that
+NETFOLD_SWITCH describes (`remote.py`)."""
 
 from __future__ import annotations
 
@@ -10,14 +11,20 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.dataplane import bmv2, remote
+from tests.dataplane import bmv2, chip, remote
 from tests.dataplane.bench import Bench, Tally
-from tests.dataplane.chip_builds import ChipBuilds
+from tests.dataplane.chip_builds import ChipBuilds, why_not
 from tests.dataplane.device import Device, SoftDevice, compiled
 from tests.dataplane.frames import LANES
 
 BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root])
-TARGETS = ["softswitch", *([] if bmv2.missing() else [BMV2]), *(["remote"] if remote.described() else [])]
+CHIP = pytest.param("tofino", marks=[pytest.mark.p4c, pytest.mark.long, pytest.mark.timeout(900)])
+TARGETS = [
+    "softswitch",
+    *([] if bmv2.missing() else [BMV2]),
+    *([] if why_not("tofino") else [CHIP]),
+    *(["remote"] if remote.described() else []),
+]
 TALLY = pytest.StashKey[Tally]()
 BUILDS = pytest.StashKey[ChipBuilds]()
 
@@ -51,25 +58,27 @@ def tally(request: pytest.FixtureRequest) -> Tally:
 
 
 @pytest.fixture(scope="session")
-def devices() -> Iterator[Devices]:
+def devices(chip_builds: ChipBuilds) -> Iterator[Devices]:
     """Switches by (target, lanes, number), started when first asked for and kept for the session."""
     running: dict[tuple[str, int, int], Device] = {}
     with ExitStack() as stack:
 
         def get(target: str, lanes: int, number: int = 0) -> Device:
-            if target == "remote" and (number, lanes) != (0, LANES):
-                pytest.skip(f"there is one remote switch, with {LANES} lanes")
+            if target in ("remote", "tofino") and (number, lanes) != (0, LANES):
+                pytest.skip(f"there is one {target} switch, with {LANES} lanes")
             key = target, lanes, number
             if key not in running:
-                running[key] = stack.enter_context(_start(target, lanes))
+                running[key] = stack.enter_context(_start(target, lanes, chip_builds))
             return running[key]
 
         yield get
 
 
-def _start(target: str, lanes: int):
+def _start(target: str, lanes: int, chip_builds: ChipBuilds):
     if target == "softswitch":
         return SoftDevice(compiled(lanes)[0])
+    if target == "tofino":
+        return chip.model(target, chip_builds.result(target))
     return remote.remote() if target == "remote" else bmv2.bmv2(lanes)
 
 

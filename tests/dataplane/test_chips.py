@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """The Tofino programs, each with all its lanes, on the register-accurate models of their chips: random jobs, losses,
-repeats and forgeries, every frame and counter compared with the oracle. Needs p4c's Tofino back end and the models'
-test harnesses (chip.py)."""
+repeats and forgeries, every frame and counter compared with the oracle; and attackers beside running jobs. Needs p4c's
+Tofino back end and the models' test harnesses (chip.py). The chosen frames of the other tests run on Tofino's model in
+`make test-long` (conftest.py)."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from _pytest.mark import ParameterSet
 
 from tests.dataplane import chip
 from tests.dataplane.bench import Bench, Tally
-from tests.dataplane.chip_builds import ChipBuilds
+from tests.dataplane.chip_builds import ChipBuilds, why_not
 from tests.dataplane.layout import Fabric
+from tests.dataplane.test_isolation import besiege
 from tests.dataplane.test_stateful import BASES, new_shape, window_and_chunks
 from tests.dataplane.world import World
-from tools.p4build import BuildError
-from tools.tofino import CHIPS, find_tools
+from tools.tofino import CHIPS
 
 Chips = dict[str, chip.ChipDevice]
 EVENTS = 300
@@ -37,15 +38,6 @@ def chips(chip_builds: ChipBuilds) -> Iterator[Chips]:
                 return self[name]
 
         yield Started()
-
-
-def why_not(name: str) -> str | None:
-    """Why a chip's program cannot run here; None if it can."""
-    try:
-        find_tools()
-    except BuildError as missing:
-        return str(missing)
-    return chip.missing(name)
 
 
 def _each_chip() -> Iterator[ParameterSet]:
@@ -94,3 +86,12 @@ def test_a_chip_agrees_with_the_oracle(name: str, seed: int, chips: Chips, tally
 @pytest.mark.parametrize("name", EACH_CHIP)
 def test_a_chip_agrees_with_the_oracle_at_length(name: str, seed: int, chips: Chips, tally: Tally):
     play(name, seed, chips, tally)
+
+
+@pytest.mark.p4c
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", EACH_CHIP)
+def test_an_attacker_changes_nothing_of_others_on_a_chip(name: str, chips: Chips, tally: Tally):
+    device, lanes = chips[name], CHIPS[name].lanes
+    device.clear()
+    besiege([Bench(device, lanes, tally, name)], lanes, seed=1, frames=300)

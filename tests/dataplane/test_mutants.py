@@ -51,48 +51,94 @@ MUTANTS = [
     ("the lower rail is not flagged", "v1model/lanes.p4", "|| hdr.lanes.v##n == LANE_MIN", ""),
     (
         "repetitions carry the asker's lanes",
-        "v1model/lanes.p4",
-        "role_t.MANAGER || meta.slot.complete == 1",
-        "role_t.MANAGER",
+        "common/slot_access.h",
+        "(_,              age_t.SAME,  _) : read();",
+        "(_,              age_t.SAME,  _) : NoAction();",
+    ),
+    (
+        "a repeated contribution is added again",
+        "common/slot_access.h",
+        "(_,              age_t.SAME,  0) : add();",
+        "(_,              age_t.SAME,  _) : add();",
     ),
     ("the smallest exponent wins", "v1model/slot_marks.p4", "(held[7:0] > hdr", "(held[7:0] < hdr"),
     ("congestion is not carried", "v1model/slot_marks.p4", "(hdr.ipv4.ecn == ECN_CE)", "(false)"),
     (
         "marks of the chunk before stay",
-        "v1model/slot_marks.p4",
-        "claim();\n        } else if",
-        "join();\n        } else if",
+        "common/slot_access.h",
+        "(_,              age_t.NEWER) : claim();",
+        "(_,              age_t.NEWER) : join();",
     ),
     (
         "an inner node sends its sum once",
         "common/verdict.p4",
-        "1, 1) : repeat_sum()",
-        "1, 1) : drop(verdict_t.DUPLICATE)",
+        "1, 1,    _) : repeat_sum()",
+        "1, 1,    _) : drop(verdict_t.DUPLICATE)",
     ),
     ("an inner node keeps the child's number", "common/verdict.p4", "hdr.netfold.child = meta.up_child;", ""),
+    ("what a node makes keeps the contributor's TTL", "common/verdict.p4", "hdr.ipv4.ttl = 65;", ""),
+    ("marks of the path stay in the result", "common/verdict.p4", "hdr.ipv4.ecn = ECN_ECT0;", ""),
+    ("a contributor's reserved byte leaves", "common/verdict.p4", "hdr.netfold.reserved = 0;", ""),
     (
-        "sums go up with the child's TTL",
+        "expired packets are sent on",
         "common/verdict.p4",
-        "climb() {\n        hdr.ipv4.ttl = 64;",
-        "climb() {",
+        "0 &&& 0xFE) : drop(verdict_t.EXPIRED)",
+        "0) : drop(verdict_t.EXPIRED)",
     ),
     (
-        "marks of the path stay in the result",
-        "common/verdict.p4",
-        "hdr.ipv4.ecn = ECN_ECT0;\n        hdr.netfold.kind",
-        "hdr.netfold.kind",
+        "repeated results go to all",
+        "common/exit.p4",
+        "(verdict_t.RESULT_REPEATED,   _,      _) : to_sender()",
+        "(verdict_t.RESULT_REPEATED,   _,      _) : to_workers()",
     ),
-    ("repeated results go to all", "v1model/exit.p4", "to_port(meta.ingress_port)", "to_workers()"),
-    ("a broken IP header is taken", "v1model/netfold.p4", "&& standard.checksum_error == 0", ""),
+    ("a broken IP header is taken", "v1model/netfold.p4", "standard.checksum_error == 1 || ", ""),
+    ("a frame that is cut is taken", "v1model/netfold.p4", " || standard.parser_error != error.NoError", ""),
     (
         "the UDP length is not looked at",
         "v1model/parser.p4",
-        "(28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES)",
-        "(28 + NETFOLD_BYTES, _)",
+        "(5, 28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES)",
+        "(5, 28 + NETFOLD_BYTES, _)",
     ),
-    ("the TTL stays", "v1model/forwarding.p4", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
-    ("expired packets go on", "v1model/forwarding.p4", "|| hdr.ipv4.ttl <= 1", ""),
+    (
+        "a first fragment is forwarded",
+        "v1model/parser.p4",
+        "state first_fragment {\n        meta.netfold = 1;",
+        "state first_fragment {",
+    ),
+    (
+        "options hide a packet",
+        "v1model/parser.p4",
+        "((bit<32>)hdr.ipv4.ihl - 5) * 32);\n        transition parse_transport;",
+        "((bit<32>)hdr.ipv4.ihl - 5) * 32);\n        transition accept;",
+    ),
+    (
+        "any two ports of the range are netfold's",
+        "v1model/netfold.p4",
+        " && hdr.udp.src_port == hdr.udp.dst_port",
+        "",
+    ),
+    (
+        "the UDP port is not asked for",
+        "common/admission.p4",
+        "hdr.udp.dst_port       : exact ",
+        "(bit<16>)0xF001        : exact ",
+    ),
+    (
+        "other traffic loses its UDP checksum",
+        "common/delivery.p4",
+        "if (IS_NETFOLD) {\n            hdr.udp.checksum = 0;\n        }",
+        "hdr.udp.checksum = 0;",
+    ),
+    ("the TTL stays", "common/delivery.p4", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
+    ("expired packets of others go on", "common/forwarding.p4", " || hdr.ipv4.ttl == 1", ""),
 ]
+
+
+@pytest.mark.parametrize(("path", "right", "wrong"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS])
+def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
+    text = (p4build.REPOSITORY / "p4src" / path).read_text()
+    assert right in text
+    assert text.replace(right, wrong) != text
 
 
 @pytest.mark.long
@@ -101,8 +147,9 @@ MUTANTS = [
 def test_a_program_with_one_thing_wrong_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str
 ):
+    program = compiled_with(tmp_path, monkeypatch, path, right, wrong)
     with pytest.raises(AssertionError):
-        explore(compiled_with(tmp_path, monkeypatch, path, right, wrong))
+        explore(program)
 
 
 @pytest.mark.long
@@ -119,7 +166,6 @@ def compiled_with(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, righ
     shutil.copytree(p4build.REPOSITORY / "p4src", folder / "p4src")
     source = folder / "p4src" / path
     text = source.read_text()
-    assert right in text
     source.write_text(text.replace(right, wrong) if right else text)
     monkeypatch.setattr(p4build, "REPOSITORY", folder)
     return p4build.compile_one(LANES, folder)[0]
