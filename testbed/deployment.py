@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -73,7 +72,6 @@ class Deployment:
     def __enter__(self) -> Self:
         setup = self.setup
         try:
-            self.directory = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="netfold-")))
             hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
             target = choose_target(setup.target)
             self.target_reason = reason(setup.target, target)
@@ -88,6 +86,7 @@ class Deployment:
                 first_grpc_port=setup.first_grpc_port,
             )
             self.net = self._open.enter_context(network)
+            self.directory = self.net.work
             self._tell(f"starting the controller ({setup.lanes} lanes)")
             self.start_controller()
         except BaseException:

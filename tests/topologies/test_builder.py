@@ -330,3 +330,15 @@ def test_only_one_process_owns_a_network(tmp_path: Path, monkeypatch: pytest.Mon
         RunDirectory("t").acquire()
     directory.release()
     RunDirectory("t").acquire()
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETFOLD_RUN_DIR", str(tmp_path))
+    directory = RunDirectory("t")
+    directory.prepare()
+    (directory.path / "state.json.new").symlink_to("/dev/full")
+    with pytest.raises(NetworkError, match=r"state\.json\.new cannot be written: No space left on device"):
+        directory.write(State("t", "r", 1, "f", "fake"))
+    (directory.path / "lock").mkdir()
+    with pytest.raises(NetworkError, match=r"lock cannot be written: Is a directory"):
+        directory.acquire()

@@ -36,6 +36,7 @@ with Network(FABRIC, target=FakeTarget(FABRIC), name=sys.argv[1], first_grpc_por
     command = ["sh", "-c", "echo up; exec sleep 1000"]
     sleeper = net.hosts["h1"].popen(command, stdout=subprocess.PIPE)
     sleeper.stdout.readline()
+    (net.work / "kept").touch()
     print(net._run, flush=True)
     wait_for_signal()
 """

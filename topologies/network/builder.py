@@ -47,6 +47,7 @@ from netfold.topologies.network.state import (
     State,
     SwitchState,
     end_processes,
+    make_folder,
 )
 from netfold.topologies.network.targets import Target, choose_target
 from netfold.topologies.network.tools import ADMINISTRATOR, check_tools
@@ -164,6 +165,12 @@ class Network:
             self._signals.restore()
 
     # ---- use ----
+
+    @property
+    def work(self) -> Path:
+        """A folder for whatever goes with the network; it is gone when that is down, or when the next one comes up."""
+        make_folder(self._directory.work)
+        return self._directory.work
 
     def run(
         self, host: str, command: Sequence[object], timeout_s: float, **options: Any

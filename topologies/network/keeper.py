@@ -110,8 +110,8 @@ def _be_keeper() -> None:
     except (NetworkError, FabricError) as error:
         _say(str(error).encode())
     except Exception as error:
-        traceback.print_exc()
         _say(f"{type(error).__name__}: {error}".encode())
+        traceback.print_exc()
 
 
 def _say(answer: bytes) -> None:

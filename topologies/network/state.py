@@ -15,6 +15,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -106,8 +107,8 @@ class State:
 
 
 class RunDirectory:
-    """The files of the network `name`: its state, a lock that its owner holds as long as it lives, sockets
-    and logs."""
+    """The files of the network `name`: its state, a lock that its owner holds as long as it lives, sockets, logs,
+    and `work`, for whatever its owner needs as long as it is up."""
 
     def __init__(self, name: str = DEFAULT_NAME) -> None:
         if not _NAME.match(name):
@@ -115,6 +116,7 @@ class RunDirectory:
         self.name = name
         self.path = Path(os.environ.get("NETFOLD_RUN_DIR", "/run/netfold")) / name
         self.logs = self.path / "logs"
+        self.work = self.path / "work"
         self._lock: int | None = None
 
     def socket(self, switch: str) -> Path:
@@ -128,7 +130,8 @@ class RunDirectory:
     def acquire(self) -> None:
         """Become the owner. Raises AlreadyUpError while another process is."""
         self.prepare()
-        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        with _told(self.path / "lock") as lock:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
         except BlockingIOError:
@@ -160,9 +163,9 @@ class RunDirectory:
         return kind != fcntl.F_UNLCK
 
     def write(self, state: State) -> None:
-        temporary = self.path / "state.json.new"
-        temporary.write_text(json.dumps(asdict(state), indent=1))
-        temporary.replace(self.path / "state.json")
+        with _told(self.path / "state.json.new") as temporary:
+            temporary.write_text(json.dumps(asdict(state), indent=1))
+            temporary.replace(self.path / "state.json")
 
     def read(self) -> State | None:
         """The last state written; None if there is none, or none that can be read."""
@@ -194,7 +197,16 @@ class RunDirectory:
         delete_interfaces(interfaces)
         for file in (*self.path.glob("*.sock"), *self.path.glob("state.json*")):
             file.unlink(missing_ok=True)
+        shutil.rmtree(self.work, ignore_errors=True)
         return found
+
+
+@contextlib.contextmanager
+def _told(file: Path) -> Iterator[Path]:
+    try:
+        yield file
+    except OSError as error:
+        raise NetworkError(f"{file} cannot be written: {error.strerror}") from error
 
 
 def _lock(kind: int) -> bytes:
