@@ -107,7 +107,7 @@ clean: ## remove what was built
 
 .PHONY: distclean
 distclean: clean ## remove the virtual environments too
-	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) *.egg-info traffic/worker/_native.so
+	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) *.egg-info traffic/engine/_native.so
 
 # ---- set-up -----------------------------------------------------------------------------------------------------
 

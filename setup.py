@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
-recipe = runpy.run_path("netfold/traffic/worker/recipe.py")
+recipe = runpy.run_path("netfold/traffic/engine/recipe.py")
 
 
 class PlainLibrary(build_ext):
@@ -29,11 +29,12 @@ class AnyPython(bdist_wheel):
 setup(
     ext_modules=[
         Extension(
-            "netfold.traffic.worker._native",
-            sources=[f"netfold/traffic/worker/{name}" for name in recipe["SOURCES"]],
-            depends=[f"netfold/traffic/worker/{name}" for name in recipe["HEADERS"]],
+            "netfold.traffic.engine._native",
+            sources=[f"netfold/traffic/engine/{name}" for name in recipe["SOURCES"]],
+            depends=[f"netfold/traffic/engine/{name}" for name in recipe["HEADERS"]],
             extra_compile_args=[*recipe["FLAGS"], f'-DNF_SOURCES="{recipe["fingerprint"]()}"'],
-            optional=True,  # without a compiler the package installs all the same, and workers use numpy
+            extra_link_args=["-pthread"],
+            optional=True,  # without a compiler it installs all the same; native.py then compiles at the first use
         )
     ],
     cmdclass={"build_ext": PlainLibrary, "bdist_wheel": AnyPython},

@@ -29,7 +29,8 @@ from netfold.traffic.packets.transport import BATCH, Address, Inbox, Rows, UdpEn
 from netfold.traffic.packets.wire import Kind, Packet, packet_bytes
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.worker import Alone, Worker
+from netfold.traffic.worker.part import Alone
+from netfold.traffic.worker.worker import Worker
 
 SERVER, CLIENT, PORT = "127.88.0.100", "127.88.0.1", 61690
 SLOTS = 4096

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         CallMismatch,
         ConcurrentUse,
         ControllerUnreachable,
+        EngineMissing,
         JobFailed,
         MembershipLost,
         RoundsExhausted,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     )
     from netfold.traffic.join import join
     from netfold.traffic.packets.transport import TransportError
+    from netfold.traffic.worker.handle import Handle
     from netfold.traffic.worker.quantize import ReduceOp
     from netfold.traffic.worker.worker import Worker
 
@@ -46,6 +48,8 @@ __all__ = [
     "ConcurrentUse",
     "ConnectError",
     "ControllerUnreachable",
+    "EngineMissing",
+    "Handle",
     "JobFailed",
     "MembershipLost",
     "ReduceOp",
@@ -61,6 +65,7 @@ __all__ = [
 
 _HOMES = {
     "ConnectError": "api.connection",
+    "Handle": "traffic.worker.handle",
     "ReduceOp": "traffic.worker.quantize",
     "TransportError": "traffic.packets.transport",
     "Worker": "traffic.worker.worker",

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from netfold.traffic.membership.assignment import Assignment
+    from netfold.traffic.worker.part import Membership
     from netfold.traffic.worker.quantize import Scheme
-    from netfold.traffic.worker.worker import Membership
     from netfold.traffic.workloads.benchmark import Result, Run
 
 worker = typer.Typer(no_args_is_help=True, help="Run a worker of a job on this host.")
@@ -299,7 +299,7 @@ def _scheme(fixed_bits: int | None) -> Scheme | None:
 
 def _membership(where: Where, job: str, host: str, file: Path | None) -> Membership:
     if file is not None:
-        from netfold.traffic.worker.worker import Alone
+        from netfold.traffic.worker.part import Alone
 
         return Alone(_read_assignment(file))
     if not job or not host:

@@ -55,6 +55,10 @@ class RoundsExhausted(TrafficError):
     """The epoch has no chunk numbers left for this call; the controller has to raise the epoch."""
 
 
+class EngineMissing(TrafficError, RuntimeError):
+    """This host has neither the compiled engine of workers nor what it takes to compile it."""
+
+
 class BadAssignment(TrafficError, ValueError):
     """An assignment that breaks a rule of docs/protocol.md; the message names the field."""
 

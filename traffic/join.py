@@ -32,16 +32,16 @@ def join(
 
     Raises ConnectError (certificate or token cannot be read), AllReduceTimeout (the job is queued, or other members
     have not joined), JobFailed (the controller refused this member, or the job is over), ControllerUnreachable,
-    BadAssignment.
+    BadAssignment, EngineMissing.
     """
     where = connection(controller, _path(certificate), _path(token), server_name)
     membership = Attending(where, job, host)
     try:
         membership.wait(timeout)
+        return Worker(membership, local)
     except BaseException:
         membership.close()
         raise
-    return Worker(membership, local)
 
 
 def _path(path: Path | str | None) -> Path | None:

@@ -19,7 +19,7 @@ from tools.p4build import REPOSITORY
 LANES = 32
 TYPES = REPOSITORY / "p4src/common/types.p4"
 HEADERS = REPOSITORY / "p4src/common/headers.p4"
-CHANNELS_H = REPOSITORY / "traffic/worker/channels.h"
+CORE_H, TREE_H = REPOSITORY / "traffic/engine/core.h", REPOSITORY / "traffic/engine/tree.h"
 DISSECTOR = REPOSITORY / "tools/wireshark/netfold.lua"
 PROTOCOL = REPOSITORY / "docs/protocol.md"
 
@@ -132,11 +132,11 @@ def test_the_dissector_states_the_same_numbers():
 
 
 def test_c_states_the_same_numbers():
-    text = without_comments(CHANNELS_H)
+    text = without_comments(CORE_H) + without_comments(TREE_H)
     numbers = {name: int(value, 0) for name, value in re.findall(r"\b([A-Z_]+) ?=? (0x\w+|\d+)\b", text)}
-    assert numbers["HEADER_BYTES"] == wire.HEADER_BYTES
+    assert numbers["NF_HEADER_BYTES"] == wire.HEADER_BYTES
     assert 1 << numbers["ROUND_BITS"] == wire.ROUNDS
-    assert numbers["RESULT"] == wire.VERSION << 4 | Kind.RESULT
+    assert numbers["VERSION_KIND_RESULT"] == wire.VERSION << 4 | Kind.RESULT
     assert (numbers["OVERFLOW"], numbers["CONGESTION"]) == (Flag.OVERFLOW, Flag.CONGESTION)
     (body,) = re.findall(r"struct header \{(.*?)\};", text, re.DOTALL)
     found = []

@@ -117,19 +117,19 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 def test_it_serves_every_python_and_brings_the_workers_code_built(wheel: Path):
     assert "-py3-none-linux_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    assert [n for n in names if n.endswith(".so")] == ["netfold/traffic/worker/_native.so"]
+    assert [n for n in names if n.endswith(".so")] == ["netfold/traffic/engine/_native.so"]
     assert {n.split("/")[0].split("-")[0] for n in names} == {"netfold"}, "one import name, and no tests"
 
 
 def test_what_is_imported_is_the_wheels(installed: Installed):
-    code = "import netfold, netfold.traffic.worker.native as n; print(netfold.__file__, n._built_in() is not None)"
+    code = "import netfold, netfold.traffic.engine.native as n; print(netfold.__file__, n._built_in() is not None)"
     found = installed.run(installed.python, "-c", code)
     assert found.stdout.split()[1] == "True", found.stderr
     assert Path(found.stdout.split()[0]).is_relative_to(installed.python.parents[1])
 
 
 def test_workers_need_no_compiler(installed: Installed):
-    code = "from netfold.traffic.worker.native import library; print(library() is not None)"
+    code = "from netfold.traffic.engine.native import library; print(library() is not None)"
     assert installed.run(installed.python, "-c", code, PATH="/nonexistent").stdout.strip() == "True"
 
 

@@ -12,13 +12,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.packets.wire import packet
-from netfold.traffic.worker.congestion import FixedWindow
-from netfold.traffic.worker.flow import Flow, Pacer
+from netfold.traffic.worker.congestion import Congestion
 from tests.model.network import Violation
 from tests.model.sender import Rules, Sender, check_progress, explore
-from tests.traffic.test_flow import LANES, Numbers, Outbox, feed, result
+from tests.traffic.cores import LANES, Core, assignment, chunk_of
 
 SMALL = [Rules(2, 4, 6), Rules(2, 8, 6), Rules(3, 4, 4), Rules(1, 8, 9)]
 LARGE = [Rules(2, 8, 8), Rules(3, 4, 5)]
@@ -64,34 +61,32 @@ def test_without_channels_a_slot_is_claimed_too_early():
 @pytest.mark.parametrize("slots", [2, 4, 8, 32])
 @pytest.mark.parametrize("seed", range(15))
 def test_the_rules_are_the_code(slots: int, seed: int):
-    """A worker's flow under a window that changes at every turn sends just the chunks that the rules allow."""
+    """A worker whose window changes with losses and marks sends just the chunks that the rules allow."""
     random = Random(seed)
     rules = Rules(1, slots, 4 * slots)
-    control = FixedWindow(1)
-    outbox = Outbox()
-    part = TreePart(3, 1.0, slots, slots // 2, 0, "10.0.0.1")
-    flow = Flow(Assignment("t", 1, 0xF000, LANES, 0, 1, (part,)), part, outbox, control, Pacer(0, 100, 0.0))
-    flow.start(Numbers(0, rules.chunks))
-    sender, turns = Sender(0, 0, 0), 0
-    while not flow.done:
-        control.window = random.randint(1, slots // 2)
-        outbox.packets.clear()
-        flow.pump(float(turns))
+    core = Core(Congestion.ATP)
+    core.assign(assignment(slots=slots))
+    core.submit(np.zeros((rules.chunks - 2) * LANES, np.int32))  # behind a resume and an opening chunk
+    sender, now, packets = Sender(0, 0, 0), 0.0, {}
+    while sender.received != (1 << rules.chunks) - 1:
+        now += 1e-7  # not long enough for anything to be sent again
+        assert now < 4e-4
+        core.turn(now)
+        window = core.report().window
+        begun = {0: 1, 1: 2}.get(sender.received, rules.chunks)  # a part begins when the one before is done
         allowed = []
-        while (chunk := rules.ready(sender)) is not None and rules.need(sender, chunk) <= control.window:
+        while (
+            (chunk := rules.ready(sender)) is not None
+            and chunk < begun
+            and rules.need(sender, chunk) <= window
+        ):
             sender = sender._replace(sent=sender.sent | 1 << chunk)
             allowed.append(chunk)
-        assert [_chunk(payload, slots) for payload in outbox.packets] == allowed
+        went = {chunk_of(payload, slots): payload for _, payload in core.send(now)}
+        assert list(went) == allowed
+        packets |= went
         for chunk in range(rules.chunks):
             under_way = (sender.sent & ~sender.received) >> chunk & 1
-            if under_way and random.random() < 0.4:
-                feed(flow, result(flow, chunk, slots), now=float(turns))
+            if under_way and random.random() < 0.4:  # of one worker, the sum is what it sent
+                core.receive(bytes([0x11]) + packets[chunk][1:], now, marked=random.random() < 0.2)
                 sender = sender._replace(received=sender.received | 1 << chunk)
-        turns += 1
-        assert turns < 1000
-    assert sender.received == (1 << rules.chunks) - 1
-
-
-def _chunk(payload: bytes, slots: int) -> int:
-    record = np.frombuffer(payload, packet(LANES))[0]
-    return int(record["tag"] & 0xFFFFF) * slots + int(record["slot"])

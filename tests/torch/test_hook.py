@@ -19,7 +19,8 @@ from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.torch_hook import HookState, allreduce_hook
-from netfold.traffic.worker.worker import Alone, Worker
+from netfold.traffic.worker.part import Alone
+from netfold.traffic.worker.worker import Worker
 from netfold.traffic.workloads.ring import GlooWorker, RingError
 
 torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")

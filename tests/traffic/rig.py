@@ -7,10 +7,10 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.packets.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.congestion import Congestion
+from netfold.traffic.worker.part import Stats
 from netfold.traffic.worker.quantize import ReduceOp, Scheme, SharedExponent
-from netfold.traffic.worker.session import Connect, connect_udp
-from netfold.traffic.worker.worker import Stats, Worker
+from netfold.traffic.worker.worker import Worker
 
 SERVER = "127.77.0.254"
 _PORTS = itertools.cycle(range(61440, 61696))
@@ -146,15 +146,13 @@ class Members:
 
 @dataclass
 class Rig:
-    """`workers[i]` has the membership `members[i]` and sends through `links[i]` (one for each epoch it was
-    in)."""
+    """`workers[i]` has the membership `members[i]`."""
 
     workers: list[Worker]
     members: list[Members]
     server: ParameterServer
     assignments: list[Assignment]
     of_server: Assignment
-    links: list[list[LossyEndpoint]] = field(default_factory=list)
     server_link: LossyEndpoint | None = None
 
     def all_reduce(
@@ -217,13 +215,8 @@ def rig(
     seed: int = 0,
     rate_mbps: float = 0.0,
     numerics: Scheme | None = None,
-    plain: bool = False,
 ) -> Iterator[Rig]:
-    """`workers` workers and their server at work; all is ended on the way out.
-
-    `plain`: workers have their sockets to themselves, so that turns.c moves their packets where there is a compiler;
-    then the faults are all at the server's end.
-    """
+    """`workers` workers and their server at work; all is ended on the way out. The faults are at the server's end."""
     port = next(_PORTS)
     faults = faults or Faults()
 
@@ -246,34 +239,18 @@ def rig(
 
     hosts = [f"127.77.0.{rank + 1}" for rank in range(workers)]
     server_link = LossyEndpoint(
-        UdpEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed, both_ways=plain
+        UdpEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed, both_ways=True
     )
     server = ParameterServer(
         assignment(0, True), reply_to=[Address(host, port) for host in hosts], endpoint=server_link
     )
     assignments = [assignment(rank, False) for rank in range(workers)]
     members = [Members(a) for a in assignments]
-    links: list[list[LossyEndpoint]] = [[] for _ in hosts]
-
-    def connect(rank: int) -> Connect:
-        def make(local: Address, peers: Sequence[Address]) -> Sequence[Endpoint]:
-            made = [
-                LossyEndpoint(e, lanes, faults, seed * 1000 + rank + 1) for e in connect_udp(local, peers)
-            ]
-            links[rank] += made
-            return made
-
-        return make
-
-    members_and_hosts = zip(members, hosts, strict=True)
-    team = [
-        Worker(m, host, scheme, congestion, connect_udp if plain else connect(rank))
-        for rank, (m, host) in enumerate(members_and_hosts)
-    ]
+    team = [Worker(m, host, scheme, congestion) for m, host in zip(members, hosts, strict=True)]
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:
-        yield Rig(team, members, server, assignments, assignment(0, True), links, server_link)
+        yield Rig(team, members, server, assignments, assignment(0, True), server_link)
     finally:
         for worker in team:
             worker.close()

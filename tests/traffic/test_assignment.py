@@ -49,13 +49,14 @@ def test_trees_are_told_apart_and_there_is_one():
 
 def test_shares_have_to_add_up():
     with pytest.raises(BadAssignment, match=r"add up to 0\.9"):
-        job(part(1, 0.4), part(2, 0.5)).cut(10)
+        job(part(1, 0.4), part(2, 0.5)).bounds()
 
 
-@given(st.lists(st.integers(0, 100), min_size=1, max_size=6).filter(any), st.integers(0, 10_000))
-def test_the_cut_covers_every_chunk_once_and_follows_the_shares(weights, chunks):
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=6).filter(any))
+def test_the_bounds_of_trees_follow_the_shares(weights):
     shares = [w / sum(weights) for w in weights]
-    ranges = job(*(part(i, s) for i, s in enumerate(shares))).cut(chunks)
-    assert [chunk for first, last in ranges for chunk in range(first, last)] == list(range(chunks))
-    for share, (first, last) in zip(shares, ranges, strict=True):
-        assert abs((last - first) - share * chunks) <= 1.001
+    bounds = job(*(part(i, s) for i, s in enumerate(shares))).bounds()
+    assert sorted(bounds) == list(bounds)
+    assert bounds[-1] == pytest.approx(1)
+    for share, first, last in zip(shares, (0.0, *bounds), bounds, strict=False):
+        assert last - first == pytest.approx(share)

@@ -14,7 +14,8 @@ import numpy as np
 
 from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.server.server import ParameterServer
-from netfold.traffic.worker.worker import Alone, Worker
+from netfold.traffic.worker.part import Alone
+from netfold.traffic.worker.worker import Worker
 
 SERVER, CLIENT, PORT = "127.91.0.254", "127.91.0.1", 61601
 GRADIENT_MIB = 32

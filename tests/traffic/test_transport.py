@@ -10,7 +10,7 @@ import pytest
 
 from netfold.traffic.packets.transport import BATCH, Address, Inbox, Rows, TransportError, UdpEndpoint, Waiter
 from netfold.traffic.packets.wire import packet_bytes
-from netfold.traffic.worker.session import connect_udp
+from netfold.traffic.worker.part import connect_udp
 
 LANES, PORT = 4, 61650
 A, B = Address("127.33.0.1", PORT), Address("127.33.0.2", PORT)

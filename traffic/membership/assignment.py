@@ -61,6 +61,23 @@ class TreePart:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """What a sender waits for, in seconds; the defaults allow for hosts and switches that share a processor.
+
+    `first_timeout`: before a round trip was measured. `least_variance`: what a timeout allows for beside the smoothed
+    round trip, at least. `least_reordering`: how much later a chunk may have gone than one that it overtakes, at least.
+    `late`: where nothing marks congestion, a round trip so much longer than the shortest means a queue. `burst`: how
+    long at the paced rate packets may go at once."""
+
+    first_timeout: float = 0.05
+    least_variance: float = 0.01
+    longest_timeout: float = 1.0
+    least_reordering: float = 0.0005
+    late: float = 0.025
+    burst: float = 0.004
+
+
+@dataclass(frozen=True)
 class Assignment:
     """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
     how numbers become lanes, unless a worker is told otherwise."""
@@ -74,6 +91,7 @@ class Assignment:
     trees: tuple[TreePart, ...]
     rate_mbps: float = 0.0
     numerics: Scheme = field(default_factory=SharedExponent)
+    timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
         _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")
@@ -89,17 +107,15 @@ class Assignment:
         numbers = [part.tree for part in self.trees]
         _check(len(set(numbers)) == len(numbers), f"a tree is named twice in {numbers}")
 
-    def cut(self, chunks: int) -> tuple[tuple[int, int], ...]:
-        """Which of `chunks` chunks each tree carries, as [first, last) in the order of `trees`. All
-        workers hold the same shares and so cut alike."""
+    def bounds(self) -> tuple[float, ...]:
+        """Up to where each tree carries an array of length 1, in the order of `trees`; the first begins at 0. All
+        workers hold the same shares and so cut alike. Raises BadAssignment if they do not add up to 1."""
         whole = math.fsum(part.share for part in self.trees)
         if abs(whole - 1) > 1e-6:
             raise BadAssignment(f"the shares of the trees add up to {whole}; they must add up to 1")
-        ends = [0]
-        for upto in range(1, len(self.trees) + 1):
-            share = math.fsum(part.share for part in self.trees[:upto])
-            ends.append(chunks if upto == len(self.trees) else min(chunks, round(share * chunks)))
-        return tuple(itertools.pairwise(ends))
+        return tuple(
+            math.fsum(part.share for part in self.trees[:upto]) for upto in range(1, len(self.trees) + 1)
+        )
 
 
 def _check_address(where: str, what: str, text: str) -> None:

@@ -104,7 +104,6 @@ class Rows:
         self._names = np.zeros((capacity, _NAME_BYTES), np.uint8)
         self._name_addresses = self._names.ctypes.data + _NAME_BYTES * np.arange(capacity)
         self._pointer = self._messages.ctypes.data
-        self.pieces_at = self._iov.ctypes.data  # the struct iovec of each message
         self.point(np.arange(capacity))
 
     def point(self, rows: NDArray[np.integer]) -> None:
@@ -150,16 +149,10 @@ class Inbox(Rows):
         self._messages["iov_length"] = 2
         self._messages["name"] = self._name_addresses
         self._control = np.zeros((capacity, _CONTROL_BYTES), np.uint8)
-        self.control_pointer: int | None = self._control.ctypes.data if ecn else None
-        if self.control_pointer is not None:
-            self._messages["control"] = self.control_pointer + _CONTROL_BYTES * np.arange(capacity)
+        if ecn:
+            self._messages["control"] = self._control.ctypes.data + _CONTROL_BYTES * np.arange(capacity)
         self._renewed = (self._messages["name_length"], self._messages["control_length"])
         self.renew(capacity)
-
-    @property
-    def first_row(self) -> int:
-        """Where the rows begin in memory."""
-        return self._base
 
     def renew(self, count: int) -> None:
         """Undoes what the kernel wrote into the first `count` messages."""
@@ -289,6 +282,10 @@ class UdpEndpoint:
     def share(self, on: bool) -> None:
         """Whether a further endpoint may be bound to this one's address now."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(on))
+
+    def detach(self) -> int:
+        """The descriptor, which is the caller's to close from now on."""
+        return self._socket.detach()
 
     def close(self) -> None:
         self._socket.close()

@@ -12,7 +12,7 @@ from types import FrameType
 from netfold.traffic.errors import JobFailed, TrafficError
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
-from netfold.traffic.worker.worker import Membership
+from netfold.traffic.worker.part import Membership
 
 
 def serve(members: Membership, local: str, reply_to: Sequence[Address]) -> dict[str, int]:

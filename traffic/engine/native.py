@@ -1,18 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The C code of workers as a shared object: the package brings it built (recipe.py says of what). Where it does not,
-or its sources are others by now, as in a checkout, it is compiled once for each version and kept in the user's cache
-folder.
-
-It is optional: without a compiler, or with NETFOLD_NATIVE=0, the workers use numpy, which does the same
-more slowly.
-"""
+"""The engine of workers, C code, as a shared object: the package brings it built (recipe.py says of what). Where it
+does not, or its sources are others by now, as in a checkout, it is compiled once for each version and kept in the
+user's cache folder."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import logging
 import os
 import platform
 import shutil
@@ -23,42 +18,47 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from netfold.traffic.worker import recipe
+from netfold.traffic.engine import recipe
+from netfold.traffic.errors import EngineMissing
 
 BUILT_IN = recipe.FOLDER / "_native.so"
 SOURCES = tuple(recipe.FOLDER / name for name in (*recipe.SOURCES, *recipe.HEADERS))
 FLAGS = (*recipe.FLAGS, "-shared")
 COMPILE_SECONDS = 60
-log = logging.getLogger(__name__)
 
 
 @cache
-def library() -> ctypes.CDLL | None:
-    """The compiled code, or None where it cannot be had; a log line says why."""
-    if os.environ.get("NETFOLD_NATIVE") == "0" or sys.byteorder != "little":
-        return None
+def library() -> ctypes.CDLL:
+    """The compiled code. Raises EngineMissing, which says why there is none."""
+    if sys.byteorder != "little":
+        raise EngineMissing("the engine of workers needs a little-endian processor")
     try:
         code = _built_in() or ctypes.CDLL(str(build(SOURCES, _cache_folder())))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
-        log.warning("workers do without their C code, at more processor time a packet: %s", error)
-        return None
-    pointer, number = ctypes.c_void_p, ctypes.c_int64
-    real = ctypes.c_double
-    code.nf_match.argtypes = [pointer] * 7
-    code.nf_match.restype = None
-    code.nf_take.argtypes = [pointer] * 4
-    code.nf_take.restype = None
-    code.nf_emit.argtypes = [pointer, pointer, *[number] * 4, real, *[pointer] * 3]
-    code.nf_emit.restype = None
-    code.nf_ready.argtypes = [pointer, number, number, number, pointer]
-    code.nf_ready.restype = number
-    code.nf_put.argtypes = [pointer, pointer, number, pointer, pointer, pointer]
-    code.nf_put.restype = None
-    code.nf_overdue.argtypes = [pointer, real, pointer, pointer]
-    code.nf_overdue.restype = number
-    code.nf_turns.argtypes = [pointer]
-    code.nf_turns.restype = None
+        raise EngineMissing(f"the engine of workers, C code, cannot be compiled here: {error}") from error
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = getattr(code, name)
+        function.restype, function.argtypes = result, arguments
     return code
+
+
+_P, _N, _R = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+_SIGNATURES: dict[str, tuple[object, ...]] = {
+    "nf_engine_create": (_P,),
+    "nf_engine_stop": (None, _P),
+    "nf_engine_destroy": (None, _P),
+    "nf_engine_retire": (None, _P),
+    "nf_engine_assign": (ctypes.c_int, _P, _P, _P, _N),
+    "nf_engine_submit": (_P, _P, _P, _N),
+    "nf_engine_wait": (_N, _P, _P, _R),
+    "nf_engine_next": (_P, _P, _R),
+    "nf_engine_release": (None, _P, _P, _P),
+    "nf_engine_abort": (None, _P),
+    "nf_engine_no_epoch": (None, _P),
+    "nf_engine_totals": (None, _P, _P),
+    "nf_engine_reports": (_N, _P, _P, _N),
+    "nf_engine_error": (_N, _P),
+}
 
 
 def _built_in() -> ctypes.CDLL | None:

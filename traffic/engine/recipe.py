@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the C code of workers is built of, for setup.py, which builds it into the package, and for native.py, which
+"""What the engine of workers is built of, for setup.py, which builds it into the package, and for native.py, which
 builds it where the package came without or was changed since. Imports nothing but the standard library."""
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-SOURCES = ("channels.c", "spans.c", "turns.c")
-HEADERS = ("channels.h", "spans.h")
+NAMES = ("numbers", "control", "tree", "call", "core", "sockets", "engine")
+SOURCES = tuple(f"{name}.c" for name in NAMES)
+HEADERS = tuple(f"{name}.h" for name in NAMES)
 FLAGS = (
     "-std=gnu11",
     "-O3",
@@ -18,6 +19,7 @@ FLAGS = (
     "-fno-trapping-math",
     "-Wall",
     "-Wextra",
+    "-pthread",
 )
 FOLDER = Path(__file__).parent
 

@@ -1,0 +1,254 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's core in virtual time, for tests: packets in, packets out, no sockets."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from netfold.traffic.engine.engine import (
+    NEVER,
+    Epoch,
+    Outcome,
+    Status,
+    Totals,
+    TreeReport,
+    epoch_of,
+    request_of,
+)
+from netfold.traffic.engine.native import library
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.wire import VERSION, Kind, Verdict, packet
+from netfold.traffic.server.slots import SlotPool
+from netfold.traffic.worker.congestion import Congestion
+from netfold.traffic.worker.quantize import ReduceOp, Scheme, SharedExponent
+
+LANES = 4
+_P, _N, _R = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+
+
+class _Out(ctypes.Structure):
+    _fields_ = (("packet", _P), ("endpoint", _N))
+
+
+def code() -> ctypes.CDLL:
+    """The core's own functions."""
+    found = library()
+    for name, result, *arguments in (
+        ("nf_core_create", _P),
+        ("nf_core_destroy", None, _P),
+        ("nf_core_assign", ctypes.c_int, _P, _P, _R),
+        ("nf_core_submit", _P, _P, _P),
+        ("nf_core_outcome", _P, _P),
+        ("nf_core_release", None, _P, _P),
+        ("nf_core_abort", None, _P),
+        ("nf_core_receive", None, _P, _N, _P, _N, ctypes.c_int, _R),
+        ("nf_core_turn", None, _P, _R),
+        ("nf_core_send", _N, _P, _P, _N, _R),
+        ("nf_core_next", _R, _P, _R),
+        ("nf_core_totals", Totals, _P),
+        ("nf_core_trees", _N, _P),
+        ("nf_core_report", TreeReport, _P, _N),
+    ):
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, list(arguments)
+    return found
+
+
+def assignment(
+    rank: int = 0,
+    workers: int = 1,
+    lanes: int = LANES,
+    slots: int = 8,
+    shares: tuple[float, ...] = (1.0,),
+    epoch: int = 1,
+    window: int | None = None,
+    rate_mbps: float = 0.0,
+) -> Assignment:
+    trees = tuple(
+        TreePart(40 + number, share, slots, window or slots // 2, rank * 3 + number, f"10.0.0.{number + 1}")
+        for number, share in enumerate(shares)
+    )
+    return Assignment("test", epoch, 61440, lanes, rank, workers, trees, rate_mbps)
+
+
+class Core:
+    """A worker without sockets."""
+
+    def __init__(self, congestion: Congestion = Congestion.FIXED, rounds: int | None = None) -> None:
+        self._code = code()
+        self._core = self._code.nf_core_create()
+        self._congestion = congestion
+        self._rounds = rounds
+        self.lanes = 0
+        self._arrays: list[np.ndarray] = []  # results are written there as long as the core lives
+
+    def __del__(self) -> None:
+        self._code.nf_core_destroy(self._core)
+
+    def assign(self, part: Assignment, now: float = 0.0) -> None:
+        self.lanes = part.lanes
+        epoch: Epoch = epoch_of(part, [tree.destination for tree in part.trees], self._congestion)
+        if self._rounds:
+            epoch.rounds = self._rounds
+        assert self._code.nf_core_assign(self._core, ctypes.byref(epoch), now) == 0
+
+    def submit(
+        self,
+        array: np.ndarray,
+        op: ReduceOp = ReduceOp.SUM,
+        scheme: Scheme | None = None,
+        deadline: float = NEVER,
+    ) -> int:
+        request = request_of(array, op, scheme or SharedExponent(), deadline)
+        self._arrays.append(array)
+        handle: int = self._code.nf_core_submit(self._core, ctypes.byref(request))
+        return handle
+
+    def outcome(self, call: int) -> Outcome:
+        return Outcome.from_buffer_copy(
+            ctypes.string_at(self._code.nf_core_outcome(call), ctypes.sizeof(Outcome))
+        )
+
+    def status(self, call: int) -> Status:
+        return Status(self.outcome(call).status)
+
+    def receive(self, payload: bytes, now: float, endpoint: int = 0, marked: bool = False) -> None:
+        aligned = np.frombuffer(payload.ljust(-(-len(payload) // 4) * 4, b"\0"), np.uint32).copy()
+        self._code.nf_core_receive(self._core, endpoint, aligned.ctypes.data, len(payload), int(marked), now)
+
+    def send(self, now: float, room: int = 1 << 10) -> list[tuple[int, bytes]]:
+        """The packets that go now, with their endpoints."""
+        out = (_Out * room)()
+        count = self._code.nf_core_send(self._core, out, room, now)
+        size = 16 + 4 * self.lanes
+        return [(out[i].endpoint, ctypes.string_at(out[i].packet, size)) for i in range(count)]
+
+    def turn(self, now: float) -> None:
+        self._code.nf_core_turn(self._core, now)
+
+    def next(self, now: float) -> float:
+        due: float = self._code.nf_core_next(self._core, now)
+        return due
+
+    def totals(self) -> Totals:
+        found: Totals = self._code.nf_core_totals(self._core)
+        return found
+
+    def report(self, tree: int = 0) -> TreeReport:
+        found: TreeReport = self._code.nf_core_report(self._core, tree)
+        return found
+
+    def abort(self) -> None:
+        self._code.nf_core_abort(self._core)
+
+
+def result(
+    chunk: int, slots: int, tree: int = 40, epoch: int = 1, lanes: int = LANES, **fields: int
+) -> bytes:
+    """The RESULT of a chunk, zeros in all lanes unless said otherwise."""
+    record = np.zeros(1, packet(lanes))
+    record["version_kind"] = VERSION << 4 | Kind.RESULT
+    record["tag"], record["slot"], record["lanes"] = epoch << 20 | chunk // slots, chunk % slots, lanes
+    record["tree"] = tree
+    for name, value in fields.items():
+        record[name] = value
+    return record.tobytes()
+
+
+def chunk_of(payload: bytes, slots: int, lanes: int = LANES) -> int:
+    record = np.frombuffer(payload, packet(lanes))[0]
+    return int(record["tag"] & 0xFFFFF) * slots + int(record["slot"])
+
+
+@dataclass
+class Fabric:
+    """Cores, and above them one root for each tree, or two inner nodes and a root; packets between them are lost,
+    doubled and overtaken as `rng` wants."""
+
+    cores: list[Core]
+    rng: random.Random
+    loss: float = 0.0
+    duplicate: float = 0.0
+    two_levels: bool = False
+    now: float = 0.0
+    flying: list[tuple[str, int, int, np.ndarray]] = field(
+        default_factory=list
+    )  # (to, which, endpoint, record)
+    parts: list[Assignment] = field(default_factory=list)
+    deaf: set[int] = field(default_factory=set)  # workers whose packets are all lost
+
+    def assign(self, parts: list[Assignment]) -> None:
+        """A new epoch, first at the nodes; what flies stays in the air."""
+        self.parts = parts
+        part = parts[0]
+        self.levels = self.two_levels and len(parts) > 1
+        self.half = (len(parts) + 1) // 2
+        sides = [self.half, len(parts) - self.half] if self.levels else []
+        self.inner = [[SlotPool(tree.slots, part.lanes, n, root=False) for n in sides] for tree in part.trees]
+        above = 2 if self.levels else len(parts)
+        self.roots = [SlotPool(tree.slots, part.lanes, above, root=True) for tree in part.trees]
+
+    def step(self) -> bool:
+        """Lets one packet arrive, or time pass. False: there is nothing to wait for."""
+        for rank, core in enumerate(self.cores):
+            core.turn(self.now)
+            for endpoint, payload in core.send(self.now):
+                if rank not in self.deaf:
+                    record = np.frombuffer(payload, packet(core.lanes)).copy()
+                    self.flying.append(("node", rank, endpoint, record))
+        if self.flying:
+            self._arrive(*self.flying.pop(self.rng.randrange(min(len(self.flying), 6))))
+            self.now += 0.0001
+            return True
+        due = min(core.next(self.now) for core in self.cores)
+        if due >= NEVER:
+            return False
+        self.now = max(due, self.now + 1e-6)
+        return True
+
+    def _arrive(self, to: str, which: int, endpoint: int, record: np.ndarray) -> None:
+        if self.rng.random() < self.loss:
+            return
+        if self.rng.random() < self.duplicate:
+            self.flying.append((to, which, endpoint, record.copy()))
+        if to == "worker":
+            self.cores[which].receive(record.tobytes(), self.now, endpoint)
+            self.cores[which].turn(self.now)
+            return
+        row = record[0]
+        if int(row["tag"]) >> 20 != self.parts[0].epoch:
+            return  # stale_epoch
+        if to == "root" or not self.levels:
+            pool, bit = self.roots[endpoint], which
+        else:
+            side = int(which >= self.half)
+            pool, bit = self.inner[endpoint][side], which - side * self.half
+        done = pool.gradient(
+            int(row["tag"]), int(row["slot"]), bit, int(row["flags"]), int(row["exponent"]), row["lane"]
+        )
+        if done.packet is None:
+            return
+        record["lane"], record["exponent"], record["flags"] = (
+            done.packet.lanes,
+            done.packet.exponent,
+            int(done.packet.flags),
+        )
+        if to == "node" and self.levels:
+            self.flying.append(("root", int(which >= self.half), endpoint, record))
+            return
+        record["version_kind"] = VERSION << 4 | Kind.RESULT
+        for rank in self._asked(which, done.verdict):
+            self.flying.append(("worker", rank, endpoint, record.copy()))
+
+    def _asked(self, child: int, verdict: Verdict) -> range:
+        everyone = range(len(self.parts))
+        if verdict is Verdict.RESULT_SENT:
+            return everyone
+        if self.levels:
+            return everyone[: self.half] if child == 0 else everyone[self.half :]
+        return range(child, child + 1)

@@ -1,0 +1,116 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Throws random and nearly right packets, calls, epochs and times at the core, as test_engine_sanitized.py builds it:
+ * under the address and undefined-behavior sanitizers. Arguments: seed, steps. A reflector that is right most of the time
+ * lets calls finish. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+#include "tree.h"
+
+enum { CALLS = 4, ELEMENTS = 900, OUT = 64 };
+
+static uint64_t state;
+
+static uint64_t next(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+
+static int64_t below(int64_t n) { return (int64_t)(next() % (uint64_t)n); }
+
+static struct nf_assignment epoch_of(int64_t epoch) {
+    struct nf_assignment a = {.epoch = epoch, .lanes = 4 + 4 * below(8), .workers = 1 + below(2), .rounds = 1 + below(40)};
+    a.congestion = below(3);
+    a.wire_bytes = 100;
+    a.tree_count = 1 + below(3);
+    a.rate_mbps = below(3) ? 0 : 5;
+    a.timing = (struct nf_timing){0.05, 0.01, 1, 0.0005, 0.025, 0.004};
+    for (int64_t i = 0; i < a.tree_count; i++) {
+        int64_t slots = 2 << below(5);
+        a.trees[i] = (struct nf_tree_spec){.tree = 40 + i, .child = i, .slots = slots, .window = 1 + below(slots / 2)};
+        a.trees[i].endpoint = i;
+        a.trees[i].share = 1.0 / (double)a.tree_count;
+        a.trees[i].upto = (double)(i + 1) / (double)a.tree_count;
+        strcpy(a.trees[i].destination, "10.0.0.1");
+    }
+    return a;
+}
+
+static void fill(uint8_t *array) {
+    for (int64_t i = 0; i < 4 * ELEMENTS; i++) array[i] = (uint8_t)next(); /* all floats there are, NaN and infinities too */
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) return 2;
+    state = 0x9E3779B97F4A7C15u + (uint64_t)atoll(argv[1]);
+    int64_t steps = atoll(argv[2]), done = 0, failed = 0;
+    struct nf_core *core = nf_core_create();
+    struct nf_call *calls[CALLS] = {0};
+    static uint8_t arrays[CALLS][4 * ELEMENTS] __attribute__((aligned(8)));
+    static uint8_t packet[NF_HEADER_BYTES + 4 * NF_LANES_MAX + 8] __attribute__((aligned(8)));
+    struct nf_out out[OUT];
+    int64_t epoch = 1;
+    struct nf_assignment a = epoch_of(epoch);
+    int64_t lanes = a.lanes; /* of a job, for good */
+    double now = 0;
+    if (nf_core_assign(core, &a, now)) return 3;
+    for (int64_t step = 0; step < steps; step++) {
+        int64_t which = below(CALLS);
+        if (calls[which] && nf_core_outcome(calls[which])->status != NF_PENDING) {
+            done += nf_core_outcome(calls[which])->status == NF_DONE;
+            failed += nf_core_outcome(calls[which])->status != NF_DONE;
+            nf_core_release(core, calls[which]);
+            calls[which] = NULL;
+        }
+        if (!calls[which] && below(4) == 0) {
+            fill(arrays[which]);
+            struct nf_request r = {arrays[which], 1 + below(ELEMENTS), below(3), 0, below(2), below(40), now + 5};
+            r.op = r.dtype == NF_INT32 ? NF_SUM : below(2);
+            calls[which] = nf_core_submit(core, &r);
+        }
+        struct nf_totals totals = nf_core_totals(core);
+        if (below(2000) == 0 || ((totals.worn || totals.broken) && below(10) == 0)) {
+            a = epoch_of(epoch = epoch % 4095 + 1);
+            a.lanes = lanes;
+            if (nf_core_assign(core, &a, now)) return 3;
+        }
+        if (below(3000) == 0) nf_core_no_epoch(core);
+        if (below(20000) == 0) nf_core_abort(core);
+        nf_core_turn(core, now);
+        int64_t size = nf_core_packet_bytes(core), count = nf_core_send(core, out, 1 + below(OUT), now);
+        int64_t generation = nf_core_generation(core);
+        for (int64_t i = 0; i < count && nf_core_generation(core) == generation; i++) {
+            if (below(10) == 0) continue;
+            memcpy(packet, out[i].packet, (size_t)size);
+            packet[0] = VERSION_KIND_RESULT;
+            if (a.workers > 1) /* the other one sends the same */
+                for (int64_t k = NF_HEADER_BYTES; k < size; k += 4) {
+                    uint32_t lane;
+                    memcpy(&lane, packet + k, 4);
+                    lane = __builtin_bswap32(__builtin_bswap32(lane) * 2);
+                    memcpy(packet + k, &lane, 4);
+                }
+            if (below(50) == 0) packet[below(NF_HEADER_BYTES)] ^= (uint8_t)(1 << below(8));
+            if (below(500) == 0) packet[below(size)] = (uint8_t)next();
+            int64_t length = below(100) ? size : below(size + 8);
+            nf_core_receive(core, below(30) ? out[i].endpoint : below(4), packet, length, below(9) == 0, now);
+        }
+        for (int64_t k = 0; k < 64; k++) packet[k] = (uint8_t)next();
+        if (below(10) == 0) nf_core_receive(core, below(3), packet, size, 0, now);
+        now += below(3) ? 1e-5 * (double)below(100) : 0;
+        double due = nf_core_next(core, now);
+        if (!count && due < NF_UNKNOWN && due > now) now = due;
+    }
+    printf("%lld calls done, %lld failed\n", (long long)done, (long long)failed);
+    nf_core_abort(core);
+    for (int64_t i = 0; i < CALLS; i++)
+        if (calls[i]) nf_core_release(core, calls[i]);
+    nf_core_destroy(core);
+    return done > 0 && failed > 0 ? 0 : 1;
+}

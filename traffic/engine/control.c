@@ -1,0 +1,160 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What PANAMA publishes (MLSys 2021) is the mechanism: windows follow the marks that nodes OR over all contributions, so that
+ * those of a job move in step. The constants are DCTCP's (RFC 8257), and our own choice. A switch that marks nothing (BMv2
+ * does not know how full its own buffers are) is noticed by the delay that builds up in it, as in LEDBAT (RFC 6817). */
+
+#include "control.h"
+
+enum {
+    ATP_CEILING = 100,
+    ATP_INITIAL = 16,
+    INITIAL = 4, /* of each worker in each tree: a slow switch gets all of them at once */
+    FLOOR = 4,
+    UNMARKED_FLOOR = 32, /* half of the usual queue: where nothing ever marks, losses alone do not push below it */
+    LATE_FLOOR = 2,
+    BURST_PACKETS = 16,
+    BURST_LEAST = 4
+};
+
+static const double G = 1.0 / 16;
+
+static double least(double a, double b) { return a < b ? a : b; }
+static double most(double a, double b) { return a > b ? a : b; }
+static double magnitude(double a) { return a < 0 ? -a : a; }
+
+void nf_rtt_start(struct nf_rtt *r, const struct nf_timing *t) {
+    *r = (struct nf_rtt){0, t->longest_timeout, 0, 1};
+}
+
+static double measured(const struct nf_rtt *r, const struct nf_timing *t) {
+    return r->smoothed > 0 ? r->smoothed + most(t->least_variance, 4 * r->variation) : t->first_timeout;
+}
+
+void nf_rtt_sample(struct nf_rtt *r, const struct nf_timing *t, double seconds) {
+    r->backoff = 1;
+    r->least = least(r->least, seconds);
+    if (r->smoothed == 0) {
+        r->smoothed = seconds;
+        r->variation = seconds / 2;
+        return;
+    }
+    /* a chunk that waited for another worker's loss says little of the way: it counts as far as was expected */
+    seconds = least(seconds, measured(r, t));
+    r->variation += (magnitude(r->smoothed - seconds) - r->variation) / 4;
+    r->smoothed += (seconds - r->smoothed) / 8;
+}
+
+void nf_rtt_progress(struct nf_rtt *r) { r->backoff = 1; }
+
+double nf_rtt_timeout(const struct nf_rtt *r, const struct nf_timing *t) {
+    return least(t->longest_timeout, measured(r, t) * (double)r->backoff);
+}
+
+void nf_rtt_expired(struct nf_rtt *r, const struct nf_timing *t) {
+    if (nf_rtt_timeout(r, t) < t->longest_timeout) r->backoff *= 2;
+}
+
+/* RFC 8985's reordering window, a quarter of the round trip. */
+double nf_rtt_reordering(const struct nf_rtt *r, const struct nf_timing *t) {
+    return most(t->least_reordering, r->smoothed / 4);
+}
+
+void nf_window_start(struct nf_window *w, enum nf_congestion kind, int64_t limit, double late) {
+    *w = (struct nf_window){.kind = kind, .limit = limit, .alpha = 1, .late = late, .delay = NF_UNKNOWN, .starting = 1};
+    if (kind == NF_ATP && limit > ATP_CEILING) w->limit = ATP_CEILING;
+    int64_t first = kind == NF_FIXED ? limit : kind == NF_ATP ? ATP_INITIAL : INITIAL;
+    w->size = (double)(first < w->limit ? first : w->limit);
+}
+
+int64_t nf_window_size(const struct nf_window *w) { return (int64_t)w->size; }
+
+static void forget(struct nf_window *w) {
+    w->seen = w->marked = 0;
+    w->delay = NF_UNKNOWN;
+}
+
+static void shrink(struct nf_window *w, double factor, int64_t floor) {
+    double low = (double)(floor < w->limit ? floor : w->limit);
+    w->size = least(w->size, most(low, w->size * factor));
+    forget(w);
+}
+
+static void grow(struct nf_window *w, double by) { w->size = least((double)w->limit, w->size + by); }
+
+/* Once in a window. Windows without a mark may come several at a time. */
+static void panama_turn(struct nf_window *w) {
+    w->alpha += G * ((double)w->marked / (double)w->seen - w->alpha);
+    w->marks_lately = w->marked > 0;
+    w->marks_ever |= w->marks_lately;
+    if (w->marked) {
+        w->starting = 0;
+        shrink(w, 1 - w->alpha / 2, FLOOR);
+    } else if (!w->marks_ever && w->delay > w->late && w->delay < NF_UNKNOWN) {
+        shrink(w, most(0.5, w->late / w->delay), LATE_FLOOR);
+    } else if (!w->starting) {
+        grow(w, most(1, (double)(int64_t)((double)w->seen / w->size)));
+    }
+    forget(w);
+}
+
+static void panama_results(struct nf_window *w, int64_t count, int64_t marked, double delay) {
+    if (delay < NF_UNKNOWN) {
+        w->delay = least(w->delay, delay);
+        w->starting = w->starting && (w->marks_ever || delay <= w->late);
+        if (w->starting && !marked) grow(w, (double)count);
+    }
+    w->seen += count;
+    w->marked += marked;
+    if ((double)w->seen >= w->size) panama_turn(w);
+}
+
+static void atp_results(struct nf_window *w, int64_t count, int64_t marked) {
+    w->seen += count;
+    w->marked += marked;
+    if (w->seen < (int64_t)w->size) return;
+    if (w->marked)
+        w->size = most(1, (double)((int64_t)w->size / 2));
+    else
+        grow(w, 1);
+    forget(w);
+}
+
+void nf_window_results(struct nf_window *w, int64_t count, int64_t marked, double delay) {
+    if (w->kind == NF_PANAMA) panama_results(w, count, marked, delay);
+    if (w->kind == NF_ATP) atp_results(w, count, marked);
+}
+
+void nf_window_loss(struct nf_window *w) {
+    if (w->kind == NF_ATP) {
+        w->size = most(1, (double)((int64_t)w->size / 2));
+        forget(w);
+    }
+    if (w->kind != NF_PANAMA) return;
+    /* queues that mark do so before they overflow: where marks were seen but not lately, a loss is bad luck on a line */
+    if (!w->marks_ever && w->size <= UNMARKED_FLOOR) return;
+    w->starting = 0;
+    if (!w->marks_ever)
+        shrink(w, 0.5, UNMARKED_FLOOR);
+    else if (w->marks_lately || w->marked)
+        shrink(w, 0.5, FLOOR);
+}
+
+void nf_pacer_start(struct nf_pacer *p, double rate_mbps, double wire_bytes, double share, double burst, double now) {
+    p->per_second = share * rate_mbps * 1e6 / (8 * wire_bytes);
+    p->depth = most(most(BURST_LEAST, share * BURST_PACKETS), p->per_second * burst);
+    p->tokens = p->depth;
+    p->filled = now;
+}
+
+int64_t nf_pacer_allowance(struct nf_pacer *p, double now) {
+    if (p->per_second == 0) return INT64_MAX;
+    p->tokens = least(p->depth, p->tokens + (now - p->filled) * p->per_second);
+    p->filled = now;
+    return p->tokens > 0 ? (int64_t)p->tokens : 0;
+}
+
+double nf_pacer_wait(const struct nf_pacer *p) {
+    return p->per_second == 0 ? 0 : most(0, (p->depth / 4 - p->tokens) / p->per_second);
+}

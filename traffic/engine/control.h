@@ -1,0 +1,69 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* When a worker sends: how long it waits before it asks again (RFC 6298), how many chunks of a tree it keeps under way, and
+ * at what rate. Times are seconds, of any clock that only grows. */
+
+#ifndef NETFOLD_CONTROL_H
+#define NETFOLD_CONTROL_H
+
+#include <stdint.h>
+
+enum nf_congestion { NF_FIXED, NF_ATP, NF_PANAMA };
+
+/* What depends on the fabric and its hosts. */
+struct nf_timing {
+    double first_timeout;  /* before the first sample */
+    double least_variance; /* what a timeout allows for beside the smoothed round trip, at least */
+    double longest_timeout;
+    double least_reordering; /* how much later a chunk may have gone than one that it overtakes, at least */
+    double late;             /* where nothing marks: how much later than ever quickest means a queue */
+    double burst;            /* seconds at the paced rate that may go at once */
+};
+
+struct nf_rtt {
+    double smoothed, least, variation;
+    int64_t backoff;
+};
+
+void nf_rtt_start(struct nf_rtt *r, const struct nf_timing *t);
+/* A chunk that went once is back after so many seconds. */
+void nf_rtt_sample(struct nf_rtt *r, const struct nf_timing *t, double seconds);
+/* A chunk that went again is back: the next timeout is a first one again. To stay longer (Karn) would make many losses
+ * at small windows take seconds; that queues do not outgrow the timeout is left to the window. */
+void nf_rtt_progress(struct nf_rtt *r);
+/* Nothing came back: wait twice as long the next time. */
+void nf_rtt_expired(struct nf_rtt *r, const struct nf_timing *t);
+double nf_rtt_timeout(const struct nf_rtt *r, const struct nf_timing *t);
+double nf_rtt_reordering(const struct nf_rtt *r, const struct nf_timing *t);
+
+/* The number of chunks (1 ... limit) to keep under way. One result acknowledges one chunk of every worker. */
+struct nf_window {
+    enum nf_congestion kind;
+    int64_t limit;
+    double size, alpha, late, delay; /* `delay`: the least in this window; NF_UNKNOWN */
+    int64_t seen, marked;
+    int starting, marks_ever, marks_lately;
+};
+
+#define NF_UNKNOWN 1e300
+
+void nf_window_start(struct nf_window *w, enum nf_congestion kind, int64_t limit, double late);
+int64_t nf_window_size(const struct nf_window *w);
+/* `count` chunks came back, `marked` of them with a congestion mark, `delay` later than the quickest ever (NF_UNKNOWN:
+ * some went twice). */
+void nf_window_results(struct nf_window *w, int64_t count, int64_t marked, double delay);
+/* A chunk was taken for lost. Called at most once for each round trip. */
+void nf_window_loss(struct nf_window *w);
+
+/* Packets a second, gathered up to a depth. per_second 0: no limit. */
+struct nf_pacer {
+    double per_second, depth, tokens, filled;
+};
+
+void nf_pacer_start(struct nf_pacer *p, double rate_mbps, double wire_bytes, double share, double burst, double now);
+int64_t nf_pacer_allowance(struct nf_pacer *p, double now);
+/* Seconds until a quarter of a burst may go. */
+double nf_pacer_wait(const struct nf_pacer *p);
+
+#endif

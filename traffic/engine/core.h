@@ -1,0 +1,127 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A worker's side of a job: packets and the time in, packets and the next deadline out. No I/O, no clock, no threads.
+ * docs/protocol.md, section 5. Times are seconds, of any clock that only grows. Not thread-safe. */
+
+#ifndef NETFOLD_CORE_H
+#define NETFOLD_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control.h"
+#include "numbers.h"
+
+enum { NF_TREES_MAX = 64, NF_HEADER_BYTES = 16, NF_MESSAGE_BYTES = 480 };
+
+struct nf_tree_spec {
+    int64_t tree, child, slots, window;
+    int64_t endpoint; /* where it sends, and results come from */
+    double share;     /* of the paced rate */
+    double upto;      /* of the gradient: the shares up to this tree's, its own included */
+    char destination[16];
+};
+
+/* A worker's part in one epoch. */
+struct nf_assignment {
+    int64_t epoch, lanes, workers, rounds; /* `rounds`: how often a slot can be used in an epoch */
+    int64_t congestion, wire_bytes, tree_count;
+    double rate_mbps;
+    struct nf_timing timing;
+    struct nf_tree_spec trees[NF_TREES_MAX];
+};
+
+enum nf_scheme { NF_SHARED, NF_FIXED_SCALE, NF_WHOLE };
+enum nf_op { NF_SUM, NF_AVERAGE };
+
+struct nf_request {
+    void *array; /* `elements` of `dtype`, where the results go too */
+    int64_t elements, dtype, op, scheme, bits;
+    double deadline;
+};
+
+enum nf_status {
+    NF_PENDING,
+    NF_DONE,
+    NF_TIMEOUT,
+    NF_MISMATCH,     /* calls differ */
+    NF_OUT_OF_STEP,  /* the workers are in different calls */
+    NF_EXHAUSTED,    /* the call needs more chunk numbers than an epoch has */
+    NF_SUM_OVERFLOW, /* an int32 sum does not fit; the workers are in step */
+    NF_BEYOND_SCALE, /* a sum overflowed at a scale that leaves room for all */
+    NF_ABORTED,      /* nf_core_abort, or an earlier call failed */
+    NF_NO_MEMORY
+};
+
+struct nf_outcome {
+    int64_t status, number;
+    int64_t index, total; /* NF_SUM_OVERFLOW: which element, and its sum */
+    int64_t seen;         /* NF_OUT_OF_STEP: which calls are named, as bits, modulo NF_CALLS */
+    char message[NF_MESSAGE_BYTES];
+};
+
+enum { NF_CALLS = 4 }; /* calls are told apart modulo 4; those of two workers differ by one at most */
+
+struct nf_totals {
+    int64_t retransmits, restarts, overflows;
+    int64_t pending; /* calls that are not over */
+    int64_t worn;    /* the epoch of no more use: another one is needed before a call can go on. 0: none */
+    int64_t broken;  /* a call was given up in this epoch */
+};
+
+struct nf_tree_report {
+    int64_t tree, window, limit, retransmits, probes;
+    double rtt, rtt_least;
+};
+
+/* A packet that is to go. The memory is the core's, and good as long as nf_core_generation does not change. */
+struct nf_out {
+    const uint8_t *packet;
+    int64_t endpoint;
+};
+
+struct nf_core;
+struct nf_call;
+
+/* NULL: no memory. */
+struct nf_core *nf_core_create(void);
+void nf_core_destroy(struct nf_core *core);
+
+/* A new epoch; calls under way begin again as far as they have to. Gives 0, or -1: no memory. */
+int nf_core_assign(struct nf_core *core, const struct nf_assignment *assignment, double now);
+
+/* Takes a copy of the array. NULL: no memory. Calls run in the order of submission. */
+struct nf_call *nf_core_submit(struct nf_core *core, const struct nf_request *request);
+
+/* What became of the call; the array is written, or as before, once it is not NF_PENDING any more. */
+const struct nf_outcome *nf_core_outcome(const struct nf_call *call);
+
+/* Forgets a call that is over. */
+void nf_core_release(struct nf_core *core, struct nf_call *call);
+
+/* Ends all calls. */
+void nf_core_abort(struct nf_core *core);
+
+/* Ends calls that wait for another epoch, as there is none. */
+void nf_core_no_epoch(struct nf_core *core);
+
+/* A packet that came, of `length` bytes; `marked`: it met congestion. */
+void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *packet, int64_t length, int marked, double now);
+
+/* After a batch of packets, or when nf_core_next is due: lets calls, windows and timers go on. */
+void nf_core_turn(struct nf_core *core, double now);
+
+/* The next packets to go now, at most `room`; gives how many. */
+int64_t nf_core_send(struct nf_core *core, struct nf_out *out, int64_t room, double now);
+
+/* When to turn if nothing comes. */
+double nf_core_next(struct nf_core *core, double now);
+
+int64_t nf_core_generation(const struct nf_core *core);
+int64_t nf_core_packet_bytes(const struct nf_core *core);
+struct nf_totals nf_core_totals(const struct nf_core *core);
+int64_t nf_core_trees(const struct nf_core *core);
+struct nf_tree_report nf_core_report(const struct nf_core *core, int64_t tree);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One tree in one epoch: which chunk goes when, and again. docs/protocol.md, sections 5.1 and 5.2. */
+
+#ifndef NETFOLD_TREE_H
+#define NETFOLD_TREE_H
+
+#include "core.h"
+
+struct header {
+    uint8_t version_kind, flags;
+    uint16_t tree;
+    uint32_t tag;
+    uint16_t slot, child;
+    uint8_t exponent, reserved;
+    uint16_t lanes;
+};
+
+_Static_assert(sizeof(struct header) == NF_HEADER_BYTES, "the header of section 2");
+
+enum {
+    VERSION_KIND_GRADIENT = 0x10,
+    VERSION_KIND_RESULT = 0x11,
+    OVERFLOW = 0x80,
+    CONGESTION = 0x40,
+    ROUND_BITS = 20,
+    NOBODY = -1
+};
+
+static inline uint32_t *lanes_of(struct header *h) { return (uint32_t *)(h + 1); }
+
+/* A run of chunk numbers with one meaning. */
+struct segment {
+    struct segment *next;
+    struct nf_call *call;
+    int64_t part; /* enum part of call.h */
+    int64_t base, count, left;
+    int64_t tree; /* index */
+};
+
+struct channel {
+    int64_t due;
+    double sent_at;
+    struct segment *segment; /* of the chunk under way */
+    int32_t previous, next;  /* under way, by when they went last */
+    uint8_t busy, resent;
+};
+
+/* What came in a batch. */
+struct found {
+    int64_t count, marked, fresh;
+    double rtt_sum, first_back;
+};
+
+struct tree {
+    struct nf_tree_spec spec;
+    int64_t index, epoch, lanes, stride, count; /* `count`: of channels, A/2 */
+    struct channel *channels;
+    uint8_t *rows;   /* their packets */
+    int64_t *ready;  /* chunks that may go, a heap with the lowest first */
+    int64_t ready_count;
+    struct segment *first, *last;
+    int64_t end, limit; /* of the chunk numbers that have a meaning, and of those that the epoch has */
+    int64_t highest;    /* one more than the highest chunk that ever went */
+    int64_t under_way;
+    int32_t oldest, newest; /* channels under way, by when they went last */
+    double newest_back;     /* when the youngest chunk went whose result is in, of those that went once */
+    double part_back;       /* when the part's first result came: what went before may have waited for others */
+    double shrank_at, probed_at, active_at; /* `active_at`: when something went or came last */
+    int tail_probed, held_back;
+    int64_t probes_due; /* of the oldest chunks, how many are to go again now */
+    int64_t retransmits, probes;
+    struct nf_timing timing;
+    struct nf_rtt rtt;
+    struct nf_window window;
+    struct nf_pacer pacer;
+    struct found found;
+};
+
+/* 0, or -1: no memory. */
+int tree_start(struct tree *t, const struct nf_assignment *a, int64_t index, double now);
+void tree_free(struct tree *t);
+
+/* Chunk numbers for a segment; 0: the epoch has not so many left. The tree owns it until its results are in. */
+int tree_append(struct tree *t, struct segment *s);
+
+/* The segment whose chunk a packet is the awaited result of, which is awaited no more; NULL: none. `chunk` is its place in
+ * the segment. A segment that is complete is taken off, and the caller's. */
+struct segment *tree_accept(struct tree *t, const struct header *h, int marked, double now, int64_t *chunk);
+
+/* The chunk of the channel that a result freed was taken: the channel's next one may go if it has a meaning. */
+void tree_account(struct tree *t, double now);
+
+/* Fills `out` with what goes now. `fill` writes the lanes, the exponent and the flags of a chunk that goes for the first
+ * time. */
+typedef void fill_chunk(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h);
+int64_t tree_send(struct tree *t, fill_chunk *fill, struct nf_out *out, int64_t room, double now);
+
+double tree_next(const struct tree *t, double now);
+
+#endif

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which arrays a worker takes, and what the ways in which a call can end are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netfold.traffic.engine.engine import DTYPES, Outcome, Status
+from netfold.traffic.errors import (
+    AllReduceTimeout,
+    CallMismatch,
+    RoundsExhausted,
+    SumOverflow,
+    TrafficError,
+    WrongNumbers,
+)
+from netfold.traffic.worker.part import Membership
+from netfold.traffic.worker.quantize import ReduceOp, Scheme, WholeNumbers
+
+_CALLS = 4  # calls are told apart modulo 4 (NF_CALLS)
+
+
+def check_array(array: NDArray[Any]) -> None:
+    """Raises TypeError or ValueError for an array that cannot be reduced in place."""
+    if not isinstance(array, np.ndarray) or array.dtype not in DTYPES:
+        kind = getattr(array, "dtype", type(array).__name__)
+        raise TypeError(f"all_reduce takes a numpy array of float32, float16 or int32; this is {kind}")
+    if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
+        raise ValueError(
+            "all_reduce writes in place: the array must be contiguous (C order), aligned and writeable"
+        )
+
+
+def check_numerics(array: NDArray[Any], scheme: Scheme, op: ReduceOp, job: str) -> None:
+    """Raises WrongNumbers if the job does not do this with arrays of this dtype."""
+    if op is ReduceOp.AVERAGE and array.dtype.kind != "f":
+        raise WrongNumbers(
+            f"an average of {array.dtype} is no {array.dtype}: all_reduce averages float32 and float16"
+        )
+    if isinstance(scheme, WholeNumbers) and array.dtype.kind == "f":
+        raise WrongNumbers(
+            f"job {job} adds whole numbers (numerics: integer): all_reduce takes int32 there, this is {array.dtype}"
+        )
+
+
+def error_of(outcome: Outcome, membership: Membership, epoch: int, failure: Exception | None) -> Exception:
+    """What to raise for a call that is over and not done. `failure`: why the calls of the worker were ended, if they
+    were."""
+    try:
+        assignment = membership.current()
+    except TrafficError as ended:
+        return ended
+    where = f"job {assignment.job}, epoch {epoch}, rank {assignment.rank}"
+    match Status(outcome.status):
+        case Status.TIMEOUT:
+            return AllReduceTimeout(f"{where}: the deadline passed; missing: {outcome.text}")
+        case Status.MISMATCH:
+            return CallMismatch(
+                f"{where}, call {outcome.number}: the workers call all_reduce with different sizes, dtypes, operations "
+                "or schemes, or are not in the same call"
+            )
+        case Status.OUT_OF_STEP:
+            named = [call for call in range(_CALLS) if outcome.seen >> call & 1]
+            return CallMismatch(
+                f"{where}: this worker is in call {outcome.number}, others lack the results of a call that is "
+                f"{named} modulo {_CALLS}; did a worker restart, or skip a call?"
+            )
+        case Status.EXHAUSTED:
+            return RoundsExhausted(f"{outcome.text}; the job needs a new epoch")
+        case Status.SUM_OVERFLOW:
+            return SumOverflow(outcome.index, outcome.total)
+        case Status.BEYOND_SCALE:
+            return CallMismatch(
+                f"{where}, call {outcome.number}: a sum overflowed at a scale that leaves room for all workers; some "
+                "member does not follow the protocol, or workers use different schemes"
+            )
+        case Status.NO_MEMORY:
+            return MemoryError("no memory for the scales of an all-reduce")
+    return failure or AllReduceTimeout(f"{where}: {outcome.text or 'the worker was closed'}")
