@@ -9,6 +9,7 @@ A unix socket is guarded by its own rights; over TCP everything is TLS, and a ca
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,23 @@ def default_socket() -> str:
     return f"unix:{base}/netfold/controller.sock"
 
 
+def check_default_socket() -> None:
+    """Raises ConnectError if another user could have put the default socket where it is, or could take it away:
+    without a runtime folder of the user's own it lies in /tmp, under a name that anybody can guess."""
+    folder = Path(default_socket().removeprefix("unix:")).parent
+    for at in (folder.parent, folder):
+        try:
+            found = at.lstat()
+        except OSError:
+            continue
+        shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+        if stat.S_ISLNK(found.st_mode) or found.st_uid not in (0, os.geteuid()) or shared:
+            raise ConnectError(
+                f"{at} belongs to another user, or others may write to it: its socket is not to be trusted; "
+                "set XDG_RUNTIME_DIR, or name an address"
+            )
+
+
 def connection(
     address: str | None = None,
     certificate: Path | None = None,
@@ -51,6 +69,8 @@ def connection(
     """What is None is taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA, NETFOLD_TOKEN_FILE, NETFOLD_TLS_SERVER_NAME, or
     is the default: the default socket, the system's certificates, no token. Raises ConnectError."""
     chosen = address or os.environ.get("NETFOLD_CONTROLLER") or default_socket()
+    if chosen == default_socket():
+        check_default_socket()
     name = server_name or os.environ.get("NETFOLD_TLS_SERVER_NAME", "")
     if chosen.startswith("unix:"):
         return Connection(chosen, server_name=name)

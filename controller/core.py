@@ -225,4 +225,5 @@ def _endpoint(setting: Setting, known: SwitchAddress) -> Endpoint:
         next(management(setting, known.name)).key,
         device.pipeline,
         device.one_shot,
+        device.tls,
     )

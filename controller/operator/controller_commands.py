@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from importlib import resources
 from pathlib import Path
@@ -35,7 +36,7 @@ from netfold.controller.operator.conversation import (
 from netfold.controller.service.daemon import DaemonOptions, run
 from netfold.controller.service.server import ListenError, Security
 from netfold.controller.switches.devicefile import read_devices
-from netfold.controller.switches.devices import programs
+from netfold.controller.switches.devices import V1MODEL_LANES, best_lanes, programs
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.fleet import FleetOptions
 from netfold.topologies.addressing import FIRST_GRPC_PORT
@@ -56,10 +57,16 @@ def run_controller(
         str | None, typer.Option(help="unix:PATH, or HOST:PORT with TLS. Default: the default socket.")
     ] = None,
     state: Annotated[
-        Path,
-        typer.Option(help="The database; a controller that starts with it goes on where the last one was."),
-    ] = Path("netfold.db"),
-    lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 64,
+        Path | None,
+        typer.Option(
+            help="The database; a controller that starts with it goes on where the last one was. Default: FABRIC.db in "
+            "/var/lib/netfold (root), or in $XDG_STATE_HOME/netfold."
+        ),
+    ] = None,
+    lanes: Annotated[
+        int | None,
+        typer.Option(help="Lanes of a packet: 32, 64 or 256. Default: the most that the switches have."),
+    ] = None,
     scale: Annotated[
         float, typer.Option(min=1e-9, help="Rates on the wire over those of the fabric's file.")
     ] = 1.0,
@@ -102,8 +109,14 @@ def run_controller(
     errors = Console(stderr=True)
     try:
         known = load_fabric(fabric)
-        devices = read_devices(switches, known, lanes) if switches else {}
+        devices = read_devices(switches, known, lanes or V1MODEL_LANES) if switches else {}
+        if lanes is None:
+            lanes = best_lanes(known, devices)
+            devices = read_devices(switches, known, lanes) if switches else {}
         known = known.in_one_pipe(programs(known, devices))
+        if state is None:
+            state = default_state(known.name)
+            errors.print(f"netfold controller: its state is {state}", soft_wrap=True)
         options = DaemonOptions(
             state=state,
             listen=listen or default_socket(),
@@ -149,6 +162,15 @@ def status(where: Where, as_json: AsJson = False) -> None:
     if not answer.primary:
         note_standby(answer.primary_address)
     Console().print(table)
+
+
+def default_state(fabric: str) -> Path:
+    """The same place from whatever folder the controller is started: with another store it would take the switches'
+    entries for somebody else's, and empty their registers."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/netfold") / f"{fabric}.db"
+    own = os.environ.get("XDG_STATE_HOME")
+    return (Path(own) if own else Path.home() / ".local" / "state") / "netfold" / f"{fabric}.db"
 
 
 def _security(cert: Path | None, key: Path | None, tokens: Path | None) -> Security | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import grpc
 
 from netfold.api import netfold_pb2_grpc as pb_grpc
-from netfold.api.connection import TOKEN_KEY
+from netfold.api.connection import TOKEN_KEY, ConnectError, check_default_socket, default_socket
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,14 @@ def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> st
 
 def _clear(path: Path) -> None:
     """Remove the socket of a process that is gone; leave one that answers."""
+    if f"unix:{path}" == default_socket():
+        mode = 0o755 if os.geteuid() == 0 else 0o700
+        path.parent.parent.mkdir(parents=True, exist_ok=True, mode=mode)
+        path.parent.mkdir(exist_ok=True, mode=mode)
+        try:
+            check_default_socket()
+        except ConnectError as error:
+            raise ListenError(str(error)) from error
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     if not path.exists():
         return

@@ -7,6 +7,8 @@
       leaf1: {address: 10.0.0.11:9339, device_id: 1}
       leaf2: {address: 10.0.0.12:9339, device_id: 1, cpu_port: 320}
 
+Switches are spoken to in the clear, or with TLS where `tls_ca` names the certificate that theirs is checked against;
+`tls_cert` and `tls_key` are what the controller shows, `tls_server_name` is the name in the switch's certificate.
 Switches that it leaves out are as `defaults` say. Paths count from the folder of the file.
 """
 
@@ -20,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.controller.switches.devices import TOFINO_CPU_PORTS, Device, SwitchTarget, packet_cells
-from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.endpoint import Pipeline, Tls
 from netfold.topologies.fabric import Fabric, Switch
 from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
 
@@ -42,6 +44,10 @@ class DeviceSpec(_Part):
     p4info: Path | None = None
     config: Annotated[Path | None, Field(description="what is pushed as the device config")] = None
     cpu_port: Annotated[int | None, Field(ge=0, le=LAST_CPU_PORT)] = None
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_server_name: str | None = None
 
 
 class DeviceFile(_Part):
@@ -82,12 +88,23 @@ def _device(switch: Switch, spec: DeviceSpec, folder: Path, lanes: int) -> Devic
         pipeline = Pipeline(folder / spec.p4info, folder / spec.config)
     if spec.target is not SwitchTarget.TOFINO:
         cpu_port = CPU_PORT if spec.cpu_port is None else spec.cpu_port
-        return Device(SwitchTarget.V1MODEL, spec.address, spec.device_id, pipeline, cpu_port)
+        return Device(
+            SwitchTarget.V1MODEL, spec.address, spec.device_id, pipeline, cpu_port, tls=_tls(spec, folder)
+        )
     assert switch.chip is not None
     cpu_port = TOFINO_CPU_PORTS[switch.chip] if spec.cpu_port is None else spec.cpu_port
     cells = packet_cells(switch.chip, lanes)
     # Stratum numbers the nodes of a box; there is one, and its configs call it 1
-    return Device(SwitchTarget.TOFINO, spec.address, spec.device_id or 1, pipeline, cpu_port, cells)
+    own = spec.device_id or 1
+    return Device(SwitchTarget.TOFINO, spec.address, own, pipeline, cpu_port, cells, tls=_tls(spec, folder))
+
+
+def _tls(spec: DeviceSpec, folder: Path) -> Tls | None:
+    if spec.tls_ca is None:
+        return None
+    cert = None if spec.tls_cert is None else folder / spec.tls_cert
+    key = None if spec.tls_key is None else folder / spec.tls_key
+    return Tls(folder / spec.tls_ca, cert, key, spec.tls_server_name or "")
 
 
 def _faults(fabric: Fabric, switch: Switch, spec: DeviceSpec, folder: Path) -> Iterator[tuple[str, str]]:
@@ -95,7 +112,11 @@ def _faults(fabric: Fabric, switch: Switch, spec: DeviceSpec, folder: Path) -> I
     name = switch.name
     if (spec.p4info is None) != (spec.config is None):
         yield "", f"'{name}' needs both of p4info and config, or none"
-    for key in ("p4info", "config"):
+    if (spec.tls_cert is None) != (spec.tls_key is None):
+        yield "", f"'{name}' needs both of tls_cert and tls_key, or none"
+    if spec.tls_ca is None and (spec.tls_cert is not None or spec.tls_server_name is not None):
+        yield "", f"'{name}' needs tls_ca beside its other tls options: without it nothing is encrypted"
+    for key in ("p4info", "config", "tls_ca", "tls_cert", "tls_key"):
         path = getattr(spec, key)
         if path is not None and not (folder / path).is_file():
             yield key, f"the {key} of '{name}' is missing: {folder / path}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from netfold.controller.switches.admission_table import CPU_PORT
-from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.endpoint import Pipeline, Tls
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.ports import Chip
 
@@ -20,6 +20,10 @@ CELL_BYTES = {Chip.TOFINO: 80, Chip.TOFINO2: 176}
 TOFINO_CPU_PORTS = {Chip.TOFINO: 192, Chip.TOFINO2: 0}
 """The PCIe port that programs are compiled for unless told otherwise (p4src/tna/arch.p4); a Tofino with four
 pipes has 320."""
+
+V1MODEL_LANES = 256
+CHIP_LANES = {Chip.TOFINO: 32, Chip.TOFINO2: 64}
+"""What fits into the stages of a pipe."""
 
 _HEADERS_BYTES = 14 + 20 + 8 + 16
 _CHECK_SEQUENCE_BYTES = 4
@@ -38,6 +42,7 @@ class Device:
 
     cpu_port      the port that the program takes for the controller's
     packet_cells  what a full packet takes of a queue, in the unit of the queue's depth
+    tls           how its server is trusted; None: it is spoken to in the clear
     """
 
     target: SwitchTarget = SwitchTarget.V1MODEL
@@ -46,12 +51,23 @@ class Device:
     pipeline: Pipeline | None = None
     cpu_port: int = CPU_PORT
     packet_cells: int = 1
+    tls: Tls | None = None
 
     @property
     def one_shot(self) -> bool:
         """ECMP sets are written with their route (P4Runtime spec 9.2.3); Stratum on Tofino wants members and
         groups."""
         return self.target is SwitchTarget.V1MODEL
+
+
+def best_lanes(fabric: Fabric, devices: Mapping[str, Device]) -> int:
+    """The most lanes that every switch has a program for (README of p4src): the fewest headers for each gradient."""
+    known = (devices.get(s.name, Device()) for s in fabric.switches)
+    pairs = zip(fabric.switches, known, strict=True)
+    return min(
+        V1MODEL_LANES if d.target is SwitchTarget.V1MODEL or s.chip is None else CHIP_LANES[s.chip]
+        for s, d in pairs
+    )
 
 
 def packet_cells(chip: Chip, lanes: int) -> int:

@@ -20,6 +20,17 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
+class Tls:
+    """How a switch's server is trusted, and what it is shown: files in PEM. `server_name` is the name in its
+    certificate, where that is not its address."""
+
+    ca: Path
+    cert: Path | None = None
+    key: Path | None = None
+    server_name: str = ""
+
+
+@dataclass(frozen=True)
 class Target:
     """What the switch should hold; versions count up."""
 
@@ -39,6 +50,7 @@ class Endpoint:
     marker: Key
     pipeline: Pipeline | None = None
     one_shot: bool = True
+    tls: Tls | None = None
 
 
 @dataclass

@@ -21,7 +21,7 @@ import finsy as fy
 import grpc
 from finsy.gnmiclient import GNMIClientError
 
-from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target
+from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target, Tls
 from netfold.controller.switches.entries import Codec, Contents, Encoded, Entity, UnknownEntityError
 from netfold.controller.switches.install import Op, Step, apply, differences, steps
 from netfold.controller.switches.selectors import spelled_out
@@ -68,6 +68,7 @@ class SwitchSession:
             p4blob=pipeline.blob,
             device_id=endpoint.device_id,
             initial_election_id=election_id,
+            channel_credentials=None if endpoint.tls is None else _credentials(endpoint.tls),
             ready_handler=self._ready,
         )
         self._lost = lost
@@ -376,6 +377,12 @@ class SwitchSession:
 def _read(switch: fy.Switch, wanted: Sequence[fy.p4entity.P4Entity]) -> AsyncIterator[object]:
     # finsy's overloads call an async generator a coroutine
     return cast(AsyncIterator[object], switch.read(wanted))
+
+
+def _credentials(tls: Tls) -> fy.GRPCCredentialsTLS:
+    return fy.GRPCCredentialsTLS(
+        cacert=tls.ca, cert=tls.cert, private_key=tls.key, target_name_override=tls.server_name
+    )
 
 
 def _asked_to_stop() -> bool:

@@ -80,6 +80,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.gnmi = NoGnmi()
         self.clients: list[Client] = []
         self.highest_id = 0
+        self.credentials: grpc.ServerCredentials | None = None
         self._server: grpc.aio.Server | None = None
 
     @property
@@ -90,7 +91,11 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         p4r_grpc.add_P4RuntimeServicer_to_server(self, self._server)
         gnmi_grpc.add_gNMIServicer_to_server(self.gnmi, self._server)
-        bound = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        where = f"127.0.0.1:{self.port}"
+        if self.credentials is None:
+            bound = self._server.add_insecure_port(where)
+        else:
+            bound = self._server.add_secure_port(where, self.credentials)
         assert bound, f"port {self.port} is taken"
         self.port = bound
         await self._server.start()

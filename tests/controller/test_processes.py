@@ -57,6 +57,7 @@ class Operator:
         process = await self.start(
             "controller", "run", "one.yaml", "--lanes", "32",
             *(() if "--listen" in more else ("--listen", self.address)),
+            *(() if "--state" in more else ("--state", "state.db")),
             "--first-grpc-port", str(self.switch.port), *more, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:

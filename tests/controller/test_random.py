@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import tempfile
 from pathlib import Path
 
@@ -14,15 +15,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.admission import RefusedError
+from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.patience import Patience
 from netfold.controller.lifecycle.placing import JobExistsError
+from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.desired import Broken, desired
 from netfold.topologies.generators import leaf_spine
-from tests.controller.deployment import Deployment, deployed
+from tests.controller.deployment import Deployment, PlanThread, deployed
 from tests.controller.walk import Walk
 
 FABRIC = leaf_spine(2, 2, 2, parameter_servers=1)
+PATIENCE = Patience(reroute=0.1, restart=3.0, start=10.0, install=5.0, repair=2.0)
+BOUND_S = PATIENCE.restart + 3 * PATIENCE.repair
+"""Of all three jobs' repairs together, after a switch has been waited for."""
 NAMES = ("a", "b", "c")
 SWITCHES = tuple(s.name for s in FABRIC.switches)
 LINKS = tuple(
@@ -32,7 +39,7 @@ LINKS = tuple(
 WORKERS = st.lists(st.sampled_from(["h1", "h2", "h3", "h4"]), min_size=1, max_size=4, unique=True)
 SCHEME = st.sampled_from(["none", "switchml", "atp", "panama"])
 STEPS = st.one_of(
-    st.tuples(st.just("submit"), st.sampled_from(NAMES), WORKERS, SCHEME, st.booleans()),
+    st.tuples(st.just("submit"), st.sampled_from(NAMES), WORKERS, SCHEME, st.booleans(), st.booleans()),
     st.tuples(st.just("cancel"), st.sampled_from(NAMES)),
     st.tuples(st.just("restart"), st.sampled_from(SWITCHES)),
     st.tuples(st.just("disconnect"), st.sampled_from(SWITCHES)),
@@ -44,14 +51,36 @@ STEPS = st.one_of(
 )
 
 
+async def _submitted(controller: Controller, spec: str, queue: bool) -> None:
+    with contextlib.suppress(RefusedError, JobExistsError):
+        await controller.submit(spec, queue=queue)
+
+
+class SlowPlans(PlanThread):
+    """Each takes another while, so that what breaks and ends meets plans at any point."""
+
+    def __init__(self, fabric) -> None:
+        super().__init__(fabric)
+        self._pauses = itertools.cycle((0.0, 0.06, 0.01, 0.12))
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        plan = await super().plan(request)
+        await asyncio.sleep(next(self._pauses))
+        return plan
+
+
 async def _step(deployment: Deployment, step: tuple) -> None:
     controller = deployment.controller
     match step:
-        case ("submit", name, workers, scheme, queue):
+        case ("submit", name, workers, scheme, queue, at_once):
             policy = "continue" if queue else "fail"
-            spec = f"name: {name}\nworkers: {workers}\nscheme: {scheme}\nrate: 30\non_worker_loss: {policy}\n"
-            with contextlib.suppress(RefusedError, JobExistsError):
-                await controller.submit(spec, queue=queue)
+            spec = f"name: {name}\nworkers: {workers}\nscheme: {scheme}\nrate: 40\non_worker_loss: {policy}\n"
+            submitting = _submitted(controller, f"{spec}priority: {len(workers)}\n", queue)
+            if at_once:  # the next step comes while it is planned
+                controller.tasks.spawn(submitting, f"submission of {name}")
+                await asyncio.sleep(0.03)
+            else:
+                await submitting
         case ("cancel", name) if name in [j.name for j in controller.book.all()]:
             controller.cancel(name)
         case ("restart", switch):
@@ -77,19 +106,56 @@ async def _step(deployment: Deployment, step: tuple) -> None:
 
 async def _whole(steps: list[tuple]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with deployed(FABRIC, Path(folder)) as deployment:
+        plans = SlowPlans(FABRIC)
+        async with deployed(FABRIC, Path(folder), patience=PATIENCE, plans=plans) as deployment:
             await deployment.settled()
+            watching = asyncio.create_task(_watch(deployment))
             for step in steps:
                 await _step(deployment, step)
             await deployment.idle()
+            assert not watching.done(), watching.exception()
+            watching.cancel()
             deployment.assert_exact()
-            _assert_carries(deployment)
             for job in deployment.controller.book.all():
-                deployment.controller.cancel(job.name)
+                running = job.state is JobState.RUNNING
+                assert not (running and deployment.controller.lifecycle.hit(job)), f"{job.name}: {job.reason}"
+            _assert_carries(deployment)
+            await _assert_nobody_waits_for_nothing(deployment)
             await deployment.idle()
             empty = desired(deployment.controller.setting, [], deployment.controller.broken)
             assert deployment.held() == empty, "something is left of jobs that are over"
             assert all(p.in_use == 0 for p in deployment.controller.book.occupancy().values())
+
+
+async def _watch(deployment: Deployment) -> None:
+    """No job runs over something that is broken or lost for longer than its repair may take."""
+    since: dict[str, float] = {}
+    clock = asyncio.get_running_loop().time
+    while True:
+        await asyncio.sleep(0.02)
+        controller = deployment.controller
+        hit = {
+            j.name
+            for j in controller.book.all()
+            if j.state is JobState.RUNNING and controller.lifecycle.hit(j)
+        }
+        since = {name: since.get(name, clock()) for name in hit}
+        late = [n for n, began in since.items() if clock() - began > BOUND_S]
+        assert not late, f"{late} run over {controller.broken}"
+
+
+async def _assert_nobody_waits_for_nothing(deployment: Deployment) -> None:
+    """Jobs end one after the other; whoever still waits when nothing runs would not fit alone, either."""
+    controller = deployment.controller
+    while live := [j for j in controller.book.all() if not j.state.over]:
+        running = [j for j in live if j.state.installed]
+        for job in () if running else live:
+            order = controller.book.order(job.name)
+            alone = PlanRequest(order, broken=controller.broken, without=frozenset(job.lost))
+            with pytest.raises(RefusedError):
+                plan_order(FABRIC, alone)
+        controller.cancel((running or live)[0].name)
+        await deployment.idle()
 
 
 def _assert_carries(deployment: Deployment) -> None:

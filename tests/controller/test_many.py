@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is left of many jobs, and of large ones: memory, rows and work are bounded."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from netfold.controller.health.counters import Counters
+from netfold.controller.jobs.records import JobState, Member
+from netfold.controller.jobs.store import HISTORY
+from netfold.controller.lifecycle.presence import Progress
+from netfold.controller.lifecycle.waiting import AGE_S, Waiting
+from netfold.controller.switches.endpoint import Health
+from netfold.topologies.generators import leaf_spine, single_switch
+from netfold.traffic.packets.wire import Verdict
+from tests.controller.deployment import deployed
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("jobs", [HISTORY + 50, pytest.param(10_000, marks=pytest.mark.long)])
+def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            for n in range(jobs):
+                name = f"job{n}"
+                await controller.submit(
+                    f"name: {name}\nworkers: 2\nscheme: switchml\nrate: 9\n", queue=bool(n % 2)
+                )
+                for host in ("h1", "h2"):
+                    with controller.presence.attending(name, host):
+                        controller.members.attend(name, host)
+                        controller.presence.heard(name, host, Progress(n))
+                controller.cancel(name)
+            await deployment.idle()
+            assert len(controller.book.all()) == HISTORY
+            assert len(deployment.store.jobs()) == HISTORY
+            assert not controller.book._orders
+            assert not controller.presence._streams
+            assert len(controller.presence._reported) <= HISTORY
+            assert not controller.lifecycle._awaited
+            assert len(controller.pulse._news) == 0
+            assert controller.tasks.timers <= len(deployment.switches)
+            [(rows,)] = deployment.store._db.execute("SELECT count(*) FROM members")
+            assert rows == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_member_that_joins_does_not_rewrite_the_whole_job_and_is_remembered(tmp_path):
+    async def scenario():
+        fabric = leaf_spine(2, 2, 8)
+        async with deployed(fabric, tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit("name: job\nscheme: switchml\nrate: 9\n", queue=False)
+            await deployment.runs("job")
+            written = []
+            put = deployment.store.put
+            deployment.store.put = lambda job: (written.append(job.name), put(job))
+            news = asyncio.ensure_future(deployment.controller.pulse.wait("job"))
+            await asyncio.sleep(0)
+            for host in ("h1", "h2", "h3"):
+                deployment.controller.members.attend("job", host)
+            deployment.controller.members.leave("job", "h3")
+            await asyncio.sleep(0)
+            assert not written
+            assert not news.done(), "the others need not hear of it"
+            news.cancel()
+            await deployment.kill()
+            deployment.start()
+            await deployment.settled()
+            job = deployment.controller.book.get("job")
+            assert job.state is JobState.RUNNING
+            assert job.members[:4] == (
+                Member(host="h1", joined=True),
+                Member(host="h2", joined=True),
+                Member(host="h3", joined=True, left=True),
+                Member(host="h4"),
+            )
+
+    asyncio.run(scenario())
+
+
+def test_waiting_makes_a_job_more_important_until_it_is_the_first(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            for name, priority in (("first", 0), ("old", -100), ("new", 100)):
+                spec = f"name: {name}\nworkers: 2\nscheme: switchml\npriority: {priority}\n"
+                await deployment.controller.submit(spec, queue=True)
+            book = deployment.controller.book
+            began = book.get("old").submitted
+            soon, late = Waiting(book, lambda: began), Waiting(book, lambda: began + 201 * AGE_S)
+            assert [j.name for j in soon.jobs()] == ["new", "old"]
+            with book.change():
+                book.write(book.get("new").model_copy(update={"submitted": began + 201 * AGE_S}))
+            assert [j.name for j in late.jobs()] == ["old", "new"]
+
+    asyncio.run(scenario())
+
+
+class _SlowSession:
+    """The first read is answered after the second would be."""
+
+    def __init__(self) -> None:
+        self.packets = 100
+        self.hold = asyncio.Event()
+        self.reads = 0
+
+    async def read_counters(self, cells):
+        self.reads += 1
+        seen, first = self.packets, self.reads == 1
+        self.packets += 7
+        if first:
+            await self.hold.wait()
+        return dict.fromkeys(cells, (seen, 0))
+
+
+class _Fleet:
+    def __init__(self) -> None:
+        self.sessions = {"s1": _SlowSession()}
+
+    def health(self, switch: str) -> Health:
+        return Health(ready=True)
+
+
+def test_two_reads_of_counters_at_once_count_nothing_twice():
+    async def scenario():
+        fleet = _Fleet()
+        session = fleet.sessions["s1"]
+        counters = Counters(fleet, list, asyncio.Event().wait, 1.0)
+        both = [asyncio.create_task(counters.refresh()) for _ in range(2)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        session.hold.set()
+        await asyncio.gather(*both)
+        await counters.refresh()
+        assert counters.totals["s1", "", Verdict.ABSORBED] == 14
+
+    asyncio.run(scenario())

@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whom the controller and its users trust: switches by their certificates, the default socket by its folder's owner,
+the state by its place. And what a controller takes when it is told nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import subprocess
+from pathlib import Path
+
+import grpc
+import pytest
+
+from netfold.api import connection as api
+from netfold.api.netfold_pb2_grpc import ControllerServicer
+from netfold.controller.operator import controller_commands
+from netfold.controller.service.server import ListenError, serving
+from netfold.controller.switches.devicefile import read_devices
+from netfold.controller.switches.devices import Device, SwitchTarget, best_lanes
+from netfold.controller.switches.endpoint import Tls
+from netfold.testbed.deployment import Setup
+from netfold.topologies.generators import leaf_spine, single_switch
+from netfold.topologies.marked_yaml import SpecError
+from tests.controller.deployment import Deployment
+from tests.controller.test_tofino import chips
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory) -> Path:
+    """A key and a certificate of its own for each of `switch` and `controller`."""
+    folder = tmp_path_factory.mktemp("pki")
+    for name in ("switch", "controller"):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+             "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}",
+             "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    return folder
+
+
+def _mutual(pki: Path) -> grpc.ServerCredentials:
+    """A switch that takes only a controller that shows the right certificate."""
+    pair = ((pki / "switch.key").read_bytes(), (pki / "switch.pem").read_bytes())
+    return grpc.ssl_server_credentials([pair], (pki / "controller.pem").read_bytes(), True)
+
+
+def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
+    async def scenario():
+        fabric = single_switch(2)
+        (tmp_path / "switches.yaml").write_text(
+            f"defaults: {{tls_ca: {pki}/switch.pem, tls_cert: {pki}/controller.pem, tls_key: {pki}/controller.key}}\n"
+            "switches: {s1: {tls_server_name: switch}}\n"
+        )
+        devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
+        deployment = Deployment(fabric, tmp_path, devices=devices)
+        switch = deployment.switches["s1"]
+        switch.credentials = _mutual(pki)
+        await switch.start()
+        try:
+            deployment.start()
+            await deployment.settled()
+            deployment.assert_exact()
+            await deployment.kill()
+            reads = switch.reads
+            deployment.devices = {}
+            deployment.start()
+            await deployment.until(
+                lambda: "UNAVAILABLE" in deployment.controller.fleet.health("s1").error, "refused"
+            )
+            assert switch.reads == reads
+        finally:
+            await deployment.kill()
+            await switch.stop()
+
+    asyncio.run(scenario())
+
+
+def test_the_switches_file_wants_all_that_tls_needs(tmp_path):
+    file, fabric = tmp_path / "switches.yaml", single_switch(2)
+    for text, message in (
+        ("defaults: {tls_server_name: a}\n", "needs tls_ca beside its other tls options"),
+        ("defaults: {tls_ca: none.pem}\n", "the tls_ca of 's1' is missing"),
+        ("defaults: {tls_ca: switches.yaml, tls_key: switches.yaml}\n", "needs both of tls_cert and tls_key"),
+    ):
+        file.write_text(text)
+        with pytest.raises(SpecError, match=message):
+            read_devices(file, fabric, 32)
+    file.write_text("defaults: {tls_ca: switches.yaml}\n")
+    assert read_devices(file, fabric, 32)["s1"].tls == Tls(file)
+
+
+@pytest.fixture
+def default_socket(tmp_path, monkeypatch) -> Path:
+    """The default socket of a user without a runtime folder."""
+    socket = tmp_path / "netfold-1000" / "netfold" / "controller.sock"
+    monkeypatch.setattr(api, "default_socket", lambda: f"unix:{socket}")
+    monkeypatch.setattr("netfold.controller.service.server.default_socket", lambda: f"unix:{socket}")
+    monkeypatch.delenv("NETFOLD_CONTROLLER", raising=False)
+    return socket
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("spoil", [lambda f: os.chown(f, 4242, 4242), lambda f: f.chmod(0o777)])
+@pytest.mark.parametrize("upper", [False, True])
+def test_a_default_socket_in_a_folder_of_somebody_else_is_not_used(spoil, upper, default_socket):
+    default_socket.parent.mkdir(parents=True)
+    assert api.connection().address.endswith("controller.sock")
+    spoil(default_socket.parent.parent if upper else default_socket.parent)
+    with pytest.raises(api.ConnectError, match="is not to be trusted"):
+        api.connection()
+
+    async def serve() -> None:
+        async with serving(ControllerServicer(), f"unix:{default_socket}", None):
+            pass
+
+    with pytest.raises(ListenError, match="is not to be trusted"):
+        asyncio.run(serve())
+
+
+def test_the_state_is_in_one_place_from_wherever_the_controller_starts(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert controller_commands.default_state("fab") == Path("/var/lib/netfold/fab.db")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("XDG_STATE_HOME", "/home/u/state")
+    assert controller_commands.default_state("fab") == Path("/home/u/state/netfold/fab.db")
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "/home/u")
+    assert controller_commands.default_state("fab") == Path("/home/u/.local/state/netfold/fab.db")
+
+
+def test_the_default_lanes_are_the_most_that_all_switches_have():
+    fabric = leaf_spine(2, 2, 2)
+    assert best_lanes(fabric, {}) == 256 == inspect.signature(Setup).parameters["lanes"].default
+    one_chip = chips()
+    assert best_lanes(one_chip, {"leaf1": Device(SwitchTarget.TOFINO)}) == 32
+    assert best_lanes(one_chip, {}) == 256, "programs, whatever chip the fabric gives them"
