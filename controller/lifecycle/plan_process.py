@@ -70,7 +70,7 @@ class PlanProcess:
             # not by -m: what is pickled bears the name of its module
             program = f"from {plan_worker.__name__} import main; main()"
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", program, stdin=PIPE, stdout=PIPE, start_new_session=True
+                sys.executable, "-P", "-c", program, stdin=PIPE, stdout=PIPE, start_new_session=True
             )
             assert self._process.stdin is not None
             self._process.stdin.write(frame(self._fabric))
