@@ -29,7 +29,7 @@ from netfold.topologies.generators import (
     with_parameter_servers,
 )
 
-SCHEMES = ("none", "lbmm", "atp", "switchml", "grid", "inart", "panama", "optimal", "auto")
+SCHEMES = ("none", "lbmm", "atp", "switchml", "grid", "inart", "panama", "hierarchical", "optimal", "auto")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from netfold.experiments.published import GRID_FIGURES, INART_FIGURES, Figure, P
 from netfold.experiments.setups import draw
 
 NO_FAN_IN_LIMIT = Limits(fan_in=100_000)
-MILP_SECONDS = 5.0
 
 FIGURES = {Paper.GRID: GRID_FIGURES, Paper.INART: INART_FIGURES}
 Values = dict[str, float]
@@ -133,7 +132,7 @@ def _measure(job: _Job) -> _Draw:
     if own is not None and own.bound is not None:
         values["LP bound"] = own.bound
     run("x4", "grid" if paper is Paper.GRID else "inart", trees_per_server=4)
-    optimal = run("optimal", "optimal", time_limit=MILP_SECONDS)
+    optimal = run("optimal", "optimal")
     if optimal is not None and optimal.bound is not None:
         values["optimal <="] = optimal.bound
     if paper is Paper.GRID:
@@ -155,8 +154,8 @@ def _rounding(task: Task, seed: int, values: Values) -> _Draw:
     model, solution = task.relaxed(servers, [1 / len(servers)] * len(servers))
     drafts = round_once(network, model, solution, np.random.default_rng(seed))
     over = total_load(network, drafts) * solution.rate / np.maximum(network.capacity, 1e-12)
-    values["rounded"] = solution.rate
-    values["scaled"] = feasible_rate(network, drafts)
+    values["rounded"] = solution.rate * network.unit
+    values["scaled"] = feasible_rate(network, drafts) * network.unit
     return _Draw(
         values,
         float(over[[network.server_id[s] for s in servers]].max()),

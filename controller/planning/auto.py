@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from netfold.controller.planning.atp import plan_atp
 from netfold.controller.planning.grid import plan_grid
+from netfold.controller.planning.hierarchical import plan_hierarchical
 from netfold.controller.planning.inart import plan_inart
 from netfold.controller.planning.lbmm import plan_lbmm
 from netfold.controller.planning.none import plan_none
@@ -35,6 +36,7 @@ def plan_auto(task: Task) -> Plan:
     count = len(task.job.parameter_servers)
     with_servers = () if count == 0 else ONE_SERVER if count == 1 else SEVERAL_SERVERS
     schemes = [(s, CLEARLY_BETTER) for s in (*ROOTED_AT_SWITCHES, *with_servers)]
+    schemes.append((plan_hierarchical, CLEARLY_BETTER))
     if with_servers and "trees_per_server" not in task.job.options:
         schemes.append((plan_inart_split, MUCH_BETTER))
     best: Plan | None = None

@@ -37,6 +37,7 @@ def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
         "published": plan.published,
         "solve_s": plan.solve_s,
         "seed": plan.seed,
+        "stopped": plan.stopped,
         "trees": [_tree(t) for t in plan.trees],
         "loads": {
             "links": _rows({f"{a}->{b}": load for (a, b), load in loads.links.items()}, links),
@@ -83,6 +84,7 @@ def plan_from_document(document: Mapping[str, Any]) -> Plan:
     links = {tuple(name.split("->")): row["load"] for name, row in loads["links"].items()}
     return Plan(
         **{name: document[name] for name in fields},
+        stopped=document.get("stopped"),
         trees=tuple(_read_tree(t) for t in document["trees"]),
         loads=Loads(
             links={(a, b): load for (a, b), load in links.items()},

@@ -9,7 +9,8 @@ every resource for rate 1, so that the rate that all capacities allow is one ove
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -88,12 +89,12 @@ def route_results(
         draft.down = ()
     load = total_load(network, drafts)
     for draft in sorted(drafts, key=lambda d: -d.share):
-        draft.down = _down_tree(network, draft, workers, load, both_ways)
+        draft.down = down_tree(network, draft, workers, load, both_ways)
         load[list(draft.down)] += draft.share
 
 
-def _down_tree(
-    network: Network, draft: Draft, workers: Sequence[str], load: NDArray[np.float64], both_ways: bool
+def down_tree(
+    network: Network, draft: Draft, workers: Sequence[str], load: NDArray[np.float64], both_ways: bool = False
 ) -> tuple[int, ...]:
     """Dijkstra over the switches; a link costs one hop, and much more beyond the present worst utilization."""
     used = utilization(network, load)
@@ -122,13 +123,37 @@ def _down_tree(
         raise PlanningError(
             f"no link with capacity left leads from {draft.root} down to {sorted(open_leaves)[0]}"
         )
-    links = _back(network, start, wanted, via)
+    return down_by(network, draft, workers, via)
+
+
+def down_within(
+    network: Network, draft: Draft, workers: Sequence[str], links: Collection[int]
+) -> tuple[int, ...]:
+    """A way down that uses `links` alone, in which every worker's switch can be reached from the root."""
+    start = network.attachment(draft.root)
+    via, waiting = dict[str, int](), deque([start])
+    while waiting:
+        at = waiting.popleft()
+        for near in network.neighbors[at]:
+            link = network.link_id[at, near]
+            if link in links and near not in via and near != start:
+                via[near] = link
+                waiting.append(near)
+    return down_by(network, draft, workers, via)
+
+
+def down_by(
+    network: Network, draft: Draft, workers: Sequence[str], via: Mapping[str, int]
+) -> tuple[int, ...]:
+    """From the root to every worker, by the link `via` which each switch is reached."""
+    start = network.attachment(draft.root)
+    links = _back(network, start, {network.attachment(w) for w in workers}, via)
     if draft.root != start:
         links = [network.link_id[draft.root, start], *links]
     return (*links, *(network.link_id[network.attachment(w), w] for w in workers))
 
 
-def _back(network: Network, start: str, wanted: set[str], via: dict[str, int]) -> list[int]:
+def _back(network: Network, start: str, wanted: set[str], via: Mapping[str, int]) -> list[int]:
     links: dict[int, None] = {}
     for leaf in sorted(wanted, key=lambda v: network.order[v]):
         at = leaf
@@ -154,15 +179,18 @@ def fit_shares(network: Network, drafts: Sequence[Draft]) -> float:
 
 def pass_single_children(network: Network, draft: Draft) -> None:
     """Let a node with one child pass its packets on: adding up nothing would cost capacity and slots."""
-    for node, children in draft.members().items():
-        if node == draft.root or len(children) != 1:
+    members = draft.members()
+    for node in list(members):
+        if node == draft.root or len(members[node]) != 1:
             continue
-        [child] = children
+        [child] = members[node]
         route = (*draft.route[child], *draft.route[node])
         path = network.path(route)
         if len(set(path)) == len(path):
-            draft.connect(child, draft.parent[node], route)
-            del draft.parent[node], draft.route[node]
+            above = draft.parent[node]
+            draft.connect(child, above, route)
+            del draft.parent[node], draft.route[node], members[node]
+            members[above] = [child if member == node else member for member in members[above]]
 
 
 @dataclass(frozen=True)
@@ -174,11 +202,14 @@ class Report:
     rounded_rate: float | None = None
     seed: int | None = None
     solve_s: float = 0.0
+    stopped: str | None = None
 
 
 def finish(network: Network, job: JobSpec, drafts: Sequence[Draft], report: Report) -> Plan:
     """The plan of the drafts, at the rate that every capacity allows. Trees without a share are left out."""
     kept = [d for d in drafts if d.share > SLACK]
+    if not kept:
+        raise PlanningError(f"job '{job.name}' by {report.algorithm}: no tree has a share")
     whole = sum(d.share for d in kept)
     for draft in kept:
         draft.share /= whole
@@ -211,6 +242,7 @@ def finish(network: Network, job: JobSpec, drafts: Sequence[Draft], report: Repo
         rounded_rate=report.rounded_rate,
         solve_s=report.solve_s,
         seed=report.seed,
+        stopped=report.stopped,
     )
 
 
@@ -231,7 +263,7 @@ def _looped_rate(
     rate = float("inf")
     for (switch, port), part in looped.items():
         left = network.loopbacks[switch, port]
-        if left <= SLACK * loopback_rate(network.fabric, switch, port):
+        if left * network.unit <= SLACK * loopback_rate(network.fabric, switch, port):
             raise PlanningError(
                 f"{here}: loopback port {port} of switch {switch} has nothing left; fewer jobs, another loopback port "
                 "or all children in one pipe would fit"

@@ -12,8 +12,9 @@ a fabric of at most `Limits.small` switches every simple path is a candidate.
 from __future__ import annotations
 
 import copy
+import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +27,8 @@ from netfold.topologies.fabric import Fabric
 Route = tuple[int, ...]
 NOTHING = Loads()
 UNREACHABLE = 1_000_000
+USED_UP = 1e-9
+"""A resource of which no greater part is left has nothing left: what rounding leaves of it is no capacity."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,17 @@ class Limits:
 
 
 class Network:
-    """The residual view of a fabric: capacities (fabric units) less what `background` uses, never below 0."""
+    """The residual view of a fabric: capacities less what `background` uses, never below 0. One of its numbers
+    is `unit` of the fabric's, and so is one of a rate that is planned on it."""
 
-    def __init__(self, fabric: Fabric, background: Loads = NOTHING, limits: Limits | None = None) -> None:
-        self.fabric = fabric
+    def __init__(
+        self,
+        fabric: Fabric,
+        background: Loads = NOTHING,
+        limits: Limits | None = None,
+        unit: float = 1.0,
+    ) -> None:
+        self.fabric, self.unit = fabric, unit
         self.limits = limits or Limits()
         self.links: list[tuple[str, str]] = []
         capacity: list[float] = []
@@ -63,17 +73,25 @@ class Network:
             fabric.ingress_capacity(h.name) - background.servers.get(h.name, 0.0) for h in fabric.hosts
         ]
         self.loopbacks = {
-            (s.name, x.port): max(0.0, x.rate - background.loopbacks.get((s.name, x.port), 0.0))
+            (s.name, x.port): max(0.0, x.rate - background.loopbacks.get((s.name, x.port), 0.0)) / unit
             for s in fabric.switches
             for x in s.loopbacks
         }
         """What is left of the ports in loopback mode. They bound the rate of a finished plan; no scheme seeks them."""
-        tiny = 1e-9 * max(capacity, default=0.0)
-        self.capacity: NDArray[np.float64] = np.array([c if c > tiny else 0.0 for c in capacity])
+        left = np.array(capacity, dtype=np.float64)
+        self.capacity: NDArray[np.float64] = np.where(left > USED_UP * self._whole(), left / unit, 0.0)
         self.all_simple_paths = len(fabric.switches) <= self.limits.small
         self._distances: dict[str, dict[str, int]] = {}
         self._between: dict[tuple[str, str, int], tuple[Route, ...]] = {}
         self._routes: dict[tuple[str, str, int], tuple[Route, ...]] = {}
+
+    def _whole(self) -> NDArray[np.float64]:
+        """Every resource's capacity without any background (fabric units)."""
+        fabric = self.fabric
+        whole = [link.rate for link in fabric.links for _ in range(2)]
+        whole += [s.capacity for s in fabric.switches]
+        whole += [fabric.ingress_capacity(h.name) for h in fabric.hosts]
+        return np.array(whole, dtype=np.float64)
 
     def left_with(self, capacity: NDArray[np.float64]) -> Network:
         """The same network with other capacities left; candidate routes are shared."""
@@ -123,7 +141,11 @@ class Network:
 
     def attachment(self, node: str) -> str:
         """The switch a host hangs on; a switch itself."""
-        return self.fabric.attachment(node) if self.fabric.is_host(node) else node
+        return self._attached.get(node, node)
+
+    @cached_property
+    def _attached(self) -> dict[str, str]:
+        return {h.name: self.fabric.attachment(h.name) for h in self.fabric.hosts}
 
     def hops(self, child: str, parent: str) -> int:
         """Hops between the switches of two nodes; more than any real distance if there is no way."""
@@ -193,6 +215,15 @@ class Network:
         switch = {w: self.fabric.attachment(w) for w in workers}
         both = [self.capacity[self.link_id[pair]] for w, s in switch.items() for pair in ((w, s), (s, w))]
         return float(min(both))
+
+
+def natural_unit(fabric: Fabric, background: Loads, workers: Sequence[str]) -> float:
+    """The power of two (an exact factor) next to what every worker could send and receive at the most: measured in it,
+    rates are about 1 or less whatever the fabric's unit is, so that small tolerances mean the same everywhere."""
+    ends = [(w, fabric.attachment(w)) for w in workers]
+    both = [pair for a, b in ends for pair in ((a, b), (b, a))]
+    most = min(fabric.link(*pair).rate - background.links.get(pair, 0.0) for pair in both)
+    return 2.0 ** math.floor(math.log2(most)) if most > 0 else 1.0
 
 
 def check_job(fabric: Fabric, job: JobSpec) -> None:

@@ -5,9 +5,11 @@ once.
 
 With several servers and few workers the split is a variable of the MILP too; else the MILP is solved at
 the split of the best rounded plan. It looks only for what is better than that plan, so its answer is never
-worse, and stops after `time_limit` seconds (the job's option, default 10); where it has more than
-EXACT_COLUMNS integer unknowns it is not tried and the rounded plan stands beside its bound. The bound is
-the MILP's where it held every simple path, every node and all splits; else one that holds for all of them.
+worse. What bounds it is a number of the solver's steps, which every run repeats (`Effort`); the option `time_limit`
+(seconds, default 60) is a safety net, and when it ends the search the rounded plan stands, whatever was found. The
+plan's `stopped` says which of the two ended the search. Where the MILP has more than EXACT_COLUMNS integer unknowns it
+is not tried and the rounded plan stands beside its bound. The bound is the MILP's where it held every simple path,
+every node and all splits; else one that holds for all of them.
 """
 
 from __future__ import annotations
@@ -15,29 +17,31 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from netfold.controller.planning.formulation import Form, Model
+from netfold.controller.planning.formulation import Formulation, NoSolution
 from netfold.controller.planning.inart import plan_inart
-from netfold.controller.planning.layout import finish
+from netfold.controller.planning.layout import feasible_rate, finish, fit_shares
+from netfold.controller.planning.models import FixedShares, FreeShares
 from netfold.controller.planning.packing import packing_bound
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.relaxed import upper_bound
 from netfold.controller.planning.rounding import drafts_of
 from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.search import improve
+from netfold.controller.planning.sparse import Effort, Stopped
 
 FREE_SPLIT_COLUMNS = 400
 EXACT_COLUMNS = 4_000
 
 
 def plan_optimal(task: Task) -> Plan:
-    time_limit = task.real("time_limit", 10.0)
+    effort = Effort(seconds=task.real("time_limit", Effort.seconds))
     start = plan_inart(task)
     servers, nodes = task.servers(), task.network.aggregators()
     bound = upper_bound(task, servers, nodes)
     bound = min(bound, packing_bound(task.network, task.workers, servers, nodes))
-    best = start
+    best, stopped = start, None
     if start.rate < bound * (1 - 1e-6):
-        best, bound = _exact(task, start, bound, time_limit)
+        best, bound, stopped = _exact(task, start, bound, effort)
     report = task.report("optimal", bound)
     return replace(
         best,
@@ -46,38 +50,51 @@ def plan_optimal(task: Task) -> Plan:
         rounded_rate=None,
         solve_s=report.solve_s,
         seed=start.seed,
+        stopped=stopped,
     )
 
 
-def _exact(task: Task, start: Plan, bound: float, time_limit: float) -> tuple[Plan, float]:
-    """The better of the MILP's plan and `start`, and the tighter bound."""
+def _exact(task: Task, start: Plan, bound: float, effort: Effort) -> tuple[Plan, float, Stopped | None]:
+    """The better of the MILP's plan and `start`, the tighter bound, and what ended the search before its proof."""
     network, nodes = task.network, task.network.aggregators()
     model = _model(task, start)
     if model is None:
-        return start, bound
+        return start, bound, None
+    every_split = isinstance(model, FreeShares) or len(model.servers) == 1
     try:
-        known = None if model.shares is None else start.rate
-        solution = model.solve(time_limit, known)
-    except PlanningError:  # nothing better than `start` was found in time, or there is nothing better
-        return start, bound
-    if solution.complete and (model.shares is None or len(model.servers) == 1):
+        solution = model.solve(effort)
+    except NoSolution as none:
+        if none.stopped is None and every_split and model.complete:
+            bound = start.rate  # nothing is better
+        return start, bound, none.stopped
+    if solution.stopped is Stopped.TIME:
+        return start, bound, solution.stopped
+    if solution.complete and every_split:
         bound = min(bound, solution.bound)
     drafts = drafts_of(network, model, solution)
-    improve(network, drafts, task.workers, nodes)
-    plan = finish(network, task.job, drafts, task.report("optimal", bound))
-    return max(plan, start, key=lambda p: p.rate), bound
+    if len(drafts) > 1:
+        fit_shares(network, drafts)
+    solved = [d.copy() for d in drafts]
+    if improve(network, drafts, task.workers, nodes) < feasible_rate(network, solved):
+        drafts = solved
+    try:
+        plan = finish(network, task.job, drafts, task.report("optimal", bound))
+    except PlanningError:  # the wiring of a chip forbids these trees
+        return start, bound, solution.stopped
+    return max(start, plan, key=lambda p: p.rate), bound, solution.stopped
 
 
-def _model(task: Task, start: Plan) -> Model | None:
+def _model(task: Task, start: Plan) -> Formulation | None:
     network, workers, servers = task.network, task.workers, task.servers()
     nodes = network.aggregators()
     if len(servers) > 1 and len(servers) * len(workers) * (len(nodes) + 1) <= FREE_SPLIT_COLUMNS:
-        free = Model(network, workers, servers, nodes, form=Form.EXACT)
+        free = FreeShares(network, workers, servers, nodes, whole=True)
         if free.size <= FREE_SPLIT_COLUMNS * 4:
             return free
     shares: dict[str, float] = defaultdict(float)
     for tree in start.trees:
         shares[tree.root] += tree.share
     used = [s for s in servers if shares[s] > 0]
-    fixed = Model(network, workers, used, nodes, shares=[shares[s] for s in used], form=Form.EXACT)
+    parts = [shares[s] for s in used]
+    fixed = FixedShares(network, workers, used, nodes, parts, whole=True, above=start.rate)
     return fixed if fixed.size <= EXACT_COLUMNS else None

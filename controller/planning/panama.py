@@ -1,9 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """PANAMA (MLSys 2021): several trees rooted at different top switches, chunks dealt out round robin, so
-equal shares. The job's option `trees` is their number (default 4)."""
+equal shares; where the trees cannot carry equal parts, the shares that give the best rate. The job's option `trees` is
+their number (default 4)."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.reduction import plan_rooted
@@ -14,18 +17,30 @@ TREES = 4
 
 
 def plan_panama(task: Task) -> Plan:
-    roots = _roots(task)
-    count = min(task.number("trees", TREES, 1, 64), len(roots))
-    start = task.seed % len(roots)
-    step = max(1, len(roots) // count)
-    return plan_rooted(
-        task, "panama", [roots[(start + i * step) % len(roots)] for i in range(count)], seeded=True
-    )
+    tops = _tops(task)
+    count = min(task.number("trees", TREES, 1, 64), len(tops))
+    start = task.seed % len(tops)
+    step = max(1, len(tops) // count)
+    spread = [tops[(start + i * step) % len(tops)] for i in range(count)]
+    others = [v for v in tops if v not in spread]
+    racks = Counter(task.network.attachment(w) for w in task.workers)
+    room = {v: _room(task, v, racks) for v in tops}
+    roots = sorted((*spread, *others), key=lambda v: -room[v])[:count]
+    return plan_rooted(task, "panama", roots, seeded=True)
 
 
-def _roots(task: Task) -> list[str]:
-    """Core switches, else spines, else all that aggregate; the roomiest first among those nearest to the
-    workers."""
+def _room(task: Task, switch: str, racks: Counter[str]) -> float:
+    """What a tree that comes to this root over all its links could carry, at most: its capacity is shared by them
+    and by the workers of its own rack, and the fullest is the limit."""
+    network = task.network
+    near = network.neighbors[switch]
+    own = float(network.capacity[network.switch_id[switch]])
+    links = (float(network.capacity[network.link_id[p]]) for v in near for p in ((switch, v), (v, switch)))
+    return min([own / max(1, len(near) + racks[switch]), *links])
+
+
+def _tops(task: Task) -> list[str]:
+    """Core switches, else spines, else all that aggregate."""
     fabric, network = task.network.fabric, task.network
     able = network.aggregators()
     for role in (SwitchRole.CORE, SwitchRole.SPINE):

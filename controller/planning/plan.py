@@ -13,7 +13,7 @@ the root to every worker.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 class PlanningError(Exception):
@@ -98,6 +98,7 @@ class Plan:
     bound         an upper bound of the rate from the scheme's own relaxation (None where it has none)
     rounded_rate  the rate before repair, which may overrun a capacity (None where nothing is rounded)
     published     the paper's figure for this example (None where there is none)
+    stopped       what ended an exact search before its proof: `steps`, or `time`, the safety net (None where none did)
     """
 
     job: str
@@ -112,6 +113,21 @@ class Plan:
     published: float | None = None
     solve_s: float = 0.0
     seed: int | None = None
+    stopped: str | None = None
+
+    def times(self, factor: float) -> Plan:
+        """The same trees where all capacities are `factor` times as great."""
+
+        def scaled(rate: float | None) -> float | None:
+            return None if rate is None else rate * factor
+
+        return replace(
+            self,
+            rate=self.rate * factor,
+            loads=self.loads.times(factor),
+            bound=scaled(self.bound),
+            rounded_rate=scaled(self.rounded_rate),
+        )
 
     @property
     def gap(self) -> float | None:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from netfold.controller.planning.atp import plan_atp
 from netfold.controller.planning.auto import plan_auto
 from netfold.controller.planning.grid import plan_grid
+from netfold.controller.planning.hierarchical import plan_hierarchical
 from netfold.controller.planning.inart import plan_inart
 from netfold.controller.planning.lbmm import plan_lbmm
-from netfold.controller.planning.network import NOTHING, Limits, Network, check_job
+from netfold.controller.planning.network import NOTHING, Limits, Network, check_job, natural_unit
 from netfold.controller.planning.none import plan_none
 from netfold.controller.planning.optimal import plan_optimal
 from netfold.controller.planning.panama import plan_panama
@@ -32,6 +33,7 @@ SCHEMES: dict[str, Scheme] = {
     "grid": plan_grid,
     "inart": plan_inart,
     "panama": plan_panama,
+    "hierarchical": plan_hierarchical,
     "optimal": plan_optimal,
     "auto": plan_auto,
 }
@@ -72,7 +74,8 @@ class SideBySide:
         check_job(fabric, job)
         self._fan_in = (limits or Limits()).fan_in
         self._background = background
-        self.task = Task(Network(fabric, background, limits), job, seed)
+        unit = natural_unit(fabric, background, job.workers)
+        self.task = Task(Network(fabric, background, limits, unit), job, seed)
 
     def plan(self, scheme: str, options: Mapping[str, str | float | int | bool]) -> Plan:
         """As `make_plan`."""
@@ -88,6 +91,6 @@ class SideBySide:
                     f"job '{job.name}': option '{option}' is unknown; there are {', '.join(OPTIONS)}"
                 )
         job = replace(job, scheme=scheme, options=options)
-        plan = known(replace(self.task, job=job, began=time.perf_counter()))
+        plan = known(replace(self.task, job=job, began=time.perf_counter())).times(self.task.network.unit)
         validate(fabric, job, plan, self._background, fan_in=self._fan_in)
         return plan

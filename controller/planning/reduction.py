@@ -9,9 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from netfold.controller.planning.layout import (
+    SLACK,
     Draft,
     feasible_rate,
     finish,
+    fit_shares,
     route_results,
     total_load,
     utilization,
@@ -24,15 +26,25 @@ from netfold.controller.planning.scheme import Task
 def plan_rooted(
     task: Task, algorithm: str, roots: Sequence[str], *, able: set[str] | None = None, seeded: bool = False
 ) -> Plan:
-    """Equal shares over one tree per root, in which only switches of `able` (default: all that can) add
-    up. Its bound holds for any trees rooted at switches: the workers' own links, and the sum of all
+    """One tree per root, in which only switches of `able` (default: all that can) add up; at equal shares, or at others
+    if they are better. Its bound holds for any trees rooted at switches: the workers' own links, and the sum of all
     switches' capacities, of which every worker's stream needs a part."""
     network, workers = task.network, task.workers
     nodes = network.aggregators()
     drafts = reduction_trees(network, workers, roots, set(nodes) if able is None else able)
+    fit_unequal(network, drafts)
     capacity = float(sum(network.capacity[network.switch_id[v]] for v in nodes))
     bound = min(network.access_limit(workers), capacity / len(workers))
     return finish(network, task.job, drafts, task.report(algorithm, bound, seeded=seeded))
+
+
+def fit_unequal(network: Network, drafts: Sequence[Draft]) -> None:
+    """Leave equal shares as they are where no others give a better rate."""
+    equal = feasible_rate(network, drafts)
+    before = [draft.share for draft in drafts]
+    if len(drafts) > 1 and fit_shares(network, drafts) <= equal * (1 + SLACK):
+        for draft, share in zip(drafts, before, strict=True):
+            draft.share = share
 
 
 def reduction_trees(
@@ -75,7 +87,8 @@ def _trees(network: Network, workers: Sequence[str], roots: Sequence[str], able:
 
 def _reaches(network: Network, root: str, workers: Sequence[str]) -> bool:
     """Whether links with capacity left in both directions join a root with all workers."""
-    reached, waiting = {root}, [root]
+    start = network.attachment(root)
+    reached, waiting = {start}, [start]
     while waiting:
         at = waiting.pop()
         for near in network.neighbors[at]:
@@ -107,7 +120,7 @@ def _fold(
     takes all."""
     most = network.limits.fan_in
     if switch == draft.root:
-        if len(streams) > most:
+        if len(streams) > most and switch not in network.server_id:
             raise PlanningError(
                 f"root {switch} would have {len(streams)} children and {most} are the most; "
                 "more switches with aggregation capacity between it and the workers would fit"

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from netfold.controller.planning.formulation import Model
+from netfold.controller.planning.anneal import SMALL_JOB, anneal
 from netfold.controller.planning.layout import SLACK, finish
+from netfold.controller.planning.models import FreeShares
 from netfold.controller.planning.network import Network
 from netfold.controller.planning.plan import Plan
 from netfold.controller.planning.rounding import Repaired, repair, round_once
 from netfold.controller.planning.scheme import Rounded, Task
-from netfold.controller.planning.search import TRIALS
+from netfold.controller.planning.search import TRIALS, improve
 
 ROUNDINGS = 8
 LEAST_TRIALS = 2_000
+WALKS = 2
 
 
 def relax_and_round(task: Task, algorithm: str, servers: Sequence[str], shares: Sequence[float]) -> Plan:
@@ -52,7 +54,21 @@ def _round(
         if best.final:
             break
     assert best is not None
+    if copies == 1 and len(workers) * len(servers) <= SMALL_JOB and best.rate < bound * (1 - SLACK):
+        best = _annealed(task, best, nodes, bound)
     return Rounded(tuple(best.drafts), solution.rate, bound)
+
+
+def _annealed(task: Task, best: Repaired, nodes: Sequence[str], bound: float) -> Repaired:
+    network, workers = task.network, task.workers
+    for walk in range(WALKS):
+        drafts = anneal(network, best.drafts, workers, nodes, target=bound, seed=task.seed + walk)
+        rate = improve(network, drafts, workers, nodes, target=bound)
+        if rate > best.rate:
+            best = Repaired(rate, drafts, final=False)
+        if rate >= bound * (1 - SLACK):
+            break
+    return best
 
 
 def upper_bound(task: Task, servers: Sequence[str], nodes: Sequence[str]) -> float:
@@ -61,7 +77,7 @@ def upper_bound(task: Task, servers: Sequence[str], nodes: Sequence[str]) -> flo
     free = free_routing_bound(task.network, task.workers, servers, nodes)
     if not task.network.all_simple_paths:
         return free
-    return min(free, Model(task.network, task.workers, servers, nodes).solve().bound)
+    return min(free, FreeShares(task.network, task.workers, servers, nodes).solve().bound)
 
 
 def free_routing_bound(

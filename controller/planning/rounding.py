@@ -18,8 +18,8 @@ from itertools import islice
 
 import numpy as np
 
-from netfold.controller.planning.formulation import Model, Solution
-from netfold.controller.planning.layout import SLACK, Draft, route_results
+from netfold.controller.planning.formulation import Formulation, Solution
+from netfold.controller.planning.layout import SLACK, Draft, down_within, route_results
 from netfold.controller.planning.network import Network
 from netfold.controller.planning.packing import Packer, Style, placed
 from netfold.controller.planning.plan import PlanningError
@@ -30,7 +30,9 @@ PACKINGS = 6
 STEP_DOWN = 0.25
 
 
-def round_once(network: Network, model: Model, solution: Solution, rng: np.random.Generator) -> list[Draft]:
+def round_once(
+    network: Network, model: Formulation, solution: Solution, rng: np.random.Generator
+) -> list[Draft]:
     """Each worker's part for each server goes whole to one node over one route, both drawn with the
     relaxation's fractions; so do the routes of the nodes' streams."""
     drafts = []
@@ -50,8 +52,9 @@ def round_once(network: Network, model: Model, solution: Solution, rng: np.rando
     return drafts
 
 
-def drafts_of(network: Network, model: Model, solution: Solution) -> list[Draft]:
-    """The drafts of an exact solution, in which each group's fractions are whole numbers of workers."""
+def drafts_of(network: Network, model: Formulation, solution: Solution) -> list[Draft]:
+    """The drafts of an exact solution, in which each group's fractions are whole numbers of workers; results go down
+    as it says."""
     drafts = []
     for s, server in enumerate(model.servers):
         if solution.shares[s] <= SLACK:
@@ -65,12 +68,17 @@ def drafts_of(network: Network, model: Model, solution: Solution) -> list[Draft]
                     draft.connect(worker, choice.parent, (first, *choice.route))
         for node in sorted(set(draft.parent.values()) - {server}):
             draft.connect(node, server, max(solution.streams[s, node], key=lambda stream: stream[1])[0])
+        ways = {
+            network.links[route[-1]][1]: route for route, _ in sorted(solution.down[s], key=lambda w: w[1])
+        }
+        used = {link for route in ways.values() for link in route}  # a leaf's greatest part is its whole way
+        draft.down = down_within(network, draft, [w for group in model.groups for w in group.workers], used)
         drafts.append(draft)
     return drafts
 
 
 def _drawn_route(
-    network: Network, model: Model, solution: Solution, s: int, node: str, rng: np.random.Generator
+    network: Network, model: Formulation, solution: Solution, s: int, node: str, rng: np.random.Generator
 ) -> tuple[int, ...]:
     streams = solution.streams.get((s, node), ())
     if not streams:

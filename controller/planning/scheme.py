@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from netfold.controller.planning.formulation import Model, Solution
+from netfold.controller.planning.formulation import Solution
 from netfold.controller.planning.layout import Draft, Report
+from netfold.controller.planning.models import FixedShares
 from netfold.controller.planning.network import Network
 from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
 
@@ -37,7 +38,7 @@ class Task:
     job: JobSpec
     seed: int = 0
     began: float = field(default_factory=time.perf_counter)
-    relaxations: dict[Split, tuple[Model, Solution]] = field(default_factory=dict)
+    relaxations: dict[Split, tuple[FixedShares, Solution]] = field(default_factory=dict)
     """Solved relaxations by servers and shares: schemes that are tried side by side (as `auto` does) share them."""
     roundings: dict[tuple[Split, int, int], Rounded] = field(default_factory=dict)
     """The same with the numbers of roundings and of trees for each server."""
@@ -58,11 +59,11 @@ class Task:
             )
         return usable
 
-    def relaxed(self, servers: Sequence[str], shares: Sequence[float]) -> tuple[Model, Solution]:
+    def relaxed(self, servers: Sequence[str], shares: Sequence[float]) -> tuple[FixedShares, Solution]:
         """The relaxation at fixed shares over all switches that can add up, solved once."""
         key = (tuple(servers), tuple(shares))
         if key not in self.relaxations:
-            model = Model(self.network, self.workers, servers, self.network.aggregators(), shares=shares)
+            model = FixedShares(self.network, self.workers, servers, self.network.aggregators(), shares)
             self.relaxations[key] = (model, model.solve())
         return self.relaxations[key]
 
@@ -109,3 +110,4 @@ class Task:
 
 
 Scheme = Callable[[Task], Plan]
+"""Rates and loads of what a scheme returns are in the network's unit."""

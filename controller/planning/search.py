@@ -13,24 +13,42 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from netfold.controller.planning.layout import Draft, feasible_rate, fit_shares, route_results, total_load
+import numpy as np
+
+from netfold.controller.planning.layout import (
+    Draft,
+    down_tree,
+    feasible_rate,
+    fit_shares,
+    route_results,
+    total_load,
+)
 from netfold.controller.planning.network import Network, Route
 from netfold.controller.planning.plan import PlanningError
 
 EPS = 1e-9
 TRIALS = 60_000
+TURN = 20
+"""A new way down costs as much time as so many trials of a route."""
 Delta = dict[int, float]
 
 
 class Search:
-    """The drafts under change, with their loads per unit of rate. Only the ways up change; `down` stays as
-    it is."""
+    """The drafts under change, with their loads per unit of rate. With `levels`, nodes may send to nodes. Ways down
+    that are set lead to `workers` and change too."""
 
     def __init__(
-        self, network: Network, drafts: Sequence[Draft], nodes: Sequence[str], *, shortest: bool = False
+        self,
+        network: Network,
+        drafts: Sequence[Draft],
+        nodes: Sequence[str],
+        workers: Sequence[str] = (),
+        *,
+        shortest: bool = False,
+        levels: bool = False,
     ) -> None:
         self.network, self.drafts, self.nodes = network, drafts, tuple(nodes)
-        self.shortest = shortest
+        self.workers, self.shortest, self.levels = workers, shortest, levels
         self.trials = 0
         self.spent = network.spent_id
         self.capacity: list[float] = network.capacity.tolist()
@@ -106,13 +124,15 @@ class Search:
         return delta
 
     def _leaving(self, t: int, child: str) -> Delta:
-        """What goes when a child leaves its parent, with the parent's own stream if it was the last."""
-        draft = self.drafts[t]
-        parent = draft.parent[child]
-        delta = self._adding({}, draft.route[child], parent, -draft.share)
-        if parent != draft.root and len(self.members[t][parent]) == 1:
-            delta = self._adding(delta, draft.route[parent], draft.parent[parent], -draft.share)
-        return delta
+        """What goes when a child leaves its parent, with the parent's own stream if it was the last, and so on."""
+        draft, members = self.drafts[t], self.members[t]
+        delta: Delta = {}
+        while True:
+            parent = draft.parent[child]
+            delta = self._adding(delta, draft.route[child], parent, -draft.share)
+            if parent == draft.root or len(members[parent]) > 1:
+                return delta
+            child = parent
 
     def _apply(self, delta: Delta) -> None:
         for i, d in delta.items():
@@ -124,20 +144,40 @@ class Search:
     def _connect(self, t: int, child: str, parent: str, route: Route) -> None:
         draft, members = self.drafts[t], self.members[t]
         old = draft.parent.get(child)
-        if old is not None:
-            members[old].pop(child)
-            if not members[old] and old != draft.root:
-                members[draft.parent[old]].pop(old)
-                del members[old], draft.parent[old], draft.route[old]
         members.setdefault(parent, {})[child] = None
         draft.connect(child, parent, route)
+        if old == parent:
+            return
+        leaver = child
+        while old is not None:
+            members[old].pop(leaver)
+            if members[old] or old == draft.root:
+                return
+            del members[old], draft.route[old]
+            leaver, old = old, draft.parent.pop(old)
 
     def _has_room(self, t: int, parent: str) -> bool:
         most = self.network.limits.fan_in
         return parent in self.network.server_id or len(self.members[t].get(parent, ())) < most
 
     def _open(self, t: int, *but: str) -> list[str]:
-        return [v for v in self.nodes if v in self.members[t] and v not in but]
+        return [v for v in self.nodes if v in self.members[t] and v not in but and v != self.drafts[t].root]
+
+    def _below(self, t: int, node: str, above: str) -> bool:
+        """Whether `node` is `above`, or sends to it over others."""
+        parent, at = self.drafts[t].parent, node
+        while at != above and at in parent:
+            at = parent[at]
+        return at == above
+
+    def _places(self, t: int, child: str) -> list[str]:
+        """Where a child may be added up, among what is open."""
+        draft = self.drafts[t]
+        if child not in self.members[t]:
+            return [*self._open(t), draft.root]
+        if not self.levels:
+            return [draft.parent[child]]
+        return [*(v for v in self._open(t) if not self._below(t, v, child)), draft.root]
 
     # ---- moves -------------------------------------------------------------------------------------------
 
@@ -150,6 +190,9 @@ class Search:
                     return False
                 if attempt(t, child, resource, worst):
                     return True
+        for t, draft in enumerate(self.drafts):
+            if resource in draft.down and self.trials > 0 and self._turn(t, resource, worst):
+                return True
         return False
 
     def _touching(self, resource: int) -> Iterator[tuple[int, str]]:
@@ -158,13 +201,33 @@ class Search:
                 if self.spent[parent] == resource or resource in draft.route[child]:
                     yield t, child
 
+    def _turn(self, t: int, resource: int, worst: float) -> bool:
+        """Another way down."""
+        draft = self.drafts[t]
+        self.trials -= TURN
+        leaving = Counter(draft.down)
+        load = np.array(self.load)
+        load[list(draft.down)] -= draft.share
+        try:
+            down = down_tree(self.network, draft, self.workers, load, both_ways=False)
+        except PlanningError:
+            return False
+        change = Counter(down)
+        change.subtract(leaving)
+        delta = {i: count * draft.share for i, count in change.items() if count}
+        if delta.get(resource, 0.0) >= 0 or not self._fits(delta, worst):
+            return False
+        draft.down = down
+        self._apply(delta)
+        return True
+
     def _move(self, t: int, child: str, resource: int, worst: float) -> bool:
         """Another route, another open node, the root, or a node that is opened for it."""
         draft = self.drafts[t]
         here, share = draft.parent[child], draft.share
         leaving = self._leaving(t, child)
         inner = child in self.members[t]
-        for parent in [here] if inner else [*self._open(t), draft.root]:
+        for parent in self._places(t, child):
             if parent != here and not self._has_room(t, parent):
                 continue
             base = leaving if parent != here else self._adding({}, draft.route[child], here, -share)
@@ -175,7 +238,7 @@ class Search:
                         self._connect_anew(t, child, parent, route)
                         self._apply(delta)
                         return True
-        return not inner and self._open_for(t, child, resource, worst, leaving)
+        return (self.levels or not inner) and self._open_for(t, child, resource, worst, leaving)
 
     def _connect_anew(self, t: int, child: str, parent: str, route: Route) -> None:
         if self.drafts[t].parent[child] == parent:
@@ -188,23 +251,27 @@ class Search:
     ) -> bool:
         draft = self.drafts[t]
         root, share = draft.root, draft.share
-        if not self._admits((), root, share, leaving, worst):
-            return False
-        for parent in self.nodes:
-            if parent in self.members[t] or parent == root:
+        beyond = (root, *self._open(t, child)) if self.levels else (root,)
+        for above in beyond:
+            if not self._has_room(t, above) or self._below(t, above, child):
                 continue
-            for route in self.network.routes(child, parent, 2):
-                if not self._admits(route, parent, share, leaving, worst):
+            if not self._admits((), above, share, leaving, worst):
+                continue
+            for parent in self.nodes:
+                if parent in self.members[t] or parent == root:
                     continue
-                up = self._best_way(parent, root, share)
-                if up is None:
-                    continue
-                delta = self._adding(self._adding(leaving, route, parent, share), up, root, share)
-                if delta.get(resource, 0.0) < -EPS and self._fits(delta, worst):
-                    self._connect(t, parent, root, up)
-                    self._connect(t, child, parent, route)
-                    self._apply(delta)
-                    return True
+                for route in self.network.routes(child, parent, 2):
+                    if not self._admits(route, parent, share, leaving, worst):
+                        continue
+                    up = self._best_way(parent, above, share)
+                    if up is None:
+                        continue
+                    delta = self._adding(self._adding(leaving, route, parent, share), up, above, share)
+                    if delta.get(resource, 0.0) < -EPS and self._fits(delta, worst):
+                        self._connect(t, parent, above, up)
+                        self._connect(t, child, parent, route)
+                        self._apply(delta)
+                        return True
         return False
 
     def _chain(self, t: int, child: str, resource: int, worst: float) -> bool:
@@ -258,6 +325,10 @@ class Search:
         total = self._adding({}, draft.route[node], draft.parent[node], -draft.share)
         places: list[tuple[str, str, Route]] = []
         arrivals: Counter[str] = Counter()
+        if any(
+            child in members for child in members[node]
+        ):  # nodes would have to be kept from their own subtrees
+            return False
         for child in members[node]:
             total = self._adding(total, draft.route[child], node, -draft.share)
             place = self._refuge(t, child, node, total, arrivals, worst)
@@ -295,26 +366,37 @@ def improve(
     trials: int = TRIALS,
     target: float = float("inf"),
     fit: bool = True,
+    levels: bool = False,
 ) -> float:
     """Search, route the results anew, `fit` the shares; again while it helps. Returns the rate that is
-    reached."""
-    route_results(network, drafts, workers)
-    rate = feasible_rate(network, drafts)
+    reached. Ways down that drafts have already are kept where new ones are worse."""
+    rate = _ways_down(network, drafts, workers)
     while trials > 0 and rate < target * (1 - EPS):
         before = [d.copy() for d in drafts]
-        search = Search(network, drafts, nodes)
+        search = Search(network, drafts, nodes, workers, levels=levels)
         search.run(trials, target)
         trials = search.trials
-        route_results(network, drafts, workers)
+        reached = _ways_down(network, drafts, workers)
         if fit and len(drafts) > 1:
             fit_shares(network, drafts)
-        reached = feasible_rate(network, drafts)
+            reached = feasible_rate(network, drafts)
         if reached <= rate * (1 + 1e-7):
             if reached < rate:
                 _restore(drafts, before)
             break
         rate = reached
     return feasible_rate(network, drafts)
+
+
+def _ways_down(network: Network, drafts: Sequence[Draft], workers: Sequence[str]) -> float:
+    """Route the results anew, or leave their ways as they are where new ones are worse. Returns the rate."""
+    before = [d.copy() for d in drafts]
+    route_results(network, drafts, workers)
+    rate = feasible_rate(network, drafts)
+    if all(d.down for d in before) and feasible_rate(network, before) > rate:
+        _restore(drafts, before)
+        rate = feasible_rate(network, drafts)
+    return rate
 
 
 def _restore(drafts: Sequence[Draft], saved: Sequence[Draft]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 
 from netfold.controller.planning.layout import Draft, finish, route_results
+from netfold.controller.planning.network import Network
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.reduction import plan_rooted
 from netfold.controller.planning.scheme import Task
@@ -26,16 +27,20 @@ def plan_switchml(task: Task) -> Plan:
         return _to_server(task)
     racks = Counter(task.network.attachment(w) for w in task.workers)
     able = set(task.network.aggregators())
-    roots = [v for v, _ in racks.most_common() if v in able]
+    room = {v: _room(task.network, v, racks) for v in racks}
+    roots = sorted(able & racks.keys(), key=lambda v: (-room[v], -racks[v], task.network.order[v]))
     if not roots:
         raise PlanningError(
             f"job '{task.job.name}' by switchml: none of its racks' switches ({', '.join(sorted(racks))}) "
             "has aggregation capacity left"
         )
     attempts = (
-        ([v for v in roots if racks[v] == racks[roots[0]]], able & racks.keys()),
+        (roots, able & racks.keys()),
         (roots, able),  # more racks than a switch has children: add up between them too
-        (roots[::-1], able),  # or turn around where the fewest workers of its own come on top
+        (
+            sorted(roots, key=lambda v: racks[v]),
+            able,
+        ),  # or turn around where the fewest of its own come on top
     )
     first: PlanningError | None = None
     for candidates, nodes in attempts:
@@ -49,6 +54,18 @@ def plan_switchml(task: Task) -> Plan:
             return max(plans, key=lambda p: p.rate)
     assert first is not None
     raise first
+
+
+def _room(network: Network, root: str, racks: Counter[str]) -> float:
+    """What a tree with this root could carry at the most: its workers' and the other racks' streams share its capacity,
+    the others come over its links."""
+    others = len(racks) - 1
+    links = sum(
+        min(float(network.capacity[network.link_id[a, b]]) for a, b in ((root, v), (v, root)))
+        for v in network.neighbors[root]
+    )
+    room = float(network.capacity[network.switch_id[root]]) / (racks[root] + others)
+    return min(room, links / others) if others else room
 
 
 def _to_server(task: Task) -> Plan:

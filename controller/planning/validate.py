@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import pairwise
 from typing import TypeVar
 
+from netfold.controller.planning.answers import unanswered
 from netfold.controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
 from netfold.controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, Tree
 from netfold.topologies.fabric import Fabric
@@ -34,7 +35,8 @@ def validate(
     Every tree: one edge per worker and inner node; simple paths over links of the fabric that pass through
     switches only; nodes that are switches with capacity and at most `fan_in` children; parents that lead
     to the root; children that enter their node's pipe or can be looped into it; a way down that is a tree
-    from the root to every worker. The plan: shares that sum to 1, a rate above 0, loads as stated, no link
+    from the root to every worker, and for a switch as the root one that its answers to its children join
+    (answers.py). The plan: shares that sum to 1, a rate above 0, loads as stated, no link
     direction, switch, server or loopback port above its capacity together with `background`.
     """
     if not math.isfinite(plan.rate) or plan.rate <= 0:
@@ -111,6 +113,8 @@ def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int, where: st
     _check_ascent(tree, where)
     check_pipes(fabric, tree, where)
     _check_down(fabric, job, tree, where)
+    if not fabric.is_host(tree.root) and (lost := unanswered(tree, job.workers)):
+        raise InvalidPlan(f"{where}: answers to '{lost[0]}', back along its way, do not reach '{lost[1]}'")
 
 
 def _check_node(fabric: Fabric, node: str, where: str) -> None:
@@ -183,7 +187,7 @@ def _check_stated(job: JobSpec, loads: Loads, stated: Loads) -> None:
         theirs: Mapping[object, float] = getattr(stated, kind)
         for key in {*ours, *theirs}:
             mine, its = ours.get(key, 0.0), theirs.get(key, 0.0)
-            if abs(mine - its) > TOLERANCE * max(1.0, mine):
+            if abs(mine - its) > TOLERANCE * max(mine, its):
                 raise InvalidPlan(
                     f"plan of job '{job.name}': load of {kind} {key} is {mine:g}, the plan says {its:g}"
                 )
@@ -207,5 +211,5 @@ def check_capacities(fabric: Fabric, job: str, loads: Loads, background: Loads) 
 
 
 def _check_within(what: str, load: float, capacity: float) -> None:
-    if load > capacity * (1 + TOLERANCE) + 1e-12:
+    if load > capacity * (1 + TOLERANCE):
         raise InvalidPlan(f"{what} carries {load:g} of {capacity:g}")

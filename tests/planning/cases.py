@@ -63,3 +63,18 @@ def random_fabrics(draw: st.DrawFn) -> Fabric:
 
 def small_leaf_spine() -> Fabric:
     return leaf_spine(4, 2, 4, parameter_servers=2, rate=100.0, fabric_rate=200.0, name="small")
+
+
+def tiny_fabric(seed: int, servers: int) -> Fabric:
+    """A mesh of 3 or 4 switches with 3 to 6 workers, small enough to go through all of its trees; capacities are such
+    that links, switches and servers all bind somewhere."""
+    rng = random.Random(seed)
+    names = [f"s{i}" for i in range(rng.choice([3, 4]))]
+    pairs = {(rng.randrange(i), i) for i in range(1, len(names))}
+    pairs |= {(a, b) for b in range(len(names)) for a in range(b) if rng.random() < 0.4}
+    links = [Link(names[a], names[b], rng.choice([1.0, 2.0, 2.5, 4.0, 6.0, 10.0])) for a, b in sorted(pairs)]
+    hosts = [Host(f"w{i}") for i in range(rng.randint(3, 6))]
+    hosts += [Host(f"ps{i}", True, rng.choice([1.0, 3.0, 6.0, None])) for i in range(servers)]
+    links += [Link(h.name, rng.choice(names), rng.choice([4.0, 5.0, 8.0])) for h in hosts]
+    switches = tuple(Switch(n, capacity=rng.choice([0.0, 2.0, 6.0, 12.0, 20.0])) for n in names)
+    return Fabric(f"tiny-{seed}", tuple(hosts), switches, tuple(links))

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from netfold.controller.planning.formulation import Form, Model
 from netfold.controller.planning.inart import lagrange_splits
 from netfold.controller.planning.layout import feasible_rate, total_load
+from netfold.controller.planning.models import FixedShares, FreeShares
 from netfold.controller.planning.network import Limits, Network
 from netfold.controller.planning.packing import packing_bound
 from netfold.controller.planning.planner import make_plan
@@ -75,9 +75,9 @@ def test_the_model_gives_the_relaxation_of_gria_as_printed(seed: int) -> None:
     network = Network(fabric, limits=Limits(fan_in=1000))
     nodes = network.aggregators()
     printed = _gria([fabric.switch(v).capacity for v in nodes], 100.0, len(workers))
-    ours = Model(network, workers, [server], nodes, shares=[1.0]).solve().rate
+    ours = FixedShares(network, workers, [server], nodes, [1.0]).solve().rate
     assert ours == pytest.approx(printed, rel=1e-6)
-    assert Model(network, workers, [server], nodes).solve().rate == pytest.approx(printed, rel=1e-6)
+    assert FreeShares(network, workers, [server], nodes).solve().rate == pytest.approx(printed, rel=1e-6)
     assert free_routing_bound(network, workers, [server], nodes) == pytest.approx(printed, rel=1e-6)
 
 
@@ -86,7 +86,7 @@ def test_rounding_keeps_the_relaxations_rate_and_gives_each_worker_one_node(seed
     """R-GRIA's Theorems 1 and 7."""
     fabric, workers, server = _roomy(seed)
     network = Network(fabric)
-    model = Model(network, workers, [server], network.aggregators(), shares=[1.0])
+    model = FixedShares(network, workers, [server], network.aggregators(), [1.0])
     solution = model.solve()
     [draft] = round_once(network, model, solution, np.random.default_rng(seed))
     assert set(workers) <= set(draft.parent)
@@ -101,7 +101,7 @@ def test_rounding_overruns_switches_within_the_stated_factor(seed: int) -> None:
     """Theorem 5: O(log |S|), and 2 when every switch could take 3 log |S| times what all workers send."""
     fabric, workers, server = _roomy(seed)
     network = Network(fabric, limits=Limits(fan_in=1000))
-    model = Model(network, workers, [server], network.aggregators(), shares=[1.0])
+    model = FixedShares(network, workers, [server], network.aggregators(), [1.0])
     solution = model.solve()
     drafts = round_once(network, model, solution, np.random.default_rng(seed))
     load = total_load(network, drafts) * solution.rate
@@ -116,7 +116,7 @@ def test_rounding_asks_the_server_for_at_most_one_stream_per_used_switch_and_dir
     """Theorem 6 states O(log |N||S|); what holds without its assumption is the number of streams."""
     fabric, workers, server = _roomy(seed)
     network = Network(fabric)
-    model = Model(network, workers, [server], network.aggregators(), shares=[1.0])
+    model = FixedShares(network, workers, [server], network.aggregators(), [1.0])
     solution = model.solve()
     [draft] = round_once(network, model, solution, np.random.default_rng(seed))
     asked = total_load(network, [draft])[network.server_id[server]]
@@ -128,7 +128,7 @@ def test_repair_is_never_worse_than_scaling_down(seed: int) -> None:
     fabric, workers, server = _roomy(seed)
     network = Network(fabric)
     nodes = network.aggregators()
-    model = Model(network, workers, [server], nodes, shares=[1.0])
+    model = FixedShares(network, workers, [server], nodes, [1.0])
     solution = model.solve()
     drafts = round_once(network, model, solution, np.random.default_rng(seed))
     scaled = feasible_rate(network, drafts)
@@ -177,7 +177,9 @@ def test_exact_and_relaxed_forms_agree_where_nothing_has_to_be_split() -> None:
     fabric = star(4, 1, rate=10.0, capacity=40.0, ingress=10.0)
     network = Network(fabric)
     job = job_on(fabric)
-    forms = [Model(network, job.workers, ["ps0"], ["s"], shares=[1.0], form=f).solve().rate for f in Form]
+    forms = [
+        FixedShares(network, job.workers, ["ps0"], ["s"], [1.0], whole=w).solve().rate for w in (False, True)
+    ]
     assert forms == pytest.approx([10.0, 10.0])
 
 
@@ -216,7 +218,7 @@ def test_no_scheme_beats_the_sum_of_all_capacities_over_workers() -> None:
 def test_rounding_is_spread_as_the_relaxation_says() -> None:
     fabric, workers, server = _roomy(3, workers=30)
     network = Network(fabric)
-    model = Model(network, workers, [server], network.aggregators(), shares=[1.0])
+    model = FixedShares(network, workers, [server], network.aggregators(), [1.0])
     solution = model.solve()
     expected: Counter[str] = Counter()
     for g, group in enumerate(model.groups):

@@ -15,7 +15,7 @@ from netfold.controller.planning.network import Limits
 from netfold.controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.planner import SCHEMES, make_plan
 from netfold.controller.planning.validate import add_loads, recompute_loads, validate
-from netfold.topologies.fabric import Fabric
+from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.generators import leaf_spine
 from tests.planning.cases import job_on, random_fabrics, star, worked_example
 
@@ -178,3 +178,32 @@ def test_a_plan_fits_what_it_was_planned_on_and_never_more() -> None:
     assert beside.rate < alone.rate
     assert beside.loads.switches.get("s", 0.0) <= 2.0 + 1e-6
     assert beside.loads.servers["ps0"] <= 2.0 + 1e-6
+
+
+def test_answers_of_a_root_that_is_a_switch_have_to_reach_the_workers_a_child_speaks_for() -> None:
+    """`a` adds up for w0 and w1 and sends over `c`; results go down over `b`, so an answer to `a` has no way to w1."""
+    hosts = tuple(Host(f"w{i}") for i in range(3))
+    pairs = (
+        ("a", "root"),
+        ("a", "c"),
+        ("c", "root"),
+        ("w0", "a"),
+        ("w1", "b"),
+        ("w2", "b"),
+        ("a", "b"),
+        ("b", "root"),
+    )
+    switches = tuple(Switch(n, capacity=9.0) for n in ("root", "a", "b", "c"))
+    fabric = Fabric("round", hosts, switches, tuple(Link(a, b, 10.0) for a, b in pairs))
+    edges = (
+        Edge("w0", "a", ("w0", "a")),
+        Edge("w1", "a", ("w1", "b", "a")),
+        Edge("a", "root", ("a", "c", "root")),
+        Edge("w2", "root", ("w2", "b", "root")),
+    )
+    down = (("root", "b"), ("b", "w1"), ("b", "w2"), ("b", "a"), ("a", "w0"))
+    job = JobSpec("job", ("w0", "w1", "w2"))
+    trees = (Tree("root", 1.0, edges, down),)
+    plan = Plan("job", "round", "test", "Mbit/s", trees, 1.0, recompute_loads(fabric, trees, 1.0))
+    with pytest.raises(InvalidPlan, match="answers to 'a'"):
+        validate(fabric, job, plan)

@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated annealing for small jobs: what the local search (search.py) does not reach by single moves.
+
+A step takes one child to another parent, perhaps one that is opened for it, or over another route, or turns the way
+down; of two trees it is judged at the best of some shares, of more a step may move a part of one's share to the others.
+It is taken if it relieves the fullest resource, else with a probability that falls with what it costs and with time.
+The number of steps is fixed, so that a seed always gives the same trees.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netfold.controller.planning.answers import lost_answer
+from netfold.controller.planning.layout import Draft, down_by
+from netfold.controller.planning.network import Network
+
+SMALL_JOB = 48
+"""Workers times trees up to which annealing is worth its time."""
+STEPS = 2_000
+HOT, COLD = 0.1, 0.004
+"""Temperatures at the first and the last step, as parts of the utilization."""
+SPREAD = 0.01
+"""How much the sum of all utilizations counts beside the greatest: of equal ones, the trees that leave more room."""
+OFTEN_DOWN, OFTEN_SHARE = 0.12, 0.12
+OF_TWO = np.array([[i / 24, 1 - i / 24] for i in range(25)])
+"""Shares at which two trees are judged."""
+
+
+def anneal(
+    network: Network,
+    drafts: Sequence[Draft],
+    workers: Sequence[str],
+    nodes: Sequence[str],
+    *,
+    levels: bool = False,
+    steps: int = STEPS,
+    target: float = float("inf"),
+    seed: int = 0,
+) -> list[Draft]:
+    """The best drafts seen on a walk from these, whose ways down are set. With `levels`, nodes may send to nodes. Stops
+    at the rate `target`. Trees rooted at a switch stay such that their root can answer."""
+    walk = _Walk(network, [d.copy() for d in drafts], workers, nodes, levels, random.Random(seed))
+    return walk.run(steps, target)
+
+
+class _Walk:
+    def __init__(
+        self,
+        network: Network,
+        drafts: list[Draft],
+        workers: Sequence[str],
+        nodes: Sequence[str],
+        levels: bool,
+        rng: random.Random,
+    ) -> None:
+        self.network, self.drafts, self.levels, self.rng = network, drafts, levels, rng
+        self.workers = dict.fromkeys(workers)
+        self.nodes = tuple(nodes)
+        with np.errstate(divide="ignore"):
+            self.slowness = np.where(network.capacity > 0, 1.0 / network.capacity, 1e30)
+        self.counts = [self._count(d) for d in drafts]
+
+    def run(self, steps: int, target: float) -> list[Draft]:
+        drafts, rng = self.drafts, self.rng
+        energy, least = self._energy()
+        best = [d.copy() for d in drafts]
+        cooling = (COLD / HOT) ** (1.0 / max(1, steps))
+        heat = HOT
+        for _ in range(steps):
+            if least <= 1.0 / target * (1 + 1e-9):
+                break
+            heat *= cooling
+            t = rng.randrange(len(drafts))
+            other = self._neighbor(t)
+            if other is None:
+                continue
+            old, old_counts = drafts[t], self.counts[t]
+            shares = [d.share for d in drafts]
+            drafts[t], self.counts[t] = other, self._count(other)
+            if other.share != old.share:
+                self._balance(t, shares[t], other.share)
+            reached, greatest = self._energy()
+            worse = (reached - energy) / energy
+            if (worse <= 0 or rng.random() < math.exp(-worse / heat)) and self._answers(other):
+                energy = reached
+                if greatest < least * (1 - 1e-9):
+                    least, best = greatest, [d.copy() for d in drafts]
+            else:
+                drafts[t], self.counts[t] = old, old_counts
+                for draft, share in zip(drafts, shares, strict=True):
+                    draft.share = share
+        return best
+
+    # ---- loads -------------------------------------------------------------------------------------------
+
+    def _count(self, draft: Draft) -> NDArray[np.int64]:
+        """How many streams of a tree each resource carries."""
+        used = list(draft.down)
+        spent = self.network.spent_id
+        for child, parent in draft.parent.items():
+            used += draft.route[child]
+            used.append(spent[parent])
+        return np.bincount(used, minlength=len(self.slowness))
+
+    def _energy(self) -> tuple[float, float]:
+        """What is minimized, and the greatest utilization. Gives two trees their best shares."""
+        used = np.array(self.counts) * self.slowness
+        two = len(self.drafts) == 2
+        shares = OF_TWO if two else np.array([[d.share for d in self.drafts]])
+        load = shares @ used
+        greatest = load.max(axis=1)
+        energy = greatest + SPREAD * load.sum(axis=1)
+        least = int(energy.argmin())
+        if two:
+            for draft, share in zip(self.drafts, shares[least], strict=True):
+                draft.share = float(share)
+        return float(energy[least]), float(greatest[least])
+
+    # ---- steps -------------------------------------------------------------------------------------------
+
+    def _neighbor(self, t: int) -> Draft | None:
+        """A draft one step away; None if this draw leads nowhere."""
+        draw, draft = self.rng.random(), self.drafts[t]
+        if draw < OFTEN_DOWN:
+            return self._other_down(draft)
+        if draw < OFTEN_DOWN + OFTEN_SHARE and len(self.drafts) > 2:
+            other = draft.copy()
+            other.share = min(1.0, draft.share * self.rng.choice((0.5, 0.8, 0.95, 1.05, 1.25, 2.0)))
+            return other
+        return self._other_place(draft)
+
+    def _balance(self, t: int, old: float, new: float) -> None:
+        """Give what a tree has lost to the others, or take from them what it got, in proportion."""
+        for i, draft in enumerate(self.drafts):
+            if i != t:
+                whole = 1.0 - old
+                part = draft.share / whole if whole > 0 else 1.0 / (len(self.drafts) - 1)
+                draft.share = part * (1.0 - new)
+
+    def _other_place(self, draft: Draft) -> Draft | None:
+        rng = self.rng
+        child = rng.choice(tuple(draft.parent))
+        inner = child not in self.workers
+        parent = draft.root if inner and not self.levels else rng.choice((*self.nodes, draft.root))
+        if parent == child or (inner and self._leads_to(draft, parent, child)):
+            return None
+        other = draft.copy()
+        if parent != draft.root and parent not in draft.parent:
+            above = rng.choice((draft.root, *self._open(draft))) if self.levels else draft.root
+            if above == child or (inner and self._leads_to(draft, above, child)):
+                return None
+            if not self._connect(other, parent, above):
+                return None
+        if not self._connect(other, child, parent):
+            return None
+        self._close_empty(other)
+        return other
+
+    def _open(self, draft: Draft) -> list[str]:
+        return [node for node in draft.parent if node not in self.workers]
+
+    def _leads_to(self, draft: Draft, start: str, wanted: str) -> bool:
+        at: str | None = start
+        while at is not None and at != wanted:
+            at = draft.parent.get(at)
+        return at == wanted
+
+    def _connect(self, draft: Draft, child: str, parent: str) -> bool:
+        routes = self.network.routes(child, parent)
+        if not routes:
+            return False
+        draft.connect(child, parent, self.rng.choice(routes))
+        if parent in self.network.server_id:
+            return True
+        return sum(p == parent for p in draft.parent.values()) <= self.network.limits.fan_in
+
+    def _close_empty(self, draft: Draft) -> None:
+        while True:
+            used = set(draft.parent.values())
+            empty = [node for node in draft.parent if node not in self.workers and node not in used]
+            if not empty:
+                return
+            for node in empty:
+                del draft.parent[node], draft.route[node]
+
+    def _other_down(self, draft: Draft) -> Draft | None:
+        """Shortest paths by links of random lengths."""
+        network, rng = self.network, self.rng
+        start = network.attachment(draft.root)
+        distance, via = {start: 0.0}, dict[str, int]()
+        queue = [(0.0, start)]
+        while queue:
+            length, at = heapq.heappop(queue)
+            if length > distance[at]:
+                continue
+            for near in network.neighbors[at]:
+                link = network.link_id[at, near]
+                through = length + rng.random()
+                if network.capacity[link] > 0 and through < distance.get(near, math.inf):
+                    distance[near], via[near] = through, link
+                    heapq.heappush(queue, (through, near))
+        if any(network.attachment(w) not in distance for w in self.workers):
+            return None
+        other = draft.copy()
+        other.down = down_by(network, draft, tuple(self.workers), via)
+        return other
+
+    def _answers(self, draft: Draft) -> bool:
+        network = self.network
+        if draft.root in network.server_id:
+            return True
+        path = {c: network.path(draft.route[c]) for c, p in draft.parent.items() if p == draft.root}
+        links = [network.links[i] for i in draft.down]
+        return lost_answer(draft.root, draft.parent, path, links, self.workers) is None
