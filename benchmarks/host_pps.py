@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.membership.part import Alone
 from netfold.traffic.packets.transport import BATCH, Address, Inbox, Rows, UdpEndpoint
 from netfold.traffic.packets.wire import Kind, Packet, packet_bytes
 from netfold.traffic.server.server import ParameterServer
-from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.part import Alone
 from netfold.traffic.worker.worker import Worker
 
 SERVER, CLIENT, PORT = "127.88.0.100", "127.88.0.1", 61690

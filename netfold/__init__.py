@@ -34,9 +34,9 @@ if TYPE_CHECKING:
         WrongNumbers,
     )
     from netfold.traffic.join import join
+    from netfold.traffic.numerics import ReduceOp
     from netfold.traffic.packets.transport import TransportError
     from netfold.traffic.worker.handle import Handle
-    from netfold.traffic.worker.quantize import ReduceOp
     from netfold.traffic.worker.worker import Worker
 
     __version__: str
@@ -66,7 +66,7 @@ __all__ = [
 _HOMES = {
     "ConnectError": "api.connection",
     "Handle": "traffic.worker.handle",
-    "ReduceOp": "traffic.worker.quantize",
+    "ReduceOp": "traffic.numerics",
     "TransportError": "traffic.packets.transport",
     "Worker": "traffic.worker.worker",
     "join": "traffic.join",

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from netfold.traffic.membership.assignment import Assignment
-    from netfold.traffic.worker.part import Membership
-    from netfold.traffic.worker.quantize import Scheme
+    from netfold.traffic.membership.part import Membership
+    from netfold.traffic.numerics import Scheme
     from netfold.traffic.workloads.benchmark import Result, Run
 
 worker = typer.Typer(no_args_is_help=True, help="Run a worker of a job on this host.")
@@ -97,7 +97,7 @@ def run_worker(
     all-reduces through the network, writes a JSON result, and leaves. Exit code 0: done; 1: the job
     failed, in one line that says why.
     """
-    from netfold.traffic.worker.congestion import Congestion
+    from netfold.traffic.congestion import Congestion
     from netfold.traffic.worker.worker import Worker
 
     with _plain_errors():
@@ -292,14 +292,14 @@ def _bytes(text: str) -> int:
 
 def _scheme(fixed_bits: int | None) -> Scheme | None:
     """None: as the job's file says."""
-    from netfold.traffic.worker.quantize import Fixed
+    from netfold.traffic.numerics import Fixed
 
     return None if fixed_bits is None else Fixed(fixed_bits)
 
 
 def _membership(where: Where, job: str, host: str, file: Path | None) -> Membership:
     if file is not None:
-        from netfold.traffic.worker.part import Alone
+        from netfold.traffic.membership.part import Alone
 
         return Alone(_read_assignment(file))
     if not job or not host:

@@ -36,7 +36,7 @@ def allreduce_hook(state, bucket):  # type: ignore[no-untyped-def]
     """
     import torch  # noqa: PLC0415
 
-    from netfold.traffic.worker.quantize import ReduceOp  # noqa: PLC0415
+    from netfold.traffic.numerics import ReduceOp  # noqa: PLC0415
 
     gradient = bucket.buffer()
     array = gradient.detach().cpu().contiguous()

@@ -19,7 +19,7 @@ from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.membership import Attending
-from netfold.traffic.worker.quantize import Fixed
+from netfold.traffic.numerics import Fixed
 from tests.controller.deployment import MemberStream, asked, deployed
 
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 20\nlease_ms: 600\nnumerics: {mode: fixed, fraction_bits: 12}\n"

@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from netfold.traffic.worker.congestion import Congestion
+from netfold.traffic.congestion import Congestion
 from tests.model.network import Violation
 from tests.model.sender import Rules, Sender, check_progress, explore
 from tests.traffic.cores import LANES, Core, assignment, chunk_of

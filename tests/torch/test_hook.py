@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.membership.part import Alone
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.torch_hook import HookState, allreduce_hook
-from netfold.traffic.worker.part import Alone
 from netfold.traffic.worker.worker import Worker
 from netfold.traffic.workloads.ring import GlooWorker, RingError
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import (
     NEVER,
     Epoch,
@@ -22,10 +23,9 @@ from netfold.traffic.engine.engine import (
 )
 from netfold.traffic.engine.native import library
 from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.numerics import ReduceOp, Scheme, SharedExponent
 from netfold.traffic.packets.wire import VERSION, Kind, Verdict, packet
 from netfold.traffic.server.slots import SlotPool
-from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.quantize import ReduceOp, Scheme, SharedExponent
 
 LANES = 4
 _P, _N, _R = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double

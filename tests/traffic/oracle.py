@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.traffic.numerics import EXPONENT_BIAS, EXPONENT_MIN, SUM_BITS, headroom
 from netfold.traffic.packets.wire import Words
-from netfold.traffic.worker.quantize import EXPONENT_BIAS, EXPONENT_MIN, SUM_BITS, headroom
 
 Floats: TypeAlias = NDArray[np.float32]
 Exponents: TypeAlias = NDArray[np.uint8]

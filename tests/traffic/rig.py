@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.errors import JobFailed
 from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.membership.part import Stats
+from netfold.traffic.numerics import ReduceOp, Scheme, SharedExponent
 from netfold.traffic.packets.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
 from netfold.traffic.server.server import ParameterServer
-from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.part import Stats
-from netfold.traffic.worker.quantize import ReduceOp, Scheme, SharedExponent
 from netfold.traffic.worker.worker import Worker
 
 SERVER = "127.77.0.254"

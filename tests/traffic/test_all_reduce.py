@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.errors import (
     AllReduceTimeout,
     CallMismatch,
@@ -20,8 +21,7 @@ from netfold.traffic.errors import (
     SumOverflow,
     WrongNumbers,
 )
-from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.quantize import Fixed, ReduceOp, SharedExponent, WholeNumbers, error_bound
+from netfold.traffic.numerics import Fixed, ReduceOp, SharedExponent, WholeNumbers, error_bound
 from tests.traffic.rig import Faults, rig
 
 MAX = 2**31 - 1

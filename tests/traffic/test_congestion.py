@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import NEVER
 from netfold.traffic.engine.engine import Timing as CTiming
 from netfold.traffic.engine.native import library
 from netfold.traffic.membership.assignment import Timing
-from netfold.traffic.worker.congestion import Congestion
 
 FLOOR, UNMARKED_FLOOR, INITIAL, ATP_CEILING = 4, 32, 4, 100
 LATE = Timing().late

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import NEVER, Status
 from netfold.traffic.membership.assignment import Timing
-from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.quantize import Fixed, ReduceOp, SharedExponent
+from netfold.traffic.numerics import Fixed, ReduceOp, SharedExponent
 from tests.traffic.cores import LANES, Core, Fabric, assignment, chunk_of, result
 
 

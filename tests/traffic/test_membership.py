@@ -27,8 +27,8 @@ from netfold.traffic.errors import (
     MembershipLost,
 )
 from netfold.traffic.membership.membership import Attending, from_proto
-from netfold.traffic.worker.part import Stats
-from netfold.traffic.worker.quantize import Fixed, SharedExponent, WholeNumbers
+from netfold.traffic.membership.part import Stats
+from netfold.traffic.numerics import Fixed, SharedExponent, WholeNumbers
 
 
 def assignment(epoch: int = 1, **changes: object) -> pb.Assignment:

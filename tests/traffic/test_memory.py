@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.membership.part import Alone
 from netfold.traffic.server.server import ParameterServer
-from netfold.traffic.worker.part import Alone
 from netfold.traffic.worker.worker import Worker
 
 SERVER, CLIENT, PORT = "127.91.0.254", "127.91.0.1", 61601

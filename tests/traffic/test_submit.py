@@ -18,7 +18,7 @@ from netfold.traffic.errors import (
     SumOverflow,
     TrafficError,
 )
-from netfold.traffic.worker.quantize import ReduceOp
+from netfold.traffic.numerics import ReduceOp
 from tests.traffic.rig import Faults, rig
 
 CALLS = 12

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
+from netfold.traffic.membership.part import connect_udp
 from netfold.traffic.packets.transport import BATCH, Address, Inbox, Rows, TransportError, UdpEndpoint, Waiter
 from netfold.traffic.packets.wire import packet_bytes
-from netfold.traffic.worker.part import connect_udp
 
 LANES, PORT = 4, 61650
 A, B = Address("127.33.0.1", PORT), Address("127.33.0.2", PORT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from netfold.traffic.worker.quantize import Fixed, SharedExponent
+from netfold.traffic.numerics import Fixed, SharedExponent
 from netfold.traffic.workloads.benchmark import Run, made_up, row, wrong_elements
 from netfold.traffic.workloads.workloads import (
     MODELS,

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.native import library
 from netfold.traffic.errors import BadAssignment
 from netfold.traffic.membership.assignment import Assignment
+from netfold.traffic.numerics import Fixed, ReduceOp, Scheme, WholeNumbers
 from netfold.traffic.packets.transport import TransportError
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, ROUNDS, packet_bytes
-from netfold.traffic.worker.congestion import Congestion
-from netfold.traffic.worker.quantize import Fixed, ReduceOp, Scheme, WholeNumbers
 
 TREES_MAX = 64
 DTYPES = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int32))

@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass, field
 
 from netfold.traffic.errors import BadAssignment
+from netfold.traffic.numerics import Scheme, SharedExponent
 from netfold.traffic.packets.wire import EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
-from netfold.traffic.worker.quantize import Scheme, SharedExponent
 
 
 @dataclass(frozen=True)

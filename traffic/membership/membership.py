@@ -28,8 +28,8 @@ from netfold.traffic.errors import (
     TrafficError,
 )
 from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.worker.part import Stats
-from netfold.traffic.worker.quantize import Fixed, Scheme, SharedExponent, WholeNumbers
+from netfold.traffic.membership.part import Stats
+from netfold.traffic.numerics import Fixed, Scheme, SharedExponent, WholeNumbers
 
 # Answers after which trying again is of use: the controller is starting, restarting, or gone for a moment.
 _PASSING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN}

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from types import FrameType
 
 from netfold.traffic.errors import JobFailed, TrafficError
+from netfold.traffic.membership.part import Membership
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
-from netfold.traffic.worker.part import Membership
 
 
 def serve(members: Membership, local: str, reply_to: Sequence[Address]) -> dict[str, int]:

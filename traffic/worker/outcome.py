@@ -18,8 +18,8 @@ from netfold.traffic.errors import (
     TrafficError,
     WrongNumbers,
 )
-from netfold.traffic.worker.part import Membership
-from netfold.traffic.worker.quantize import ReduceOp, Scheme, WholeNumbers
+from netfold.traffic.membership.part import Membership
+from netfold.traffic.numerics import ReduceOp, Scheme, WholeNumbers
 
 _CALLS = 4  # calls are told apart modulo 4 (NF_CALLS)
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import Call, Engine, Request, Status, epoch_of, request_of
 from netfold.traffic.errors import (
     AllReduceTimeout,
@@ -23,12 +24,11 @@ from netfold.traffic.errors import (
     ConcurrentUse,
     TrafficError,
 )
+from netfold.traffic.membership.part import Connect, Membership, Stats, connect_udp
+from netfold.traffic.numerics import ReduceOp, Scheme
 from netfold.traffic.packets.transport import Address, TransportError
-from netfold.traffic.worker.congestion import Congestion
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.outcome import check_array, check_numerics, error_of
-from netfold.traffic.worker.part import Connect, Membership, Stats, connect_udp
-from netfold.traffic.worker.quantize import ReduceOp, Scheme
 
 _SLICE = 0.25  # seconds that a call waits in C before signals are looked at
 

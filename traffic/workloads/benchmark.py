@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.traffic.worker import quantize
-from netfold.traffic.worker.quantize import Fixed, Scheme
+from netfold.traffic import numerics
+from netfold.traffic.numerics import Fixed, Scheme
 from netfold.traffic.workloads import workloads
 from netfold.traffic.workloads.workloads import AllReduce, Mlp
 
@@ -206,7 +206,7 @@ def wrong_elements(got: NDArray[Any], inputs: Sequence[NDArray[Any]], scheme: Sc
     if isinstance(scheme, Fixed):
         bound = len(inputs) * 2.0 ** (-scheme.bits - 1)
     elif scheme is not None:
-        bound = quantize.error_bound(int(largest.view(np.uint32) >> 23), len(inputs))
+        bound = numerics.error_bound(int(largest.view(np.uint32) >> 23), len(inputs))
     else:
         bound = len(inputs) ** 2 * float(largest) * float(np.finfo(got.dtype).eps)
     rounding = float(np.finfo(got.dtype).eps) * np.abs(exact) + float(np.finfo(got.dtype).smallest_subnormal)

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The house has an order: who stands below knows nobody above (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+
+import networkx as nx
+import pytest
+
+from tests.house.imports import PACKAGE, REPOSITORY, Graph, import_graph, includes, modules, rooms
+
+ALLOWED = {
+    "api": set(),
+    "topologies": set(),
+    "softswitch": set(),
+    "traffic": {"api"},
+    "controller": {"api", "topologies", "traffic"},
+    "experiments": {"controller", "topologies"},
+    "testbed": {"api", "topologies", "traffic", "controller", "experiments"},
+    "cli": {
+        "softswitch"
+    },  # the names that it is called by; else it names modules, and imports the one that is called
+}
+"""What a folder may import of the others. `netfold` itself, the public face, imports traffic and api."""
+
+CONTROLLER = ["planning", "jobs", "switches", "lifecycle", "health", "core", "service", "operator"]
+"""From below: a room imports of those before it only."""
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return import_graph()
+
+
+def test_a_folder_imports_only_from_below(graph: Graph):
+    above = [(a, b) for a, b in rooms(graph, 1).edges if b not in ALLOWED[a]]
+    assert above == []
+
+
+def test_no_module_imports_itself_by_way_of_others(graph: Graph):
+    assert _circles(graph) == []
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_no_folder_imports_itself_by_way_of_others(graph: Graph, depth: int):
+    assert _circles(rooms(graph, depth)) == []
+
+
+def test_the_controllers_rooms_are_in_order(graph: Graph):
+    place = {f"controller.{room}": number for number, room in enumerate(CONTROLLER)}
+    inside = [(a, b) for a, b in rooms(graph, 2).edges if a.startswith("controller.") and b in place]
+    assert {a for a, _ in inside} <= place.keys()
+    assert [(a, b) for a, b in inside if place[a] <= place[b]] == []
+
+
+def test_planning_knows_nothing_of_the_controller(graph: Graph):
+    beyond = {b for a, b in rooms(graph, 2).edges if a == "controller.planning"}
+    assert all(b.startswith("topologies") for b in beyond)
+
+
+def test_everything_is_imported_by_its_one_name():
+    own = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    wrong = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno}"
+        for path in itertools.chain(modules().values(), (REPOSITORY / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] in own
+    ]
+    assert wrong == []
+
+
+def test_softswitch_c_files_form_a_tree():
+    for folder in ("core", "engine", "runtime"):
+        assert _circles(includes(REPOSITORY / "softswitch" / folder)) == []
+
+
+def _circles(graph: Graph) -> list[list[str]]:
+    return [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
