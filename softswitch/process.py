@@ -39,7 +39,7 @@ EVENTS_AT_ONCE = 64
 GRACE_S = 1.0
 GRPC_OPTIONS = (
     # A program of 256 lanes is some MB of JSON; gRPC takes 4 MiB unless told otherwise.
-    ("grpc.max_receive_message_length", 256 * 1024 * 1024),
+    ("grpc.max_receive_message_length", 64 * 1024 * 1024),
     # Two switches on one address are a mistake, not load balancing.
     ("grpc.so_reuseport", 0),
     # A controller that vanished without a word is noticed, and the next one takes over.

@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,14 @@ class ControlServer:
         if path.is_socket():
             await _refuse_if_alive(path)
             path.unlink()
-        self._server = await asyncio.start_unix_server(self._serve, path, limit=LINE_MAX)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            os.fchmod(listener.fileno(), 0o600)  # the file gets this mode, whatever the umask
+            listener.bind(os.fspath(path))
+        except OSError:
+            listener.close()
+            raise
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=LINE_MAX)
         self._path = path
 
     async def close(self) -> None:

@@ -16,7 +16,7 @@ void ss_event_push(struct ss_switch *sw, uint32_t kind, uint32_t object, uint32_
   }
   if (bytes) memcpy(copy, data, bytes);
   struct ss_event *e = &sw->ring[(sw->ring_at + sw->ring_count) % SS_RING];
-  *e = (struct ss_event){kind, object, handle, bytes, sw->last_ns, copy};
+  *e = (struct ss_event){kind, object, handle, bytes, sw->generation, sw->last_ns, copy};
   if (sw->ring_count++ == 0) {
     uint64_t one = 1;
     if (write(sw->event_fd, &one, sizeof one) < 0) { /* the counter is full: readable already */

@@ -40,7 +40,8 @@ struct ss_pre *ss_pre_new(void);
 void ss_pre_free(struct ss_pre *p);
 
 /* Events. */
-struct ss_event { uint32_t kind, object, handle, bytes; uint64_t time_ns; uint8_t *data; };
+/* `generation`: which program it came about in, counted by ss_swap; others read its numbers wrong. */
+struct ss_event { uint32_t kind, object, handle, bytes, generation; uint64_t time_ns; uint8_t *data; };
 enum { SS_EV_DIGEST = 1, SS_EV_IDLE = 2 };
 
 struct ss_queue {
@@ -79,6 +80,7 @@ struct ss_switch {
   struct ss_event *ring;
   uint32_t ring_at, ring_count;
   int event_fd;
+  uint32_t generation; /* of the program that runs */
   uint64_t next_age_ns;
   uint8_t *out; /* the frame being deparsed */
 };
@@ -120,6 +122,7 @@ int ss_age_set(struct ss_pipeline *pl, struct ss_table *t, uint32_t handle, uint
 struct ss_pipeline *ss_pipeline_open(const char *path, uint64_t seed, char *error, uint32_t error_bytes);
 void ss_pipeline_close(struct ss_pipeline *pl);
 struct ss_pipeline *ss_swap(struct ss_switch *sw, struct ss_pipeline *pl);
+uint32_t ss_generation(struct ss_switch *sw);
 
 struct ss_action_spec { uint32_t kind, index, words; const uint64_t *data; };
 /* Returns the entry's handle, >= 0, or an error. `range` has 2 words for each range field. */
@@ -136,8 +139,8 @@ int ss_member_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, cons
 /* `watch` has a port for each member, or SS_NONE. */
 int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const uint32_t *members, const uint32_t *watch,
                  uint32_t count);
-int ss_counter_io(struct ss_pipeline *pl, uint32_t counter, uint32_t index, struct ss_counter *io, int write);
-int ss_meter_set(struct ss_pipeline *pl, uint32_t meter, uint32_t index, const uint64_t *config);
+int ss_counter_io(struct ss_pipeline *pl, uint32_t counter, uint32_t first, uint32_t count, struct ss_counter *io, int write);
+int ss_meter_set(struct ss_pipeline *pl, uint32_t meter, uint32_t first, uint32_t count, const uint64_t *config);
 int ss_register_io(struct ss_pipeline *pl, uint32_t reg, uint32_t first, uint32_t count, uint8_t *bytes, int write);
 int ss_vset_set(struct ss_pipeline *pl, uint32_t vset, const uint64_t *members, uint32_t count);
 int ss_group_replicas(struct ss_pipeline *pl, uint32_t group, const struct ss_replica *list, uint32_t count);

@@ -32,10 +32,12 @@ static void configure(struct ss_meter *m, const uint64_t *config) {
   m->configured = 1;
 }
 
-int ss_meter_set(struct ss_pipeline *pl, uint32_t meter, uint32_t index, const uint64_t *config) {
-  if (meter >= pl->program->n_meters || index >= pl->program->meters[meter].size) return SS_E_RANGE;
+int ss_meter_set(struct ss_pipeline *pl, uint32_t meter, uint32_t first, uint32_t count, const uint64_t *config) {
+  if (meter >= pl->program->n_meters) return SS_E_RANGE;
+  uint32_t size = pl->program->meters[meter].size;
+  if (first > size || count > size - first) return SS_E_RANGE;
   ss_lock_take(pl->lock);
-  configure(&pl->meters[meter][index], config);
+  for (uint32_t i = first; i < first + count; i++) configure(&pl->meters[meter][i], config);
   ss_lock_leave(pl->lock);
   return SS_OK;
 }

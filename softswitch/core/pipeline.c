@@ -211,11 +211,14 @@ int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const
   return rc;
 }
 
-int ss_counter_io(struct ss_pipeline *pl, uint32_t counter, uint32_t index, struct ss_counter *io, int write) {
-  if (counter >= pl->program->n_counters || index >= pl->program->counters[counter]) return SS_E_RANGE;
+int ss_counter_io(struct ss_pipeline *pl, uint32_t counter, uint32_t first, uint32_t count, struct ss_counter *io, int write) {
+  if (counter >= pl->program->n_counters) return SS_E_RANGE;
+  uint32_t size = pl->program->counters[counter];
+  if (first > size || count > size - first) return SS_E_RANGE;
+  struct ss_counter *cells = pl->counters[counter] + first;
   ss_lock_take(pl->lock);
-  if (write) pl->counters[counter][index] = *io;
-  else *io = pl->counters[counter][index];
+  if (write) memcpy(cells, io, count * sizeof *io);
+  else memcpy(io, cells, count * sizeof *io);
   ss_lock_leave(pl->lock);
   return SS_OK;
 }

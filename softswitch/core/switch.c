@@ -51,12 +51,20 @@ struct ss_pipeline *ss_swap(struct ss_switch *sw, struct ss_pipeline *pl) {
     pl->drop_port = sw->drop_port;
     ss_start_ages(pl, sw->last_ns);
     ss_groups_follow(pl);
+    sw->next_age_ns = 0; /* with this lock: from now on control operations on `pl` set it too */
     ss_lock_leave(pl->lock);
   }
   sw->pl = pl;
-  sw->next_age_ns = 0;
+  sw->generation++;
   ss_lock_leave(&sw->lock);
   return old;
+}
+
+uint32_t ss_generation(struct ss_switch *sw) {
+  ss_lock_take(&sw->lock);
+  uint32_t generation = sw->generation;
+  ss_lock_leave(&sw->lock);
+  return generation;
 }
 
 void ss_switch_free(struct ss_switch *sw) {

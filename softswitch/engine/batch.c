@@ -30,6 +30,7 @@ static void deliver(void *context, const uint8_t *data, uint32_t length) {
 static void on_received(void *context, struct port *port, uint8_t *data, uint32_t length) {
     struct engine_port *from = (struct engine_port *)port;
     struct engine *engine = context;
+    engine->now_ns = clock_ns(); /* each frame has a time of its own: programs measure the gaps */
     fault_pass(&from->line[ENGINE_IN], engine->now_ns, data, length, deliver, from);
 }
 
@@ -103,6 +104,7 @@ static void look_for_taps(struct engine *engine) {
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct port *port = &engine->ports[i]->port;
         port_set_watched(port, taps_watch(&engine->taps, port->ifindex, port->inode));
+        port_retry(port, engine->now_ns);
     }
 }
 

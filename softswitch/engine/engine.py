@@ -102,7 +102,7 @@ class Engine:
         """Binds a port to an interface; while there is no such interface the port is down."""
         reasons = {
             errno.EEXIST: "the number or the interface is in use",
-            errno.EINVAL: f"a port number is 0..{MAX_FRAME} and not the CPU port's",
+            errno.EINVAL: f"a port number is 0..{MAX_FRAME}, not the CPU port's; an interface has a plain name",
             errno.ENAMETOOLONG: "an interface name has at most 15 characters",
             errno.EPERM: "packet sockets need CAP_NET_RAW (run as root)",
         }

@@ -20,6 +20,9 @@
 
 #include "checksum.h"
 
+#define RETRY_FIRST_NS 1000000000ull
+#define RETRY_LAST_NS 64000000000ull
+
 enum {
     RING_FRAMES = 1024,
     RING_BYTES_MAX = 8 * 1024 * 1024,
@@ -137,6 +140,14 @@ int port_open(struct port *port) {
 void port_revive(struct port *port) {
     if (port->fd < 0 || port->watched || xsk_is_open(&port->xsk)) return;
     (void)xsk_open(&port->xsk, port->ifindex, port->mtu + LINK_OVERHEAD);
+}
+
+void port_retry(struct port *port, uint64_t now_ns) {
+    if (port->fd < 0 || port->watched || xsk_is_open(&port->xsk) || now_ns < port->retry_ns) return;
+    if (port->retry_ns) port_revive(port);
+    port->retry_wait_ns = port->retry_wait_ns ? port->retry_wait_ns * 2 : RETRY_FIRST_NS;
+    if (port->retry_wait_ns > RETRY_LAST_NS) port->retry_wait_ns = RETRY_LAST_NS;
+    port->retry_ns = now_ns + port->retry_wait_ns;
 }
 
 static void close_xsk(struct port *port) {

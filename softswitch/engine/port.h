@@ -44,6 +44,7 @@ struct port {
     bool watched;   /* somebody else listens: frames go the ordinary way, which taps see */
     struct xsk xsk;
     uint32_t xsk_bytes; /* of the frames queued there */
+    uint64_t retry_ns, retry_wait_ns; /* when to try AF_XDP again, and how long to wait after the next failure */
 
     /* The frames queued for sendmmsg. Never are frames queued in both places, so their order is kept. */
     uint32_t tx_count, tx_used;
@@ -87,6 +88,9 @@ void port_flush(struct port *port);
 
 /* Tries the quick way to send again, if it was lost (the interface was down). */
 void port_revive(struct port *port);
+
+/* The same, but ever more rarely while it is lost again and again: to be called now and then. */
+void port_retry(struct port *port, uint64_t now_ns);
 
 /* From now on frames go the ordinary way, which taps see, or the quick way, which they do not. */
 void port_set_watched(struct port *port, bool watched);

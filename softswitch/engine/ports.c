@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include "inside.h"
 #include "pcap.h"
@@ -89,8 +90,13 @@ int engine_set_capture(struct engine *engine, const char *directory) {
     return error;
 }
 
+/* As the kernel has it (dev_valid_name): what follows becomes the name of a capture file too. */
+static bool is_name(const char *ifname) {
+    return *ifname && strcmp(ifname, ".") != 0 && strcmp(ifname, "..") != 0 && !strpbrk(ifname, "/: \t\n\v\f\r");
+}
+
 static int check_new_port(const struct engine *engine, uint32_t number, const char *ifname) {
-    if (number > SS_MAX_PORT || number == engine->cpu_port || !*ifname) return -EINVAL;
+    if (number > SS_MAX_PORT || number == engine->cpu_port || !is_name(ifname)) return -EINVAL;
     if (strlen(ifname) >= IF_NAMESIZE) return -ENAMETOOLONG;
     if (engine->by_number[number]) return -EEXIST;
     for (uint32_t i = 0; i < engine->port_count; i++)
@@ -98,12 +104,13 @@ static int check_new_port(const struct engine *engine, uint32_t number, const ch
     return 0;
 }
 
-static int make_port(struct engine *engine, uint32_t number, const char *ifname, struct engine_port **out) {
+static int make_port(struct engine *engine, uint32_t number, const char *ifname, const char *directory,
+                     struct engine_port **out) {
     struct engine_port *port = calloc(1, sizeof *port);
     if (!port) return -ENOMEM;
     port->engine = engine;
     int error = port_init(&port->port, number, ifname);
-    if (!error) error = open_captures(port, engine->capture_directory);
+    if (!error) error = open_captures(port, directory);
     if (!error) error = open_port(engine, port);
     if (error && error != -ENODEV) {
         free_port(port);
@@ -121,13 +128,32 @@ static void insert_port(struct engine *engine, struct engine_port *port) {
     tell_core(port, port_is_live(&port->port));
 }
 
+/* The sockets are set up outside the lock: the other ports' frames do not wait for it. */
 int engine_add_port(struct engine *engine, uint32_t number, const char *ifname) {
     struct engine_port *port;
     enter(engine);
     int error = check_new_port(engine, number, ifname);
-    if (!error) error = make_port(engine, number, ifname, &port);
-    if (!error) insert_port(engine, port);
+    char *directory = !error && engine->capture_directory ? strdup(engine->capture_directory) : NULL;
     leave(engine);
+    if (error) return error;
+    error = make_port(engine, number, ifname, directory, &port);
+    if (error) {
+        free(directory);
+        return error;
+    }
+    enter(engine);
+    if (!(error = check_new_port(engine, number, ifname))) {
+        /* The captures may have been begun or ended meanwhile. */
+        const char *now = engine->capture_directory;
+        if ((!now != !directory) || (now && strcmp(now, directory) != 0)) error = open_captures(port, now);
+    }
+    if (!error) insert_port(engine, port);
+    bool waits = !error && !port_is_open(&port->port);
+    leave(engine);
+    free(directory);
+    if (error) free_port(port);
+    else if (waits) follow_interfaces(engine); /* the interface may have appeared before anybody asked for it, */
+    else eventfd_write(engine->wake_fd, 1);    /* or frames have come */
     return error;
 }
 
@@ -140,9 +166,9 @@ int engine_remove_port(struct engine *engine, uint32_t number) {
         engine->port_count--;
         for (; at < engine->port_count; at++) engine->ports[at] = engine->ports[at + 1];
         engine->by_number[number] = NULL;
-        free_port(port);
     }
     leave(engine);
+    if (port) free_port(port);
     return port ? 0 : -ENOENT;
 }
 

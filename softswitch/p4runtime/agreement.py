@@ -77,6 +77,8 @@ def _check_type(codec: P4DataCodec, array: Array) -> None:
     spec = array.type_spec or p4t.P4DataTypeSpec()
     try:
         codec.check(spec)
+    except RecursionError:
+        raise invalid(f"P4Info: the type of {array.name} holds itself, or is nested too deeply") from None
     except Refused as error:
         raise invalid(f"P4Info: the type of {array.name}: {error.message}") from error
 

@@ -17,6 +17,8 @@ from netfold.softswitch.p4runtime.status import Code, Refused
 
 DEFAULT_ROLE = ""
 STREAMS_PER_ROLE = 64
+ROLES_MAX = 64
+ROLE_NAME_MAX = 256
 
 
 @dataclass(eq=False)
@@ -53,7 +55,7 @@ class Arbiter:
         """Handles an arbitration message. Raises Refused when the stream must end, and changes nothing."""
         name = message.role.name if message.HasField("role") else DEFAULT_ROLE
         self._check(session, message, name)
-        role = self._roles.setdefault(name, _Role())
+        role = self._role(name)
         election_id = uint128(message.election_id) if message.HasField("election_id") else None
         if session.role is None and len(role.sessions) >= STREAMS_PER_ROLE:
             raise Refused(Code.RESOURCE_EXHAUSTED, f"role {name!r} has {STREAMS_PER_ROLE} streams already")
@@ -68,6 +70,18 @@ class Arbiter:
             role.sessions.append(session)
         session.election_id = election_id
         return self._elect(role, session)
+
+    def _role(self, name: str) -> _Role:
+        """The role, made if it is new. One that nobody has is remembered, for its highest election id, while there is
+        room."""
+        if name not in self._roles:
+            if len(self._roles) >= ROLES_MAX:
+                idle = next((n for n, r in self._roles.items() if n != DEFAULT_ROLE and not r.sessions), None)
+                if idle is None:
+                    raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {ROLES_MAX} roles already")
+                del self._roles[idle]
+            self._roles[name] = _Role()
+        return self._roles[name]
 
     def leave(self, session: Session) -> list[Notice]:
         """Forgets a stream that has ended."""
@@ -110,6 +124,8 @@ class Arbiter:
             raise Refused(
                 code, f"device id {message.device_id} is not served here; this is device {self._device_id}"
             )
+        if len(name) > ROLE_NAME_MAX:
+            raise Refused(Code.INVALID_ARGUMENT, f"a role's name of {len(name)} characters")
         if live and name != session.role:
             raise Refused(
                 Code.FAILED_PRECONDITION,

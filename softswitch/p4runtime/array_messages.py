@@ -15,6 +15,8 @@ from netfold.softswitch.p4runtime.status import Code, Refused, invalid
 from netfold.softswitch.state.entities import CounterData, MeterConfig
 from netfold.softswitch.state.pipeline import Pipeline
 
+READ_AT_ONCE = 1024
+
 
 def decode_counter(message: p4r.CounterData) -> CounterData:
     """A counter's value. Refused when it is negative."""
@@ -71,16 +73,17 @@ class ArrayMessages:
         if not entry.HasField("data"):
             return
         data = decode_counter(entry.data)
-        for index in selected:
-            self._pipeline.counter_write(counter.name, index, data)
+        self._pipeline.counter_fill(counter.name, selected, data)
 
     def read_counter(self, query: p4r.CounterEntry) -> Iterator[p4r.Entity]:
         """The cells that a query selects."""
         for counter in self._schema.counters.select(query.counter_id):
-            for index in cells(_index(query), counter.size, f"counter {counter.name}"):
-                message = p4r.CounterEntry(counter_id=counter.id, index=p4r.Index(index=index))
-                message.data.CopyFrom(encode_counter(self._pipeline.counter_read(counter.name, index)))
-                yield p4r.Entity(counter_entry=message)
+            for part in _parts(cells(_index(query), counter.size, f"counter {counter.name}")):
+                contents = self._pipeline.counter_cells(counter.name, part)
+                for index, data in zip(part, contents, strict=True):
+                    message = p4r.CounterEntry(counter_id=counter.id, index=p4r.Index(index=index))
+                    message.data.CopyFrom(encode_counter(data))
+                    yield p4r.Entity(counter_entry=message)
 
     def write_meter(self, kind: Change, entry: p4r.MeterEntry) -> None:
         """MeterEntry; without an index it sets every cell, without a configuration it resets."""
@@ -91,8 +94,7 @@ class ArrayMessages:
             raise Refused(Code.UNIMPLEMENTED, f"{what}: meters have no counters per color here")
         selected = cells(_index(entry), meter.size, what)
         config = decode_meter(entry.config, meter.meter_type, what) if entry.HasField("config") else None
-        for index in selected:
-            self._pipeline.meter_write(meter.name, index, config)
+        self._pipeline.meter_fill(meter.name, selected, config)
 
     def read_meter(self, query: p4r.MeterEntry) -> Iterator[p4r.Entity]:
         """The cells that a query selects; one that was never configured has no configuration."""
@@ -115,33 +117,29 @@ class ArrayMessages:
             raise invalid(f"{what}: a register's update needs data")
         assert register.type_spec is not None
         value = self._codec.decode_int(register.type_spec, entry.data, what)
-        if value == 0 and not entry.HasField("index"):
-            self._pipeline.register_reset(register.name)
-            return
-        for index in selected:
-            self._pipeline.register_write(register.name, index, value)
+        self._pipeline.register_fill(register.name, selected, value)
 
     def read_register(self, query: p4r.RegisterEntry) -> Iterator[p4r.Entity]:
         """The cells that a query selects."""
         for register in self._schema.registers.select(query.register_id):
             assert register.type_spec is not None
-            selected = cells(_index(query), register.size, f"register {register.name}")
-            if len(selected) == 1:
-                contents = {selected[0]: self._pipeline.register_read(register.name, selected[0])}
-            else:
-                contents = dict(enumerate(self._pipeline.register_read_all(register.name)))
-            for index in selected:
-                message = p4r.RegisterEntry(register_id=register.id, index=p4r.Index(index=index))
-                message.data.CopyFrom(self._codec.encode_int(register.type_spec, contents[index]))
-                yield p4r.Entity(register_entry=message)
+            for part in _parts(cells(_index(query), register.size, f"register {register.name}")):
+                contents = self._pipeline.register_cells(register.name, part)
+                for index, value in zip(part, contents, strict=True):
+                    message = p4r.RegisterEntry(register_id=register.id, index=p4r.Index(index=index))
+                    message.data.CopyFrom(self._codec.encode_int(register.type_spec, value))
+                    yield p4r.Entity(register_entry=message)
 
     def copy_to(self, new: ArrayMessages) -> None:
         """Carries over what still has its place: arrays of the same id, as far as the new one reaches."""
         for counter in self._schema.counters.select(0):
-            for index in range(_common_size(new._schema.counters, counter)):
-                data = self._pipeline.counter_read(counter.name, index)
+            size = _common_size(new._schema.counters, counter)
+            name = new._schema.counters[counter.id].name if size else ""
+            for index, data in enumerate(
+                self._pipeline.counter_cells(counter.name, range(size)) if size else []
+            ):
                 if data != CounterData():
-                    new._pipeline.counter_write(new._schema.counters[counter.id].name, index, data)
+                    new._pipeline.counter_write(name, index, data)
         for meter in self._schema.meters.select(0):
             for index in range(_common_size(new._schema.meters, meter)):
                 if (config := self._pipeline.meter_read(meter.name, index)) is not None:
@@ -152,6 +150,12 @@ class ArrayMessages:
             for index, value in enumerate(contents[:size]):
                 if value:
                     new._pipeline.register_write(new._schema.registers[register.id].name, index, value)
+
+
+def _parts(selected: range) -> Iterator[range]:
+    """Cells are read in pieces, between which other requests have their turn."""
+    for at in range(0, len(selected), READ_AT_ONCE):
+        yield selected[at : at + READ_AT_ONCE]
 
 
 def _common_size(index: Index[Array], old: Array) -> int:

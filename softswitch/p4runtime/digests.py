@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -18,6 +19,8 @@ from netfold.softswitch.state.pipeline import Pipeline
 
 # A list is sent at this size even when the controller sets no bound: a gRPC message has one.
 LIST_MAX = 1024
+# Lists without an answer that are remembered; beyond, the oldest counts as lost, and its messages may be told again.
+UNACKNOWLEDGED_MAX = 256
 
 Fields = tuple[bytes, ...]
 
@@ -31,8 +34,14 @@ class _Enabled:
     buffered_ns: int = 0
     """When the first of them came."""
     next_list: int = 1
-    unacknowledged: dict[int, tuple[int, frozenset[Fields]]] = field(default_factory=dict)
-    """By list id: when it was sent, and what it held."""
+    unacknowledged: dict[int, tuple[int, tuple[Fields, ...]]] = field(default_factory=dict)
+    """By list id, oldest first: when it was sent, and what it held."""
+    held: set[Fields] = field(default_factory=set)
+    """The messages in those lists: no two lists have one in common."""
+
+    def forget(self, list_id: int) -> None:
+        _, messages = self.unacknowledged.pop(list_id, (0, ()))
+        self.held.difference_update(messages)
 
     @property
     def list_size(self) -> int:
@@ -83,8 +92,7 @@ class Digests:
         if enabled is None:
             return
         self._forget_old(enabled, now_ns)
-        known = any(event.fields in messages for _, messages in enabled.unacknowledged.values())
-        if known or event.fields in enabled.buffer:
+        if event.fields in enabled.held or event.fields in enabled.buffer:
             return
         if not enabled.buffer:
             enabled.buffered_ns = now_ns
@@ -94,7 +102,7 @@ class Digests:
         """The controller has acted on a list. Raises Refused for a digest that the program does not have."""
         digest = self._schema.digests[message.digest_id]
         if (enabled := self._enabled.get(digest.name)) is not None:
-            enabled.unacknowledged.pop(message.list_id, None)
+            enabled.forget(message.list_id)
 
     def due(self, now_ns: int) -> list[p4r.DigestList]:
         """The lists to send now."""
@@ -112,7 +120,7 @@ class Digests:
         return min(times, default=None)
 
     def _take(self, enabled: _Enabled, count: int, now_ns: int) -> p4r.DigestList:
-        taken = list(enabled.buffer)[:count]
+        taken = list(itertools.islice(enabled.buffer, count))
         for fields in taken:
             del enabled.buffer[fields]
         enabled.buffered_ns = now_ns
@@ -120,10 +128,17 @@ class Digests:
         assert enabled.digest.type_spec is not None
         message.data.extend(self._codec.encode_fields(enabled.digest.type_spec, fields) for fields in taken)
         if enabled.config.ack_timeout_ns:
-            enabled.unacknowledged[enabled.next_list] = (now_ns, frozenset(taken))
+            if len(enabled.unacknowledged) >= UNACKNOWLEDGED_MAX:
+                enabled.forget(next(iter(enabled.unacknowledged)))
+            enabled.unacknowledged[enabled.next_list] = (now_ns, tuple(taken))
+            enabled.held.update(taken)
         enabled.next_list += 1
         return message
 
     def _forget_old(self, enabled: _Enabled, now_ns: int) -> None:
         oldest = now_ns - enabled.config.ack_timeout_ns
-        enabled.unacknowledged = {i: kept for i, kept in enabled.unacknowledged.items() if kept[0] > oldest}
+        while enabled.unacknowledged:
+            list_id, (sent_ns, _) = next(iter(enabled.unacknowledged.items()))
+            if sent_ns > oldest:
+                return
+            enabled.forget(list_id)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from finsy.proto import p4d, p4t
 
+from netfold.softswitch.p4runtime.schema import WIDTH_MAX
 from netfold.softswitch.p4runtime.status import Code, Refused, invalid
 from netfold.softswitch.state import values
 
@@ -39,7 +40,7 @@ class P4DataCodec:
             self.check(self._original(spec.new_type.name))
         elif kind == "bitstring":
             bits = spec.bitstring
-            if max(bits.bit.bitwidth, bits.int.bitwidth) <= 0:
+            if not 0 < max(bits.bit.bitwidth, bits.int.bitwidth) <= WIDTH_MAX:
                 raise _unsupported(bits.WhichOneof("type_spec"))
         elif kind != "bool":
             raise _unsupported(kind)

@@ -148,6 +148,11 @@ class PacketHeader:
         return sum(field.width for field in self.fields)
 
 
+WIDTH_MAX = 16384
+"""Bits of a field, as in the programs (translate/model.py)."""
+HEADER_MAX = 1024
+"""Bytes of a controller header."""
+
 _KINDS = {
     p4i.MatchField.EXACT: MatchKind.EXACT,
     p4i.MatchField.LPM: MatchKind.LPM,
@@ -199,6 +204,8 @@ def _field(message: p4i.MatchField, what: str) -> Field:
 def _width(width: int, what: str) -> int:
     if width <= 0:
         raise invalid(f"P4Info: {what} has no bit width: translation to strings is not supported")
+    if width > WIDTH_MAX:
+        raise invalid(f"P4Info: {what} of {width} bits; at most {WIDTH_MAX}")
     return width
 
 
@@ -253,6 +260,10 @@ def _packet_header(message: p4i.ControllerPacketMetadata) -> PacketHeader:
         tuple(Field(m.id, m.name, _width(m.bitwidth, f"{name}, {m.name}")) for m in message.metadata),
         frozenset(m.id for m in message.metadata if any(a.startswith("@padding") for a in m.annotations)),
     )
+    if header.width > HEADER_MAX * 8:
+        raise invalid(
+            f"P4Info: the controller header {name} is {header.width} bits long; at most {HEADER_MAX} bytes"
+        )
     if header.width % 8:
         raise invalid(f"P4Info: the controller header {name} is {header.width} bits long, not whole bytes")
     return header

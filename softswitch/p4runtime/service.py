@@ -26,8 +26,12 @@ log = logging.getLogger(__name__)
 
 API_VERSION = "1.5.0"
 READ_BATCH = 256
+# Updates of one request before others have their turn.
+WRITE_AT_ONCE = 256
 # What comes from the data plane while this much waits is dropped, as on a full CPU port.
 STREAM_BACKLOG = 2048
+# Who is this far behind with what may not be dropped is not listening any more.
+STREAM_LOST = 2 * STREAM_BACKLOG
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -38,10 +42,14 @@ class Stream(Session):
 
     outbox: asyncio.Queue[p4r.StreamMessageResponse] = field(default_factory=asyncio.Queue)
     dropped: int = 0
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
 
     def send(self, message: p4r.StreamMessageResponse, *, droppable: bool = True) -> None:
-        if droppable and self.outbox.qsize() >= STREAM_BACKLOG:
+        waiting = self.outbox.qsize()
+        if waiting >= (STREAM_BACKLOG if droppable else STREAM_LOST):
             self.dropped += 1
+            if not droppable:
+                self.lost.set()
             return
         self.outbox.put_nowait(message)
 
@@ -74,7 +82,11 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         except Refused as error:
             await _abort(context, error)
         self._service()
-        results = [_attempt(loaded, update) for update in request.updates]
+        results: list[Refused | None] = []
+        for update in request.updates:
+            results.append(_attempt(loaded, update))
+            if len(results) % WRITE_AT_ONCE == 0:
+                await asyncio.sleep(0)
         self._service()
         if any(results):
             details = (("grpc-status-details-bin", write_details(results)),)
@@ -93,6 +105,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                     if len(response.entities) == READ_BATCH:
                         yield response
                         response = p4r.ReadResponse()
+                        await asyncio.sleep(0)  # others have their turn, however fast this client reads
                         if loaded.closed:
                             raise Refused(Code.UNAVAILABLE, "the program was replaced while it was read")
             if response.entities:
@@ -137,6 +150,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             asyncio.create_task(self._listen(stream, requests)),
             asyncio.create_task(_speak(stream, context)),
             asyncio.create_task(self._closing.wait()),
+            asyncio.create_task(stream.lost.wait()),
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -144,6 +158,10 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
                 await task
             if tasks[2] in done:
                 raise Refused(Code.UNAVAILABLE, "the switch is shutting down")
+            if tasks[3] in done:
+                raise Refused(
+                    Code.RESOURCE_EXHAUSTED, f"{STREAM_LOST} messages wait to be read on this stream"
+                )
         except Refused as error:
             await _abort(context, error)
         finally:
@@ -257,6 +275,8 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
 
 
 def _attempt(loaded: Loaded, update: p4r.Update) -> Refused | None:
+    if loaded.closed:
+        return Refused(Code.UNAVAILABLE, "the program was replaced while it was written to")
     try:
         loaded.forwarding.write(update)
     except Refused as error:

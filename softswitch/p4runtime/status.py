@@ -25,6 +25,8 @@ from netfold.softswitch.errors import (
 
 # gRPC clients take 8 KiB of trailing metadata unless told otherwise; more, and they see no detail at all.
 DETAILS_BUDGET = 7 * 1024
+DETAILS_MAX = 256  # more codes than fit
+MESSAGE_MAX = 1500
 
 
 class Code(IntEnum):
@@ -50,7 +52,7 @@ class Refused(Exception):
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = message if len(message) <= MESSAGE_MAX else f"{message[:MESSAGE_MAX]} ..."
 
 
 # The most specific type first.
@@ -81,13 +83,24 @@ def from_switch(error: SwitchError) -> Refused:
 def write_details(results: Sequence[Refused | None]) -> bytes:
     """google.rpc.Status with one p4.v1.Error per update (specification, Write RPC), serialized.
 
-    When the whole would not fit in a client's default limit the sentences are shortened; the codes stay.
+    When the whole would not fit in a client's default limit the sentences are shortened; when the codes alone would
+    not, the list ends with the last that does, and the status says so.
     """
+    shown = results[:DETAILS_MAX]
     for limit in (None, 200, 80, 30, 0):
-        packed = _status(results, limit).SerializeToString()
-        if len(packed) <= DETAILS_BUDGET:
+        status = _status(shown, limit)
+        if status.ByteSize() <= DETAILS_BUDGET and len(shown) == len(results):
+            return status.SerializeToString()
+    fit = 0
+    room = DETAILS_BUDGET - 128
+    for detail in status.details:
+        room -= detail.ByteSize() + 4
+        if room < 0:
             break
-    return packed
+        fit += 1
+    del status.details[fit:]
+    status.message = f"Write failure. The results of the first {fit} of {len(results)} updates fit here."
+    return status.SerializeToString()
 
 
 def _status(results: Sequence[Refused | None], limit: int | None) -> rpc_status.Status:

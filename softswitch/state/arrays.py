@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from netfold.softswitch.build import capi
@@ -16,6 +16,7 @@ from netfold.softswitch.state.profiles import check
 from netfold.softswitch.translate.layout import pack
 
 MAX64 = (1 << 64) - 1
+CHUNK = 1 << 16  # cells that are written at once
 
 
 class Arrays:
@@ -37,7 +38,8 @@ class Arrays:
         }
         self._bytes = {name: size for name, _, _, size, _ in layout["registers"]}
         self._widths = {name: widths for name, _, widths in layout["vsets"]}
-        self._configs: dict[tuple[str, int], MeterConfig] = {}
+        self._configs: dict[str, tuple[MeterConfig | None, dict[int, MeterConfig | None]]] = {}
+        """Of a meter: what all cells were set to, and those that were set since."""
         self._sets: dict[str, list[tuple[Match, ...]]] = {}
 
     def _number(self, what: str, name: str) -> int:
@@ -48,22 +50,32 @@ class Arrays:
         if not 0 <= index < info.size:
             raise OutOfRange(f"{what} {info.name}: index {index} is not in 0..{info.size - 1}")
 
+    def _parts(self, info: ArrayInfo, what: str, cells: range) -> Iterator[range]:
+        """The cells, in pieces that hold the data plane's lock for a short time."""
+        if cells:
+            self._within(info, what, cells[0])
+            self._within(info, what, cells[-1])
+        for at in range(0, len(cells), CHUNK):
+            yield cells[at : at + CHUNK]
+
     # ---- counters ----
 
-    def counter_read(self, counter: str, index: int) -> CounterData:
+    def counter_read(self, counter: str, first: int, count: int) -> list[CounterData]:
         number = self._number("counter", counter)
-        self._within(self.counters[counter], "counter", index)
-        c = capi.Counter()
-        check(self.core.ss_counter_io(self.handle, number, index, ctypes.byref(c), 0), counter)
-        return CounterData(c.packets, c.bytes)
+        self._within(self.counters[counter], "counter", first)
+        cells = (capi.Counter * count)()
+        check(self.core.ss_counter_io(self.handle, number, first, count, cells, 0), counter)
+        return [CounterData(c.packets, c.bytes) for c in cells]
 
-    def counter_write(self, counter: str, index: int, data: CounterData) -> None:
+    def counter_fill(self, counter: str, cells: range, data: CounterData) -> None:
         number = self._number("counter", counter)
-        self._within(self.counters[counter], "counter", index)
         if not (0 <= data.packets <= MAX64 and 0 <= data.bytes <= MAX64):
             raise InvalidArgument(f"counter {counter}: {data} does not fit 64 bits")
-        c = capi.Counter(data.packets, data.bytes)
-        check(self.core.ss_counter_io(self.handle, number, index, ctypes.byref(c), 1), counter)
+        values = (capi.Counter * min(len(cells), CHUNK))(
+            *[capi.Counter(data.packets, data.bytes)] * min(len(cells), CHUNK)
+        )
+        for part in self._parts(self.counters[counter], "counter", cells):
+            check(self.core.ss_counter_io(self.handle, number, part[0], len(part), values, 1), counter)
 
     # ---- meters ----
 
@@ -81,23 +93,24 @@ class Arrays:
     def meter_read(self, meter: str, index: int) -> MeterConfig | None:
         self._number("meter", meter)
         self._within(self.meters[meter], "meter", index)
-        return self._configs.get((meter, index))
+        every, cells = self._configs.get(meter, (None, {}))
+        return cells.get(index, every)
 
-    def meter_write(self, meter: str, index: int, config: MeterConfig | None) -> None:
-        number = self._number("meter", meter)
-        self._within(self.meters[meter], "meter", index)
-        check(self.core.ss_meter_set(self.handle, number, index, self.meter_words(config, meter)), meter)
-        if config is None:
-            self._configs.pop((meter, index), None)
+    def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> None:
+        number, info = self._number("meter", meter), self.meters[meter]
+        words = self.meter_words(config, meter)
+        for part in self._parts(info, "meter", cells):
+            check(self.core.ss_meter_set(self.handle, number, part[0], len(part), words), meter)
+        if len(cells) == info.size:
+            self._configs[meter] = (config, {})
         else:
-            self._configs[(meter, index)] = config
+            self._configs.setdefault(meter, (None, {}))[1].update(dict.fromkeys(cells, config))
 
     # ---- registers ----
 
-    def register_read(self, register: str, first: int, count: int | None) -> list[int]:
+    def register_read(self, register: str, first: int, n: int) -> list[int]:
         number = self._number("register", register)
         info, size = self.registers[register], self._bytes[register]
-        n = info.size if count is None else count
         if n:
             self._within(info, "register", first)
         room = ctypes.create_string_buffer(max(1, n * size))
@@ -109,19 +122,16 @@ class Arrays:
         half = 1 << (info.width - 1)
         return [(c ^ half) - half for c in cells]
 
-    def register_write(self, register: str, first: int, values: Sequence[int]) -> None:
+    def register_fill(self, register: str, cells: range, value: int) -> None:
         number = self._number("register", register)
         info, size = self.registers[register], self._bytes[register]
-        if values:
-            self._within(info, "register", first)
         full = (1 << info.width) - 1
-        data = bytearray()
-        for v in values:
-            low = -(1 << (info.width - 1)) if info.signed else 0
-            if not low <= v <= full:
-                raise InvalidArgument(f"register {register}: {v} does not fit {info.width} bits")
-            data += (v & full).to_bytes(size, "little")
-        check(self.core.ss_register_io(self.handle, number, first, len(values), bytes(data), 1), register)
+        low = -(1 << (info.width - 1)) if info.signed else 0
+        if not low <= value <= full:
+            raise InvalidArgument(f"register {register}: {value} does not fit {info.width} bits")
+        data = (value & full).to_bytes(size, "little") * min(len(cells), CHUNK)
+        for part in self._parts(info, "register", cells):
+            check(self.core.ss_register_io(self.handle, number, part[0], len(part), data, 1), register)
 
     # ---- value sets ----
 

@@ -344,11 +344,21 @@ class Pipeline:
 
     @_locked
     def counter_read(self, counter: str, index: int) -> CounterData:
-        return self._arrays.counter_read(counter, index)
+        return self._arrays.counter_read(counter, index, 1)[0]
+
+    @_locked
+    def counter_cells(self, counter: str, cells: range) -> list[CounterData]:
+        """Several at once."""
+        return self._arrays.counter_read(counter, cells.start, len(cells))
 
     @_locked
     def counter_write(self, counter: str, index: int, data: CounterData) -> None:
-        self._arrays.counter_write(counter, index, data)
+        self._arrays.counter_fill(counter, range(index, index + 1), data)
+
+    @_locked
+    def counter_fill(self, counter: str, cells: range, data: CounterData) -> None:
+        """The same value to several cells."""
+        self._arrays.counter_fill(counter, cells, data)
 
     @_locked
     def meter_read(self, meter: str, index: int) -> MeterConfig | None:
@@ -356,7 +366,12 @@ class Pipeline:
 
     @_locked
     def meter_write(self, meter: str, index: int, config: MeterConfig | None) -> None:
-        self._arrays.meter_write(meter, index, config)
+        self._arrays.meter_fill(meter, range(index, index + 1), config)
+
+    @_locked
+    def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> None:
+        """The same to several cells."""
+        self._arrays.meter_fill(meter, cells, config)
 
     @_locked
     def register_read(self, register: str, index: int) -> int:
@@ -364,20 +379,30 @@ class Pipeline:
         return self._arrays.register_read(register, index, 1)[0]
 
     @_locked
+    def register_cells(self, register: str, cells: range) -> list[int]:
+        """Several at once."""
+        return self._arrays.register_read(register, cells.start, len(cells))
+
     def register_read_all(self, register: str) -> list[int]:
-        return self._arrays.register_read(register, 0, None)
+        """All cells."""
+        return self.register_cells(register, range(self._size(register)))
 
     @_locked
     def register_write(self, register: str, index: int, value: int) -> None:
         """`value` must fit the register's type."""
-        self._arrays.register_write(register, index, [value])
+        self._arrays.register_fill(register, range(index, index + 1), value)
 
     @_locked
+    def register_fill(self, register: str, cells: range, value: int) -> None:
+        """The same value to several cells."""
+        self._arrays.register_fill(register, cells, value)
+
     def register_reset(self, register: str) -> None:
         """All cells to zero."""
-        self._arrays.register_write(
-            register, 0, [0] * self.registers[register].size if register in self.registers else [0]
-        )
+        self.register_fill(register, range(self._size(register)), 0)
+
+    def _size(self, register: str) -> int:
+        return self.registers[register].size if register in self.registers else 1
 
     # ---- packet replication: groups 1..65535, clone sessions 1..32767, ports and instances 0..65535 ----
 

@@ -41,6 +41,7 @@ class Switch:
             raise InvalidArgument(f"{queues} queues of a port; 1..{QUEUES_MAX}")
         self._queues = queues
         self._pipeline: Pipeline | None = None
+        self._generation = 0
         self._mutex = threading.RLock()
         self._sent: list[tuple[int, bytes]] = []
         self._collector = capi.TX(self._collect)
@@ -68,6 +69,7 @@ class Switch:
             if old is not None:
                 old.attached = False
             self._pipeline = pipeline
+            self._generation = self._core.ss_generation(self._handle)
             return old
 
     def port_config(self, port: int, rate_bps: int, queue_packets: int) -> None:
@@ -153,7 +155,7 @@ class Switch:
         return out
 
     def _event(self, raw: capi.EventC, data: bytes) -> Event | None:
-        if self._pipeline is None:
+        if self._pipeline is None or raw.generation != self._generation:
             return None
         if raw.kind == 1:
             digest = self._pipeline.digest_by_list(raw.object)

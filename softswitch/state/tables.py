@@ -34,6 +34,8 @@ from netfold.softswitch.state.entities import (
 )
 from netfold.softswitch.state.profiles import Actions, Choice, Profile, check
 
+ENTRIES_MAX = 1 << 20
+"""Of one table, whatever size it declares."""
 KINDS = {"valid": "exact"}
 
 
@@ -167,8 +169,9 @@ class Table:
             raise AlreadyExists(
                 f"table {self.name} has an entry {describe(entry.match)} with priority {entry.priority} already"
             )
-        if len(self.entries) >= self.layout["size"]:
-            raise ResourceExhausted(f"table {self.name} is full: {self.layout['size']} entries")
+        size = min(self.layout["size"], ENTRIES_MAX)
+        if len(self.entries) >= size:
+            raise ResourceExhausted(f"table {self.name} is full: {size} entries")
         self._add(key, entry)
 
     def _add(self, key: EncodedKey, entry: TableEntry, priority: int | None = None) -> None:

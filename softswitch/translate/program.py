@@ -60,6 +60,8 @@ class Translation:
 def translate(p4_json: bytes, *, traced: bool = False) -> Translation:
     """With `traced` the program tells each step of each packet, as BMv2's log does; without, there is no trace of that.
     Raises PipelineError when this is not BMv2 JSON, UnsupportedConstruct for what is refused."""
+    if len(p4_json) > validate.MAX_BYTES:
+        raise PipelineError(f"a program of {len(p4_json)} bytes; at most {validate.MAX_BYTES}")
     try:
         root = json.loads(p4_json)
     except ValueError as e:

@@ -16,7 +16,8 @@ from netfold.softswitch.translate.model import MAX_PHV, MAX_WIDTH, STD_FIELDS, J
 from netfold.softswitch.translate.value import field_range, limbs_for
 
 MAX_DEPTH = 400  # of lists and objects within one another; p4c's deepest in the tests is 34
-MAX_NODES = 1 << 22  # values in the file
+MAX_BYTES = 32 << 20  # of the file; a program of 256 lanes has 2 MB,
+MAX_NODES = 1 << 20  # and 131,000 values
 MAX_TEXT = 1 << 16  # characters of a string
 MAX_STATE = 1 << 30  # bytes of all registers, counters and meters together
 MAX_EMITTED = 4096  # headers that the deparser names
@@ -86,8 +87,9 @@ def _walk(root: Json) -> None:
     count = 0
     while todo:
         value, depth = todo.pop()
-        count += 1
-        _require(count <= MAX_NODES, f"more than {MAX_NODES} values")
+        if isinstance(value, list | Mapping):
+            count += len(value)
+            _require(count <= MAX_NODES, f"more than {MAX_NODES} values")
         _require(depth <= MAX_DEPTH, f"values nested deeper than {MAX_DEPTH}")
         if isinstance(value, Mapping):
             if value.get("type") == "hexstr" and value.get("value") is not None:
