@@ -8,6 +8,7 @@ A unix socket is guarded by its own rights; over TCP everything is TLS, and a ca
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -19,6 +20,8 @@ import grpc
 
 TOKEN_KEY = "authorization"
 
+_ROOTS_SOCKET = Path("/run/netfold/controller.sock")
+_RUNTIME_FOLDERS = ("/run/user/{uid}", "/tmp/netfold-{uid}")
 _KEEPALIVE_MS = 10_000  # a peer that is gone without a word is noticed after this, and five seconds more
 
 
@@ -39,7 +42,9 @@ class Connection:
 
 def default_socket() -> str:
     """unix:/run/netfold/controller.sock for root, else in the user's own runtime folder."""
-    base = "/run" if os.geteuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", f"/tmp/netfold-{os.getuid()}")
+    if os.geteuid() == 0:
+        return f"unix:{_ROOTS_SOCKET}"
+    base = os.environ.get("XDG_RUNTIME_DIR", _RUNTIME_FOLDERS[1].format(uid=os.getuid()))
     return f"unix:{base}/netfold/controller.sock"
 
 
@@ -60,6 +65,20 @@ def check_default_socket() -> None:
             )
 
 
+def _callers_socket() -> str | None:
+    """For root's process that a user has started through sudo, as what runs in Mininet's hosts: the user's own
+    controller, unless root has one. None if there is none."""
+    user = os.environ.get("SUDO_UID", "")
+    if os.geteuid() != 0 or not user.isdecimal() or _ROOTS_SOCKET.exists():
+        return None
+    for folder in _RUNTIME_FOLDERS:
+        file = Path(folder.format(uid=user)) / "netfold" / "controller.sock"
+        with contextlib.suppress(OSError):
+            if file.stat().st_uid == int(user):
+                return f"unix:{file}"
+    return None
+
+
 def connection(
     address: str | None = None,
     certificate: Path | None = None,
@@ -67,8 +86,9 @@ def connection(
     server_name: str | None = None,
 ) -> Connection:
     """What is None is taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA, NETFOLD_TOKEN_FILE, NETFOLD_TLS_SERVER_NAME, or
-    is the default: the default socket, the system's certificates, no token. Raises ConnectError."""
-    chosen = address or os.environ.get("NETFOLD_CONTROLLER") or default_socket()
+    is the default: the default socket (under sudo the caller's, if root has none), the system's certificates, no token.
+    Raises ConnectError."""
+    chosen = address or os.environ.get("NETFOLD_CONTROLLER") or _callers_socket() or default_socket()
     if chosen == default_socket():
         check_default_socket()
     name = server_name or os.environ.get("NETFOLD_TLS_SERVER_NAME", "")

@@ -52,6 +52,9 @@ from netfold.topologies.network.state import (
 from netfold.topologies.network.targets import Target, choose_target
 from netfold.topologies.network.tools import ADMINISTRATOR, check_tools
 
+READY_TIMEOUT_S = 120.0
+"""On a machine that is new and busy softswitch is compiled first; a switch that ends is noticed at once."""
+
 COMMAND_TIMEOUT_S = 30.0
 """Of a host's command in an exercise."""
 
@@ -84,7 +87,7 @@ class Network:
         mtu: int = 1500,
         pcap_dir: Path | None = None,
         exercise: Exercise | None = None,
-        ready_timeout_s: float = 30.0,
+        ready_timeout_s: float = READY_TIMEOUT_S,
     ) -> None:
         self.fabric = fabric
         self.target = choose_target(target) if isinstance(target, str) else target

@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A user's controller is found by what runs in the hosts, which are root's."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from netfold.api import connection as api
+from netfold.api.connection import connection
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The socket of a controller that this user runs, and root's process under sudo."""
+    file = tmp_path / "netfold" / "controller.sock"
+    file.parent.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(file))
+    user = os.getuid()
+    monkeypatch.setattr(api, "_RUNTIME_FOLDERS", (f"{tmp_path.parent}/{{uid}}-none", str(tmp_path)))
+    monkeypatch.setattr(api, "_ROOTS_SOCKET", tmp_path / "roots.sock")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("SUDO_UID", str(user))
+    monkeypatch.delenv("NETFOLD_CONTROLLER", raising=False)
+    return file
+
+
+def test_under_sudo_the_callers_controller_is_found(users: Path) -> None:
+    assert connection().address == f"unix:{users}"
+
+
+def test_what_is_said_comes_first_then_roots_own(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (users.parents[1] / "roots.sock").touch()
+    assert connection().address == f"unix:{users.parents[1]}/roots.sock"
+    monkeypatch.setenv("NETFOLD_CONTROLLER", "unix:/said")
+    assert connection().address == "unix:/said"
+
+
+@pytest.mark.parametrize("user", ["", "you", str(os.getuid() + 1)])
+def test_a_socket_that_is_not_the_callers_is_not_taken(
+    users: Path, monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    monkeypatch.setenv("SUDO_UID", user)
+    assert connection().address == f"unix:{users.parents[1]}/roots.sock"
