@@ -13,8 +13,10 @@ import pytest
 from testnet import DEADLINE_S, PROGRAMS
 
 from netfold.softswitch.build import native
+from netfold.softswitch.build.compiler import Job
 from netfold.softswitch.build.program import prune
 from netfold.softswitch.engine.abi import engine_library
+from netfold.softswitch.errors import PipelineError
 from netfold.softswitch.state.pipeline import Pipeline
 
 WIRE = (PROGRAMS / "wire.json").read_bytes()
@@ -139,3 +141,32 @@ def test_the_engine_is_compiled_with_optimization(tmp_path: Path, monkeypatch: p
     name, flags = made.value.args
     assert name.startswith("engine-")
     assert {"-O2", "-O3"} & set(flags)
+
+
+def test_a_folder_is_named_as_one_pleases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Pipeline.load(WIRE, Path()).close()
+    assert len(stored(tmp_path)) == 1
+
+
+def test_what_another_user_could_have_put_there_is_not_run(tmp_path: Path) -> None:
+    Pipeline.load(WIRE, tmp_path).close()
+    (program,) = tmp_path.glob("program-*.so")
+    program.chmod(0o666)
+    with pytest.raises(PipelineError, match="not ours alone"):
+        Pipeline.load(WIRE, tmp_path)
+    program.chmod(0o600)
+    Pipeline.load(WIRE, tmp_path).close()
+    tmp_path.chmod(0o777)
+    with pytest.raises(PipelineError, match="not ours alone"):
+        Pipeline.load(WIRE, tmp_path)
+    tmp_path.chmod(0o700)
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def fail(_job: Job) -> bytes:
+        raise PipelineError("gcc failed")
+
+    with pytest.raises(PipelineError, match="gcc failed"):
+        Pipeline.load(WIRE, tmp_path, compile_c=fail)
+    assert list(tmp_path.iterdir()) == []
