@@ -40,6 +40,7 @@ class Book:
                 yield
         except BaseException:
             self._jobs = {j.name: j for j in self._store.jobs()}
+            self._orders = {n: o for n, o in self._orders.items() if n in self._jobs}
             raise
 
     @property

@@ -32,6 +32,7 @@ class PlanProcess:
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._process: Process | None = None
+        self._stopping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         await self._running()
@@ -45,6 +46,9 @@ class PlanProcess:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """Raises RefusedError and PlannerBrokeError. Canceled, it stops the work."""
+        if self._stopping is not None:  # whoever stopped the last plan was itself canceled meanwhile
+            await asyncio.wait([self._stopping])
+            self._stopping = None
         process = await self._running()
         assert process.stdin is not None
         whole = False
@@ -58,7 +62,8 @@ class PlanProcess:
             raise PlannerBrokeError("its process ended") from error
         finally:
             if not whole and self._process is process:
-                await asyncio.shield(self._stop(process))
+                self._stopping = asyncio.create_task(self._stop(process))
+                await asyncio.shield(self._stopping)
         if answer.plan is not None:
             return answer.plan
         if answer.refused:

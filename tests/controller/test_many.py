@@ -11,6 +11,7 @@ import pytest
 from netfold.controller.health.counters import Counters
 from netfold.controller.jobs.records import JobState, Member
 from netfold.controller.jobs.store import HISTORY
+from netfold.controller.lifecycle.admission import RefusedError
 from netfold.controller.lifecycle.presence import Progress
 from netfold.controller.lifecycle.waiting import AGE_S, Waiting
 from netfold.controller.switches.endpoint import Health
@@ -36,6 +37,8 @@ def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
                         controller.members.attend(name, host)
                         controller.presence.heard(name, host, Progress(n))
                 controller.cancel(name)
+            with pytest.raises(RefusedError):
+                await controller.submit("name: refused\nworkers: 2\nmin_rate: 900\n", queue=False)
             await deployment.idle()
             assert len(controller.book.all()) == HISTORY
             assert len(deployment.store.jobs()) == HISTORY

@@ -144,6 +144,11 @@ def test_a_plan_that_nobody_wants_any_more_is_killed_and_the_next_is_made():
             with pytest.raises(asyncio.CancelledError):
                 await planning
             assert not _children(process)
+            planning = asyncio.create_task(plans.plan(PlanRequest(read_order(HARD, fabric))))
+            await _until(lambda: _children(process))
+            planning.cancel()
+            await asyncio.sleep(0)
+            planning.cancel()  # once more while it stops
             easy = read_order("name: job\nworkers: 2\nscheme: switchml\n", fabric)
             assert (await plans.plan(PlanRequest(easy))).rate > 0
             assert plans._process.pid == process
