@@ -167,7 +167,7 @@ def _assert_carries(deployment: Deployment) -> None:
             assert not set(workers) & set(job.lost)
             walk = Walk(FABRIC, switches, planned, tree, job.epoch)
             for worker in workers:
-                walk.send(worker)
+                walk.send(worker, udp_port=job.udp_port)
             assert walk.results == dict.fromkeys(workers, 1)
 
 
