@@ -5,8 +5,8 @@
 The harness reads commands from stdin and appends every packet that leaves to an observation log. It has no word for
 "done", but answers an unknown command at once, on stderr: that serves. It can neither take an entry out nor change
 one, so a deleted admission entry is overwritten by one that nothing matches, and entries of other tables stay, where
-nothing leads to them any more. As published it has no command for multicast groups (`mcgroup`), without which no copies
-are seen; tools/tofino-model/mcgroup.patch adds it.
+nothing leads to them any more. As published it has no command for multicast groups; where a harness has one
+(`mcgroup <group> [<port> ...]`: the group's packets are copied to these ports, once each), copies are seen too.
 """
 
 from __future__ import annotations
