@@ -14,14 +14,15 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
+from typer.testing import CliRunner
 
-from netfold.topologies.network import keeper
+from netfold.topologies.network import cli, keeper
 from netfold.topologies.network.errors import NotUpError
 from netfold.topologies.network.state import processes_of
-from netfold.topologies.network.targets import netfold_command
 from tests.topologies.conftest import FABRIC, FakeTarget, Place, needs_network, network, ping
 
 PROGRAM = """
@@ -133,9 +134,8 @@ def test_up_and_down_from_the_command_line(place: Place, tmp_path: Path) -> None
     spec = tmp_path / "two.yaml"
     spec.write_text("name: two\ngenerate: {single_switch: {hosts: 2, rate: 10}}\n")
 
-    def netfold(*words: object) -> subprocess.CompletedProcess[str]:
-        command = [netfold_command(), *(str(w) for w in words), "--name", place.name]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    def netfold(command: str, *words: object) -> Any:
+        return CliRunner().invoke(getattr(cli, command), [*(str(w) for w in words), "--name", place.name])
 
     options = [
         "--target",
@@ -146,16 +146,16 @@ def test_up_and_down_from_the_command_line(place: Place, tmp_path: Path) -> None
         tmp_path / "pcaps",
     ]
     up = netfold("up", spec, *options)
-    assert up.returncode == 0, up.stderr
-    assert f"127.0.0.1:{place.first_grpc_port}" in up.stdout
+    assert up.exit_code == 0, up.output
+    assert f"127.0.0.1:{place.first_grpc_port}" in up.output
     run = place.directory.up().run
     again = netfold("up", spec, *options)
-    assert again.returncode == 1
-    assert "is up already" in again.stderr
-    assert "is down" in netfold("down").stdout
+    assert again.exit_code == 1
+    assert "is up already" in again.output
+    assert "is down" in netfold("down").output
     assert place.leftovers(run) == []
     assert {p.name for p in (tmp_path / "pcaps").iterdir()} >= {f"{place.name}1-1_in.pcap"}
-    assert "nothing was up" in netfold("down").stdout
+    assert "nothing was up" in netfold("down").output
 
 
 @needs_network
