@@ -109,7 +109,9 @@ def test_recordings_are_handed_over_and_nothing_else(tmp_path: Path, by_sudo: No
         pcaps.mkdir()
     (pcaps / "old").touch()
     recordings.prepare()
-    (pcaps / "new").touch()
+    assert (pcaps / "new").stat().st_uid == 0, "it is root's switches that write to it"
+    for replaced in names[2:]:
+        (pcaps / replaced).unlink()
     (pcaps / "other").touch()
     (pcaps / "link").symlink_to(secret)
     (pcaps / "second-name").hardlink_to(secret)
@@ -122,7 +124,7 @@ def test_recordings_are_handed_over_and_nothing_else(tmp_path: Path, by_sudo: No
 
 @needs_root
 def test_a_folder_of_recordings_is_the_callers(tmp_path: Path, by_sudo: None) -> None:
-    with pytest.raises(NetworkError, match=r"cannot make the folder .*pcaps: Permission denied"):
+    with pytest.raises(NetworkError, match=r"cannot make the recordings' folder .*pcaps: Permission denied"):
         Recordings(tmp_path / "pcaps", []).prepare()
     os.chown(tmp_path, USER, GROUP)
     Recordings(tmp_path / "pcaps", []).prepare()

@@ -101,8 +101,15 @@ class Recordings:
             with as_caller():
                 self.folder.mkdir(parents=True, exist_ok=True)
             self._before = {p.name for p in self.folder.iterdir()}
+            for name in (
+                set(self._names) - self._before
+            ):  # the switches may write to root's files, not to any folder
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+                os.close(os.open(self.folder / name, flags, 0o644))
         except OSError as error:
-            raise NetworkError(f"cannot make the folder {self.folder}: {error.strerror}") from error
+            raise NetworkError(
+                f"cannot make the recordings' folder {self.folder}: {error.strerror}"
+            ) from error
 
     def hand_over(self) -> None:
         """What was there before stays whose it was, and so does whatever someone has put in a recording's place: a
