@@ -415,11 +415,16 @@ def install_shim(
 
     What starts BMv2 by that name starts softswitch. They are links to the netfold script; remove them to undo.
     """
+    from netfold.softswitch.build.native import default_cache_dir
+    from netfold.softswitch.engine.abi import engine_library
+    from netfold.softswitch.errors import PipelineError
     from netfold.softswitch.shim import ShimError, install
 
     try:
         for path in install(folder):
             typer.echo(path)
-    except ShimError as error:
+        # Scripts give a switch seconds to start: its own C is compiled now.
+        engine_library(default_cache_dir())
+    except (ShimError, PipelineError) as error:
         typer.echo(f"netfold softswitch: {error}", err=True)
         raise typer.Exit(1) from error
