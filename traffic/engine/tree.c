@@ -152,9 +152,10 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
     return s;
 }
 
-void tree_account(struct tree *t, double now) {
+/* Round trips and marks count once in a window, as the gains of RFC 6298 and RFC 8257 want it: a sample for each turn would
+ * make the timeout forget within one round trip how long a way can take. */
+static void account_window(struct tree *t, double now) {
     struct found f = t->found;
-    if (!f.count) return;
     double delay = NF_UNKNOWN;
     t->found = (struct found){.first_back = NF_UNKNOWN};
     if (f.first_back < t->part_back) t->part_back = f.first_back;
@@ -162,14 +163,20 @@ void tree_account(struct tree *t, double now) {
         double rtt = f.rtt_sum / (double)f.fresh;
         nf_rtt_sample(&t->rtt, &t->timing, rtt);
         if (now - rtt >= t->part_back) delay = rtt - t->rtt.least;
-    } else {
-        nf_rtt_progress(&t->rtt);
     }
+    nf_window_results(&t->window, f.count, f.marked, delay);
+}
+
+void tree_account(struct tree *t, double now) {
+    if (t->found.count == t->accounted) return;
+    nf_rtt_progress(&t->rtt);
     t->probed_at = 0;
     t->probes_due = 0;
     t->tail_probed = 0;
     t->active_at = now;
-    nf_window_results(&t->window, f.count, f.marked, delay);
+    int whole = t->found.count >= nf_window_size(&t->window) || t->under_way == 0;
+    if (whole || t->rtt.smoothed == 0) account_window(t, now);
+    t->accounted = t->found.count;
 }
 
 static const struct segment *segment_of(const struct tree *t, int64_t chunk) {

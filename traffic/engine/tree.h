@@ -47,7 +47,7 @@ struct channel {
     uint8_t busy, resent;
 };
 
-/* What came in a batch. */
+/* What came since a window was accounted last. */
 struct found {
     int64_t count, marked, fresh;
     double rtt_sum, first_back;
@@ -76,6 +76,7 @@ struct tree {
     struct nf_window window;
     struct nf_pacer pacer;
     struct found found;
+    int64_t accounted; /* of `found`, how many results the last turn saw */
 };
 
 /* 0, or -1: no memory. */
@@ -89,7 +90,7 @@ int tree_append(struct tree *t, struct segment *s);
  * the segment. A segment that is complete is taken off, and the caller's. */
 struct segment *tree_accept(struct tree *t, const struct header *h, int marked, double now, int64_t *chunk);
 
-/* The chunk of the channel that a result freed was taken: the channel's next one may go if it has a meaning. */
+/* What follows from the results that came since the last call. */
 void tree_account(struct tree *t, double now);
 
 /* Fills `out` with what goes now. `fill` writes the lanes, the exponent and the flags of a chunk that goes for the first
