@@ -168,7 +168,10 @@ def protocols(frame: bytes, *, parses_options: bool) -> bool:
 def besiege(benches: list[Bench], lanes: int, seed: int, frames: int) -> None:
     random = Random(seed)
     siege = Siege(benches, lanes, random)
-    siege.traffic(200)
+    for _ in range(50):  # with few frames the siege would else be over before a job is once
+        siege.traffic(200)
+        if siege.epochs:
+            break
     for _ in range(-(-frames // BURST)):
         counted = siege.counted()
         siege.arrived = 0
