@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ MEMORY_BYTES = 4 << 30  # of one process of gcc; a program of 256 lanes takes 0.
 FILE_BYTES = 256 << 20
 PROCESSES = 64
 NOBODY = 65534
+_READY = b"!"
 FIRST_USER = 2_000_000_000
 """User ids from here on belong to nobody: each process takes one of its own for gcc."""
 
@@ -122,20 +124,25 @@ def _compile(job: Job, user: int | None) -> bytes:
 
 
 class Builder:
-    """A process that compiles for this one, as a user of its own. Made while this process is root and has one thread;
-    used when it has given up the right to change users."""
+    """A process that compiles for this one, as a user of its own. Made while this process is root; used when it has
+    given up the right to change users. A program of its own, no fork of this one, whose threads may hold any lock."""
 
     def __init__(self) -> None:
-        """Raises PipelineError without a compiler."""
+        """Returns when the process is that user. Raises PipelineError without a compiler, or if it ends instead."""
         gcc()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._child = os.fork()
-        if self._child == 0:
-            ours.close()
-            _serve(theirs, own_user())
-        theirs.close()
+        with theirs:
+            code = "from netfold.softswitch.build.compiler import serve; import sys; serve(*map(int, sys.argv[1:]))"
+            self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+                [sys.executable, "-P", "-c", code, str(theirs.fileno()), str(own_user())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
         self._socket = ours
         self._turn = threading.Lock()
+        if not ours.recv(len(_READY)):
+            self.close()
+            raise PipelineError("the process that runs gcc ended at once")
 
     def compile(self, job: Job) -> bytes:
         """A Compile."""
@@ -152,13 +159,14 @@ class Builder:
     def close(self) -> None:
         """Ends the process. Idempotent."""
         self._socket.close()
-        if self._child:
-            os.waitpid(self._child, 0)
-            self._child = 0
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
 
 
-def _serve(requests: socket.socket, user: int) -> None:
-    """Becomes `user`, and compiles until the other end is closed. Does not return."""
+def serve(descriptor: int, user: int) -> None:
+    """Becomes `user`, and compiles what comes by the socket until its other end is closed."""
+    requests = socket.socket(fileno=descriptor)
     try:
         for number in (
             signal.SIGINT,
@@ -166,6 +174,7 @@ def _serve(requests: socket.socket, user: int) -> None:
         ):  # a switch that is told to stop ends this by the socket
             signal.signal(number, signal.SIG_IGN)
         _become(user)
+        requests.sendall(_READY)
         while True:
             job = json.loads(_receive(requests))
             try:
@@ -174,9 +183,7 @@ def _serve(requests: socket.socket, user: int) -> None:
                 answer = b"-" + str(error).encode()
             _send(requests, answer)
     except (OSError, EOFError):
-        pass
-    finally:
-        os._exit(0)
+        return
 
 
 def _become(user: int) -> None:
