@@ -61,7 +61,3 @@ class EngineMissing(TrafficError, RuntimeError):
 
 class BadAssignment(TrafficError, ValueError):
     """An assignment that breaks a rule of docs/protocol.md; the message names the field."""
-
-
-class EpochChanged(TrafficError):
-    """The job goes on in a new epoch: the call in hand starts again. Seen inside of a worker only."""
