@@ -16,7 +16,8 @@ class Patience:
     start     for switches to connect after the controller's own start
     install   for switches to take a job's entries
     plan      for a plan, beside the time limit that its job names
-    repair    for a plan that moves a job off what is broken: the bound of its stay there, once it is its turn
+    repair    for a plan that moves a job off what is broken: with the repairs before it, and one plan of another
+              kind that has made way for long enough, the bound of its stay there
     """
 
     reroute: float = 0.5

@@ -9,6 +9,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from netfold.controller.jobs.file import JobOrder
@@ -45,6 +46,14 @@ class JobExistsError(Exception):
     """A job of that name is not over yet."""
 
 
+@dataclass(frozen=True)
+class _Repair:
+    """Asked for and not done. `fail`: the job ends where there is no other plan."""
+
+    why: str
+    fail: bool
+
+
 class Plans(Protocol):
     """Where plans are made, outside the event loop."""
 
@@ -74,6 +83,7 @@ class Planner:
         self._patience = patience
         self._broken = broken
         self._turns = Turns()
+        self._repairs: dict[str, _Repair] = {}
         self._waiting = Waiting(book)
         self._again = False
         self._trying = False
@@ -82,18 +92,18 @@ class Planner:
         """Raises JobExistsError, and RefusedError unless the job may wait."""
         name = order.file.name
 
-        async def work() -> None:
+        async def work(last: bool) -> None:
             self._check_name(name)
             standing = self._waiting.before((-order.file.priority, float("inf")))
             try:
-                plan = await self._plan(order, frozenset, standing)
+                plan = await self._plan(order, frozenset, standing, soon=last)
                 with self._book.change():
                     self._book.write(self._book.placed(self._book.new(order), order, plan, standing))
             except RefusedError as error:
                 why = _with_queue(error, standing)
                 if not queue:
                     raise RefusedError(why) from error
-                kept = await self._reservation(order, frozenset, standing)
+                kept = await self._reservation(order, frozenset, standing, soon=last)
                 with self._book.change():
                     waits = {"reason": f"waits: {why}"}
                     self._book.write(self._book.new(order).model_copy(update=waits))
@@ -104,23 +114,27 @@ class Planner:
         return self._book.get(name)
 
     def repair(self, name: str, why: str, *, fail: bool = True) -> None:
-        """Move an installed job off what is broken or lost, soon. Without another plan it ends, if `fail`."""
+        """Move an installed job off what is broken or lost, soon. Without another plan it ends, if `fail`. A job that
+        waits for its repair already is not asked for again, so that they do not pile up behind a slow planner."""
 
         def broke(error: Exception) -> None:
             self._lifecycle.end(name, JobState.FAILED, f"{why}, and the planner broke: {error}")
 
-        self._tasks.spawn(self._repair(name, why, fail=fail), f"repair of job {name}", broke)
+        waits = self._repairs.get(name)
+        self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
+        if waits is None:
+            self._tasks.spawn(self._repair(name), f"repair of job {name}", broke)
 
     async def replan(self, name: str) -> bool:
         """Move a running job that gains enough, or that uses what is broken. Raises UnknownJobError."""
 
-        async def work() -> bool:
+        async def work(last: bool) -> bool:
             job = self._book.get(name)
             if job.state is not JobState.RUNNING or job.placement is None:
                 return False
             better = 0.0 if self._lifecycle.hit(job) else WORTH_MOVING * job.placement.plan.rate
             try:
-                return await self._move(job, "replanned", better, self._waiting.all())
+                return await self._move(job, "replanned", better, self._waiting.all(), soon=last)
             except RefusedError as error:
                 log.info("job %s stays where it is: %s", name, error)
                 return False
@@ -136,17 +150,28 @@ class Planner:
 
     # ---- in their turns ---------------------------------------------------------------------------------
 
-    async def _repair(self, name: str, why: str, *, fail: bool) -> None:
-        async def work() -> None:
-            job = self._book.get(name)
-            if not job.state.installed or not self._lifecycle.hit(job):
-                return  # it is over, or an earlier move has seen to it
+    async def _repair(self, name: str) -> None:
+        def met() -> tuple[object, ...]:
+            return self._broken(), self._book.get(name).lost
+
+        async def work(_: bool) -> None:
+            asked, again = self._repairs[name], False
             try:
-                await self._move(job, why, 0.0, (), repair=True)
+                job, before = self._book.get(name), met()
+                if not job.state.installed or not self._lifecycle.hit(job):
+                    return  # it is over, or an earlier move has seen to it
+                await self._move(job, asked.why, 0.0, (), soon=True)
             except RefusedError as error:
-                log.warning("job %s: %s, and cannot move: %s", name, why, error)
-                if fail and self._lifecycle.hit(self._book.get(name)):
-                    self._lifecycle.end(name, JobState.FAILED, f"{why}, and there is no other plan: {error}")
+                latest = self._repairs[name]  # somebody may have asked meanwhile
+                again = latest is not asked and met() != before
+                log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
+                if (asked.fail or (latest.fail and not again)) and self._lifecycle.hit(self._book.get(name)):
+                    why = f"{latest.why}, and there is no other plan: {error}"
+                    self._lifecycle.end(name, JobState.FAILED, why)
+            finally:
+                latest = self._repairs.pop(name)
+            if again:
+                self.repair(name, latest.why, fail=latest.fail)
 
         try:
             await self._turns.take(Urgency.REPAIR, work)
@@ -154,12 +179,12 @@ class Planner:
             log.debug("job %s is forgotten", name)
 
     async def _move(
-        self, job: JobRecord, why: str, least: float, standing: Iterable[Placement], *, repair: bool = False
+        self, job: JobRecord, why: str, least: float, standing: Iterable[Placement], *, soon: bool
     ) -> bool:
         """Plan an installed job again and move it by a new epoch, if the plan's rate is `least` or more. Raises
         RefusedError."""
         order = self._book.order(job.name)
-        plan = await self._plan(order, self._lost(job.name), standing, repair=repair)
+        plan = await self._plan(order, self._lost(job.name), standing, soon=soon)
         job = self._book.get(job.name)
         if plan.rate < least or not job.state.installed:
             return False
@@ -184,13 +209,13 @@ class Planner:
         finally:
             self._trying = False
 
-    async def _try_waiting(self, name: str) -> None:
+    async def _try_waiting(self, name: str, last: bool) -> None:
         if self._book.get(name).state is not JobState.QUEUED:
             return
         order = self._book.order(name)
         standing = self._waiting.before(self._waiting.rank(self._book.get(name)))
         try:
-            plan = await self._fresh_or_reserved(name, order, standing)
+            plan = await self._fresh_or_reserved(name, order, standing, soon=last)
             job = self._book.get(name)
             if job.state is JobState.QUEUED:
                 with self._book.change():
@@ -202,12 +227,14 @@ class Planner:
                 reason = f"waits: {_with_queue(error, standing)}"
                 if job.reason != reason:
                     self._lifecycle.commit(job.model_copy(update={"reason": reason}))
-                await self._reserve(name)
+                await self._reserve(name, soon=last)
 
-    async def _fresh_or_reserved(self, name: str, order: JobOrder, standing: list[Placement]) -> Plan:
+    async def _fresh_or_reserved(
+        self, name: str, order: JobOrder, standing: list[Placement], *, soon: bool
+    ) -> Plan:
         """A new plan, or the reserved one where a heuristic does not find what was kept free. Raises RefusedError."""
         try:
-            return await self._plan(order, self._lost(name), standing)
+            return await self._plan(order, self._lost(name), standing, soon=soon)
         except RefusedError:
             held, job = self._waiting.of(name), self._book.get(name)
             if held is None or hit(held.plan, self._broken(), job.lost):
@@ -216,23 +243,23 @@ class Planner:
                 raise
             return held.plan
 
-    async def _reserve(self, name: str) -> None:
+    async def _reserve(self, name: str, *, soon: bool) -> None:
         """Keep room for a waiting job, as if nothing ran but those before it in the queue."""
         job, order = self._book.get(name), self._book.order(name)
         known = self._waiting.known(job, self._broken())
         if self._waiting.is_current(name, known):
             return
         before = self._waiting.before(self._waiting.rank(job))
-        kept = await self._reservation(order, self._lost(name), before)
+        kept = await self._reservation(order, self._lost(name), before, soon=soon)
         if name in self._book and self._book.get(name).state is JobState.QUEUED:
             self._waiting.reserve(name, known, kept)
 
     async def _reservation(
-        self, order: JobOrder, lost: Callable[[], frozenset[str]], before: list[Placement]
+        self, order: JobOrder, lost: Callable[[], frozenset[str]], before: list[Placement], *, soon: bool
     ) -> Placement | None:
         """Where a job would be if only those before it ran; None: nowhere."""
         try:
-            plan = await self._planned(order, lost, _loads(before), repair=False)
+            plan = await self._planned(order, lost, _loads(before), soon=soon)
             return self._book.reserved(order, plan, before)
         except RefusedError as error:
             log.info("nothing is reserved for job %s: %s", order.file.name, error)
@@ -246,18 +273,18 @@ class Planner:
         lost: Callable[[], frozenset[str]],
         standing: Iterable[Placement],
         *,
-        repair: bool = False,
+        soon: bool,
     ) -> Plan:
         """A plan on what runs and what is reserved. Raises RefusedError."""
         background = self._background(order.file.name, standing)
-        return await self._planned(order, lost, background, repair=repair)
+        return await self._planned(order, lost, background, soon=soon)
 
     async def _planned(
-        self, order: JobOrder, lost: Callable[[], frozenset[str]], background: Loads, *, repair: bool
+        self, order: JobOrder, lost: Callable[[], frozenset[str]], background: Loads, *, soon: bool
     ) -> Plan:
         """A plan over what works when it is done; if something broke or was lost meanwhile, another, all within one
         deadline. Raises RefusedError."""
-        seconds, time_limit = self._deadline(order, repair=repair)
+        seconds, time_limit = self._deadline(order, soon=soon)
         try:
             async with asyncio.timeout(seconds):
                 while True:
@@ -270,9 +297,10 @@ class Planner:
                 f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
             ) from None
 
-    def _deadline(self, order: JobOrder, *, repair: bool) -> tuple[float, float]:
-        """Seconds for all, and of them for a solver that has a time limit."""
-        if repair:
+    def _deadline(self, order: JobOrder, *, soon: bool) -> tuple[float, float]:
+        """Seconds for all, and of them for a solver that has a time limit. `soon`: it is a repair, or one may wait for
+        it."""
+        if soon:
             return self._patience.repair, REPAIR_TIME_LIMIT_S
         own = order.file.options.get("time_limit", DEFAULT_TIME_LIMIT_S)
         limit = float(own) if isinstance(own, int | float) else DEFAULT_TIME_LIMIT_S

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 MOST_STOPS = 3
 """So often a piece of work makes way for a more urgent one; then it is finished, so that repairs without end cannot
-keep it from ever being done."""
+keep it from ever being done. It is told so, and has to be as quick as they are."""
 
 PATIENCE_S = 10.0
 """After this the queue and `replan` are served as submissions are, so that these cannot keep them out."""
@@ -54,7 +54,7 @@ class _Waiting:
 
 class Turns:
     """`take` waits for a turn. Work that makes way is canceled and begun again: it must have changed nothing before its
-    last await."""
+    last await. `work(last)` is told when it is not stopped any more."""
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
@@ -62,14 +62,15 @@ class Turns:
         self._taken = False
         self._under_way: _UnderWay | None = None
 
-    async def take(self, urgency: Urgency, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """What `work()` returns or raises, done when nothing more urgent is to do."""
+    async def take(self, urgency: Urgency, work: Callable[[bool], Coroutine[Any, Any, Result]]) -> Result:
+        """What `work` returns or raises, done when nothing more urgent is to do."""
         self._number += 1
         number, stops, since = self._number, 0, asyncio.get_running_loop().time()
         while True:
             await self._turn(urgency, number, since)
             try:
-                mine = _UnderWay(urgency, asyncio.create_task(work()), may_stop=stops < MOST_STOPS)
+                last = stops == MOST_STOPS
+                mine = _UnderWay(urgency, asyncio.create_task(work(last)), may_stop=not last)
                 self._under_way = mine
                 try:
                     await asyncio.wait([mine.task])

@@ -191,6 +191,64 @@ def test_a_planner_that_breaks_ends_what_it_was_to_repair_and_what_waits_and_say
     asyncio.run(scenario())
 
 
+class NeverDone(PlanThread):
+    """From `held` on no plan is ever done; `asked` counts."""
+
+    held = False
+    asked = 0
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        if self.held:
+            self.asked += 1
+            await asyncio.Event().wait()
+        return await super().plan(request)
+
+
+def test_repairs_of_one_job_do_not_pile_up_behind_a_slow_planner(tmp_path):
+    """First jobs may wait for their switch, then they may not: a job under way or in line is asked for once."""
+
+    async def scenario():
+        plans = NeverDone(FABRIC)
+        patience = Patience(reroute=0.05, restart=0.4, start=10.0, repair=1.0)
+        async with deployed(FABRIC, tmp_path, plans=plans, patience=patience) as deployment:
+            await deployment.settled()
+            names = ("a", "b", "c")
+            for name in names:
+                await deployment.controller.submit(SPREAD.replace("job", name), queue=False)
+                await deployment.runs(name)
+            plans.held = True
+            await deployment.switches["leaf1"].stop()
+            await deployment.until(lambda: all(deployment.state(n).over for n in names), "over")
+            assert plans.asked == len(names)
+            assert "leaf1 is away for 0.4 s" in deployment.controller.book.get("a").reason
+
+    asyncio.run(scenario())
+
+
+def test_what_breaks_while_a_repair_looks_in_vain_is_looked_at_after_it(tmp_path):
+    async def scenario():
+        plans = NeverDone(FABRIC)
+        async with deployed(FABRIC, tmp_path, plans=plans, patience=Patience(repair=0.5)) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            spine = _spine_of(deployment)
+            plans.held = True
+            controller.outages.broken = Broken(frozenset((frozenset(("leaf1", spine)),)))
+            controller.planner.repair("job", "a switch is away", fail=False)
+            await deployment.until(lambda: plans.asked == 1, "under way")
+            plans.held = False
+            controller.outages.broken = Broken(frozenset((frozenset(("leaf2", spine)),)))
+            controller.planner.repair("job", "another link is down", fail=True)
+            await deployment.idle()
+            assert deployment.state("job") is JobState.RUNNING
+            assert controller.book.get("job").reason == "another link is down"
+            _assert_avoids(deployment)
+
+    asyncio.run(scenario())
+
+
 def test_a_job_whose_new_place_is_refused_stays_where_it_runs(tmp_path):
     async def scenario():
         patience = Patience(reroute=0.1, restart=3.0, start=10.0, install=0.5)
