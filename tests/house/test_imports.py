@@ -18,7 +18,8 @@ ALLOWED = {
     "softswitch": set(),
     "traffic": {"api"},
     "controller": {"api", "topologies", "traffic"},
-    "experiments": {"controller", "topologies"},
+    "simulator": {"controller", "topologies", "traffic"},
+    "experiments": {"controller", "simulator", "topologies"},
     "testbed": {"api", "topologies", "traffic", "controller", "experiments"},
     "cli": {
         "softswitch"
@@ -59,6 +60,11 @@ def test_the_controllers_rooms_are_in_order(graph: Graph):
 def test_planning_knows_nothing_of_the_controller(graph: Graph):
     beyond = {b for a, b in rooms(graph, 2).edges if a == "controller.planning"}
     assert all(b.startswith("topologies") for b in beyond)
+
+
+def test_the_simulator_knows_plans_and_not_the_controller(graph: Graph):
+    beyond = {b for a, b in rooms(graph, 2).edges if a.startswith("simulator") and b.startswith("controller")}
+    assert beyond <= {"controller.planning"}
 
 
 def test_everything_is_imported_by_its_one_name():

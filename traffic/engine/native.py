@@ -33,7 +33,7 @@ def library() -> ctypes.CDLL:
     if sys.byteorder != "little":
         raise EngineMissing("the engine of workers needs a little-endian processor")
     try:
-        code = _built_in() or ctypes.CDLL(str(build(SOURCES, _cache_folder())))
+        code = _built_in() or ctypes.CDLL(str(build(SOURCES, cache_folder())))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
         raise EngineMissing(f"the engine of workers, C code, cannot be compiled here: {error}") from error
     for name, (result, *arguments) in _SIGNATURES.items():
@@ -108,5 +108,5 @@ def _ours_alone(path: Path) -> bool:
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netfold"

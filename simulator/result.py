@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What came of a Scenario, the same from both levels. Times are seconds since the scenario's start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration of a job. `reduced` has for each bucket when it was ready and when its sum was at all workers."""
+
+    start: float
+    end: float
+    reduced: tuple[tuple[float, float], ...]
+
+    @property
+    def duration(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """Iterations that were over before the scenario's end."""
+
+    name: str
+    iterations: tuple[Iteration, ...]
+
+    @property
+    def end(self) -> float | None:
+        return self.iterations[-1].end if self.iterations else None
+
+    @property
+    def all_reduce_s(self) -> tuple[float, ...]:
+        """Of every bucket of every iteration, from being ready to the sum at all workers; waiting for earlier buckets
+        of the job counts."""
+        return tuple(done - ready for i in self.iterations for ready, done in i.reduced)
+
+
+@dataclass(frozen=True)
+class LinkResult:
+    """A directed link. Queues in bytes: mean over time, and the longest."""
+
+    bytes: float
+    utilization: float
+    queue_mean: float
+    queue_max: float
+
+
+@dataclass(frozen=True)
+class SlotResult:
+    """Slots of a switch that held a chunk, mean over time and most, beside those that jobs had reserved."""
+
+    mean: float
+    most: float
+    reserved: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """`completions` has for each flow, in the scenario's order, the seconds from its start to its last byte's arrival;
+    None for one that was not over. `events` is how much work it was."""
+
+    jobs: tuple[JobResult, ...]
+    completions: tuple[float | None, ...]
+    links: Mapping[tuple[str, str], LinkResult]
+    switches: Mapping[str, SlotResult] = field(default_factory=dict)
+    end: float = 0.0
+    events: int = 0
+
+    def job(self, name: str) -> JobResult:
+        return next(j for j in self.jobs if j.name == name)

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The fabric as numbered directed links, and one of the equal-cost shortest paths for a pair of hosts, chosen by a hash
+as switches do. Both levels take their paths from here, so that they differ in nothing but the level."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+
+from netfold.simulator.scenario import Settings
+from netfold.topologies.fabric import Fabric
+
+Path = tuple[int, ...]
+
+
+class Wires:
+    """Directed links are numbered as in `fabric.links`: link i is 2i from a to b and 2i + 1 back.
+
+    rates   bytes/s on the wire
+    delays  seconds one way
+    queues  bytes that wait at most
+    """
+
+    def __init__(self, fabric: Fabric, settings: Settings) -> None:
+        self.fabric = fabric
+        packet = settings.segment_bytes + settings.header_bytes
+        self.pairs = [pair for x in fabric.links for pair in ((x.a, x.b), (x.b, x.a))]
+        self.number = {pair: i for i, pair in enumerate(self.pairs)}
+        bytes_per_second = fabric.unit.bits_per_second / 8
+        each = [x for x in fabric.links for _ in range(2)]
+        self.rates = np.array([x.rate * bytes_per_second for x in each])
+        self.delays = np.array([x.delay_ms / 1e3 or settings.hop_delay_s for x in each])
+        self.queues = np.array([settings.queue_bytes or x.queue * packet for x in each], dtype=np.float64)
+        self._candidates: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self._distances: dict[str, dict[str, int]] = {}
+
+    @cached_property
+    def attachment(self) -> dict[str, str]:
+        """The switch that each host hangs on."""
+        found = {}
+        for link in self.fabric.links:
+            for a, b in ((link.a, link.b), (link.b, link.a)):
+                if self.fabric.is_host(a):
+                    found[a] = b
+        return found
+
+    @cached_property
+    def _near(self) -> dict[str, list[str]]:
+        near: dict[str, list[str]] = {s.name: [] for s in self.fabric.switches}
+        for a, b in self.pairs:
+            if a in near and b in near:
+                near[a].append(b)
+        return near
+
+    def path(self, source: str, destination: str, choice: int) -> Path:
+        """The links from host to host. Pairs at equal `choice` take the same path; any other is as likely."""
+        at, last = self.attachment[source], self.attachment[destination]
+        links = [self.number[source, at]]
+        while at != last:
+            ways = self._ways(at, last)
+            choice, turn = divmod(choice, len(ways))
+            link, at = ways[turn]
+            links.append(link)
+        links.append(self.number[last, destination])
+        return tuple(links)
+
+    def _ways(self, at: str, last: str) -> list[tuple[int, str]]:
+        """The links that lead from one switch nearer to another, with where they end."""
+        known = self._candidates.get((at, last))
+        if known is None:
+            distance = self._distance(last)
+            known = [(self.number[at, v], v) for v in self._near[at] if distance[v] < distance[at]]
+            self._candidates[at, last] = known
+        return known
+
+    def _distance(self, last: str) -> dict[str, int]:
+        known = self._distances.get(last)
+        if known is None:
+            known = {last: 0}
+            queue = deque([last])
+            while queue:
+                at = queue.popleft()
+                for near in self._near[at]:
+                    if near not in known:
+                        known[near] = known[at] + 1
+                        queue.append(near)
+            self._distances[last] = known
+        return known
+
+    def latency(self, path: Path) -> float:
+        """Seconds one way through empty queues, without the time to send."""
+        return float(self.delays[list(path)].sum())
+
+
+def choice_of(seed: int, kind: str, number: int) -> int:
+    """The hash that chooses the path of a flow (`kind` "flow", by its place in the scenario) or of a hop of a job
+    (`kind` its name)."""
+    return int.from_bytes(blake2b(f"{seed} {kind} {number}".encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,201 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is simulated: a fabric, training jobs on it, and the flows of others beside them. Both levels, `flow` and
+`packet`, take a Scenario and give a Result (result.py).
+
+Sizes are bytes of payload, times seconds, rates of the fabric in its own unit. Everything is drawn before a scenario is
+made, so it holds no randomness but `seed`, by which equal-cost paths are chosen (routes.py): a scenario gives the same
+result wherever and however often it is run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from netfold.controller.planning.plan import Plan
+from netfold.topologies.fabric import Fabric
+from netfold.traffic.congestion import Congestion
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be run: the message names the job or flow and what would be right."""
+
+
+class Transport(StrEnum):
+    """How a stream of bytes from host to host shares links."""
+
+    RENO = "reno"
+    CUBIC = "cubic"
+    DCTCP = "dctcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Bytes from one host to another, from `start` on. On a full link flows get rates in proportion to `weight`."""
+
+    source: str
+    destination: str
+    bytes: int
+    start: float
+    transport: Transport = Transport.DCTCP
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A part of the gradient that is reduced by one all-reduce. It is complete when `ready` of the backward pass (0 to
+    1) is over."""
+
+    bytes: int
+    ready: float = 1.0
+
+
+@dataclass(frozen=True)
+class Model:
+    """One iteration of training on one worker: forward, then backward, during which the buckets become ready one by
+    one. The next forward pass starts when the last bucket's sum is there."""
+
+    name: str
+    forward_s: float
+    backward_s: float
+    buckets: tuple[Bucket, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(b.bytes for b in self.buckets)
+
+    @property
+    def compute_s(self) -> float:
+        return self.forward_s + self.backward_s
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A connection from host to host that carries `factor` bytes for each byte of the gradient."""
+
+    source: str
+    destination: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An all-reduce by the hosts alone, over connections that advance in step: the slowest sets the pace, as in a ring.
+
+    steps      messages that follow one another, each a hop's delay, before a bucket is done (a ring of n: 2 (n - 1))
+    transport  of all its connections
+    """
+
+    hops: tuple[Hop, ...]
+    steps: int
+    transport: Transport = Transport.DCTCP
+
+
+@dataclass(frozen=True)
+class InNetwork:
+    """An all-reduce over the trees of a plan, as the controller makes it.
+
+    congestion  how workers choose the bytes under way: FIXED always has `window` of them
+    window      bytes of payload that a worker has under way in each tree, at most; None: as many as fill its link
+                behind a queue of the marking threshold (Settings.marking_bytes)
+    slots       of each tree on each of its nodes; None: as many as two windows need
+    local_s     beside it, seconds for each byte of the gradient inside the machines (parallel NetReduce)
+    """
+
+    plan: Plan
+    congestion: Congestion = Congestion.PANAMA
+    window: int | None = None
+    slots: int | None = None
+    local_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Free:
+    """An all-reduce at a rate of its own (bytes/s) that puts nothing on any link: the bound on all schemes."""
+
+    rate: float
+    latency_s: float = 0.0
+
+
+Scheme = Exchange | InNetwork | Free
+
+
+@dataclass(frozen=True)
+class Job:
+    """Training by `workers` from `start` on, for so many iterations. Workers are in step. A Model without compute
+    time is a row of all-reduces, back to back."""
+
+    name: str
+    workers: tuple[str, ...]
+    model: Model
+    scheme: Scheme
+    start: float = 0.0
+    iterations: int = 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for the whole network.
+
+    segment_bytes    payload of a packet; `header_bytes` more go over the wire, preamble and gap included
+    marking_bytes    a queue marks packets from here on, and DCTCP keeps it there
+    queue_bytes      of every port; None: the fabric's own queue, in packets
+    initial_segments TCP's first window
+    handshake        whether a flow's time has TCP's opening round trip in it
+    hop_delay_s      of every link one way, where the fabric says 0
+    """
+
+    segment_bytes: int = 1460
+    header_bytes: int = 78
+    marking_bytes: int = 100_000
+    queue_bytes: int | None = None
+    initial_segments: int = 10
+    handshake: bool = False
+    hop_delay_s: float = 1e-6
+
+    @property
+    def wire(self) -> float:
+        """Bytes on a wire for each byte of payload."""
+        return 1.0 + self.header_bytes / self.segment_bytes
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is run until all is done, or until the second `until`."""
+
+    fabric: Fabric
+    jobs: tuple[Job, ...] = ()
+    flows: tuple[Flow, ...] = ()
+    seed: int = 0
+    until: float | None = None
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise ScenarioError(fault)
+
+    def _faults(self) -> Iterator[str]:
+        hosts = {h.name for h in self.fabric.hosts}
+        for number, flow in enumerate(self.flows):
+            for end in (flow.source, flow.destination):
+                if end not in hosts:
+                    yield f"flow {number}: '{end}' is no host of {self.fabric.name}"
+            if flow.source == flow.destination:
+                yield f"flow {number} goes from '{flow.source}' to itself"
+            if flow.bytes < 1 or not flow.weight > 0 or not 0 <= flow.start < math.inf:
+                yield f"flow {number}: bytes and weight must be above 0, start 0 or more"
+        names = [job.name for job in self.jobs]
+        for job in self.jobs:
+            what = f"job '{job.name}'"
+            if names.count(job.name) > 1:
+                yield f"{what}: the name is given twice"
+            unknown = [w for w in job.workers if w not in hosts]
+            if unknown:
+                yield f"{what}: '{unknown[0]}' is no host of {self.fabric.name}"
+            if not job.workers or job.iterations < 1 or not 0 <= job.start < math.inf:
+                yield f"{what} needs a worker, an iteration, and a start of 0 or more"
+            if any(b.bytes < 1 or not 0 <= b.ready <= 1 for b in job.model.buckets):
+                yield f"{what}: a bucket needs a byte at least, and is ready at 0 to 1 of the backward pass"
