@@ -133,6 +133,7 @@ def _options(where: Connection) -> list[tuple[str, Any]]:
     # plans of large jobs, from a controller that is trusted
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", -1),
+        ("grpc.max_reconnect_backoff_ms", 1000),  # where it is waited for, it is to be found soon
         ("grpc.enable_http_proxy", 0),  # what http_proxy names leads to the web, not to a controller
     ]
     if where.address.startswith("unix:"):

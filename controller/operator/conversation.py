@@ -30,17 +30,25 @@ _EXITS = {
     grpc.StatusCode.DEADLINE_EXCEEDED: NO_CONTROLLER,
 }
 
+LISTENS_SOON_S, LISTENS_S = 0.5, 60.0
+"""For a controller to listen: before the user is told that it is waited for, and then."""
+
 Result = TypeVar("Result")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
 
 
-def ask(where: Where, question: Callable[[pb_grpc.ControllerStub], Awaitable[Result]]) -> Result:
-    """One conversation with the controller; every failure becomes an exit code and a line."""
+def ask(
+    where: Where, question: Callable[[pb_grpc.ControllerStub], Awaitable[Result]], *, wait: bool = False
+) -> Result:
+    """One conversation with the controller; every failure becomes an exit code and a line. `wait`: for a controller
+    that does not listen yet, at most `LISTENS_S`."""
 
     async def asked(to: Connection) -> Result:
         async with open_aio_channel(to) as channel:
+            if wait:
+                await _listens(channel, to)
             return await question(pb_grpc.ControllerStub(channel))
 
     try:
@@ -55,6 +63,16 @@ def ask(where: Where, question: Callable[[pb_grpc.ControllerStub], Awaitable[Res
         fail(code, f"no controller answers at {to.address}: {error.details()}" if silent else error.details())
 
 
+async def _listens(channel: grpc.aio.Channel, to: Connection) -> None:
+    """Returns when the controller listens, or has been waited for in vain: whoever asks then is told why."""
+    ready = asyncio.ensure_future(channel.channel_ready())
+    await asyncio.wait([ready], timeout=LISTENS_SOON_S)
+    if not ready.done():
+        _note(f"no controller answers at {to.address} yet; waiting for one, at most {LISTENS_S:g} s")
+        await asyncio.wait([ready], timeout=LISTENS_S)
+    ready.cancel()
+
+
 def plain(message: Any) -> Any:
     return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
 
@@ -66,8 +84,13 @@ def print_json(value: Any) -> None:
 def note_standby(primary: str) -> None:
     """One line beside the answer, on standard error, if a standby gave it; `primary` is "" if it did not."""
     if primary:
-        note = f"netfold: a standby answers, from what is stored; the primary serves at {primary}"
-        Console(stderr=True).print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        _note(f"a standby answers, from what is stored; the primary serves at {primary}")
+
+
+def _note(what: str) -> None:
+    Console(stderr=True).print(
+        f"netfold: {what}", style="yellow", markup=False, highlight=False, soft_wrap=True
+    )
 
 
 def fail(code: int, message: str | None) -> NoReturn:

@@ -57,6 +57,8 @@ def submit(
 ) -> None:
     """Submit a job.
 
+    With --queue or --wait a controller that does not listen yet is waited for, at most 60 s.
+
     Exit codes: 0 admitted (or queued), 2 bad job file or name in use, 3 refused (the message names what
     binds and what would fit), 4 no controller answers, 6 the job failed while it was waited for.
     """
@@ -74,7 +76,7 @@ def submit(
                     break
         return answer
 
-    answer = ask(where, submitted)
+    answer = ask(where, submitted, wait=queue or wait)
     _show_job(answer, as_json)
     if answer.state == pb.FAILED:
         raise typer.Exit(JOB_FAILED)

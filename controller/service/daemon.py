@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ from netfold.topologies.fabric import Fabric
 
 STANDBY_POLL_S = 0.2
 
+PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+"""What gRPC looks at in the environment: ways to the web, not to switches. finsy's channels have no option
+against it."""
+
 
 @dataclass(frozen=True)
 class DaemonOptions:
@@ -45,6 +50,8 @@ class DaemonOptions:
 async def run(fabric: Fabric, options: DaemonOptions, say: Callable[[str], None]) -> None:
     """Until SIGINT or SIGTERM. `say` is told in words when this process serves, as the primary or as its standby.
     Raises StoreError and ListenError."""
+    for variable in PROXIES:
+        os.environ.pop(variable, None)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -40,6 +40,10 @@ class Operator:
 
     async def start(self, *arguments: str, **pipes: int) -> asyncio.subprocess.Process:
         environment = {**os.environ, "NETFOLD_CONTROLLER": self.address, "COLUMNS": "200"}
+        for name in ("http_proxy", "https_proxy", "grpc_proxy"):  # lead to the web, not to switches
+            environment[name] = "http://127.0.0.1:9"
+        for name in ("no_proxy", "no_grpc_proxy"):
+            environment.pop(name, None)
         return await asyncio.create_subprocess_exec(
             sys.executable, "-c", START, *arguments, env=environment, cwd=self.folder, **pipes
         )
@@ -122,6 +126,20 @@ def test_a_jobs_life_by_command_line(tmp_path):
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), 20) == 0
         assert (await operator.run("job", "list"))[0] == 4
+
+    _run(tmp_path, scenario)
+
+
+def test_who_submits_before_the_controller_listens_may_wait_and_is_told(tmp_path):
+    async def scenario(operator: Operator):
+        submitting = await operator.start(
+            "job", "submit", "job.yaml", "--wait", stderr=asyncio.subprocess.PIPE
+        )
+        assert f"no controller answers at {operator.address} yet" in await operator.says(
+            submitting, "netfold: "
+        )
+        async with operator.controller():
+            assert await asyncio.wait_for(submitting.wait(), 120) == 0
 
     _run(tmp_path, scenario)
 

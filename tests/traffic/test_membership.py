@@ -328,6 +328,17 @@ def test_no_controller_for_too_long_is_an_error_that_names_its_address():
     member.close()
 
 
+def test_a_controller_that_is_not_there_is_told_at_once(tmp_path, caplog):
+    member = Attending(f"unix:{tmp_path}/none", "j", "h1")
+    with pytest.raises(ControllerUnreachable):
+        member.wait(60)
+    member.close()
+    first = caplog.messages[0]
+    assert first.startswith(f"job j: no controller at unix:{tmp_path}/none (")
+    assert first.endswith("; h1 tries again for 5 s")
+    assert len(caplog.messages) == 1
+
+
 def test_a_job_that_waits_for_others_is_a_timeout():
     with controller() as (_, target):
         member = Attending(target, "j", "h1")

@@ -9,6 +9,7 @@ that the worker's loop can look at it in every turn without a lock.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ from netfold.traffic.errors import (
 from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.membership.part import Stats
 from netfold.traffic.numerics import Fixed, Scheme, SharedExponent, WholeNumbers
+
+log = logging.getLogger(__name__)
 
 # Answers after which trying again is of use: the controller is starting, restarting, or gone for a moment.
 _PASSING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN}
@@ -195,16 +198,19 @@ class Attending:
         return self._leaving.is_set() or self._news.failure is not None
 
     def _stumble(self, error: grpc.RpcError) -> None:
-        """A stream that broke: fatal if the controller refused it, or if none answers for too long."""
+        """A stream that broke: fatal if the controller refused it, or if none answers for too long, which is told when
+        it begins."""
         patience = self._lease if self._news.assignment is None else self._patience
-        if self._up:
-            self._up, self._broke_at = False, time.monotonic()
         what = f"job {self._job}: "
+        nobody = f"{what}no controller at {self._where.address}"
         if error.code() not in _PASSING:
             what += f"the controller at {self._where.address} refused {self._host}: {error.details()}"
             self._publish(_News(failure=JobFailed(what)))
+        elif self._up:
+            self._up, self._broke_at = False, time.monotonic()
+            log.warning("%s (%s); %s tries again for %g s", nobody, error.details(), self._host, patience)
         elif time.monotonic() - self._broke_at > patience:
-            what += f"no controller at {self._where.address} for {patience:g} s ({error.details()})"
+            what = f"{nobody} for {patience:g} s ({error.details()})"
             self._publish(_News(failure=ControllerUnreachable(what)))
 
     def _hear(self, notice: pb.Notice) -> None:
