@@ -51,7 +51,7 @@ COMMANDS: dict[str, Command] = {
         extra="controller",
     ),
     "reproduce": Command(
-        "experiments.cli", "Repeat the simulations of the GRID and InArt papers.", extra="sim"
+        "experiments.cli", "Repeat the papers' simulations, our values beside theirs.", extra="sim"
     ),
     "controller": Command(
         "controller.operator.controller_commands",

@@ -4,11 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
-from multiprocessing import get_context
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from statistics import fmean
 
 import numpy as np
@@ -21,6 +18,9 @@ from netfold.controller.planning.rounding import round_once
 from netfold.controller.planning.scheme import Task
 from netfold.experiments.published import GRID_FIGURES, INART_FIGURES, Figure, Paper
 from netfold.experiments.setups import draw
+from netfold.experiments.sweep.cache import Cache
+from netfold.experiments.sweep.point import Json
+from netfold.experiments.sweep.sweep import Place, Progress, sweep
 
 NO_FAN_IN_LIMIT = Limits(fan_in=100_000)
 
@@ -45,53 +45,49 @@ class Point:
 @dataclass(frozen=True)
 class Extent:
     """How much of a paper's figures: every `stride`-th x (the first one always), so many random draws for each,
-    from `seed` on, in so many `processes`."""
+    from `seed` on."""
 
     draws: int = 3
     seed: int = 0
     stride: int = 1
-    processes: int = 1
 
     def points(self, paper: Paper) -> list[tuple[Figure, int]]:
         return [(figure, x) for figure in FIGURES[paper] for x in figure.x[:: self.stride]]
 
 
+@dataclass(frozen=True)
+class Instance:
+    """One draw of one point of a figure, as sweeps take it."""
+
+    paper: Paper
+    figure: str
+    x: int
+    seed: int
+
+
 def reproduce(
-    paper: Paper, extent: Extent, progress: Callable[[int, int], None] | None = None
+    paper: Paper,
+    extent: Extent,
+    place: Place,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Point]:
     """All points of a paper's figures, one by one; `progress` is told how many of all draws are done. Values do not
-    depend on the number of processes."""
+    depend on the place. Raises SweepError."""
     points = extent.points(paper)
-    jobs = [(paper, n, x, extent.seed + draw) for n, x in points for draw in range(extent.draws)]
-    done = 0
+    instances = [
+        Instance(paper, figure.name, x, extent.seed + draw)
+        for figure, x in points
+        for draw in range(extent.draws)
+    ]
     found: list[_Draw] = []
-    with _mapped(extent.processes) as mapped:
-        for measured in mapped(_measure, jobs):
-            done += 1
-            if progress is not None:
-                progress(done, len(jobs))
-            found.append(measured)
-            if len(found) == extent.draws:
-                yield _mean(*points[done // extent.draws - 1], found)
-                found = []
-
-
-_Job = tuple[Paper, Figure, int, int]
-_Map = Callable[[Callable[[_Job], "_Draw"], Iterable[_Job]], Iterable["_Draw"]]
-
-
-@contextmanager
-def _mapped(processes: int) -> Iterator[_Map]:
-    """Results in the order of the jobs. Processes are spawned: a fork would copy the progress bar's thread and the
-    solvers' locks as they happen to be."""
-    if processes == 1:
-        yield map
-        return
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        try:
-            yield pool.map
-        finally:
-            pool.shutdown(cancel_futures=True)
+    remaining = iter(points)
+    for result in sweep(measure, instances, place, cache, progress):
+        assert isinstance(result, dict)
+        found.append(_Draw(**result))
+        if len(found) == extent.draws:
+            yield _mean(*next(remaining), found)
+            found = []
 
 
 @dataclass(frozen=True)
@@ -114,9 +110,11 @@ def _mean(figure: Figure, x: int, draws: list[_Draw]) -> Point:
     )
 
 
-def _measure(job: _Job) -> _Draw:
-    paper, figure, x, seed = job
-    setup = draw(paper, figure, x, seed)
+def measure(instance: Instance) -> Json:
+    """Rates by column, and how much rounding overran: the fields of a draw."""
+    paper, seed = instance.paper, instance.seed
+    figure = next(f for f in FIGURES[paper] if f.name == instance.figure)
+    setup = draw(paper, figure, instance.x, seed)
     free = SideBySide(setup.fabric, setup.job, seed=seed, limits=NO_FAN_IN_LIMIT)
     values: Values = {}
 
@@ -144,7 +142,7 @@ def _measure(job: _Job) -> _Draw:
         run("r-inart", "grid")
         run("atp", "atp", atp_variant="whole")
         run("lbmm", "lbmm")
-    return _rounding(free.task, seed, values)
+    return asdict(_rounding(free.task, seed, values))
 
 
 def _rounding(task: Task, seed: int, values: Values) -> _Draw:

@@ -38,7 +38,10 @@ def _names(requirements: list[str]) -> set[str]:
 
 
 EXTRAS = set().union(
-    *(_names(PROJECT["optional-dependencies"][e]) for e in ("controller", "switch", "testbed", "torch"))
+    *(
+        _names(PROJECT["optional-dependencies"][e])
+        for e in ("controller", "switch", "testbed", "sim", "torch")
+    )
 )
 HIDDEN = EXTRAS - {"rich"}  # typer brings it
 

@@ -21,10 +21,12 @@ from netfold.experiments.cli import app as reproduce_app
 from netfold.experiments.published import GRID_FIGURES, INART_FIGURES, Paper
 from netfold.experiments.run import FIGURES, Extent, reproduce
 from netfold.experiments.setups import draw
+from netfold.experiments.sweep.sweep import Place
 from netfold.topologies.generators import fat_tree
 from netfold.topologies.spec import load_fabric
 
 KEYS = {"algorithm", "rate", "unit", "bound", "gap", "rounded_rate", "published", "solve_s", "trees", "loads"}
+HERE = Place(jobs=1)
 
 
 def _netfold(*arguments: str) -> Result:
@@ -209,30 +211,29 @@ def test_setups_have_the_papers_sizes() -> None:
 
 
 def test_reproduced_columns_stand_in_the_right_order() -> None:
-    point = next(reproduce(Paper.INART, Extent(draws=1)))
+    point = next(reproduce(Paper.INART, Extent(draws=1), HERE))
     v = point.values
     assert v["scaled"] <= v["repaired"] <= v["optimal"] <= v["optimal <="] <= v["LP bound"] * (1 + 1e-6)
     assert v["lbmm"] == pytest.approx(80 / point.x)
     assert v["lbmm"] < v["atp"] < v["repaired"]
 
 
-def test_processes_change_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_are_told_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     extent = Extent(draws=2, stride=100)
     assert [(f.name, x) for f, x in extent.points(Paper.INART)] == [(f.name, f.x[0]) for f in INART_FIGURES]
     told: list[tuple[int, int]] = []
     monkeypatch.setitem(FIGURES, Paper.INART, INART_FIGURES[:1])
-    alone = list(reproduce(Paper.INART, extent, lambda done, of: told.append((done, of))))
-    assert told == [(1, 2), (2, 2)]
-    assert list(reproduce(Paper.INART, replace(extent, processes=2))) == alone
+    found = list(reproduce(Paper.INART, extent, HERE, progress=lambda done, of: told.append((done, of))))
+    assert [p.draws for p in found] == [2]
+    assert told == [(0, 2), (1, 2), (2, 2)]
 
 
 def test_a_quick_reproduction_prints_tables_and_draws_plots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setitem(FIGURES, Paper.INART, [f for f in INART_FIGURES if f.name == "12a"])
-    result = CliRunner().invoke(
-        reproduce_app, ["inart", "--quick", "--processes", "1", "--out", str(tmp_path)]
-    )
+    result = CliRunner().invoke(reproduce_app, ["inart", "--quick", "--jobs", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "InArt, Fig. 12a" in result.stdout
     found = json.loads((tmp_path / "reproduce-inart.json").read_text())
