@@ -85,7 +85,7 @@ p4: $(VENV)/.ready ## compile the P4 programs (needs p4c-bm2-ss)
 	$(BIN)/python -m tools.p4build
 
 .PHONY: tofino
-tofino: $(VENV)/.ready ## compile the Tofino programs into what Stratum takes (needs p4c with its Tofino back end)
+tofino: $(VENV)/.ready ## compile the Tofino programs into what a switch takes (needs p4c with its Tofino back end)
 	$(BIN)/python -m tools.tofino
 
 .PHONY: p4-tofino

@@ -221,9 +221,10 @@ def _endpoint(setting: Setting, known: SwitchAddress) -> Endpoint:
     return Endpoint(
         known.name,
         device.address or known.grpc_address,
-        device.device_id or known.device_id,
+        known.device_id if device.device_id is None else device.device_id,
         next(management(setting, known.name)).key,
         device.pipeline,
         device.one_shot,
         device.tls,
+        device.full_width,
     )

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the Tofino programs into out/tofino/CHIP and wraps each as the device config that Stratum's P4Runtime takes.
+"""Compiles the Tofino programs into out/tofino/CHIP and wraps each as the device configs of Stratum's P4Runtime server
+and of the drivers' own.
 
     python -m tools.tofino                      # both chips
     python -m tools.tofino tofino --cpu-port 320
 
 Needs p4c with its Tofino back end on PATH: `p4c-barefoot`, and the assembler `bfas` on PATH or beside it.
-What is left for the controller (docs/tofino.md): netfold.p4info.txtpb and netfold.pb.bin.
+What is left for the controller (docs/tofino.md): netfold.p4info.txtpb, and netfold.pb.bin for Stratum or
+netfold.pi.bin for the drivers.
 """
 
 from __future__ import annotations
@@ -14,17 +16,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import Message
 
 from tools.p4build import REPOSITORY, BuildError, run_compiler
+from tools.tofino_configs import Program, drivers_config, stratum_config
 
 PROGRAM = "p4src/tna/netfold.p4"
 NAME = "netfold"
@@ -33,8 +32,6 @@ COMPILER, ASSEMBLER = "p4c-barefoot", "bfas"
 FLAGS = ("-g", "--Wdisable=unknown", "--Wdisable=uninitialized-out-param", "--Wdisable=uninitialized-use")
 """Reports of what is used; and no warnings of what is meant: @controller_header is for the P4Info alone, metadata is
 0 at first (@pa_auto_init_metadata)."""
-PIPES = range(4)
-"""The pipes that a program is loaded into. A chip with two takes the first two of them."""
 TIMEOUT_S = 1800
 
 
@@ -59,13 +56,14 @@ CHIPS = {
 
 @dataclass(frozen=True)
 class Build:
-    """What the compiler left, and the device config made of it."""
+    """What the compiler left, and the device configs made of it: `config` for Stratum, `drivers` for the drivers."""
 
     p4info: Path
     bfrt: Path
     context: Path
     binary: Path
     config: Path
+    drivers: Path
 
 
 def build(chip: Chip, folder: Path, cpu_port: int | None = None) -> Build:
@@ -83,7 +81,7 @@ def _build(chip: Chip, folder: Path, cpu_port: int | None) -> None:
     defines = [*chip.defines, f"LANES={chip.lanes}"]
     if cpu_port is not None:
         defines.append(f"CPU_PORT_NUMBER={cpu_port}")
-    # Stratum reads the standard messages, not Tofino's own, of counters and action profiles
+    # both servers read the standard messages, not Tofino's own, of counters and action profiles
     options = ["--std", "p4-16", "--p4runtime-force-std-externs", *FLAGS]
     options += ["--target", chip.name, "--arch", chip.architecture, *(f"-D{d}" for d in defines)]
     options += ["--p4runtime-files", str(p4info), "--bf-rt-schema", str(bfrt), "-o", str(folder)]
@@ -92,8 +90,11 @@ def _build(chip: Chip, folder: Path, cpu_port: int | None) -> None:
     pipe = assembly.parent
     run_compiler([str(assembler), "--target", chip.name, "-o", str(pipe), str(assembly)], TIMEOUT_S)
     found = _outcome(chip, folder)
-    parts = (found.bfrt.read_bytes(), pipe.name, found.context.read_bytes(), found.binary.read_bytes())
-    found.config.write_bytes(device_config(NAME, *parts))
+    made = Program(
+        NAME, found.bfrt.read_bytes(), pipe.name, found.context.read_bytes(), found.binary.read_bytes()
+    )
+    found.config.write_bytes(stratum_config(made))
+    found.drivers.write_bytes(drivers_config(made))
 
 
 def _outcome(chip: Chip, folder: Path) -> Build:
@@ -104,6 +105,7 @@ def _outcome(chip: Chip, folder: Path) -> Build:
         context=_only(pipe, "context.json", "context"),
         binary=_only(pipe, f"{chip.name}.bin", "binary"),
         config=folder / f"{NAME}.pb.bin",
+        drivers=folder / f"{NAME}.pi.bin",
     )
 
 
@@ -117,48 +119,6 @@ def find_tools() -> tuple[Path, Path]:
     if assembler is None:
         raise BuildError(f"{ASSEMBLER} is neither on PATH nor beside {compiler}")
     return Path(compiler), Path(assembler)
-
-
-def device_config(
-    program: str, bfrt: bytes, pipeline: str, context: bytes, binary: bytes, pipes: Iterable[int] = PIPES
-) -> bytes:
-    """The `p4_device_config` for Stratum on Tofino, a serialized stratum.hal.barefoot.BfPipelineConfig: the program's
-    name and BF-RT schema, and of its one pipeline the name, context, binary and the pipes that it is loaded into."""
-    profile = _message_types()["BfPipelineConfig.Profile"](
-        profile_name=pipeline, context=context, binary=binary, pipe_scope=list(pipes)
-    )
-    config = _message_types()["BfPipelineConfig"](p4_name=program, bfruntime_info=bfrt, profiles=[profile])
-    return config.SerializeToString(deterministic=True)
-
-
-@cache
-def _message_types() -> dict[str, type[Message]]:
-    """The two messages that Stratum defines for this, as far as a client needs them. A pool of its own keeps them out
-    of the way of whoever has the full definitions."""
-    kind = descriptor_pb2.FieldDescriptorProto
-    one, many = kind.LABEL_OPTIONAL, kind.LABEL_REPEATED
-    file = descriptor_pb2.FileDescriptorProto(
-        name="netfold/bf_pipeline_config.proto", package="stratum.hal.barefoot", syntax="proto3"
-    )
-    config = file.message_type.add(name="BfPipelineConfig")
-    profile = config.nested_type.add(name="Profile")
-    for message, number, name, type_, label in (
-        (config, 1, "p4_name", kind.TYPE_STRING, one),
-        (config, 2, "bfruntime_info", kind.TYPE_BYTES, one),
-        (config, 3, "profiles", kind.TYPE_MESSAGE, many),
-        (profile, 1, "profile_name", kind.TYPE_STRING, one),
-        (profile, 2, "context", kind.TYPE_BYTES, one),
-        (profile, 3, "binary", kind.TYPE_BYTES, one),
-        (profile, 4, "pipe_scope", kind.TYPE_UINT32, many),
-    ):
-        field = message.field.add(number=number, name=name, type=type_, label=label)
-        if type_ == kind.TYPE_MESSAGE:
-            field.type_name = ".stratum.hal.barefoot.BfPipelineConfig.Profile"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    names = ("BfPipelineConfig", "BfPipelineConfig.Profile")
-    found = {n: pool.FindMessageTypeByName(f"{file.package}.{n}") for n in names}
-    return {n: message_factory.GetMessageClass(d) for n, d in found.items()}
 
 
 def _only(folder: Path, pattern: str, what: str) -> Path:
@@ -180,7 +140,7 @@ def main(
         int | None, typer.Option(min=32, help="Fewer than the chip's own, as the data plane's tests want it.")
     ] = None,
 ) -> None:
-    """Compile the Tofino programs and make the configs that Stratum takes."""
+    """Compile the Tofino programs and make the configs that Stratum and the drivers take."""
     chosen = chips or list(CHIPS)
     unknown = [c for c in chosen if c not in CHIPS]
     if unknown:
@@ -193,7 +153,7 @@ def main(
         except BuildError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from error
-        typer.echo(f"{name}, {chip.lanes} lanes: {made.p4info}, {made.config}")
+        typer.echo(f"{name}, {chip.lanes} lanes: {made.p4info}, {made.config}, {made.drivers}")
 
 
 if __name__ == "__main__":

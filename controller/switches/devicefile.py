@@ -6,6 +6,7 @@
     switches:
       leaf1: {address: 10.0.0.11:9339, device_id: 1}
       leaf2: {address: 10.0.0.12:9339, device_id: 1, cpu_port: 320}
+      leaf3: {address: 10.0.0.13:9559, server: drivers, config: out/tofino/tofino/netfold.pi.bin}
 
 Switches are spoken to in the clear, or with TLS where `tls_ca` names the certificate that theirs is checked against;
 `tls_cert` and `tls_key` are what the controller shows, `tls_server_name` is the name in the switch's certificate.
@@ -21,7 +22,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from netfold.controller.switches.admission_table import CPU_PORT
-from netfold.controller.switches.devices import TOFINO_CPU_PORTS, Device, SwitchTarget, packet_cells
+from netfold.controller.switches.devices import (
+    TOFINO_CPU_PORTS,
+    Device,
+    SwitchTarget,
+    TofinoServer,
+    packet_cells,
+)
 from netfold.controller.switches.endpoint import Pipeline, Tls
 from netfold.topologies.fabric import Fabric, Switch
 from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
@@ -40,7 +47,8 @@ class DeviceSpec(_Part):
     address: Annotated[
         str | None, Field(pattern=r"^\S+:[0-9]{1,5}$", description="HOST:PORT of P4Runtime")
     ] = None
-    device_id: Annotated[int | None, Field(ge=1, lt=1 << 64, description="Stratum's node id")] = None
+    server: Annotated[TofinoServer | None, Field(description="of a tofino: stratum or drivers")] = None
+    device_id: Annotated[int | None, Field(ge=0, lt=1 << 64, description="Stratum's node id")] = None
     p4info: Path | None = None
     config: Annotated[Path | None, Field(description="what is pushed as the device config")] = None
     cpu_port: Annotated[int | None, Field(ge=0, le=LAST_CPU_PORT)] = None
@@ -94,9 +102,13 @@ def _device(switch: Switch, spec: DeviceSpec, folder: Path, lanes: int) -> Devic
     assert switch.chip is not None
     cpu_port = TOFINO_CPU_PORTS[switch.chip] if spec.cpu_port is None else spec.cpu_port
     cells = packet_cells(switch.chip, lanes)
-    # Stratum numbers the nodes of a box; there is one, and its configs call it 1
-    own = spec.device_id or 1
-    return Device(SwitchTarget.TOFINO, spec.address, own, pipeline, cpu_port, cells, tls=_tls(spec, folder))
+    server = spec.server or TofinoServer.STRATUM
+    # Stratum numbers the nodes of a box; there is one, and its configs call it 1. The drivers' first device is 0.
+    first = 1 if server is TofinoServer.STRATUM else 0
+    own = first if spec.device_id is None else spec.device_id
+    return Device(
+        SwitchTarget.TOFINO, spec.address, own, pipeline, cpu_port, cells, _tls(spec, folder), server
+    )
 
 
 def _tls(spec: DeviceSpec, folder: Path) -> Tls | None:
@@ -129,6 +141,10 @@ def _faults(fabric: Fabric, switch: Switch, spec: DeviceSpec, folder: Path) -> I
         for key in ("address", "config"):
             if getattr(spec, key) is None:
                 yield "", f"'{name}' is a tofino and needs '{key}'"
+    elif spec.server is not None:
+        yield "server", f"'{name}' has a 'server', which is for the target tofino"
+    if spec.device_id == 0 and spec.target is SwitchTarget.TOFINO and spec.server is not TofinoServer.DRIVERS:
+        yield "device_id", f"the device_id of '{name}' must be 1 or more: Stratum's nodes begin there"
     if cpu_port in {*fabric.ports[name].values(), *(x.port for x in switch.loopbacks)}:
         yield "cpu_port", f"port {cpu_port} of '{name}' is the controller's; the fabric gives it away"
 

@@ -36,10 +36,18 @@ class SwitchTarget(StrEnum):
     TOFINO = "tofino"
 
 
+class TofinoServer(StrEnum):
+    """Who speaks P4Runtime for a Tofino: Stratum, or the drivers themselves (`bf_switchd --p4rt-server`)."""
+
+    STRATUM = "stratum"
+    DRIVERS = "drivers"
+
+
 @dataclass(frozen=True)
 class Device:
     """A switch. What is None follows from its place in the fabric, or is the same for all.
 
+    server        counts for the target tofino
     cpu_port      the port that the program takes for the controller's
     packet_cells  what a full packet takes of a queue, in the unit of the queue's depth
     tls           how its server is trusted; None: it is spoken to in the clear
@@ -52,12 +60,18 @@ class Device:
     cpu_port: int = CPU_PORT
     packet_cells: int = 1
     tls: Tls | None = None
+    server: TofinoServer = TofinoServer.STRATUM
 
     @property
     def one_shot(self) -> bool:
         """ECMP sets are written with their route (P4Runtime spec 9.2.3); Stratum on Tofino wants members and
         groups."""
-        return self.target is SwitchTarget.V1MODEL
+        return self.target is SwitchTarget.V1MODEL or self.server is TofinoServer.DRIVERS
+
+    @property
+    def full_width(self) -> bool:
+        """Numbers bear the leading zeros of their field (widths.py)."""
+        return self.target is SwitchTarget.TOFINO and self.server is TofinoServer.DRIVERS
 
 
 def best_lanes(fabric: Fabric, devices: Mapping[str, Device]) -> int:

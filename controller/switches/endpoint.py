@@ -42,7 +42,7 @@ class Target:
 class Endpoint:
     """Where a switch is. `marker` is the key that only this store's controllers write: with it, registers
     hold nothing that the store does not know of. `pipeline` is its own, None that of all; `one_shot`: ECMP sets are
-    written with their routes."""
+    written with their routes; `full_width`: numbers bear leading zeros."""
 
     name: str
     address: str
@@ -51,6 +51,7 @@ class Endpoint:
     pipeline: Pipeline | None = None
     one_shot: bool = True
     tls: Tls | None = None
+    full_width: bool = False
 
 
 @dataclass

@@ -20,11 +20,13 @@ from typing import cast
 import finsy as fy
 import grpc
 from finsy.gnmiclient import GNMIClientError
+from finsy.proto import p4r
 
 from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target, Tls
-from netfold.controller.switches.entries import Codec, Contents, Encoded, Entity, UnknownEntityError
+from netfold.controller.switches.entries import Codec, Contents, Entity, UnknownEntityError
 from netfold.controller.switches.install import Op, Step, apply, differences, steps
 from netfold.controller.switches.selectors import spelled_out
+from netfold.controller.switches.widths import widened, widened_packet
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +134,11 @@ class SwitchSession:
         switch = self._online()
         with self._answering("it takes no packet"):
             async with asyncio.timeout(ANSWER_S):
-                await switch.write([fy.P4PacketOut(payload, egress_port=egress_port, padding=0)])
+                packet = fy.P4PacketOut(payload, egress_port=egress_port, padding=0)
+                request = packet.encode_update(switch.p4info)
+                assert isinstance(request, p4r.StreamMessageRequest)
+                wide = self.endpoint.full_width
+                await switch.write([widened_packet(request, switch.p4info) if wide else request])
 
     @contextmanager
     def _answering(self, otherwise: str) -> Iterator[None]:
@@ -331,10 +337,10 @@ class SwitchSession:
 
     async def _write(self, switch: fy.Switch, step: Step) -> None:
         assert self._codec is not None
-        encoded = [self._encode(e) for e in step.entities]
+        encoded = [self._encode(switch, e) for e in step.entities]
         if step.op is Op.INSERT:
             await switch.insert(encoded)
-            groups = [e for e in encoded if isinstance(e, fy.P4MulticastGroupEntry)]
+            groups = [e for e in encoded if e.HasField("packet_replication_engine_entry")]
             if groups:
                 # BMv2 keeps its groups over a push of a pipeline, while its server forgets them: they cannot be read,
                 # and a group made anew adds its copies to theirs. Only taking it away empties it.
@@ -345,9 +351,10 @@ class SwitchSession:
         else:
             await switch.delete(encoded, strict=False)
 
-    def _encode(self, entity: Entity) -> Encoded:
+    def _encode(self, switch: fy.Switch, entity: Entity) -> p4r.Entity:
         assert self._codec is not None
-        return self._codec.encode(entity)
+        encoded = self._codec.encode(entity).encode(switch.p4info)
+        return widened(encoded, switch.p4info) if self.endpoint.full_width else encoded
 
     # ---- what others see -------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from netfold.controller.switches.fleet import FleetOptions
 from netfold.controller.switches.selectors import spelled_out
 from netfold.topologies.addressing import Addressing, addresses
 from netfold.topologies.fabric import Fabric
+from tests.controller.fake_drivers import FakeDrivers
 from tests.controller.fake_stratum import FakeStratum
 from tests.controller.fake_switch import FakeSwitch
 
@@ -87,6 +88,8 @@ class Deployment:
 
     def _switch(self, name: str, number: int) -> FakeSwitch:
         device = self._device(name)
+        if device.full_width:
+            return FakeDrivers(PIPELINE.p4info)
         kind = FakeSwitch if device.one_shot else FakeStratum
         return kind(device.device_id or number)
 

@@ -247,7 +247,7 @@ def test_the_file_says_what_each_switch_is(tmp_path):
         ('address: "10.0.0.11:9339", ', "", 3, "'leaf1' is a tofino and needs 'address'"),
         (", config: config.bin", "", 3, "needs both of p4info and config, or none"),
         ("config.bin", "gone.bin", 1, "the config of 'leaf1' is missing"),
-        ("{target: v1model, device_id: 9}", "{device_id: 0}", 4, "must be greater than or equal to 1"),
+        ("{target: v1model, device_id: 9}", "{device_id: -1}", 4, "must be greater than or equal to 0"),
         ("spine1: {target: v1model}", 'spine1: {address: "s:1"}', 1, "'spine1' has no 'chip' in fabric 'chips'"),
     ],
 )  # fmt: skip

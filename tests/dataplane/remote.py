@@ -8,7 +8,8 @@ or anything else that serves the program. NETFOLD_SWITCH names a file that says 
     config: out/tofino/tofino/netfold.pb.bin
     lanes: 32
     cpu_port: 192
-    one_shot: false
+    one_shot: false              # as Stratum wants it; the drivers' own server takes sets with their routes
+    full_width: false            # true for the drivers' own server
     least_bytes: 60
     quiet_ms: 20
     trees: 512                   # of the program: p4src/common/sizes.p4, tna/arch.p4
@@ -49,6 +50,7 @@ from netfold.controller.switches.entries import Action, Codec, Contents, Entity,
 from netfold.controller.switches.groups import down
 from netfold.controller.switches.selectors import spelled_out
 from netfold.controller.switches.tree_routes import downlink
+from netfold.controller.switches.widths import widened, widened_packet
 from netfold.traffic.packets.wire import Kind
 from tests.dataplane.device import VERDICTS, Frames
 from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradient
@@ -81,6 +83,7 @@ class RemoteSwitch(BaseModel):
     lanes: int = LANES
     cpu_port: int = CPU_PORT
     one_shot: bool = True
+    full_width: bool = False
     least_bytes: int = 0
     quiet_ms: float = 0.0
     trees: int = 1024
@@ -269,9 +272,13 @@ class RemoteDevice:
     def _write(self, kind: p4r.Update.Type.ValueType, entities: list[Entity]) -> None:
         if not entities:
             return
-        updates = [p4r.Update(type=kind, entity=self._codec.encode(e).encode(self._schema)) for e in entities]
+        updates = [p4r.Update(type=kind, entity=self._encoded(e)) for e in entities]
         request = p4r.WriteRequest(device_id=self._spec.device_id, election_id=self._id, updates=updates)
         self._stub.Write(request, timeout=TIMEOUT_S)
+
+    def _encoded(self, entity: Entity) -> p4r.Entity:
+        encoded = self._codec.encode(entity).encode(self._schema)
+        return widened(encoded, self._schema) if self._spec.full_width else encoded
 
     # ---- frames ----------------------------------------------------------------------------------
 
@@ -282,7 +289,8 @@ class RemoteDevice:
         (head,) = struct.unpack_from(">H", frame)
         fields = {"egress_port": self._out.get(head >> 7, head >> 7), "padding": head & 0x7F}
         packet = fy.P4PacketOut(frame[2:], **fields).encode_update(self._schema)
-        self._requests.put(packet)
+        assert isinstance(packet, p4r.StreamMessageRequest)
+        self._requests.put(widened_packet(packet, self._schema) if self._spec.full_width else packet)
 
     def _arrived(self, timeout_s: float) -> Frames:
         """What has come by now, or within the time if nothing has."""

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The device config for Stratum on Tofino, read back by the wire format's rules alone, and how it is built."""
+"""The device configs for Stratum and for the drivers' own server on Tofino, read back by the rules of their formats
+alone, and how they are built."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from tools import tofino
 from tools.p4build import BuildError
+from tools.tofino_configs import Program, drivers_config, stratum_config
 
 # ---- the message, read by hand (protobuf.dev/programming-guides/encoding) ----------------------------
 
@@ -52,7 +54,8 @@ def varints(data: bytes) -> list[int]:
 
 def test_stratum_finds_every_part_where_it_looks_for_it():
     context, binary, bfrt = b"c" * 300, bytes(range(256)) * 100, b"{}"
-    config = list(fields(tofino.device_config("netfold", bfrt, "pipe", context, binary, [0, 1, 300])))
+    program = Program("netfold", bfrt, "pipe", context, binary)
+    config = list(fields(stratum_config(program, [0, 1, 300])))
     assert [number for number, _ in config] == [1, 2, 3], "p4_name, bfruntime_info, one of profiles"
     assert config[:2] == [(1, b"netfold"), (2, bfrt)]
     profile = list(fields(config[2][1]))
@@ -62,9 +65,26 @@ def test_stratum_finds_every_part_where_it_looks_for_it():
 
 
 def test_a_program_goes_into_all_pipes_unless_told_otherwise():
-    (*_, (_, profile)) = fields(tofino.device_config("p", b"", "pipe", b"x", b"y"))
+    (*_, (_, profile)) = fields(stratum_config(Program("p", b"", "pipe", b"x", b"y")))
     (*_, (_, pipes)) = fields(profile)
     assert varints(pipes) == [0, 1, 2, 3]
+
+
+def test_the_drivers_find_every_part_by_the_lengths_before_it():
+    context, binary, bfrt = b"c" * 300, bytes(range(256)) * 300, b"{}"
+    config = drivers_config(Program("netfold", bfrt, "pipe", context, binary))
+    assert config[:11] == b"\x07\0\0\0netfold"
+    assert chunks(config) == [b"netfold", binary, context, b"pipe", bfrt]
+
+
+def chunks(data: bytes) -> list[bytes]:
+    """As the drivers read them: a length, as a little-endian number of 32 bits, and so many bytes."""
+    found, at = [], 0
+    while at < len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "little")
+        found.append(data[at + 4 : end])
+        at = end
+    return found
 
 
 # ---- the build, with compilers that only leave the files -----------------------------------------------
@@ -119,6 +139,7 @@ def test_each_chip_is_compiled_with_its_own_lanes_and_wrapped(
     assert json.loads(config[2]) == {"tables": []}
     profile = dict(fields(config[3]))
     assert (profile[1], json.loads(profile[2]), profile[3]) == (b"pipe", {"context": 1}, b"bits")
+    assert chunks(found.drivers.read_bytes())[:2] == [b"netfold", b"bits"]
     assert found.p4info == tmp_path / "out" / chip / "netfold.p4info.txtpb"
 
 
