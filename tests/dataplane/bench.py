@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A switch and its oracle side by side: what is set on one is set on the other, and every frame that leaves and every
-counter has to be the same."""
+counter has to be the same, and no frame that leaves may break a rule of the protocol's (legal.py)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections import Counter
 from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.traffic.packets.wire import Verdict
 from tests.dataplane.device import Device, Frames
+from tests.dataplane.legal import why_illegal
 from tests.dataplane.node import Setting, TreeAt
 from tests.dataplane.oracle import Oracle
 
@@ -53,6 +54,9 @@ class Bench:
         self._tally.sent[self._target] += 1
         self._tally.compared[self._target] += len(expected)
         assert found == expected, _difference(port, frame, found, expected)
+        if port != CPU_PORT:  # the controller may have anything sent
+            illegal = [(out, why_illegal(data, self.lanes)) for out, data in found if out != CPU_PORT]
+            assert all(wrong is None for _, wrong in illegal), f"after {frame.hex()}: {illegal}"
         return found
 
     def padded(self, port: int, frame: bytes) -> bytes:
