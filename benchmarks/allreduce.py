@@ -25,6 +25,7 @@ from typing import Any
 from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.topologies.network.builder import Network
 from netfold.topologies.network.faults import Faults
+from netfold.traffic.numerics import DTYPES
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 RING_PORT = 29600
@@ -36,7 +37,7 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8])
     parser.add_argument("--bytes", default="256K,4M", help="sizes, as in 64K,1M,16M")
-    parser.add_argument("--type", default="float32", choices=("float32", "float16", "int32"))
+    parser.add_argument("--type", default="float32", choices=[str(dtype) for dtype in DTYPES])
     parser.add_argument("--rate", type=float, default=100.0, help="of each link, Mbit/s")
     parser.add_argument("--lanes", type=int, default=256, choices=(32, 64, 256))
     parser.add_argument("--iterations", type=int, default=5)

@@ -51,7 +51,7 @@ Scale = Annotated[float, typer.Option(min=1e-9, help="Model workloads: a factor 
 Iterations = Annotated[int, typer.Option(min=1, help="Model workloads and sizes: how often.")]
 Warmup = Annotated[int, typer.Option(min=0, help="sizes: untimed calls before, for each size.")]
 Sizes = Annotated[str, typer.Option("--bytes", help="sizes: bytes of the arrays, as in 4K,1M,16M.")]
-Dtype = Annotated[str, typer.Option(help="sizes: float32, float16 or int32.")]
+Dtype = Annotated[str, typer.Option(help="sizes: float32, float16, bfloat16, float64, int32 or int64.")]
 Check = Annotated[bool, typer.Option(help="Compare every sum with the exact one, element by element.")]
 Out = Annotated[
     Path | None, typer.Option(help="Write the result, JSON, to this file; else to standard output.")
@@ -273,11 +273,13 @@ def _measure(
 def _work(
     run: Run, workload: str, epochs: int, scale: float, iterations: int, warmup: int, sizes: str, dtype: str
 ) -> Result:
+    from netfold.traffic.numerics import DTYPES
+
     if workload == "digits":
         return run.digits(epochs)
     if workload == "sizes":
-        if dtype not in ("float32", "float16", "int32"):
-            raise ValueError(f"--dtype is '{dtype}'; it must be float32, float16 or int32")
+        if dtype not in (known := [str(one) for one in DTYPES]):
+            raise ValueError(f"--dtype is '{dtype}'; it must be one of {', '.join(known)}")
         return run.sizes([_bytes(size) for size in sizes.split(",")], iterations, warmup, dtype)
     return run.model(workload, scale, iterations)
 

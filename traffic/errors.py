@@ -19,10 +19,10 @@ class ConcurrentUse(TrafficError, RuntimeError):
 
 
 class SumOverflow(TrafficError, OverflowError):
-    """A sum of int32 gradients does not fit into int32. All workers raise it for the same call."""
+    """A sum of int32 or int64 gradients does not fit into their dtype. All workers raise it for the same call."""
 
-    def __init__(self, index: int, total: int) -> None:
-        super().__init__(f"the sum of all gradients[{index}] is {total}; it must fit into int32")
+    def __init__(self, index: int, total: int, dtype: str) -> None:
+        super().__init__(f"the sum of all gradients[{index}] is {total}; it must fit into {dtype}")
         self.index = index
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How numbers become lanes, and what that costs in accuracy: docs/protocol.md, section 6. The work is done in
-traffic/engine/numbers.c.
+"""Which arrays can be added, how their numbers become lanes, and what that costs in accuracy: docs/protocol.md, section
+6. The work is done in traffic/engine/codec.c.
 
 All scales are powers of two, so scaling is exact and only the rounding to whole numbers loses something:
 at most 1 / (2 * scale) for each worker. With a shared block exponent the scale leaves room for the sum of
@@ -15,11 +15,23 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+FLOAT32, FLOAT16, INT32 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int32)
+BFLOAT16, FLOAT64, INT64 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float64), np.dtype(np.int64)
+DTYPES = (FLOAT32, FLOAT16, INT32, BFLOAT16, FLOAT64, INT64)  # of arrays; the order is enum nf_dtype's
+SHORT_FLOATS = (FLOAT16, BFLOAT16)
+INTEGERS = (INT32, INT64)
 
 SUM_BITS = 30  # sums of magnitude up to 2^30 stay clear of the rails of int32
-EXPONENT_MIN = 31  # below it the scale would be no normal float32
+PAIR_BITS = 14  # sums of magnitude up to 2^14, two of them in a lane, stay clear of each other
+WIDE_BITS = 63  # of a float64
 EXPONENT_BIAS = 126  # a float32 with exponent byte b is below 2^(b - 126) in magnitude
+WIDE_BIAS = 1008  # a float64 with exponent byte b is below 2^(8 b - 1008)
+WIDE_LEAST = 6  # below it the scale would be no float64
 
 
 class ReduceOp(StrEnum):
@@ -31,14 +43,25 @@ class ReduceOp(StrEnum):
 
 
 @dataclass(frozen=True)
+class Automatic:
+    """The default: `Half` for float16 and bfloat16, `SharedExponent` for the others."""
+
+
+@dataclass(frozen=True)
 class SharedExponent:
-    """Each chunk is scaled by the largest exponent that any worker has in it. The default: no overflow, no
-    setting."""
+    """Each chunk is scaled by the largest exponent that any worker has in it: no overflow, no setting."""
+
+
+@dataclass(frozen=True)
+class Half:
+    """The same with two numbers of 14 - log2(workers) bits in each lane: half the bytes on the wire. Of floats of
+    32 and 16 bits."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """All chunks are scaled by 2^bits (-96 ... 126); a chunk that overflows is repeated with its shared exponent."""
+    """All chunks are scaled by 2^bits (-96 ... 126); a chunk that overflows is repeated with its shared exponent. Of
+    floats of 32 and 16 bits."""
 
     bits: int
 
@@ -49,10 +72,17 @@ class Fixed:
 
 @dataclass(frozen=True)
 class WholeNumbers:
-    """The job adds int32 as they are; floats are refused."""
+    """The job adds int32 and int64 as they are; floats are refused."""
 
 
-Scheme: TypeAlias = SharedExponent | Fixed | WholeNumbers
+Scheme: TypeAlias = Automatic | SharedExponent | Half | Fixed | WholeNumbers
+
+
+def scheme_for(scheme: Scheme, dtype: np.dtype[Any]) -> Scheme:
+    """What `scheme` is for arrays of this dtype."""
+    if isinstance(scheme, Automatic):
+        return Half() if dtype in SHORT_FLOATS else SharedExponent()
+    return scheme
 
 
 @cache
@@ -61,8 +91,22 @@ def headroom(workers: int) -> int:
     return math.ceil(math.log2(workers))
 
 
-def error_bound(exponent: int, workers: int) -> float:
-    """How far a sum of `workers` values of blocks with this largest exponent can be from the exact sum of the
-    values, before the sum itself is rounded to its dtype."""
-    bits = SUM_BITS - headroom(workers) - (max(exponent, EXPONENT_MIN) - EXPONENT_BIAS)
+def error_bound(exponent: int, workers: int, half: bool = False) -> float:
+    """How far a sum of `workers` values of blocks with this largest exponent byte can be from the exact sum of the
+    values, before the sum itself is rounded to its dtype. `half`: in the scheme Half."""
+    sum_bits = PAIR_BITS if half else SUM_BITS
+    bits = sum_bits - headroom(workers) - (max(exponent, sum_bits + 1) - EXPONENT_BIAS)
     return workers * 2.0 ** (-bits - 1)
+
+
+def wide_error_bound(exponent: int, workers: int) -> float:
+    """The same of float64 blocks, by their exponent byte."""
+    return workers * 2.0 ** (8 * max(exponent, WIDE_LEAST) - WIDE_BIAS - WIDE_BITS - 1)
+
+
+def exponent_of(largest: float, dtype: np.dtype[Any]) -> int:
+    """The exponent byte of a block of this dtype whose largest magnitude this is."""
+    if dtype == FLOAT64:
+        exponent = int(np.float64(largest).view(np.uint64)) >> 52
+        return max(exponent - 7, 0) // 8
+    return int(np.float32(largest).view(np.uint32)) >> 23

@@ -53,11 +53,11 @@ Count = Annotated[int, _Number, Field(ge=0, le=65_000, strict=True)]
 
 
 class Numerics(BaseModel):
-    """How workers turn floats into lanes; the switches do not care."""
+    """How workers turn numbers into lanes; the switches do not care."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    mode: Literal["block", "fixed", "integer"] = "block"
+    mode: Literal["auto", "block", "half", "fixed", "integer"] = "auto"
     fraction_bits: Annotated[int, _Number, Field(ge=0, le=30)] = 20
 
 

@@ -43,7 +43,7 @@ static struct nf_assignment epoch_of(int64_t epoch) {
 }
 
 static void fill(uint8_t *array) {
-    for (int64_t i = 0; i < 4 * ELEMENTS; i++) array[i] = (uint8_t)next(); /* all floats there are, NaN and infinities too */
+    for (int64_t i = 0; i < 8 * ELEMENTS; i++) array[i] = (uint8_t)next(); /* all floats there are, NaN and infinities too */
 }
 
 int main(int argc, char **argv) {
@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
     int64_t steps = atoll(argv[2]), done = 0, failed = 0;
     struct nf_core *core = nf_core_create();
     struct nf_call *calls[CALLS] = {0};
-    static uint8_t arrays[CALLS][4 * ELEMENTS] __attribute__((aligned(8)));
+    static uint8_t arrays[CALLS][8 * ELEMENTS] __attribute__((aligned(8)));
     static uint8_t packet[NF_HEADER_BYTES + 4 * NF_LANES_MAX + 8] __attribute__((aligned(8)));
     struct nf_out out[OUT];
     int64_t epoch = 1;
@@ -70,8 +70,8 @@ int main(int argc, char **argv) {
         }
         if (!calls[which] && below(4) == 0) {
             fill(arrays[which]);
-            struct nf_request r = {arrays[which], 1 + below(ELEMENTS), below(3), 0, below(2), below(40), now + 5};
-            r.op = r.dtype == NF_INT32 ? NF_SUM : below(2);
+            struct nf_request r = {arrays[which], 1 + below(ELEMENTS), below(NF_DTYPES), 0, below(NF_HALF + 1), below(40), now + 5};
+            r.op = r.dtype == NF_INT32 || r.dtype == NF_INT64 ? NF_SUM : below(2);
             calls[which] = nf_core_submit(core, &r);
         }
         struct nf_totals totals = nf_core_totals(core);

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""docs/protocol.md, section 6, in numpy: what traffic/engine/numbers.c is compared with."""
+"""docs/protocol.md, section 6, in numpy: what traffic/engine/numbers.c and codec.c are compared with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.traffic.numerics import EXPONENT_BIAS, EXPONENT_MIN, SUM_BITS, headroom
+from netfold.traffic.numerics import (
+    EXPONENT_BIAS,
+    PAIR_BITS,
+    SUM_BITS,
+    WIDE_BIAS,
+    WIDE_BITS,
+    WIDE_LEAST,
+    headroom,
+)
 from netfold.traffic.packets.wire import Words
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -56,7 +64,7 @@ def overlay(values: Floats, sums: Words) -> None:
 def shared_bits(exponents: Exponents, workers: int) -> NDArray[np.int32]:
     """The power of two by which blocks of these (largest) exponents, not NOT_FINITE, are scaled so that sums stay
     within 2^30."""
-    room = np.maximum(exponents, EXPONENT_MIN).astype(np.int32) - EXPONENT_BIAS
+    room = np.maximum(exponents, SUM_BITS + 1).astype(np.int32) - EXPONENT_BIAS
     bits: NDArray[np.int32] = SUM_BITS - headroom(workers) - room
     return bits
 
@@ -83,6 +91,59 @@ def dequantize(sums: Words, bits: NDArray[np.int32], divisor: int = 1) -> Floats
     becomes infinite, as in float arithmetic (and numpy warns of it where it is not told otherwise)."""
     values = sums * (np.ldexp(1.0, -bits) / divisor)[:, None]
     return values.astype(np.float32)
+
+
+def pair_bits(exponents: Exponents, workers: int) -> NDArray[np.int32]:
+    """As `shared_bits`, so that sums stay within 2^14: of `pack_pairs`."""
+    room = np.maximum(exponents, PAIR_BITS + 1).astype(np.int32) - EXPONENT_BIAS
+    bits: NDArray[np.int32] = PAIR_BITS - headroom(workers) - room
+    return bits
+
+
+def pack_pairs(values: Words) -> Words:
+    """Whole numbers (n, 2 L) two to a lane (n, L): the first half of a row times 2^16, plus the second half."""
+    half = values.shape[1] // 2
+    lanes: Words = (values[:, :half] * np.int32(1 << 16) + values[:, half:]).astype(np.int32)
+    return lanes
+
+
+def unpack_pairs(sums: Words) -> Words:
+    """The summed pairs (n, 2 L) in lanes (n, L)."""
+    low = sums.astype(np.int16).astype(np.int32)
+    return np.concatenate([(sums - low) >> 16, low], axis=1)
+
+
+def wide_exponents(blocks: NDArray[np.float64]) -> Exponents:
+    """The exponent byte of each row of float64 (n, L): all of row i is below 2^(8 byte - 1008). NOT_FINITE as ever."""
+    largest = np.abs(finite_part(blocks)).max(axis=1)
+    exponents = (largest.view(np.uint64) >> np.uint64(52)).astype(np.int64)  # as IEEE 754 biases them
+    bytes_ = (np.maximum(exponents - 7, 0) // 8).astype(np.uint8)
+    bytes_[~np.isfinite(blocks).all(axis=1)] = NOT_FINITE
+    return bytes_
+
+
+def wide_bits(exponents: Exponents) -> NDArray[np.int32]:
+    bits: NDArray[np.int32] = WIDE_BITS + WIDE_BIAS - 8 * np.maximum(exponents, WIDE_LEAST).astype(np.int32)
+    return bits
+
+
+def quantize_wide(blocks: NDArray[np.float64], bits: NDArray[np.int32]) -> NDArray[np.int64]:
+    whole: NDArray[np.int64] = np.rint(np.ldexp(blocks, bits[:, None])).astype(np.int64)
+    return whole
+
+
+def split_wide(values: NDArray[np.int64]) -> Words:
+    """int64 (n, L) as four lanes each (n, 4 L): sixteen bits, the lowest of all first; the highest have the sign."""
+    pieces = [values & 0xFFFF, values >> 16 & 0xFFFF, values >> 32 & 0xFFFF, values >> 48]
+    return np.concatenate(pieces, axis=1).astype(np.int32)
+
+
+def join_wide(sums: Words) -> list[list[int]]:
+    """The sums (n, L), of any size, of what `split_wide` split."""
+    pieces = [part.astype(object) for part in np.split(sums, 4, axis=1)]
+    total = sum(part * (1 << 16 * place) for place, part in enumerate(pieces))
+    rows: list[list[int]] = total.tolist()
+    return rows
 
 
 def split_halves(values: Words) -> Words:

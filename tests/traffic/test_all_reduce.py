@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +22,21 @@ from netfold.traffic.errors import (
     SumOverflow,
     WrongNumbers,
 )
-from netfold.traffic.numerics import Fixed, ReduceOp, SharedExponent, WholeNumbers, error_bound
+from netfold.traffic.numerics import (
+    BFLOAT16,
+    DTYPES,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    Automatic,
+    Fixed,
+    Half,
+    ReduceOp,
+    SharedExponent,
+    WholeNumbers,
+    scheme_for,
+)
+from netfold.traffic.workloads.benchmark import wrong_elements
 from tests.traffic.rig import Faults, rig
 
 MAX = 2**31 - 1
@@ -29,28 +44,19 @@ MAX = 2**31 - 1
 
 def gradients(workers: int, size: int, dtype: str, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    if dtype == "int32":
-        return [rng.integers(-(2**20), 2**20, size, dtype=np.int32) for _ in range(workers)]
+    if dtype.startswith("int"):
+        most = 2**20 if dtype == "int32" else 2**60
+        return [rng.integers(-most, most, size, dtype=dtype) for _ in range(workers)]
     magnitude = np.exp(rng.uniform(-6, 3, size))
     return [(rng.standard_normal(size) * magnitude).astype(dtype) for _ in range(workers)]
 
 
 def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lanes: int) -> None:
-    """Bit-identical at all workers, and exact (int32) or within the documented bound (floats)."""
+    """Bit-identical at all workers, and exact (integers) or within the documented bound (floats)."""
     for other in after[1:]:
         assert other.tobytes() == after[0].tobytes()
-    exact = np.sum([b.astype(np.float64 if b.dtype.kind == "f" else np.int64) for b in before], axis=0)
-    if before[0].dtype == np.int32:
-        assert after[0].tolist() == exact.tolist()
-        return
-    workers = len(before)
-    if isinstance(scheme, Fixed):
-        bound = workers * 2.0 ** (-scheme.bits - 1)
-    else:  # the opening lets the first A/2 chunks share an exponent: take the largest of all
-        largest = max(np.abs(b.astype(np.float32)).max() for b in before)
-        bound = error_bound(int(np.float32(largest).view(np.uint32) >> 23), workers)
-    rounding = np.finfo(before[0].dtype).eps * np.abs(exact) + np.finfo(before[0].dtype).smallest_subnormal
-    assert (np.abs(after[0].astype(np.float64) - exact) <= bound + rounding).all()
+    # the opening lets the first A/2 chunks share an exponent: the bound is that of the largest of all
+    assert wrong_elements(after[0], before, scheme) == 0
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -60,8 +66,8 @@ def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lan
     lanes=st.sampled_from([4, 8, 32]),
     slots=st.sampled_from([2, 4, 16, 64]),
     shares=st.sampled_from([(1.0,), (0.5, 0.5), (0.2, 0.0, 0.8)]),
-    dtype=st.sampled_from(["float32", "float16", "int32"]),
-    scheme=st.sampled_from([SharedExponent(), Fixed(12)]),
+    dtype=st.sampled_from([str(dtype) for dtype in DTYPES]),
+    scheme=st.sampled_from([SharedExponent(), Half(), Automatic(), Fixed(12)]),
     congestion=st.sampled_from(list(Congestion)),
     faults=st.sampled_from(
         [Faults(), Faults(duplicate=0.2, delay=0.2), Faults(0.05, 0.05, 0.05), Faults(loss=0.2)]
@@ -126,26 +132,53 @@ def test_int32_sums_that_do_not_fit_are_an_error_at_all_workers_and_the_job_goes
         assert after[0].tolist() == [3]
 
 
+def test_int64_sums_that_do_not_fit_are_an_error_at_all_workers_and_the_job_goes_on():
+    with rig(2, lanes=4, shares=(0.5, 0.5)) as fabric:
+        most = 2**63 - 1
+        ones, others = np.full(9, most, np.int64), np.array([0, 0, -1, -most, 0, 7, 0, 1, 5], np.int64)
+        errors = fabric.all_reduce([ones, others])
+        assert [(type(e), e.index) for e in errors] == [(SumOverflow, 5)] * 2
+        assert str(most + 7) in str(errors[0])
+        assert "int64" in str(errors[0])
+        after = [np.array([2**53 + 1, -5], np.int64) for _ in range(2)]
+        assert fabric.all_reduce(after) == [None, None]
+        assert after[0].tolist() == [2**54 + 2, -10]
+
+
 @pytest.mark.parametrize("op", list(ReduceOp))
-@pytest.mark.parametrize("scheme", [SharedExponent(), Fixed(10)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("dtype", "scheme"),
+    [
+        *(
+            (dtype, scheme)
+            for dtype in (FLOAT32, FLOAT16)
+            for scheme in (SharedExponent(), Fixed(10), Half())
+        ),
+        (BFLOAT16, Automatic()),
+        (FLOAT64, Automatic()),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5)])
 def test_nan_and_infinities_reach_every_worker_as_ieee_754_adds_them(op, scheme, dtype, shares):
     """Some in the first A/2 chunks and some after them; the finite numbers beside them are summed as ever."""
     workers, size = 3, 203
+    half = isinstance(scheme_for(scheme, dtype), Half)  # which has 12 bits of whole numbers
     with rig(workers, lanes=4, slots=8, shares=shares, scheme=scheme) as fabric:
         for call in range(2):  # the second one shows that nobody is out of step
-            before = [np.arange(size).astype(dtype) for _ in range(workers)]
+            before = [(np.arange(size) % (64 if half else size)).astype(dtype) for _ in range(workers)]
             if call == 0:
                 before[0][[2, 90, 91, 180]] = np.inf, np.nan, np.inf, -np.inf
                 before[1][[2, 91, 202]] = np.inf, -np.inf, np.inf
-                before[2][[3]] = 60000
+                before[2][[3]] = 63 if half else 60000
             after = [b.copy() for b in before]
             assert fabric.all_reduce(after, op=op) == [None] * workers
             assert all(a.tobytes() == after[0].tobytes() for a in after)
             with np.errstate(invalid="ignore"):
                 exact = np.sum(before, axis=0, dtype=np.float64) / (workers if op is ReduceOp.AVERAGE else 1)
-            np.testing.assert_allclose(after[0].astype(np.float64), exact, rtol=np.finfo(dtype).eps)
+            np.testing.assert_allclose(
+                after[0].astype(np.float64), exact, rtol=float(ml_dtypes.finfo(dtype).eps)
+            )
 
 
 @pytest.mark.parametrize("faults", [Faults(0.1, 0.1, 0.1)])
@@ -200,7 +233,7 @@ def test_a_worker_refuses_a_second_thread_while_it_serves_one():
 @pytest.mark.parametrize(
     ("array", "error"),
     [
-        (np.zeros(4), TypeError),
+        (np.zeros(4, np.complex64), TypeError),
         ([1.0], TypeError),
         (np.zeros((4, 4), np.float32)[:, :2], ValueError),
         (np.broadcast_to(np.float32(0), (4,)), ValueError),
@@ -303,6 +336,24 @@ def test_the_assignment_says_how_numbers_become_lanes(numerics, dtype):
             assert (after[0] * 2**12 == np.rint(after[0] * 2**12)).all(), "whole multiples of the fixed scale"
 
 
+@pytest.mark.parametrize(
+    ("numerics", "dtype", "quarters"),
+    [
+        (Automatic(), FLOAT32, 0.5),
+        (Automatic(), BFLOAT16, 0.0),
+        (Half(), FLOAT32, 0.0),
+        (SharedExponent(), BFLOAT16, 0.5),
+    ],
+    ids=str,
+)
+def test_half_is_for_short_floats_unless_the_job_says_otherwise(numerics, dtype, quarters):
+    """A quarter beside 2^12: with 13 bits a unit is 1."""
+    with rig(2, lanes=4, numerics=numerics) as fabric:
+        arrays = [np.array([4096, 0.25], dtype) for _ in range(2)]
+        assert fabric.all_reduce(arrays) == [None, None]
+        assert arrays[0].tolist() == arrays[1].tolist() == [8192, quarters]
+
+
 def test_what_a_worker_is_told_itself_comes_before_the_assignment():
     with rig(2, numerics=SharedExponent(), scheme=Fixed(3)) as fabric:
         arrays = [np.full(8, 0.01, np.float32) for _ in range(2)]
@@ -313,7 +364,7 @@ def test_what_a_worker_is_told_itself_comes_before_the_assignment():
 def test_a_job_of_whole_numbers_refuses_floats_before_anything_is_sent():
     with rig(1, numerics=WholeNumbers()) as fabric:
         array = np.ones(8, np.float32)
-        with pytest.raises(WrongNumbers, match=r"job test adds whole numbers.*int32.*float32"):
+        with pytest.raises(WrongNumbers, match=r"job test adds whole numbers.*int32 and int64.*float32"):
             fabric.workers[0].all_reduce(array)
         assert array.tolist() == [1.0] * 8
         fabric.workers[0].all_reduce(np.ones(8, np.int32))

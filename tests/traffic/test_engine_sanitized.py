@@ -11,7 +11,7 @@ import pytest
 
 from netfold.traffic.engine.recipe import FOLDER
 
-CORE = ("numbers", "control", "tree", "call", "core")
+CORE = ("numbers", "dtypes", "codec", "control", "tree", "call", "core")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DNF_PLAIN")
 
 

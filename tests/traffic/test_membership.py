@@ -28,7 +28,7 @@ from netfold.traffic.errors import (
 )
 from netfold.traffic.membership.membership import Attending, from_proto
 from netfold.traffic.membership.part import Stats
-from netfold.traffic.numerics import Fixed, SharedExponent, WholeNumbers
+from netfold.traffic.numerics import Automatic, Fixed, Half, SharedExponent, WholeNumbers
 
 
 def assignment(epoch: int = 1, **changes: object) -> pb.Assignment:
@@ -240,7 +240,9 @@ def test_what_cannot_be_read_of_the_way_to_the_controller_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("told", "known"),
     [
-        (pb.Numerics(), SharedExponent()),
+        (pb.Numerics(), Automatic()),
+        (pb.Numerics(mode="auto"), Automatic()),
+        (pb.Numerics(mode="half"), Half()),
         (pb.Numerics(mode="block"), SharedExponent()),
         (pb.Numerics(mode="fixed", fraction_bits=12), Fixed(12)),
         (pb.Numerics(mode="integer"), WholeNumbers()),
@@ -255,7 +257,10 @@ def test_the_jobs_numerics_come_with_the_assignment(told, known):
 @pytest.mark.parametrize(
     ("told", "what"),
     [
-        (pb.Numerics(mode="decimal"), "numerics is 'decimal'; it must be block, fixed or integer"),
+        (
+            pb.Numerics(mode="decimal"),
+            "numerics is 'decimal'; it must be auto, block, half, fixed or integer",
+        ),
         (pb.Numerics(mode="fixed", fraction_bits=127), "fixed scale is 127"),
     ],
 )

@@ -8,11 +8,13 @@ import ctypes
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from netfold.traffic.engine.native import library
+from netfold.traffic.numerics import DTYPES, SHORT_FLOATS
 from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN
 from tests.traffic import oracle
 
@@ -48,6 +50,10 @@ def test_exponents_and_kinds_are_numpys(values):
     rest = oracle.block_exponents(oracle.finite_part(block))[0]
     assert call("nf_finite_exponent", at(values), result=ctypes.c_uint8) == rest
     assert lanes_of("nf_kinds", values) == oracle.kinds(block)[0].tolist()
+    expected = oracle.finite_part(block)[0].tobytes()
+    cleared = values.copy()
+    call("nf_finite", at(cleared))
+    assert cleared.tobytes() == expected
 
 
 @settings(max_examples=100, deadline=None)
@@ -58,9 +64,6 @@ def test_lanes_are_numpys(values, others, bits, workers):
     assert (
         lanes_of("nf_quantize", values, int(shared[0]))
         == oracle.quantize(values[None, :], shared)[0].tolist()
-    )
-    assert lanes_of("nf_quantize_finite", values, int(shared[0])) == lanes_of(
-        "nf_quantize", values, int(shared[0])
     )
     with np.errstate(all="ignore"):
         lanes, cut = oracle.quantize_saturating(others[None, :], np.array([bits], np.int32))
@@ -79,24 +82,29 @@ def test_sums_and_averages_are_numpys(words, bits, divisor, kinds):
     call("nf_dequantize", at(got), at(words.astype(">i4")), scale)
     assert got.tobytes() == expected[0].tobytes()
     oracle.overlay(expected, kinds[None, :])
-    call("nf_overlay", at(got), at(kinds))
-    np.testing.assert_array_equal(got, expected[0])
+    overlaid = library().nf_overlaid
+    overlaid.restype, overlaid.argtypes = ctypes.c_double, [ctypes.c_double, ctypes.c_int32]
+    pairs = zip(got.tolist(), kinds.tolist(), strict=True)
+    np.testing.assert_array_equal([overlaid(*pair) for pair in pairs], expected[0])
 
 
-def test_every_float16_becomes_the_float32_that_it_is():
-    halves = np.arange(1 << 16, dtype=np.uint16)
+@pytest.mark.parametrize("dtype", SHORT_FLOATS, ids=str)
+def test_every_short_float_becomes_the_float32_that_it_is(dtype):
+    words = np.arange(1 << 16, dtype=np.uint16)
     got = np.zeros(1 << 16, np.float32)
-    library().nf_load(1, at(halves), at(got), ctypes.c_int64(1 << 16))
-    np.testing.assert_array_equal(got, halves.view(np.float16).astype(np.float32))
+    library().nf_load(DTYPES.index(dtype), at(got), at(words), ctypes.c_int64(1 << 16))
+    np.testing.assert_array_equal(got, words.view(dtype).astype(np.float32))
 
 
+@pytest.mark.parametrize("dtype", SHORT_FLOATS, ids=str)
 @settings(max_examples=100, deadline=None)
 @given(hnp.arrays(np.uint32, (200,), elements=st.integers(0, 2**32 - 1)), st.integers(-20, 20))
-def test_float32_becomes_float16_as_in_numpy(bits, shift):
+def test_float32_becomes_short_as_in_numpy(dtype, bits, shift):
     values = bits.view(np.float32)
     near = np.ldexp(np.float32(1) + (bits & 0x7FFFFF) * np.float32(2.0**-23), shift).astype(np.float32)
     for floats in (values, near, -near):
         got = np.zeros(len(floats), np.uint16)
-        library().nf_store(1, at(got), at(floats), ctypes.c_int64(len(floats)))
+        library().nf_store(DTYPES.index(dtype), at(got), at(floats), ctypes.c_int64(len(floats)))
         with np.errstate(over="ignore", invalid="ignore"):
-            np.testing.assert_array_equal(got.view(np.float16), floats.astype(np.float16))
+            expected = floats.astype(dtype).astype(np.float32)
+        np.testing.assert_array_equal(got.view(dtype).astype(np.float32), expected)

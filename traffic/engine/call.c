@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUM_BITS = 30 }; /* sums of magnitude up to 2^30 stay clear of the rails of int32 */
+static int is_float(const struct nf_call *c) { return nf_is_float(&c->codec); }
+static int shares_exponents(const struct nf_call *c) { return is_float(c) && !c->codec.fixed; }
 
 struct nf_call *call_create(const struct nf_request *request) {
     struct nf_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->request = *request;
-    c->itemsize = nf_itemsize((enum nf_dtype)request->dtype);
-    size_t bytes = (size_t)(request->elements * c->itemsize);
-    c->input = malloc(bytes + (size_t)(NF_LANES_MAX * c->itemsize)); /* room for the padding */
+    int64_t itemsize = nf_itemsize((enum nf_dtype)request->dtype);
+    size_t bytes = (size_t)(request->elements * itemsize);
+    c->input = malloc(bytes + (size_t)(NF_WIDTH_MAX * itemsize)); /* room for the padding */
     if (!c->input) {
         free(c);
         return NULL;
@@ -24,21 +25,21 @@ struct nf_call *call_create(const struct nf_request *request) {
     return c;
 }
 
-static const void *input_row(const struct nf_call *c, int64_t row) { return c->input + row * c->lanes * c->itemsize; }
+static int64_t row_bytes(const struct nf_call *c) { return c->codec.width * c->codec.itemsize; }
+static const void *input_row(const struct nf_call *c, int64_t row) { return c->input + row * row_bytes(c); }
 
 int call_cut(struct nf_call *c, int64_t lanes) {
     const struct nf_request *r = &c->request;
-    float room[NF_LANES_MAX];
-    c->lanes = lanes;
-    c->rows = (r->elements + lanes - 1) / lanes;
-    memset(c->input + r->elements * c->itemsize, 0, (size_t)((c->rows * lanes - r->elements) * c->itemsize));
+    nf_codec_start(&c->codec, (enum nf_dtype)r->dtype, (enum nf_scheme)r->scheme, (int)r->bits, lanes);
+    c->rows = (r->elements + c->codec.width - 1) / c->codec.width;
+    int64_t bytes = r->elements * c->codec.itemsize;
+    memset(c->input + bytes, 0, (size_t)(c->rows * row_bytes(c) - bytes));
     c->own = calloc((size_t)c->rows, 3);
     if (!c->own) return -1;
     c->agreed = c->own + c->rows;
     c->repeat = c->agreed + c->rows;
     if (is_float(c))
-        for (int64_t row = 0; row < c->rows; row++)
-            c->own[row] = nf_exponent(nf_load((enum nf_dtype)r->dtype, input_row(c, row), room, lanes), lanes);
+        for (int64_t row = 0; row < c->rows; row++) c->own[row] = nf_row_exponent(&c->codec, input_row(c, row), 0);
     return 0;
 }
 
@@ -58,10 +59,8 @@ void call_restart(struct nf_call *c, const struct nf_assignment *a) {
     forget_again(c);
     c->workers = a->workers;
     c->tree_count = a->tree_count;
-    int h = 0;
-    while ((int64_t)1 << h < c->workers) h++;
-    c->sum_bits = SUM_BITS - h;
-    c->divisor = c->request.op == NF_AVERAGE ? (double)c->workers : 1;
+    c->excess.index = -1;
+    nf_codec_workers(&c->codec, c->workers, c->request.op == NF_AVERAGE);
     memset(c->repeat, 0, (size_t)c->rows);
     int64_t from = 0;
     for (int64_t i = 0; i < a->tree_count; i++) {
@@ -73,7 +72,7 @@ void call_restart(struct nf_call *c, const struct nf_assignment *a) {
 }
 
 void call_restore(struct nf_call *c) {
-    memcpy(c->request.array, c->input, (size_t)(c->request.elements * c->itemsize));
+    memcpy(c->request.array, c->input, (size_t)(c->request.elements * nf_itemsize((enum nf_dtype)c->request.dtype)));
 }
 
 void call_free(struct nf_call *c) {
@@ -117,12 +116,12 @@ static int64_t plan_kinds(struct nf_call *c, struct again *a) {
     for (int64_t row = a->first; row < a->last; row++) a->special_count += c->repeat[row] && c->agreed[row] == NF_NOT_FINITE;
     if (!a->special_count) return 0;
     a->special = malloc((size_t)a->special_count * sizeof *a->special);
-    a->kinds = calloc((size_t)(a->special_count * c->lanes), sizeof *a->kinds);
+    a->kinds = calloc((size_t)(a->special_count * c->codec.width), sizeof *a->kinds);
     if (!a->special || !a->kinds) return -1;
     int64_t n = 0;
     for (int64_t row = a->first; row < a->last; row++)
         if (c->repeat[row] && c->agreed[row] == NF_NOT_FINITE) a->special[n++] = row;
-    return n;
+    return n * nf_row_kind_chunks(&c->codec);
 }
 
 static int64_t plan_repeat(struct nf_call *c, struct again *a) {
@@ -131,7 +130,7 @@ static int64_t plan_repeat(struct nf_call *c, struct again *a) {
     c->overflows += a->count;
     a->rows = malloc((size_t)a->count * sizeof *a->rows);
     a->place = malloc((size_t)a->count * sizeof *a->place);
-    if (!is_float(c)) a->halves = calloc((size_t)(2 * a->count * c->lanes), sizeof *a->halves);
+    if (!is_float(c)) a->halves = calloc((size_t)(2 * a->count * c->codec.lanes), sizeof *a->halves);
     if (!a->rows || !a->place || (!is_float(c) && !a->halves)) return -1;
     int64_t n = 0;
     for (int64_t row = a->first; row < a->last; row++) {
@@ -169,40 +168,31 @@ static void fill_opening(const struct nf_call *c, const struct again *a, const s
 }
 
 static void fill_data(const struct nf_call *c, const struct again *a, const struct tree *t, int64_t row, struct header *h) {
-    uint32_t *to = lanes_of(h);
-    if (!is_float(c)) {
-        nf_swap(to, input_row(c, row), c->lanes);
-        return;
-    }
-    float room[NF_LANES_MAX];
-    const float *from = nf_load((enum nf_dtype)c->request.dtype, input_row(c, row), room, c->lanes);
-    if (!shares_exponents(c)) {
+    const void *from = input_row(c, row);
+    if (c->codec.fixed) {
         h->exponent = c->own[row];
-        h->flags = nf_quantize_saturating(to, from, (int)c->request.bits, c->lanes) ? OVERFLOW : 0;
+        h->flags = nf_row_pack_fixed(&c->codec, lanes_of(h), from) ? OVERFLOW : 0;
         return;
     }
-    h->exponent = row + t->count < a->last ? c->own[row + t->count] : 0; /* the next one of the channel */
+    h->exponent = is_float(c) && row + t->count < a->last ? c->own[row + t->count] : 0; /* the next one of the channel */
     if (c->agreed[row] == NF_NOT_FINITE)
-        memset(to, 0, (size_t)(4 * c->lanes));
+        memset(lanes_of(h), 0, (size_t)(4 * c->codec.lanes));
     else
-        nf_quantize(to, from, nf_shared_bits(c->agreed[row], c->sum_bits), c->lanes);
+        nf_row_pack(&c->codec, lanes_of(h), from, nf_row_bits(&c->codec, c->agreed[row]), 0);
 }
 
 static void fill_repeat(const struct nf_call *c, const struct again *a, int64_t chunk, struct header *h) {
     if (!is_float(c)) {
-        nf_half(lanes_of(h), input_row(c, a->rows[chunk / 2]), chunk % 2 == 0, c->lanes);
+        nf_half(lanes_of(h), input_row(c, a->rows[chunk / 2]), chunk % 2 == 0, c->codec.lanes);
         return;
     }
-    float room[NF_LANES_MAX];
     int64_t row = a->rows[chunk];
-    const float *from = nf_load((enum nf_dtype)c->request.dtype, input_row(c, row), room, c->lanes);
-    nf_quantize_finite(lanes_of(h), from, nf_shared_bits(c->agreed[row], c->sum_bits), c->lanes);
+    nf_row_pack(&c->codec, lanes_of(h), input_row(c, row), nf_row_bits(&c->codec, c->agreed[row]), 1);
 }
 
 void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
     const struct nf_call *c = s->call;
     const struct again *a = &c->again[t->index];
-    float room[NF_LANES_MAX];
     if (s->part != DATA) memset(lanes_of(h), 0, (size_t)(4 * t->lanes));
     switch (s->part) {
     case RESUME: /* the first call whose results this worker lacks */
@@ -216,9 +206,10 @@ void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, str
         fill_data(c, a, t, a->first + chunk, h);
         break;
     case KINDS: {
-        const float *from = nf_load((enum nf_dtype)c->request.dtype, input_row(c, a->special[chunk]), room, c->lanes);
-        nf_kinds(lanes_of(h), from, c->lanes);
-        h->exponent = nf_finite_exponent(from, c->lanes);
+        int64_t chunks = nf_row_kind_chunks(&c->codec);
+        const void *from = input_row(c, a->special[chunk / chunks]);
+        nf_row_kinds(&c->codec, lanes_of(h), from, chunk % chunks);
+        h->exponent = nf_row_exponent(&c->codec, from, 1);
         break;
     }
     default:
@@ -226,52 +217,52 @@ void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, str
     }
 }
 
-static void write_floats(const struct nf_call *c, int64_t row, const float *values) {
-    int64_t rest = c->request.elements - row * c->lanes, count = rest < c->lanes ? rest : c->lanes;
-    nf_store((enum nf_dtype)c->request.dtype, (uint8_t *)c->request.array + row * c->lanes * c->itemsize, values, count);
-}
-
-static void write_sums(const struct nf_call *c, int64_t row, const uint32_t *lanes, int bits, const int32_t *kinds) {
-    int64_t rest = c->request.elements - row * c->lanes, count = rest < c->lanes ? rest : c->lanes;
-    float room[NF_LANES_MAX], *to = room;
-    int direct = c->request.dtype == NF_FLOAT32;
-    if (direct) to = (float *)c->request.array + row * c->lanes;
-    nf_dequantize(to, lanes, ldexp(1, -bits) / c->divisor, count);
-    if (kinds) nf_overlay(to, kinds, count);
-    if (!direct) write_floats(c, row, to);
+/* Lanes of a row of 64-bit integers that are beyond int64 are remembered, the first one of the array. */
+static void write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int bits, const int32_t *kinds) {
+    int64_t at = row * c->codec.width, rest = c->request.elements - at;
+    uint8_t *to = (uint8_t *)c->request.array + at * c->codec.itemsize;
+    struct nf_excess excess = nf_row_unpack(&c->codec, to, rest < c->codec.width ? rest : c->codec.width, lanes, bits, kinds);
+    if (excess.index < 0 || (c->excess.index >= 0 && c->excess.index < at + excess.index)) return;
+    c->excess = (struct nf_excess){at + excess.index, excess.total};
 }
 
 static int64_t take_data(struct nf_call *c, const struct again *a, const struct tree *t, int64_t row, struct header *h) {
     int overflow = (h->flags & OVERFLOW) != 0;
-    if (!is_float(c)) {
-        int64_t rest = c->request.elements - row * c->lanes;
-        nf_swap((uint32_t *)c->request.array + row * c->lanes, lanes_of(h), rest < c->lanes ? rest : c->lanes);
+    if (c->codec.form == NF_WORDS) {
+        write_sums(c, row, lanes_of(h), 0, NULL);
         c->repeat[row] = (uint8_t)overflow;
         return NF_PENDING;
     }
-    if (!shares_exponents(c)) {
+    if (c->codec.fixed) {
         c->agreed[row] = h->exponent;
         c->repeat[row] = overflow || h->exponent == NF_NOT_FINITE;
-        if (!c->repeat[row]) write_sums(c, row, lanes_of(h), (int)c->request.bits, NULL);
+        if (!c->repeat[row]) write_sums(c, row, lanes_of(h), c->codec.fixed_bits, NULL);
         return NF_PENDING;
     }
     if (overflow) return NF_BEYOND_SCALE;
-    c->repeat[row] = c->agreed[row] == NF_NOT_FINITE;
-    if (!c->repeat[row]) write_sums(c, row, lanes_of(h), nf_shared_bits(c->agreed[row], c->sum_bits), NULL);
+    c->repeat[row] = is_float(c) && c->agreed[row] == NF_NOT_FINITE;
+    if (!c->repeat[row]) write_sums(c, row, lanes_of(h), nf_row_bits(&c->codec, c->agreed[row]), NULL);
     if (row + t->count < a->last) c->agreed[row + t->count] = h->exponent;
     return NF_PENDING;
 }
 
 static int64_t take_repeat(struct nf_call *c, const struct again *a, int64_t chunk, struct header *h) {
     if (!is_float(c)) {
-        nf_swap((uint32_t *)(a->halves + chunk * c->lanes), lanes_of(h), c->lanes);
+        nf_swap((uint32_t *)(a->halves + chunk * c->codec.lanes), lanes_of(h), c->codec.lanes);
         return NF_PENDING;
     }
     if (h->flags & OVERFLOW) return NF_BEYOND_SCALE;
     int64_t row = a->rows[chunk], place = a->place[chunk];
-    write_sums(c, row, lanes_of(h), nf_shared_bits(c->agreed[row], c->sum_bits),
-               place < 0 ? NULL : a->kinds + place * c->lanes);
+    write_sums(c, row, lanes_of(h), nf_row_bits(&c->codec, c->agreed[row]),
+               place < 0 ? NULL : a->kinds + place * c->codec.width);
     return NF_PENDING;
+}
+
+static void take_kinds(struct nf_call *c, const struct again *a, int64_t chunk, struct header *h) {
+    int64_t chunks = nf_row_kind_chunks(&c->codec), place = chunk / chunks, width = c->codec.width, lanes = c->codec.lanes;
+    int32_t *to = a->kinds + place * width + chunk % chunks * lanes;
+    nf_swap((uint32_t *)to, lanes_of(h), width < lanes ? width : lanes);
+    c->agreed[a->special[place]] = h->exponent;
 }
 
 static int64_t take_opening(struct nf_call *c, const struct again *a, const struct tree *t, struct header *h) {
@@ -294,8 +285,7 @@ int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct
     case DATA:
         return take_data(c, a, t, a->first + chunk, h);
     case KINDS:
-        nf_swap((uint32_t *)(a->kinds + chunk * c->lanes), lanes_of(h), c->lanes);
-        c->agreed[a->special[chunk]] = h->exponent;
+        take_kinds(c, a, chunk, h);
         return NF_PENDING;
     case REPEAT:
         return take_repeat(c, a, chunk, h);
@@ -304,23 +294,24 @@ int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct
     }
 }
 
-int64_t call_join(struct nf_call *c) {
-    int64_t status = NF_DONE;
-    if (is_float(c)) return status;
-    for (int64_t i = 0; i < c->tree_count; i++) {
-        const struct again *a = &c->again[i];
-        for (int64_t k = 0; k < a->count * c->lanes; k++) {
-            int64_t row = a->rows[k / c->lanes], lane = k % c->lanes, index = row * c->lanes + lane;
-            const int32_t *high = a->halves + 2 * (k / c->lanes) * c->lanes;
-            int64_t sum = (int64_t)high[lane] * 65536 + high[c->lanes + lane];
-            if (index >= c->request.elements) continue;
-            if ((sum < INT32_MIN || sum > INT32_MAX) && status == NF_DONE) {
-                c->outcome.index = index;
-                c->outcome.total = sum;
-                status = NF_SUM_OVERFLOW;
-            }
-            ((int32_t *)c->request.array)[index] = (int32_t)sum;
-        }
+static void join_halves(struct nf_call *c, const struct again *a) {
+    int64_t lanes = c->codec.lanes;
+    for (int64_t k = 0; k < a->count * lanes; k++) {
+        int64_t lane = k % lanes, index = a->rows[k / lanes] * lanes + lane;
+        const int32_t *high = a->halves + 2 * (k / lanes) * lanes;
+        int64_t sum = (int64_t)high[lane] * 65536 + high[lanes + lane];
+        if (index >= c->request.elements) continue;
+        if ((sum < INT32_MIN || sum > INT32_MAX) && c->excess.index < 0) c->excess = (struct nf_excess){index, sum};
+        ((int32_t *)c->request.array)[index] = (int32_t)sum;
     }
-    return status;
+}
+
+int64_t call_join(struct nf_call *c) {
+    if (c->codec.form == NF_WORDS)
+        for (int64_t i = 0; i < c->tree_count; i++) join_halves(c, &c->again[i]);
+    if (c->excess.index < 0) return NF_DONE;
+    c->outcome.index = c->excess.index;
+    c->outcome.total = (int64_t)c->excess.total;
+    c->outcome.total_high = (int64_t)(c->excess.total >> 64);
+    return NF_SUM_OVERFLOW;
 }

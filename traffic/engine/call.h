@@ -2,11 +2,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One all-reduce: its numbers, and the parts that its trees carry, docs/protocol.md, sections 5.3 and 6. The chunks of a call
- * are rows of L elements, the last one padded with zeros; each tree carries a run of rows. */
+ * are rows of elements (codec.h), the last one padded with zeros; each tree carries a run of rows. */
 
 #ifndef NETFOLD_CALL_H
 #define NETFOLD_CALL_H
 
+#include "codec.h"
 #include "tree.h"
 
 /* In their order. */
@@ -22,7 +23,7 @@ struct again {
     int32_t *kinds;   /* and the sums of their kinds */
     int64_t *rows;    /* all that are repeated, ascending, */
     int64_t *place;   /* and each one's place in `special`, or -1 */
-    int32_t *halves;  /* of integers: two rows for each */
+    int32_t *halves;  /* of int32: two rows for each */
 };
 
 struct nf_call {
@@ -33,9 +34,9 @@ struct nf_call {
     int64_t epochs;            /* begun in this call */
     int complete;              /* all results are in, but perhaps not at all workers; `result`: NF_DONE or NF_SUM_OVERFLOW */
     int64_t result;
-    int64_t lanes, workers, rows, itemsize;
-    int sum_bits;
-    double divisor;
+    struct nf_codec codec;
+    int64_t workers, rows;
+    struct nf_excess excess; /* the first sum that does not fit, by its place in the array */
     uint8_t *input;  /* a copy of the array, padded */
     uint8_t *own;    /* by row: this worker's exponent, */
     uint8_t *agreed; /* the largest of all, */
@@ -61,10 +62,8 @@ int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct
 /* How many chunks a part has in a tree; prepares what the part needs. -1: no memory. */
 int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t);
 
-/* After the last repetition: joins the halves of integers; NF_SUM_OVERFLOW if one does not fit, else NF_DONE. */
+/* After the last repetition: joins the halves of int32. NF_SUM_OVERFLOW if a sum does not fit, else NF_DONE. */
 int64_t call_join(struct nf_call *c);
 
-static inline int is_float(const struct nf_call *c) { return c->request.dtype != NF_INT32; }
-static inline int shares_exponents(const struct nf_call *c) { return is_float(c) && c->request.scheme != NF_FIXED_SCALE; }
 
 #endif

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codec.h"
 #include "control.h"
-#include "numbers.h"
 
 enum { NF_TREES_MAX = 64, NF_HEADER_BYTES = 16, NF_MESSAGE_BYTES = 480 };
 
@@ -32,7 +32,6 @@ struct nf_assignment {
     struct nf_tree_spec trees[NF_TREES_MAX];
 };
 
-enum nf_scheme { NF_SHARED, NF_FIXED_SCALE, NF_WHOLE };
 enum nf_op { NF_SUM, NF_AVERAGE };
 
 struct nf_request {
@@ -48,7 +47,7 @@ enum nf_status {
     NF_MISMATCH,     /* calls differ */
     NF_OUT_OF_STEP,  /* the workers are in different calls */
     NF_EXHAUSTED,    /* the call needs more chunk numbers than an epoch has */
-    NF_SUM_OVERFLOW, /* an int32 sum does not fit; the workers are in step */
+    NF_SUM_OVERFLOW, /* a sum of integers does not fit; the workers are in step */
     NF_BEYOND_SCALE, /* a sum overflowed at a scale that leaves room for all */
     NF_ABORTED,      /* nf_core_abort, or an earlier call failed */
     NF_NO_MEMORY
@@ -56,7 +55,7 @@ enum nf_status {
 
 struct nf_outcome {
     int64_t status, number;
-    int64_t index, total; /* NF_SUM_OVERFLOW: which element, and its sum */
+    int64_t index, total, total_high; /* NF_SUM_OVERFLOW: which element, and its sum, of 128 bits */
     int64_t seen;         /* NF_OUT_OF_STEP: which calls are named, as bits, modulo NF_CALLS */
     char message[NF_MESSAGE_BYTES];
 };

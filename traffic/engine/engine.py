@@ -18,12 +18,21 @@ from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.native import library
 from netfold.traffic.errors import BadAssignment
 from netfold.traffic.membership.assignment import Assignment
-from netfold.traffic.numerics import Fixed, ReduceOp, Scheme, WholeNumbers
+from netfold.traffic.numerics import (
+    DTYPES,
+    Fixed,
+    Half,
+    ReduceOp,
+    Scheme,
+    SharedExponent,
+    WholeNumbers,
+    scheme_for,
+)
 from netfold.traffic.packets.transport import TransportError
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, ROUNDS, packet_bytes
 
 TREES_MAX = 64
-DTYPES = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int32))
+_SCHEMES = (SharedExponent, Fixed, WholeNumbers, Half)  # enum nf_scheme of codec.h
 NEVER = 1e300
 _MESSAGE_BYTES = 480
 
@@ -90,13 +99,18 @@ class Request(ctypes.Structure):
 
 class Outcome(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("status", "number", "index", "total", "seen")),
+        *((name, ctypes.c_int64) for name in ("status", "number", "index", "total", "total_high", "seen")),
         ("message", ctypes.c_char * _MESSAGE_BYTES),
     )
 
     @property
     def text(self) -> str:
         return bytes(self.message).decode()
+
+    @property
+    def sum(self) -> int:
+        """The one that does not fit."""
+        return int(self.total_high) << 64 | int(self.total) & (1 << 64) - 1
 
 
 class Totals(ctypes.Structure):
@@ -159,13 +173,13 @@ def epoch_of(assignment: Assignment, endpoints: Sequence[str], congestion: Conge
 
 
 def request_of(array: NDArray[Any], op: ReduceOp, scheme: Scheme, deadline: float) -> Request:
-    kind = 1 if isinstance(scheme, Fixed) else 2 if isinstance(scheme, WholeNumbers) else 0
+    scheme = scheme_for(scheme, array.dtype)
     return Request(
         array=array.ctypes.data,
         elements=array.size,
         dtype=DTYPES.index(array.dtype),
         op=list(ReduceOp).index(op),
-        scheme=kind,
+        scheme=_SCHEMES.index(type(scheme)),
         bits=scheme.bits if isinstance(scheme, Fixed) else 0,
         deadline=deadline,
     )

@@ -4,102 +4,45 @@
 #include "numbers.h"
 
 #include <math.h>
-#include <string.h>
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(NF_PLAIN)
-#define VECTOR __attribute__((target_clones("avx2", "default")))
-#else
-#define VECTOR
-#endif
-
-enum { EXPONENT_MIN = 31, EXPONENT_BIAS = 126 }; /* below EXPONENT_MIN a scale would be no normal float32 */
+enum { EXPONENT_BIAS = 126, SCALE_BITS_MAX = 126 }; /* of the powers of two that are normal float32, the other way round too */
 
 static const float LIMIT = 2147483520.0f; /* the largest float32 below 2^31 */
 
-static inline uint32_t bits_of(float f) {
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    return u;
-}
-
-static inline float float_of(uint32_t u) {
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
-
-static inline float from_half(uint16_t h) {
-    uint32_t rest = h & 0x7FFFu;
-    uint32_t bits = bits_of(float_of(rest << 13) * 0x1p112f);
-    if (rest >= 0x7C00u) bits = 0x7F800000u | (rest & 0x3FFu) << 13;
-    return float_of(bits | (uint32_t)(h & 0x8000u) << 16);
-}
-
-/* To nearest, ties to even; beyond the range infinite. */
-static inline uint16_t to_half(float f) {
-    uint32_t bits = bits_of(f), sign = bits & 0x80000000u, half;
-    bits ^= sign;
-    if (bits >= 0x47800000u) /* 2^16, infinity, NaN */
-        half = bits > 0x7F800000u ? 0x7E00u : 0x7C00u;
-    else if (bits < 0x38800000u) /* 2^-14: a subnormal half */
-        half = bits_of(float_of(bits) + 0.5f) - 0x3F000000u;
-    else
-        half = (bits - 0x38000000u + 0xFFFu + (bits >> 13 & 1)) >> 13;
-    return (uint16_t)(half | sign >> 16);
-}
-
-const float *nf_load(enum nf_dtype dtype, const void *from, float *room, int64_t lanes) {
-    if (dtype != NF_FLOAT16) return from;
-    const uint16_t *halves = from;
-    for (int64_t i = 0; i < lanes; i++) room[i] = from_half(halves[i]);
-    return room;
-}
-
-void nf_store(enum nf_dtype dtype, void *to, const float *from, int64_t lanes) {
-    if (dtype == NF_FLOAT16) {
-        uint16_t *halves = to;
-        for (int64_t i = 0; i < lanes; i++) halves[i] = to_half(from[i]);
-    } else {
-        memcpy(to, from, (size_t)(4 * lanes));
-    }
-}
-
-VECTOR uint8_t nf_exponent(const float *from, int64_t lanes) {
+NF_VECTOR uint8_t nf_exponent(const float *from, int64_t count) {
     uint32_t largest = 0;
-    for (int64_t i = 0; i < lanes; i++) {
-        uint32_t magnitude = bits_of(from[i]) & 0x7FFFFFFFu;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t magnitude = nf_bits_of(from[i]) & 0x7FFFFFFFu;
         largest = magnitude > largest ? magnitude : largest;
     }
     return (uint8_t)(largest >> 23);
 }
 
-uint8_t nf_finite_exponent(const float *from, int64_t lanes) {
+uint8_t nf_finite_exponent(const float *from, int64_t count) {
     uint32_t largest = 0;
-    for (int64_t i = 0; i < lanes; i++) {
-        uint32_t magnitude = bits_of(from[i]) & 0x7FFFFFFFu;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t magnitude = nf_bits_of(from[i]) & 0x7FFFFFFFu;
         if (magnitude < 0x7F800000u && magnitude > largest) largest = magnitude;
     }
     return (uint8_t)(largest >> 23);
 }
 
-int nf_shared_bits(uint8_t exponent, int sum_bits) {
-    return sum_bits - ((exponent > EXPONENT_MIN ? exponent : EXPONENT_MIN) - EXPONENT_BIAS);
+int nf_shared_bits(uint8_t exponent, int sum_bits, int headroom) {
+    int least = sum_bits + 1; /* below it a scale would be no normal float32 */
+    return sum_bits - headroom - ((exponent > least ? exponent : least) - EXPONENT_BIAS);
 }
 
-VECTOR void nf_quantize(uint32_t *restrict to, const float *restrict from, int bits, int64_t lanes) {
+void nf_finite(float *values, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i])) values[i] = 0;
+}
+
+NF_VECTOR void nf_quantize(uint32_t *restrict to, const float *restrict from, int bits, int64_t lanes) {
     float scale = ldexpf(1, bits);
-    for (int64_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32((uint32_t)(int32_t)rintf(from[i] * scale));
+    for (int64_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32((uint32_t)__builtin_irintf(from[i] * scale));
 }
 
-void nf_quantize_finite(uint32_t *to, const float *from, int bits, int64_t lanes) {
-    float scale = ldexpf(1, bits);
-    for (int64_t i = 0; i < lanes; i++) {
-        float value = isfinite(from[i]) ? from[i] : 0;
-        to[i] = __builtin_bswap32((uint32_t)(int32_t)rintf(value * scale));
-    }
-}
-
-VECTOR int nf_quantize_saturating(uint32_t *restrict to, const float *restrict from, int bits, int64_t lanes) {
+NF_VECTOR int nf_quantize_saturating(uint32_t *restrict to, const float *restrict from, int bits, int64_t lanes) {
     float scale = ldexpf(1, bits);
     int cut = 0;
     for (int64_t i = 0; i < lanes; i++) {
@@ -111,8 +54,76 @@ VECTOR int nf_quantize_saturating(uint32_t *restrict to, const float *restrict f
     return cut;
 }
 
-VECTOR void nf_dequantize(float *restrict to, const uint32_t *restrict from, double scale, int64_t lanes) {
+/* A float32 that a product with a sum of int32 is as exact by as by `scale`? A power of two: the sum is rounded to float32, and
+ * what is of so many bits that this rounds is no subnormal after the product. */
+static int is_exact(double scale) {
+    int exponent;
+    return frexp(scale, &exponent) == 0.5 && exponent - 1 >= -SCALE_BITS_MAX && exponent - 1 <= SCALE_BITS_MAX;
+}
+
+static NF_VECTOR void dequantize_exactly(float *restrict to, const uint32_t *restrict from, float scale, int64_t lanes) {
+    for (int64_t i = 0; i < lanes; i++) to[i] = (float)(int32_t)__builtin_bswap32(from[i]) * scale;
+}
+
+static NF_VECTOR void dequantize(float *restrict to, const uint32_t *restrict from, double scale, int64_t lanes) {
     for (int64_t i = 0; i < lanes; i++) to[i] = (float)((int32_t)__builtin_bswap32(from[i]) * scale);
+}
+
+void nf_dequantize(float *to, const uint32_t *from, double scale, int64_t lanes) {
+    if (is_exact(scale))
+        dequantize_exactly(to, from, (float)scale, lanes);
+    else
+        dequantize(to, from, scale, lanes);
+}
+
+NF_VECTOR void nf_quantize_pairs(uint32_t *restrict to, const float *restrict from, int bits, int64_t lanes) {
+    float scale = ldexpf(1, bits);
+    for (int64_t i = 0; i < lanes; i++) {
+        uint32_t high = (uint32_t)__builtin_irintf(from[i] * scale), low = (uint32_t)__builtin_irintf(from[lanes + i] * scale);
+        to[i] = __builtin_bswap32((high << 16) + low);
+    }
+}
+
+static inline int32_t low_of(uint32_t sum) { return (int16_t)sum; }
+static inline int32_t high_of(uint32_t sum) { return (int32_t)(sum - (uint32_t)low_of(sum)) >> 16; } /* gives back what was borrowed */
+
+static NF_VECTOR void dequantize_pairs_exactly(float *restrict to, const uint32_t *restrict from, float scale, int64_t lanes) {
+    for (int64_t i = 0; i < lanes; i++) {
+        uint32_t sum = __builtin_bswap32(from[i]);
+        to[i] = (float)high_of(sum) * scale;
+        to[lanes + i] = (float)low_of(sum) * scale;
+    }
+}
+
+static NF_VECTOR void dequantize_pairs(float *restrict to, const uint32_t *restrict from, double scale, int64_t lanes) {
+    for (int64_t i = 0; i < lanes; i++) {
+        uint32_t sum = __builtin_bswap32(from[i]);
+        to[i] = (float)(high_of(sum) * scale);
+        to[lanes + i] = (float)(low_of(sum) * scale);
+    }
+}
+
+void nf_dequantize_pairs(float *to, const uint32_t *from, double scale, int64_t lanes) {
+    if (is_exact(scale))
+        dequantize_pairs_exactly(to, from, (float)scale, lanes);
+    else
+        dequantize_pairs(to, from, scale, lanes);
+}
+
+void nf_split_wide(uint32_t *to, const int64_t *from, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t value = (uint64_t)from[i];
+        for (int k = 0; k < 3; k++) to[k * count + i] = __builtin_bswap32((uint32_t)(value >> 16 * k & 0xFFFF));
+        to[3 * count + i] = __builtin_bswap32((uint32_t)(from[i] >> 48));
+    }
+}
+
+void nf_join_wide(__int128 *to, const uint32_t *from, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        __int128 sum = 0;
+        for (int k = 3; k >= 0; k--) sum = sum * 65536 + (int32_t)__builtin_bswap32(from[k * count + i]);
+        to[i] = sum;
+    }
 }
 
 void nf_kinds(uint32_t *to, const float *from, int64_t lanes) {
@@ -123,14 +134,12 @@ void nf_kinds(uint32_t *to, const float *from, int64_t lanes) {
     }
 }
 
-void nf_overlay(float *values, const int32_t *kinds, int64_t lanes) {
-    for (int64_t i = 0; i < lanes; i++) {
-        int plus = (kinds[i] & 0xFFFF) != 0, minus = (uint32_t)kinds[i] >> 16 != 0;
-        if (plus || minus) values[i] = plus && minus ? NAN : plus ? INFINITY : -INFINITY;
-    }
+double nf_overlaid(double value, int32_t kind) {
+    int plus = (kind & 0xFFFF) != 0, minus = (uint32_t)kind >> 16 != 0;
+    return plus && minus ? NAN : plus ? INFINITY : minus ? -INFINITY : value;
 }
 
-VECTOR void nf_swap(uint32_t *restrict to, const uint32_t *restrict from, int64_t lanes) {
+NF_VECTOR void nf_swap(uint32_t *restrict to, const uint32_t *restrict from, int64_t lanes) {
     for (int64_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32(from[i]);
 }
 

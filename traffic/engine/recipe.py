@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-NAMES = ("numbers", "control", "tree", "call", "core", "sockets", "engine")
+NAMES = ("numbers", "dtypes", "codec", "control", "tree", "call", "core", "sockets", "engine")
 SOURCES = tuple(f"{name}.c" for name in NAMES)
 HEADERS = tuple(f"{name}.h" for name in NAMES)
 FLAGS = (
@@ -17,6 +17,7 @@ FLAGS = (
     "-fPIC",
     "-fno-strict-aliasing",
     "-fno-trapping-math",
+    "-fno-math-errno",
     "-Wall",
     "-Wextra",
     "-pthread",

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 
 from netfold.traffic.errors import BadAssignment
-from netfold.traffic.numerics import Scheme, SharedExponent
+from netfold.traffic.numerics import Automatic, Scheme
 from netfold.traffic.packets.wire import EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
 
 
@@ -90,7 +90,7 @@ class Assignment:
     workers: int
     trees: tuple[TreePart, ...]
     rate_mbps: float = 0.0
-    numerics: Scheme = field(default_factory=SharedExponent)
+    numerics: Scheme = field(default_factory=Automatic)
     timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:

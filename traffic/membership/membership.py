@@ -30,7 +30,7 @@ from netfold.traffic.errors import (
 )
 from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.membership.part import Stats
-from netfold.traffic.numerics import Fixed, Scheme, SharedExponent, WholeNumbers
+from netfold.traffic.numerics import Automatic, Fixed, Half, Scheme, SharedExponent, WholeNumbers
 
 log = logging.getLogger(__name__)
 
@@ -71,13 +71,22 @@ def from_proto(message: pb.Assignment) -> Assignment:
     )
 
 
+_PLAIN: dict[str, Scheme] = {
+    "": Automatic(),
+    "auto": Automatic(),
+    "block": SharedExponent(),
+    "half": Half(),
+    "integer": WholeNumbers(),
+}
+
+
 def _numerics(message: pb.Numerics) -> Scheme:
-    if message.mode in ("", "block"):
-        return SharedExponent()
-    if message.mode == "integer":
-        return WholeNumbers()
+    if message.mode in _PLAIN:
+        return _PLAIN[message.mode]
     if message.mode != "fixed":
-        raise BadAssignment(f"assignment: numerics is '{message.mode}'; it must be block, fixed or integer")
+        raise BadAssignment(
+            f"assignment: numerics is '{message.mode}'; it must be auto, block, half, fixed or integer"
+        )
     try:
         return Fixed(message.fraction_bits)
     except ValueError as error:

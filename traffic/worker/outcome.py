@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.traffic.engine.engine import DTYPES, Outcome, Status
+from netfold.traffic.engine.engine import Outcome, Status
 from netfold.traffic.errors import (
     AllReduceTimeout,
     CallMismatch,
@@ -19,7 +19,7 @@ from netfold.traffic.errors import (
     WrongNumbers,
 )
 from netfold.traffic.membership.part import Membership
-from netfold.traffic.numerics import ReduceOp, Scheme, WholeNumbers
+from netfold.traffic.numerics import DTYPES, INTEGERS, ReduceOp, Scheme, WholeNumbers
 
 _CALLS = 4  # calls are told apart modulo 4 (NF_CALLS)
 
@@ -28,7 +28,8 @@ def check_array(array: NDArray[Any]) -> None:
     """Raises TypeError or ValueError for an array that cannot be reduced in place."""
     if not isinstance(array, np.ndarray) or array.dtype not in DTYPES:
         kind = getattr(array, "dtype", type(array).__name__)
-        raise TypeError(f"all_reduce takes a numpy array of float32, float16 or int32; this is {kind}")
+        names = ", ".join(str(dtype) for dtype in DTYPES)
+        raise TypeError(f"all_reduce takes a numpy array of one of {names}; this is {kind}")
     if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
         raise ValueError(
             "all_reduce writes in place: the array must be contiguous (C order), aligned and writeable"
@@ -37,17 +38,18 @@ def check_array(array: NDArray[Any]) -> None:
 
 def check_numerics(array: NDArray[Any], scheme: Scheme, op: ReduceOp, job: str) -> None:
     """Raises WrongNumbers if the job does not do this with arrays of this dtype."""
-    if op is ReduceOp.AVERAGE and array.dtype.kind != "f":
+    if op is ReduceOp.AVERAGE and array.dtype in INTEGERS:
+        raise WrongNumbers(f"an average of {array.dtype} is no {array.dtype}: all_reduce averages floats")
+    if isinstance(scheme, WholeNumbers) and array.dtype not in INTEGERS:
         raise WrongNumbers(
-            f"an average of {array.dtype} is no {array.dtype}: all_reduce averages float32 and float16"
-        )
-    if isinstance(scheme, WholeNumbers) and array.dtype.kind == "f":
-        raise WrongNumbers(
-            f"job {job} adds whole numbers (numerics: integer): all_reduce takes int32 there, this is {array.dtype}"
+            f"job {job} adds whole numbers (numerics: integer): all_reduce takes int32 and int64 there, "
+            f"this is {array.dtype}"
         )
 
 
-def error_of(outcome: Outcome, membership: Membership, epoch: int, failure: Exception | None) -> Exception:
+def error_of(
+    outcome: Outcome, membership: Membership, epoch: int, failure: Exception | None, dtype: np.dtype[Any]
+) -> Exception:
     """What to raise for a call that is over and not done. `failure`: why the calls of the worker were ended, if they
     were."""
     try:
@@ -72,7 +74,7 @@ def error_of(outcome: Outcome, membership: Membership, epoch: int, failure: Exce
         case Status.EXHAUSTED:
             return RoundsExhausted(f"{outcome.text}; the job needs a new epoch")
         case Status.SUM_OVERFLOW:
-            return SumOverflow(outcome.index, outcome.total)
+            return SumOverflow(outcome.index, outcome.sum, str(dtype))
         case Status.BEYOND_SCALE:
             return CallMismatch(
                 f"{where}, call {outcome.number}: a sum overflowed at a scale that leaves room for all workers; some "

@@ -75,7 +75,7 @@ class Worker:
         membership.on_change(self._changed)
 
     def all_reduce(self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM) -> None:
-        """Replaces `array` (float32, float16 or int32; any shape, C order) by its sum or average over all workers, in
+        """Replaces `array` (of numerics.DTYPES; any shape, C order) by its sum or average over all workers, in
         place. Averages are of floats, and over those workers whose arrays were added up.
 
         All workers get the same bits. NaN and infinities travel as IEEE 754 adds them. Peak memory: the array, a copy,
@@ -85,7 +85,7 @@ class Worker:
 
         Raises TypeError, ValueError (bad array), WrongNumbers, ConcurrentUse, AllReduceTimeout, JobFailed,
         ControllerUnreachable, CallMismatch, RoundsExhausted (a call of more chunks than an epoch has numbers),
-        SumOverflow (int32 only), TransportError.
+        SumOverflow (integers only), TransportError.
         """
         check_array(array)
         if array.size == 0:
@@ -221,7 +221,7 @@ class Worker:
             self._membership.report(self.stats)
             return None
         failure = self._failure or self._engine.error()
-        return error_of(outcome, self._membership, self._epoch, failure)
+        return error_of(outcome, self._membership, self._epoch, failure, call.array.dtype)
 
     def _finish_all(self) -> None:
         """Tells handles what became of their calls, until the worker is closed."""

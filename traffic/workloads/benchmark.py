@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from netfold.traffic import numerics
-from netfold.traffic.numerics import Fixed, Scheme
+from netfold.traffic.numerics import FLOAT64, INTEGERS, Fixed, Half, Scheme
 from netfold.traffic.workloads import workloads
 from netfold.traffic.workloads.workloads import AllReduce, Mlp
 
@@ -189,28 +190,33 @@ class Run:
 def made_up(count: int, dtype: str, rank: int, iteration: int) -> NDArray[Any]:
     """Numbers that differ by rank and iteration: normal floats, or integers whose sums fit."""
     rng = np.random.default_rng((rank, iteration))
-    if np.dtype(dtype).kind == "f":
-        return rng.standard_normal(count, np.float32).astype(dtype, copy=False)
-    return rng.integers(-(2**20), 2**20, count, dtype=np.int32)
+    if dtype.startswith("int"):
+        return rng.integers(-(2**20), 2**20, count, dtype=dtype)
+    return rng.standard_normal(count, np.float32).astype(dtype, copy=False)
 
 
 def wrong_elements(got: NDArray[Any], inputs: Sequence[NDArray[Any]], scheme: Scheme | None) -> int:
     """How many elements are further from the exact sum of the inputs than section 6 of the protocol allows
-    (floats), or differ from it at all (int32). With `scheme` None, the allowance is that of n float
+    (floats), or differ from it at all (integers). With `scheme` None, the allowance is that of n float
     additions instead."""
-    if got.dtype.kind != "f":
+    if got.dtype in INTEGERS:
         total = np.sum(inputs, axis=0, dtype=np.int64)
         return int(np.count_nonzero(got != total))
-    exact = np.sum(inputs, axis=0, dtype=np.float64)
-    largest = np.float32(max(float(np.abs(part).max()) for part in inputs))
-    if isinstance(scheme, Fixed):
-        bound = len(inputs) * 2.0 ** (-scheme.bits - 1)
-    elif scheme is not None:
-        bound = numerics.error_bound(int(largest.view(np.uint32) >> 23), len(inputs))
+    exact = np.sum(inputs, axis=0, dtype=np.longdouble)  # float64 rounds as much as is allowed
+    largest = max(float(np.abs(part).max()) for part in inputs)
+    precision = ml_dtypes.finfo(got.dtype)  # type: ignore[no-untyped-call]
+    chosen = scheme and numerics.scheme_for(scheme, got.dtype)
+    exponent = numerics.exponent_of(largest, got.dtype)
+    if chosen is None:
+        bound = len(inputs) ** 2 * largest * float(precision.eps)
+    elif got.dtype == FLOAT64:
+        bound = numerics.wide_error_bound(exponent, len(inputs))
+    elif isinstance(chosen, Fixed):
+        bound = len(inputs) * 2.0 ** (-chosen.bits - 1)
     else:
-        bound = len(inputs) ** 2 * float(largest) * float(np.finfo(got.dtype).eps)
-    rounding = float(np.finfo(got.dtype).eps) * np.abs(exact) + float(np.finfo(got.dtype).smallest_subnormal)
-    return int(np.count_nonzero(np.abs(got.astype(np.float64) - exact) > bound + rounding))
+        bound = numerics.error_bound(exponent, len(inputs), isinstance(chosen, Half))
+    rounding = float(precision.eps) * np.abs(exact) + float(precision.smallest_subnormal)
+    return int(np.count_nonzero(np.abs(got.astype(np.longdouble) - exact) > bound + rounding))
 
 
 def row(count: int, dtype: str, milliseconds: Sequence[float], workers: int, wrong: int) -> dict[str, Any]:
