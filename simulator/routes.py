@@ -27,14 +27,15 @@ class Wires:
 
     def __init__(self, fabric: Fabric, settings: Settings) -> None:
         self.fabric = fabric
-        packet = settings.segment_bytes + settings.header_bytes
         self.pairs = [pair for x in fabric.links for pair in ((x.a, x.b), (x.b, x.a))]
         self.number = {pair: i for i, pair in enumerate(self.pairs)}
         bytes_per_second = fabric.unit.bits_per_second / 8
         each = [x for x in fabric.links for _ in range(2)]
         self.rates = np.array([x.rate * bytes_per_second for x in each])
         self.delays = np.array([x.delay_ms / 1e3 or settings.hop_delay_s for x in each])
-        self.queues = np.array([settings.queue_bytes or x.queue * packet for x in each], dtype=np.float64)
+        self.queues = np.array(
+            [settings.queue_bytes or x.queue * settings.packet_bytes for x in each], dtype=np.float64
+        )
         self._candidates: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self._distances: dict[str, dict[str, int]] = {}
 
@@ -61,14 +62,14 @@ class Wires:
         at, last = self.attachment[source], self.attachment[destination]
         links = [self.number[source, at]]
         while at != last:
-            ways = self._ways(at, last)
+            ways = self.ways(at, last)
             choice, turn = divmod(choice, len(ways))
             link, at = ways[turn]
             links.append(link)
         links.append(self.number[last, destination])
         return tuple(links)
 
-    def _ways(self, at: str, last: str) -> list[tuple[int, str]]:
+    def ways(self, at: str, last: str) -> list[tuple[int, str]]:
         """The links that lead from one switch nearer to another, with where they end."""
         known = self._candidates.get((at, last))
         if known is None:

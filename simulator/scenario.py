@@ -102,6 +102,7 @@ class InNetwork:
     window      bytes of payload that a worker has under way in each tree, at most; None: as many as fill its link
                 behind a queue of the marking threshold (Settings.marking_bytes)
     slots       of each tree on each of its nodes; None: as many as two windows need
+    lanes       values of 4 bytes in a packet
     local_s     beside it, seconds for each byte of the gradient inside the machines (parallel NetReduce)
     """
 
@@ -109,6 +110,7 @@ class InNetwork:
     congestion: Congestion = Congestion.PANAMA
     window: int | None = None
     slots: int | None = None
+    lanes: int = 256
     local_s: float = 0.0
 
 
@@ -140,26 +142,36 @@ class Job:
 class Settings:
     """What holds for the whole network.
 
-    segment_bytes    payload of a packet; `header_bytes` more go over the wire, preamble and gap included
+    segment_bytes    payload of a flow's packet
+    header_bytes     of Ethernet, IPv4 and TCP before it
+    gap_bytes        around every frame: checksum, preamble, gap
     marking_bytes    a queue marks packets from here on, and DCTCP keeps it there
     queue_bytes      of every port; None: the fabric's own queue, in packets
     initial_segments TCP's first window
     handshake        whether a flow's time has TCP's opening round trip in it
     hop_delay_s      of every link one way, where the fabric says 0
+    tolerance        flow level: rates may be off their fair share by this part (0: exact), which is quicker
     """
 
     segment_bytes: int = 1460
-    header_bytes: int = 78
+    header_bytes: int = 54
+    gap_bytes: int = 24
     marking_bytes: int = 100_000
     queue_bytes: int | None = None
     initial_segments: int = 10
     handshake: bool = False
     hop_delay_s: float = 1e-6
+    tolerance: float = 0.0
+
+    @property
+    def packet_bytes(self) -> int:
+        """What a flow's full packet takes of a wire."""
+        return self.segment_bytes + self.header_bytes + self.gap_bytes
 
     @property
     def wire(self) -> float:
         """Bytes on a wire for each byte of payload."""
-        return 1.0 + self.header_bytes / self.segment_bytes
+        return self.packet_bytes / self.segment_bytes
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,221 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""engine.h for Python: arrays in, arrays out."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netfold.simulator.native import compiled
+
+FOLDER = Path(__file__).parent
+SOURCES = tuple(FOLDER / n for n in ("engine.c", "shares.c", "engine.h", "shares.h", "heap.h"))
+
+Reals = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Kind(IntEnum):
+    """enum nf_kind: what a flow does to the queue where it is held up."""
+
+    RELIEVED = 0
+    FILLING = 1
+    WINDOW = 2
+    STEPS = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """A stream: the links that it uses, by how much of each for a byte of its own; see struct nf_streams."""
+
+    links: Sequence[int]
+    coefs: Sequence[float]
+    kind: Kind = Kind.RELIEVED
+    weight: float = 1.0
+    cap: float = np.inf
+    window: float = 0.0
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Network:
+    """struct nf_network without its results."""
+
+    capacity: Reals
+    queue: Reals
+    marking: float
+    segment: float
+    first_window: float
+    tolerance: float = 0.0
+    handshake: bool = False
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Of each flow: its start (ascending) and its bytes."""
+
+    start: Reals
+    bytes: Reals
+
+
+@dataclass(frozen=True)
+class Training:
+    """One job: its channels follow those of the jobs before it. `ready` (ascending) and `compute` count from an
+    iteration's start."""
+
+    shares: Sequence[float]
+    bytes: Sequence[float]
+    ready: Sequence[float]
+    compute: float
+    latency: float
+    local: float
+    start: float
+    iterations: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """NaN marks what was not over. Iterations and buckets of all jobs one after the other."""
+
+    end: float
+    events: int
+    sent: Reals
+    queue_mean: Reals
+    queue_max: Reals
+    completion: Reals
+    carried: Reals
+    busy: Reals
+    fastest: Reals
+    began: Reals
+    ended: Reals
+    was_ready: Reals
+    was_reduced: Reals
+
+
+_P, _N, _R = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+
+
+def _structure(name: str, *fields: tuple[str, object]) -> type[ctypes.Structure]:
+    return type(name, (ctypes.Structure,), {"_fields_": fields})
+
+
+def _pointers(names: str) -> tuple[tuple[str, object], ...]:
+    return tuple((name, _P) for name in names.split())
+
+
+_Network = _structure(
+    "_Network", ("links", _N), *_pointers("capacity queue"),
+    *((n, _R) for n in ("marking", "segment", "first_window", "tolerance")), ("handshake", _N),
+    *_pointers("sent queue_mean queue_max"),
+)  # fmt: skip
+_Streams = _structure(
+    "_Streams", ("flows", _N), ("channels", _N),
+    *_pointers("rows links coefs weight cap kind window delay start bytes completion carried busy fastest"),
+)  # fmt: skip
+_Jobs = _structure(
+    "_Jobs", ("jobs", _N),
+    *_pointers("channels buckets share bytes ready compute latency local start iterations"),
+    *_pointers("first_iteration first_reduced began ended was_ready was_reduced"),
+)  # fmt: skip
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return compiled(
+        SOURCES,
+        {
+            "nf_flow_run": (ctypes.c_int, _P, _P, _P, _R, _P, _P),
+            "nf_flow_rates": (ctypes.c_int, _N, _P, _N, _P, _P, _P, _P, _P, _N, _P, _P),
+        },
+    )
+
+
+class _Arrays:
+    """Keeps what C has pointers to."""
+
+    def __init__(self) -> None:
+        self._kept: list[NDArray[np.generic]] = []
+
+    def __call__(self, values: object, kind: type[np.generic] = np.float64) -> int:
+        array: NDArray[np.generic] = np.ascontiguousarray(values, dtype=kind)
+        self._kept.append(array)
+        return array.ctypes.data
+
+
+def run(
+    network: Network, flows: Arrivals, rows: Sequence[Row], jobs: Sequence[Training], until: float
+) -> Outcome:
+    """`rows`: of the flows, then of the channels of each job. MemoryError without memory."""
+    at = _Arrays()
+    count, links = len(flows.start), len(network.capacity)
+    channels = len(rows) - count
+    iterations = [j.iterations for j in jobs]
+    reduced = [j.iterations * len(j.bytes) for j in jobs]
+
+    def out(length: int, fill: float = 0.0) -> Reals:
+        return np.full(length, fill)
+
+    found = Outcome(
+        0.0, 0, out(links), out(links), out(links), out(count, np.nan), out(channels), out(channels), out(channels),
+        out(sum(iterations), np.nan), out(sum(iterations), np.nan), out(sum(reduced), np.nan),
+        out(sum(reduced), np.nan),
+    )  # fmt: skip
+    n = _Network(
+        links, at(network.capacity), at(network.queue), network.marking, network.segment, network.first_window,
+        network.tolerance, int(network.handshake), at(found.sent), at(found.queue_mean), at(found.queue_max),
+    )  # fmt: skip
+    s = _Streams(
+        count, channels, at(_starts([len(r.links) for r in rows]), np.int64),
+        at(_joined([r.links for r in rows]), np.int32), at(_joined([r.coefs for r in rows])),
+        at([r.weight for r in rows]), at([r.cap for r in rows]), at([r.kind for r in rows], np.uint8),
+        at([r.window for r in rows]), at([r.delay for r in rows]), at(flows.start), at(flows.bytes),
+        at(found.completion), at(found.carried), at(found.busy), at(found.fastest),
+    )  # fmt: skip
+    j = _Jobs(
+        len(jobs), at(_starts([len(x.shares) for x in jobs]), np.int64),
+        at(_starts([len(x.bytes) for x in jobs]), np.int64), at(_joined([x.shares for x in jobs])),
+        at(_joined([x.bytes for x in jobs])), at(_joined([x.ready for x in jobs])), at([x.compute for x in jobs]),
+        at([x.latency for x in jobs]), at([x.local for x in jobs]), at([x.start for x in jobs]),
+        at(iterations, np.int64), at(_starts(iterations), np.int64), at(_starts(reduced), np.int64),
+        at(found.began), at(found.ended), at(found.was_ready), at(found.was_reduced),
+    )  # fmt: skip
+    end, events = ctypes.c_double(), ctypes.c_int64()
+    failed = _library().nf_flow_run(
+        ctypes.byref(n), ctypes.byref(s), ctypes.byref(j), until, ctypes.byref(end), ctypes.byref(events)
+    )
+    if failed:
+        raise MemoryError("the flow level has no memory left")
+    return Outcome(**{**vars(found), "end": end.value, "events": events.value})
+
+
+def rates(
+    capacity: Sequence[float], rows: Sequence[Row], leaving: int = 0
+) -> tuple[Reals, NDArray[np.int32]]:
+    """Weighted max-min rates of all rows but the first `leaving`, which come and go (0); and where each is held up, -2
+    for its own cap."""
+    at = _Arrays()
+    rate, bottleneck = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int32)
+    failed = _library().nf_flow_rates(
+        len(capacity), at(capacity), len(rows), at(_starts([len(r.links) for r in rows]), np.int64),
+        at(_joined([r.links for r in rows]), np.int32), at(_joined([r.coefs for r in rows])),
+        at([r.weight for r in rows]), at([r.cap for r in rows]), leaving, at(rate), at(bottleneck, np.int32),
+    )  # fmt: skip
+    if failed:
+        raise MemoryError("the flow level has no memory left")
+    return rate, bottleneck
+
+
+def _starts(lengths: Sequence[int]) -> Numbers:
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int64)
+
+
+def _joined(parts: Sequence[Sequence[float]]) -> Reals:
+    return np.concatenate([np.asarray(p, dtype=np.float64) for p in parts]) if parts else np.zeros(0)

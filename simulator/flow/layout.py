@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs and flows put on the numbered links, as the engine takes it: for a tree, a ring or a flow one Row, how much
+of each link a byte of it uses. Capacities are in payload bytes/s of the background flows' packets; a job with other
+packets uses more or less of a link for a byte."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from netfold.controller.planning.plan import Tree
+from netfold.simulator.flow.engine import Kind, Network, Row
+from netfold.simulator.routes import Path, Wires, choice_of
+from netfold.simulator.scenario import Exchange, Flow, Free, InNetwork, Job, Scenario, Transport
+from netfold.traffic.congestion import Congestion
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+
+LEAST_WINDOW = 2
+"""Packets: TCP's window however often it is marked (Linux), which a fixed window's share of a full link is against."""
+
+KINDS = {Transport.DCTCP: Kind.RELIEVED, Transport.RENO: Kind.FILLING, Transport.CUBIC: Kind.FILLING}
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A tree, or a ring: its row and its share of the gradient. `rtt` is there and back through empty queues, `chunk`
+    the payload of its packets."""
+
+    row: Row
+    share: float
+    rtt: float
+    chunk: float
+
+
+class Layout:
+    """Resources: the directed links as Wires numbers them, then what switches can aggregate and servers take in, where
+    that is less than their links carry."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        fabric, settings = scenario.fabric, scenario.settings
+        self.wires = Wires(fabric, settings)
+        self._packet = settings.packet_bytes
+        capacity = list(self.wires.rates / settings.wire)
+        per_unit = fabric.unit.bits_per_second / 8 / settings.wire
+        self._limited: dict[str, int] = {}
+        total: dict[str, float] = defaultdict(float)
+        for link in fabric.links:
+            total[link.a] += link.rate
+            total[link.b] += link.rate
+        limits = {s.name: s.capacity for s in fabric.switches}
+        limits |= {h.name: h.capacity for h in fabric.hosts if h.capacity is not None}
+        for name, limit in limits.items():
+            if 0 < limit < total[name] * (1 - 1e-9):
+                self._limited[name] = len(capacity)
+                capacity.append(limit * per_unit)
+        queue = np.full(len(capacity), 0.0)
+        queue[: len(self.wires.pairs)] = self.wires.queues / settings.wire
+        self.network = Network(
+            np.array(capacity),
+            queue,
+            settings.marking_bytes / settings.wire,
+            settings.segment_bytes,
+            settings.initial_segments * settings.segment_bytes,
+            settings.tolerance,
+            settings.handshake,
+        )
+
+    def flow(self, number: int, flow: Flow) -> Row:
+        path = self.wires.path(flow.source, flow.destination, choice_of(self.scenario.seed, "flow", number))
+        return Row(
+            path,
+            (1.0,) * len(path),
+            KINDS[flow.transport],
+            flow.weight,
+            delay=self._one_way(path, self._packet),
+        )
+
+    def channels(self, job: Job) -> list[Channel]:
+        scheme = job.scheme
+        if isinstance(scheme, Free):
+            return [Channel(Row((), (), Kind.STEPS, cap=scheme.rate), 1.0, scheme.latency_s, 1.0)]
+        if isinstance(scheme, Exchange):
+            return [self._exchange(job, scheme)]
+        return [self._tree(scheme, tree) for tree in scheme.plan.trees]
+
+    def _one_way(self, path: Path, packet: float) -> float:
+        """Seconds for a packet that is sent on at every hop when all of it is there."""
+        links = list(path)
+        return float((self.wires.delays[links] + packet / self.wires.rates[links]).sum())
+
+    def _exchange(self, job: Job, scheme: Exchange) -> Channel:
+        uses: dict[int, float] = defaultdict(float)
+        longest, most = 0.0, max((hop.factor for hop in scheme.hops), default=1.0)
+        for number, hop in enumerate(scheme.hops):
+            path = self.wires.path(
+                hop.source, hop.destination, choice_of(self.scenario.seed, job.name, number)
+            )
+            longest = max(longest, self._one_way(path, self._packet))
+            for link in path:
+                uses[link] += hop.factor
+        row = _row(uses, KINDS[scheme.transport], weight=1 / most)
+        segment = self.scenario.settings.segment_bytes
+        return Channel(row if scheme.hops else Row((), (), Kind.STEPS), 1.0, scheme.steps * longest, segment)
+
+    def _tree(self, scheme: InNetwork, tree: Tree) -> Channel:
+        chunk = 4 * scheme.lanes
+        packet = packet_bytes(scheme.lanes) + FRAME_OVERHEAD_BYTES + self.scenario.settings.gap_bytes
+        wire = packet / chunk / self.scenario.settings.wire
+        uses: dict[int, float] = defaultdict(float)
+        number = self.wires.number
+        above: dict[str, tuple[str, float]] = {}
+        for edge in tree.edges:
+            path = tuple(number[pair] for pair in pairwise(edge.path))
+            for link in path:
+                uses[link] += wire
+            if edge.parent in self._limited:
+                uses[self._limited[edge.parent]] += wire
+            above[edge.child] = (edge.parent, self._one_way(path, packet))
+        ways = {}
+        for a, b in tree.down:
+            link = number[a, b]
+            uses[link] += wire
+            ways[b] = (a, self._one_way((link,), packet))
+        hosts = [w for w in above if self.wires.fabric.is_host(w)]
+        rtt = _longest(above, hosts) + _longest(ways, hosts)
+        nic = (
+            min(float(self.wires.rates[number[w, self.wires.attachment[w]]]) for w in hosts) * chunk / packet
+        )
+        window = scheme.window or rtt * nic + self.network.marking
+        fixed = scheme.congestion is Congestion.FIXED
+        return Channel(
+            _row(
+                uses,
+                Kind.WINDOW if fixed else Kind.RELIEVED,
+                weight=max(1.0, window / (LEAST_WINDOW * self.network.segment)) if fixed else 1.0,
+                cap=window / rtt if fixed or scheme.window else math.inf,
+                window=window,
+                delay=rtt / 2,
+            ),
+            tree.share,
+            rtt,
+            chunk,
+        )
+
+
+def _row(uses: Mapping[int, float], kind: Kind, **rest: float) -> Row:
+    links = sorted(uses)
+    return Row(links, [uses[i] for i in links], kind, **rest)
+
+
+def _longest(towards: Mapping[str, tuple[str, float]], hosts: list[str]) -> float:
+    """The longest way from a host by `towards`, which has each node's next and how far that is."""
+    known: dict[str, float] = {}
+
+    def of(node: str) -> float:
+        if node not in towards:
+            return 0.0
+        if node not in known:
+            after, far = towards[node]
+            known[node] = far + of(after)
+        return known[node]
+
+    return max(map(of, hosts))

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The flow level: a Scenario in, a Result out. docs/simulator.md says what it leaves out."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+
+from netfold.simulator.flow.engine import Arrivals, Outcome, Training, run
+from netfold.simulator.flow.layout import Channel, Layout
+from netfold.simulator.result import Iteration, JobResult, LinkResult, Result, SlotResult
+from netfold.simulator.scenario import InNetwork, Job, Scenario
+from netfold.traffic.congestion import Congestion
+
+
+def simulate(scenario: Scenario) -> Result:
+    """The result depends on nothing but the scenario."""
+    layout = Layout(scenario)
+    order = sorted(range(len(scenario.flows)), key=lambda i: scenario.flows[i].start)
+    rows = [layout.flow(i, scenario.flows[i]) for i in order]
+    channels = [layout.channels(job) for job in scenario.jobs]
+    outcome = run(
+        layout.network,
+        Arrivals(
+            np.array([scenario.flows[i].start for i in order]),
+            np.array([scenario.flows[i].bytes for i in order], dtype=np.float64),
+        ),
+        [*rows, *(c.row for own in channels for c in own)],
+        [_training(job, own) for job, own in zip(scenario.jobs, channels, strict=True)],
+        math.inf if scenario.until is None else scenario.until,
+    )
+    completions = np.empty(len(order))
+    completions[order] = outcome.completion
+    return Result(
+        jobs=_jobs(scenario, outcome),
+        completions=tuple(None if math.isnan(c) else c for c in completions.tolist()),
+        links=_links(layout, outcome),
+        switches=_switches(scenario, channels, outcome),
+        end=outcome.end,
+        events=outcome.events,
+    )
+
+
+def _training(job: Job, channels: list[Channel]) -> Training:
+    model = job.model
+    buckets = sorted(model.buckets, key=lambda b: b.ready)
+    return Training(
+        shares=[c.share for c in channels],
+        bytes=[b.bytes for b in buckets],
+        ready=[model.forward_s + b.ready * model.backward_s for b in buckets],
+        compute=model.compute_s,
+        latency=max(c.rtt for c in channels),
+        local=job.scheme.local_s if isinstance(job.scheme, InNetwork) else 0.0,
+        start=job.start,
+        iterations=job.iterations,
+    )
+
+
+def _jobs(scenario: Scenario, outcome: Outcome) -> tuple[JobResult, ...]:
+    results = []
+    iteration = reduced = 0
+    for job in scenario.jobs:
+        buckets = len(job.model.buckets)
+        done = []
+        for i in range(job.iterations):
+            end = outcome.ended[iteration + i]
+            if math.isnan(end):
+                break
+            own = slice(reduced + i * buckets, reduced + (i + 1) * buckets)
+            pairs = zip(outcome.was_ready[own].tolist(), outcome.was_reduced[own].tolist(), strict=True)
+            done.append(Iteration(float(outcome.began[iteration + i]), float(end), tuple(pairs)))
+        iteration += job.iterations
+        reduced += job.iterations * buckets
+        results.append(JobResult(job.name, tuple(done)))
+    return tuple(results)
+
+
+def _links(layout: Layout, outcome: Outcome) -> dict[tuple[str, str], LinkResult]:
+    seconds = outcome.end or 1.0
+    wire = layout.scenario.settings.wire
+    return {
+        layout.wires.pairs[i]: LinkResult(
+            float(outcome.sent[i] * wire),
+            float(outcome.sent[i] / layout.network.capacity[i] / seconds),
+            float(outcome.queue_mean[i] * wire),
+            float(outcome.queue_max[i] * wire),
+        )
+        for i in np.flatnonzero(outcome.sent[: len(layout.wires.pairs)]).tolist()
+    }
+
+
+def _switches(scenario: Scenario, channels: list[list[Channel]], outcome: Outcome) -> dict[str, SlotResult]:
+    """Chunks under way are in a slot of each node of their tree: by Little's law as many as come in a round trip, and
+    never more than the window."""
+    mean: dict[str, float] = defaultdict(float)
+    most: dict[str, float] = defaultdict(float)
+    reserved: dict[str, int] = defaultdict(int)
+    number = -1
+    for job, own in zip(scenario.jobs, channels, strict=True):
+        for place, channel in enumerate(own):
+            number += 1
+            if not isinstance(job.scheme, InNetwork):
+                continue
+            window = channel.row.window
+            if job.scheme.congestion is Congestion.FIXED:
+                held = window * float(outcome.busy[number]) / (outcome.end or 1.0)
+                peak = window if outcome.busy[number] > 0 else 0.0
+            else:
+                held = float(outcome.carried[number]) * channel.rtt / (outcome.end or 1.0)
+                peak = min(window, float(outcome.fastest[number]) * channel.rtt)
+            slots = job.scheme.slots or 1 << math.ceil(math.log2(max(1.0, 2 * window / channel.chunk)))
+            for node in job.scheme.plan.trees[place].nodes:
+                if not scenario.fabric.is_host(node):
+                    mean[node] += held / channel.chunk
+                    most[node] += peak / channel.chunk
+                    reserved[node] += slots
+    return {v: SlotResult(mean[v], most[v], reserved[v]) for v in mean}

@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Trees for jobs too large to be planned in reasonable time: the shortest ways to a root, joined at every switch. On a
+fabric that is empty and alike everywhere they have the planner's rate; capacities are not looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
+from netfold.simulator.routes import Wires
+from netfold.simulator.scenario import ScenarioError, Settings
+from netfold.topologies.fabric import Fabric, SwitchRole
+
+TOPS = (SwitchRole.CORE, SwitchRole.SPINE, SwitchRole.AGGREGATION, SwitchRole.LEAF, SwitchRole.PLAIN)
+
+
+def straight_plan(fabric: Fabric, workers: Sequence[str], name: str, trees: int) -> Plan:
+    """So many trees, rooted evenly over the top switches. Its rate is that of the workers' own links."""
+    wires = Wires(fabric, Settings())
+    tops = next(t for t in ([s.name for s in fabric.switches if s.role is r] for r in TOPS) if t)
+    count = min(trees, len(tops))
+    roots = [tops[i * len(tops) // count] for i in range(count)]
+    rate = min(float(wires.rates[wires.number[w, wires.attachment[w]]]) for w in workers)
+    rate *= 8 / fabric.unit.bits_per_second
+    planned = tuple(_tree(wires, workers, r, 1 / count) for r in roots)
+    return Plan(name, fabric.name, "straight", fabric.unit.name, planned, rate, Loads())
+
+
+def _tree(wires: Wires, workers: Sequence[str], root: str, share: float) -> Tree:
+    above: dict[str, str] = {}
+    for worker in workers:
+        at = above[worker] = wires.attachment[worker]
+        while at != root and at not in above:
+            ways = wires.ways(at, root)
+            if not ways:
+                raise ScenarioError(f"there is no way from {at} to {root}")
+            above[at] = at = ways[0][1]
+    edges = tuple(Edge(child, parent, (child, parent)) for child, parent in above.items())
+    return Tree(root, share, edges, tuple((b, a) for a, b in above.items()))

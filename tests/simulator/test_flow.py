@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The flow level against closed forms, and what it promises of itself."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from netfold.simulator.flow.run import simulate
+from netfold.simulator.result import Result
+from netfold.simulator.scenario import Bucket, Flow, InNetwork, Job, Model, Scenario, Settings
+from netfold.simulator.schemes.catalog import Name, Options, scheme_of
+from netfold.simulator.schemes.straight import straight_plan
+from netfold.simulator.workloads.models import all_reduces, model
+from netfold.simulator.workloads.sizes import HADOOP, WEB_SEARCH
+from netfold.simulator.workloads.traffic import Placement, background, place
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.generators import GBIT, fat_tree, leaf_spine, single_switch
+from netfold.traffic.congestion import Congestion
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+
+SETTINGS = Settings(hop_delay_s=1e-9)
+LINE = 100e9 / 8
+RACKS = leaf_spine(4, 2, 4, rate=100.0, fabric_rate=400.0, unit=GBIT)
+HOSTS = tuple(h.name for h in RACKS.hosts)
+BYTES = 1_000_000_000
+
+
+def goodput(lanes: int = 256) -> float:
+    """Payload bytes/s of one aggregated stream on a link of 100 Gbit/s."""
+    return LINE * 4 * lanes / (packet_bytes(lanes) + FRAME_OVERHEAD_BYTES + SETTINGS.gap_bytes)
+
+
+def all_reduce(fabric: Fabric, workers: tuple[str, ...], name: Name, options: Options | None = None) -> float:
+    job = Job("j", workers, all_reduces(BYTES), scheme_of(name, fabric, workers, options))
+    result = simulate(Scenario(fabric, (job,), settings=SETTINGS))
+    return result.job("j").iterations[0].duration
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 16])
+def test_a_ring_sends_2_n_minus_1_over_n_of_the_gradient(count: int):
+    expected = 2 * (count - 1) / count * BYTES * SETTINGS.wire / LINE
+    assert all_reduce(RACKS, HOSTS[:count], Name.RING) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", [Name.PANAMA, Name.SWITCHML_BALANCED, Name.NETREDUCE])
+@pytest.mark.parametrize("count", [2, 5, 16])
+def test_in_the_network_each_link_carries_one_stream_for_any_number_of_workers(name: Name, count: int):
+    assert all_reduce(RACKS, HOSTS[:count], name) == pytest.approx(BYTES / goodput(), rel=1e-3)
+
+
+def test_a_hierarchical_ring_sends_what_a_flat_one_does_from_each_host():
+    flat = all_reduce(RACKS, HOSTS, Name.RING)
+    assert all_reduce(RACKS, HOSTS, Name.HIERARCHICAL_RING) == pytest.approx(flat, rel=1e-3)
+
+
+def test_parallel_netreduce_adds_what_the_machines_do_inside():
+    options = Options(gpus=8, intra=50e9)
+    flat = all_reduce(RACKS, HOSTS, Name.NETREDUCE)
+    parallel = all_reduce(RACKS, HOSTS, Name.NETREDUCE_PARALLEL, options)
+    assert parallel - flat == pytest.approx(2 * 7 / 8 * BYTES / 50e9, rel=1e-6)
+
+
+def test_nothing_is_better_than_the_bound():
+    bound = all_reduce(RACKS, HOSTS, Name.IDEAL)
+    assert bound == pytest.approx(BYTES * SETTINGS.wire / LINE)
+    servers = Options(servers=("h16",))
+    for name in (Name.ATP, Name.GRID, Name.INART):
+        assert all_reduce(RACKS, HOSTS[:8], name, servers) >= bound
+
+
+def test_grids_plan_runs_at_the_rate_that_the_planner_says():
+    fabric = leaf_spine(4, 2, 4, rate=100.0, capacity=250.0, unit=GBIT)
+    scheme = scheme_of(Name.GRID, fabric, HOSTS[:12], Options(servers=("h16",)))
+    assert isinstance(scheme, InNetwork)
+    result = simulate(
+        Scenario(fabric, (Job("j", HOSTS[:12], all_reduces(BYTES), scheme),), settings=SETTINGS)
+    )
+    packets = goodput() / LINE
+    expected = BYTES * 8 / (scheme.plan.rate * 1e9 * packets)
+    assert result.job("j").iterations[0].duration == pytest.approx(expected, rel=0.02)
+
+
+def test_a_tree_and_flows_share_a_link_evenly_and_a_fixed_window_takes_it():
+    """One host sends to another for ever; a job of the same hosts begins beside it."""
+    fabric = single_switch(4, rate=100.0, unit=GBIT)
+    workers = ("h1", "h2", "h3")
+    elephant = Flow("h1", "h2", 100 * BYTES, 0.0)
+    plan = straight_plan(fabric, workers, "j", 1)
+    taken = {}
+    for congestion in (Congestion.PANAMA, Congestion.FIXED):
+        job = Job("j", workers, all_reduces(BYTES), InNetwork(plan, congestion))
+        result = simulate(Scenario(fabric, (job,), (elephant,), until=5.0, settings=SETTINGS))
+        taken[congestion] = BYTES / result.job("j").iterations[0].duration / goodput()
+    assert taken[Congestion.PANAMA] == pytest.approx(0.5, rel=0.05)
+    assert taken[Congestion.FIXED] > 0.9
+
+
+def test_buckets_overlap_with_the_backward_pass():
+    """Four buckets of 10 ms each in a backward pass of 40 ms: only the last one is waited for."""
+    quarter = int(0.01 * goodput())
+    overlapped = Model("m", 0.02, 0.04, tuple(Bucket(quarter, (i + 1) / 4) for i in range(4)))
+    job = Job("j", HOSTS, overlapped, scheme_of(Name.PANAMA, RACKS, HOSTS), start=0.5, iterations=3)
+    result = simulate(Scenario(RACKS, (job,), settings=SETTINGS)).job("j")
+    assert result.iterations[0].start == 0.5
+    assert [i.duration for i in result.iterations] == pytest.approx([0.07] * 3, rel=1e-3)
+    assert result.all_reduce_s == pytest.approx((0.01,) * 12, rel=1e-2)
+
+
+def test_a_flows_time_is_its_rounds_and_its_rate():
+    fabric = single_switch(2, rate=10.0, unit=GBIT)
+    settings = Settings(hop_delay_s=50e-6)
+    small = Flow("h1", "h2", 10_000, 0.0)
+    large = Flow("h1", "h2", 100_000_000, 1.0)
+    one_way = 2 * (50e-6 + settings.packet_bytes * 8 / 10e9)
+    found = simulate(Scenario(fabric, flows=(large, small), settings=settings)).completions
+    rate = 10e9 / 8 / settings.wire
+    assert found[1] == pytest.approx(10_000 / rate + one_way, rel=1e-9)
+    rtt, window, rounds = 2 * one_way, 14_600.0, 0.0
+    while window < rate * rtt:
+        rounds += rtt - window / rate
+        window *= 2
+    assert found[0] == pytest.approx(1e8 / rate + one_way + rounds, rel=1e-6)
+
+
+def test_links_and_slots_are_accounted_for():
+    job = Job("j", HOSTS, all_reduces(BYTES), scheme_of(Name.SWITCHML_BALANCED, RACKS, HOSTS))
+    result = simulate(Scenario(RACKS, (job,), settings=SETTINGS))
+    first = result.links["h1", "leaf1"]
+    assert first.bytes == pytest.approx(BYTES * LINE / goodput())
+    assert first.utilization == pytest.approx(1.0, rel=1e-3)
+    assert first.queue_max > 0
+    for slots in result.switches.values():
+        assert 0 < slots.mean <= slots.most <= slots.reserved
+
+
+def mixed() -> Scenario:
+    random = np.random.default_rng(7)
+    fabric = fat_tree(4, rate=10.0, unit=GBIT)
+    jobs = tuple(
+        Job(str(name), workers, model("resnet-50"), scheme_of(name, fabric, workers), iterations=3)
+        for name in (Name.RING, Name.PANAMA, Name.SWITCHML_BALANCED, Name.IDEAL)
+        for workers in [place(fabric, 6, Placement.SCATTERED, random)]
+    )
+    flows = background(fabric, 0.3, WEB_SEARCH, 0.02, random) + background(
+        fabric, 0.05, HADOOP, 0.001, random
+    )
+    return Scenario(fabric, jobs, flows, seed=3)
+
+
+def test_the_same_scenario_gives_the_same_bits():
+    scenario = mixed()
+    result = simulate(scenario)
+    assert simulate(scenario) == result
+    assert simulate(pickle.loads(pickle.dumps(scenario))) == result
+    assert None not in result.completions
+    assert all(len(job.iterations) == 3 for job in result.jobs)
+
+
+def test_a_tolerance_of_rates_changes_times_by_little():
+    exact = simulate(mixed())
+    rough = simulate(replace(mixed(), settings=Settings(tolerance=0.01)))
+    assert _mean(rough) == pytest.approx(_mean(exact), rel=0.01)
+
+
+def _mean(result: Result) -> float:
+    return float(np.mean([c for c in result.completions if c is not None]))
+
+
+def test_what_is_not_over_at_the_end_has_no_time():
+    scenario = replace(mixed(), until=0.01)
+    result = simulate(scenario)
+    assert result.end == 0.01
+    assert None in result.completions
+    late = [i for i, f in enumerate(scenario.flows) if f.start > 0.01]
+    assert all(result.completions[i] is None for i in late)
+    assert sum(len(job.iterations) for job in result.jobs) == 0
