@@ -52,6 +52,14 @@ def encode_meter(config: MeterConfig) -> p4r.MeterConfig:
     return p4r.MeterConfig(cir=config.cir, cburst=config.cburst, pir=config.pir, pburst=config.pburst)
 
 
+def fills_array(entity: p4r.Entity) -> bool:
+    """An update of it writes all cells of an array, which may take seconds."""
+    kind = entity.WhichOneof("entity")
+    return kind in ("counter_entry", "meter_entry", "register_entry") and not getattr(entity, kind).HasField(
+        "index"
+    )
+
+
 def _require_modify(kind: Change, what: str) -> None:
     if kind is not Change.MODIFY:
         raise invalid(f"{what} can only be modified: its cells are always there")

@@ -18,6 +18,7 @@ from finsy.proto import p4r, p4r_grpc
 from netfold.softswitch.errors import SwitchError
 from netfold.softswitch.p4runtime import packetio
 from netfold.softswitch.p4runtime.arbitration import Arbiter, Notice, Session
+from netfold.softswitch.p4runtime.array_messages import fills_array
 from netfold.softswitch.p4runtime.device import Device, Loaded
 from netfold.softswitch.p4runtime.status import Code, Refused, from_switch, invalid, write_details
 from netfold.softswitch.state.entities import DigestEvent, IdleEvent
@@ -84,7 +85,10 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
         self._service()
         results: list[Refused | None] = []
         for update in request.updates:
-            results.append(_attempt(loaded, update))
+            if fills_array(update.entity):
+                results.append(await asyncio.to_thread(_attempt, loaded, update))
+            else:
+                results.append(_attempt(loaded, update))
             if len(results) % WRITE_AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._service()

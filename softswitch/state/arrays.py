@@ -67,15 +67,18 @@ class Arrays:
         check(self.core.ss_counter_io(self.handle, number, first, count, cells, 0), counter)
         return [CounterData(c.packets, c.bytes) for c in cells]
 
-    def counter_fill(self, counter: str, cells: range, data: CounterData) -> None:
+    def counter_fill(self, counter: str, cells: range, data: CounterData) -> Iterator[None]:
+        """In pieces, between which others may have their turn."""
         number = self._number("counter", counter)
         if not (0 <= data.packets <= MAX64 and 0 <= data.bytes <= MAX64):
             raise InvalidArgument(f"counter {counter}: {data} does not fit 64 bits")
-        values = (capi.Counter * min(len(cells), CHUNK))(
-            *[capi.Counter(data.packets, data.bytes)] * min(len(cells), CHUNK)
+        count = min(len(cells), CHUNK)
+        values = (capi.Counter * count).from_buffer_copy(
+            bytes(capi.Counter(data.packets, data.bytes)) * count
         )
         for part in self._parts(self.counters[counter], "counter", cells):
             check(self.core.ss_counter_io(self.handle, number, part[0], len(part), values, 1), counter)
+            yield
 
     # ---- meters ----
 
@@ -96,11 +99,13 @@ class Arrays:
         every, cells = self._configs.get(meter, (None, {}))
         return cells.get(index, every)
 
-    def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> None:
+    def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> Iterator[None]:
+        """In pieces, as counters are."""
         number, info = self._number("meter", meter), self.meters[meter]
         words = self.meter_words(config, meter)
         for part in self._parts(info, "meter", cells):
             check(self.core.ss_meter_set(self.handle, number, part[0], len(part), words), meter)
+            yield
         if len(cells) == info.size:
             self._configs[meter] = (config, {})
         else:
@@ -122,7 +127,8 @@ class Arrays:
         half = 1 << (info.width - 1)
         return [(c ^ half) - half for c in cells]
 
-    def register_fill(self, register: str, cells: range, value: int) -> None:
+    def register_fill(self, register: str, cells: range, value: int) -> Iterator[None]:
+        """In pieces, as counters are."""
         number = self._number("register", register)
         info, size = self.registers[register], self._bytes[register]
         full = (1 << info.width) - 1
@@ -132,6 +138,7 @@ class Arrays:
         data = (value & full).to_bytes(size, "little") * min(len(cells), CHUNK)
         for part in self._parts(info, "register", cells):
             check(self.core.ss_register_io(self.handle, number, part[0], len(part), data, 1), register)
+            yield
 
     # ---- value sets ----
 

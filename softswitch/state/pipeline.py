@@ -10,8 +10,9 @@ multicast groups, ...); a `Switch` (switch.py) is the ports and queues that a pi
     pipeline.table_insert("ingress.t", TableEntry({"hdr.h.f": Exact(b"\\x01")}, call))
     switch.inject(1, frame, now_ns=0)                                    # [(2, frame)]
 
-Every method may be called from any thread. Each control operation is atomic with respect to packets, and takes effect
-for the next packet. Names are those of P4Info (`preamble.name`), e.g. "MyIngress.ipv4_lpm".
+Every method may be called from any thread. Each control operation is atomic with respect to packets (the fill of a
+large array by pieces), and takes effect for the next packet. Names are those of P4Info (`preamble.name`), e.g.
+"MyIngress.ipv4_lpm".
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -47,6 +49,9 @@ from netfold.softswitch.state.entities import (
 from netfold.softswitch.state.profiles import Actions, Profile, check
 from netfold.softswitch.state.replication import Replication
 from netfold.softswitch.state.tables import Table
+
+OTHERS_S = 0.0005
+"""For threads that wait to take the lock between two pieces of a fill."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -342,6 +347,15 @@ class Pipeline:
 
     # ---- arrays; an index outside 0..size-1 is InvalidArgument ----
 
+    def _in_pieces(self, pieces: Iterator[None]) -> None:
+        """Other control operations have their turn between two."""
+        while self._piece(pieces):
+            time.sleep(OTHERS_S)
+
+    @_locked
+    def _piece(self, pieces: Iterator[None]) -> bool:
+        return next(pieces, pieces) is None
+
     @_locked
     def counter_read(self, counter: str, index: int) -> CounterData:
         return self._arrays.counter_read(counter, index, 1)[0]
@@ -351,27 +365,23 @@ class Pipeline:
         """Several at once."""
         return self._arrays.counter_read(counter, cells.start, len(cells))
 
-    @_locked
     def counter_write(self, counter: str, index: int, data: CounterData) -> None:
-        self._arrays.counter_fill(counter, range(index, index + 1), data)
+        self._in_pieces(self._arrays.counter_fill(counter, range(index, index + 1), data))
 
-    @_locked
     def counter_fill(self, counter: str, cells: range, data: CounterData) -> None:
         """The same value to several cells."""
-        self._arrays.counter_fill(counter, cells, data)
+        self._in_pieces(self._arrays.counter_fill(counter, cells, data))
 
     @_locked
     def meter_read(self, meter: str, index: int) -> MeterConfig | None:
         return self._arrays.meter_read(meter, index)
 
-    @_locked
     def meter_write(self, meter: str, index: int, config: MeterConfig | None) -> None:
-        self._arrays.meter_fill(meter, range(index, index + 1), config)
+        self._in_pieces(self._arrays.meter_fill(meter, range(index, index + 1), config))
 
-    @_locked
     def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> None:
         """The same to several cells."""
-        self._arrays.meter_fill(meter, cells, config)
+        self._in_pieces(self._arrays.meter_fill(meter, cells, config))
 
     @_locked
     def register_read(self, register: str, index: int) -> int:
@@ -387,15 +397,13 @@ class Pipeline:
         """All cells."""
         return self.register_cells(register, range(self._size(register)))
 
-    @_locked
     def register_write(self, register: str, index: int, value: int) -> None:
         """`value` must fit the register's type."""
-        self._arrays.register_fill(register, range(index, index + 1), value)
+        self._in_pieces(self._arrays.register_fill(register, range(index, index + 1), value))
 
-    @_locked
     def register_fill(self, register: str, cells: range, value: int) -> None:
         """The same value to several cells."""
-        self._arrays.register_fill(register, cells, value)
+        self._in_pieces(self._arrays.register_fill(register, cells, value))
 
     def register_reset(self, register: str) -> None:
         """All cells to zero."""

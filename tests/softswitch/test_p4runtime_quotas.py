@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from pathlib import Path
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 from finsy.proto import p4i, p4r, p4t, rpc_status
 from google.protobuf import text_format
+from kinds import config, counter
 from mutations import base
+from p4runtime_client import Client, modify
 from running import running
 from testnet import PROGRAMS, SwitchProcess
 
@@ -194,6 +197,34 @@ def test_a_wildcard_fills_an_array_at_once(cache_dir: Path) -> None:
         assert found == [slow, fast, None, slow]
         pipeline.meter_fill("KindsIngress.rates", every, None)
         assert pipeline.meter_read("KindsIngress.rates", 5) is None
+
+
+def test_others_have_their_turn_while_a_large_array_is_filled(tmp_path: Path) -> None:
+    large = config()
+    tree = base("kinds")
+    tree["counter_arrays"][1]["size"] = 1 << 23
+    large.p4_device_config = json.dumps(tree).encode()
+    next(c for c in large.p4info.counters if c.preamble.alias == "ports").size = 1 << 23
+
+    async def scenario(address: str) -> None:
+        async with Client(address) as client:
+            await client.become_primary()
+            await client.push(large)
+            filling = asyncio.create_task(client.write(modify(counter("ports", None, 3, 4))))
+            looks = 0
+            while not filling.done():
+                await client.read(counter("ports", 5))
+                looks += 1
+            await filling
+            assert looks > 3
+            (last,) = await client.read(counter("ports", (1 << 23) - 1))
+            assert last.counter_entry.data.packet_count == 3
+
+    switch = SwitchProcess(None, tmp_path)
+    try:
+        asyncio.run(scenario(switch.address))
+    finally:
+        switch.kill()
 
 
 def test_the_control_socket_is_its_users_alone_and_names_do_not_lead_out_of_a_folder(tmp_path: Path) -> None:
