@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from google.protobuf import text_format
 
 from netfold.softswitch.admin.server import ControlServer
 from netfold.softswitch.build.compiler import Builder, compile_here
+from netfold.softswitch.build.native import runtime_headers
+from netfold.softswitch.build.program import translator_hash
+from netfold.softswitch.engine.abi import engine_library
 from netfold.softswitch.engine.engine import Engine, EngineError
 from netfold.softswitch.errors import SwitchError
 from netfold.softswitch.logs import TRACE
@@ -103,21 +106,73 @@ async def serve(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     try:
-        keep_only()
-        async with _data_plane(settings) as (switch, engine):
-            switch.log_to(_tell)
-            compile_c = compile_here if builder is None else builder.compile
-            device = Device(switch, settings.cache_dir, traced=settings.traced, compile_c=compile_c)
-            try:
-                await _serve_control_plane(settings, switch, engine, device, stopped)
-            finally:
-                engine.stop()
-                device.close()
+        with _opened(settings) as files:
+            keep_only()
+            async with _data_plane(settings, files) as (switch, engine):
+                switch.log_to(_tell)
+                compile_c = compile_here if builder is None else builder.compile
+                device = Device(switch, settings.cache_dir, traced=settings.traced, compile_c=compile_c)
+                try:
+                    await _serve_control_plane(settings, files, switch, engine, device, stopped)
+                finally:
+                    engine.stop()
+                    device.close()
     except (EngineError, SwitchError, OSError) as error:
         raise StartError(str(error)) from error
     finally:
         if builder is not None:
             builder.close()
+
+
+@dataclass(frozen=True)
+class _Pem:
+    """What the files of `Tls` hold."""
+
+    certificate: bytes
+    key: bytes
+    ca: bytes | None
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What is read and opened while root may still go into the home of the user who called it: `captures` is a name of
+    the folder that stays good afterwards."""
+
+    config: p4r.ForwardingPipelineConfig | None
+    tls: _Pem | None
+    captures: Path | None
+
+
+@contextlib.contextmanager
+def _opened(settings: Settings) -> Iterator[_Files]:
+    """Starts no thread: each would keep root's rights. Raises StartError, OSError, PipelineError."""
+    engine_library(settings.cache_dir)
+    translator_hash()
+    runtime_headers()
+    config = None if settings.program is None else _program(settings.program, settings.p4info)
+    tls = None if settings.tls is None else _pem(settings.tls)
+    if settings.captures is None:
+        yield _Files(config, tls, None)
+        return
+    settings.captures.mkdir(parents=True, exist_ok=True)
+    folder = os.open(settings.captures, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield _Files(config, tls, Path(f"/proc/self/fd/{folder}"))
+    finally:
+        os.close(folder)
+
+
+def _program(program: Path, p4info: Path | None) -> p4r.ForwardingPipelineConfig:
+    config = p4r.ForwardingPipelineConfig(p4_device_config=program.read_bytes())
+    if p4info is None:
+        log.info("no --p4info: controllers must push a program before they can write entries")
+        return config
+    try:
+        text_format.Parse(p4info.read_text(), config.p4info)
+    except text_format.ParseError as error:
+        raise StartError(f"{p4info}: not P4Info in text form: {error}") from error
+    config.p4info.SetInParent()
+    return config
 
 
 def require_safe_address(settings: Settings) -> None:
@@ -146,13 +201,15 @@ def _tell(level: str, text: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _data_plane(settings: Settings) -> AsyncIterator[tuple[Switch, Engine]]:
+async def _data_plane(settings: Settings, files: _Files) -> AsyncIterator[tuple[Switch, Engine]]:
     switch = Switch(
         drop_port=settings.drop_port, queues=settings.queues, start_ns=time.monotonic_ns(), seed=settings.seed
     )
     try:
         engine = Engine(switch, settings.cpu_port, settings.cache_dir)
         try:
+            if files.captures is not None:
+                engine.set_capture(files.captures)
             _set_up_ports(settings, switch, engine)
             engine.start()
             yield switch, engine
@@ -163,9 +220,6 @@ async def _data_plane(settings: Settings) -> AsyncIterator[tuple[Switch, Engine]
 
 
 def _set_up_ports(settings: Settings, switch: Switch, engine: Engine) -> None:
-    if settings.captures is not None:
-        settings.captures.mkdir(parents=True, exist_ok=True)
-        engine.set_capture(settings.captures)
     for port, link in settings.links.items():
         switch.port_config(port, link.rate_bps, link.queue_packets)
     for port, interface in settings.ports.items():
@@ -176,15 +230,23 @@ def _set_up_ports(settings: Settings, switch: Switch, engine: Engine) -> None:
 
 
 async def _serve_control_plane(
-    settings: Settings, switch: Switch, engine: Engine, device: Device, stopped: asyncio.Event
+    settings: Settings,
+    files: _Files,
+    switch: Switch,
+    engine: Engine,
+    device: Device,
+    stopped: asyncio.Event,
 ) -> None:
-    if settings.program is not None:
-        _start_program(settings, device)
+    if files.config is not None:
+        try:
+            device.start_with(files.config)
+        except Refused as error:
+            raise StartError(f"{settings.program}: {error.message}") from error
     service = P4RuntimeService(device, settings.device_id, engine.packet_out, engine.service)
     _watch_data_plane(switch, engine, service)
     server = grpc.aio.server(options=GRPC_OPTIONS)
     p4r_grpc.add_P4RuntimeServicer_to_server(service, server)
-    grpc_port = _bind(server, settings)
+    grpc_port = _bind(server, settings, files.tls)
     await server.start()
     control = ControlServer(switch, engine, lambda: _info(settings, grpc_port, device))
     try:
@@ -207,23 +269,6 @@ async def _start_control(control: ControlServer, path: Path) -> None:
         raise StartError(f"control socket {path}: {error.strerror or error}") from error
 
 
-def _start_program(settings: Settings, device: Device) -> None:
-    assert settings.program is not None
-    config = p4r.ForwardingPipelineConfig(p4_device_config=settings.program.read_bytes())
-    if settings.p4info is None:
-        log.info("no --p4info: controllers must push a program before they can write entries")
-    else:
-        try:
-            text_format.Parse(settings.p4info.read_text(), config.p4info)
-        except text_format.ParseError as error:
-            raise StartError(f"{settings.p4info}: not P4Info in text form: {error}") from error
-        config.p4info.SetInParent()
-    try:
-        device.start_with(config)
-    except Refused as error:
-        raise StartError(f"{settings.program}: {error.message}") from error
-
-
 def _watch_data_plane(switch: Switch, engine: Engine, service: P4RuntimeService) -> None:
     def take_packets() -> None:
         for _ in range(EVENTS_AT_ONCE):
@@ -242,12 +287,12 @@ def _unwatch_data_plane(switch: Switch, engine: Engine) -> None:
     loop.remove_reader(switch.event_fd())
 
 
-def _bind(server: grpc.aio.Server, settings: Settings) -> int:
+def _bind(server: grpc.aio.Server, settings: Settings, tls: _Pem | None) -> int:
     try:
-        if settings.tls is None:
+        if tls is None:
             port = server.add_insecure_port(settings.address)
         else:
-            port = server.add_secure_port(settings.address, _credentials(settings.tls))
+            port = server.add_secure_port(settings.address, _credentials(tls))
     except (RuntimeError, ValueError):
         port = 0
     if port == 0:
@@ -260,10 +305,14 @@ def _bind(server: grpc.aio.Server, settings: Settings) -> int:
     return port
 
 
-def _credentials(tls: Tls) -> grpc.ServerCredentials:
-    pair = (tls.key.read_bytes(), tls.certificate.read_bytes())
+def _pem(tls: Tls) -> _Pem:
     ca = tls.ca.read_bytes() if tls.ca is not None else None
-    return grpc.ssl_server_credentials([pair], ca, require_client_auth=ca is not None)
+    return _Pem(tls.certificate.read_bytes(), tls.key.read_bytes(), ca)
+
+
+def _credentials(pem: _Pem) -> grpc.ServerCredentials:
+    pair = (pem.key, pem.certificate)
+    return grpc.ssl_server_credentials([pair], pem.ca, require_client_auth=pem.ca is not None)
 
 
 def _info(settings: Settings, grpc_port: int, device: Device) -> dict[str, Any]:

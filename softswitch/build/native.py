@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from netfold.softswitch.build import compiler
@@ -108,8 +108,13 @@ def compile_shared(sources: Sequence[Path], target: Path, flags: Sequence[str]) 
 
 def program_job(source: str, what: str, flags: Sequence[str]) -> compiler.Job:
     """A translated program, with the headers that it includes."""
-    headers = {path.name: path.read_text() for path in RUNTIME.glob("*.h")}
-    return compiler.Job(what, (*BASE_FLAGS, *flags, *LIBRARIES), {"program.c": source, **headers})
+    return compiler.Job(what, (*BASE_FLAGS, *flags, *LIBRARIES), {"program.c": source, **runtime_headers()})
+
+
+@functools.cache
+def runtime_headers() -> Mapping[str, str]:
+    """By name, the text."""
+    return {path.name: path.read_text() for path in RUNTIME.glob("*.h")}
 
 
 @functools.cache
@@ -141,9 +146,13 @@ def default_cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "netfold"
 
 
-@functools.cache
 def core_library(*, sanitize: bool = False) -> ctypes.CDLL:
     """The core, built when needed and loaded with RTLD_GLOBAL, once per process."""
+    return _core_library(sanitize)
+
+
+@functools.cache
+def _core_library(sanitize: bool) -> ctypes.CDLL:
     path = build_shared(
         sorted(CORE.glob("*.c")),
         default_cache_dir(),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from ctypes import c_char, c_char_p, c_double, c_int, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
@@ -76,8 +77,10 @@ class EngineStats(ctypes.Structure):
     )
 
 
+@functools.cache
 def engine_library(cache_dir: Path) -> ctypes.CDLL:
-    """The engine, built when needed. The core is loaded first: the engine calls it. Raises PipelineError."""
+    """The engine, built when needed, once per process. The core is loaded first: the engine calls it. Raises
+    PipelineError."""
     core_library()
     folder = Path(__file__).parent
     path = build_shared(

@@ -35,6 +35,44 @@ def status(pid: int | str, thread: str = "") -> dict[str, str]:
     return {key: value.strip() for key, value in lines}
 
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+ELSEWHERE = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'
+
+
+@needs_root[1]
+@pytest.mark.root
+def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(tmp_path: Path) -> None:
+    """Debian's homes are so; without its rights root's process may not go in, either."""
+    home = tmp_path / "home"
+    repository, captures = home / "netfold", home / "captures"
+    for folder in (home, repository, captures):
+        folder.mkdir()
+    recordings = [captures / f"lo_{way}.pcap" for way in ("in", "out")]
+    for file in recordings:  # as `netfold up` makes them
+        file.touch()
+    os.chown(captures, compiler.NOBODY, compiler.NOBODY)
+    os.chown(home, compiler.NOBODY, compiler.NOBODY)
+    home.chmod(0o700)
+    interpreter = Path(sys.executable)
+    if interpreter.is_relative_to(REPOSITORY):
+        interpreter = repository / interpreter.relative_to(REPOSITORY)
+    python = ("unshare", "-m", "-n", "sh", "-c", ELSEWHERE, REPOSITORY, repository, interpreter)
+    files = ("--pcap", captures, "--cache-dir", tmp_path / "cache")
+    switch = SwitchProcess(None, tmp_path, *files, "--interface", "1@lo", python=python)
+    try:
+
+        async def push() -> None:
+            async with Client(switch.address) as client:
+                await client.become_primary()
+                await client.push(config())
+
+        asyncio.run(push())
+        assert switch.port(1)["interface"] == "lo"
+        assert all(file.stat().st_size for file in recordings)
+    finally:
+        switch.kill()
+
+
 @pytest.fixture
 def who(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A compiler that fails, and says who runs it."""

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -138,6 +138,7 @@ class SwitchProcess:
         *arguments: object,
         program: str | None = None,
         device_id: int | None = 1,
+        python: Sequence[object] = (sys.executable,),
     ) -> None:
         self.address = f"unix:{folder}/grpc.sock"
         self.control_path = folder / "control.sock"
@@ -149,7 +150,7 @@ class SwitchProcess:
         here = () if namespace is None else ("ip", "netns", "exec", namespace.name)
         command = [
             *here,
-            sys.executable,
+            *python,
             "-c",
             "from netfold.cli.main import main; main()",
             "softswitch",

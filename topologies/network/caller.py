@@ -98,8 +98,10 @@ class Recordings:
     def prepare(self) -> None:
         """Make the folder, which is the caller's. Raises NetworkError."""
         try:
-            with as_caller():
-                self.folder.mkdir(parents=True, exist_ok=True)
+            if not self.folder.is_dir():
+                with as_caller():
+                    self.folder.mkdir(parents=True)
+                    self.folder.chmod(0o755)  # the switches go in as anybody may
             self._before = {p.name for p in self.folder.iterdir()}
             for name in (
                 set(self._names) - self._before
