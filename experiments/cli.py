@@ -9,7 +9,10 @@ from typing import Annotated
 
 import typer
 
-from netfold.experiments import options
+from netfold.experiments import netreduce_show, options
+from netfold.experiments.netreduce import NOTES as NETREDUCE_NOTES
+from netfold.experiments.netreduce import QUICK, Grid, conditions
+from netfold.experiments.netreduce import rows as netreduce_rows
 from netfold.experiments.published import NOTES, Paper
 from netfold.experiments.run import Extent, reproduce
 from netfold.experiments.show import document, figure_table, plot_figure
@@ -59,6 +62,37 @@ def inart(
 ) -> None:
     """InArt (WWW 2024): the same for its set-ups, which have several parameter servers."""
     _rates(Paper.INART, _extent(draws, seed, quick), Place(jobs, scheduler), no_cache, out, as_json)
+
+
+@app.command()
+def netreduce(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The ends of the ranges and little between.")
+    ] = False,
+    out: options.Out = options.DEFAULT_OUT,
+    as_json: options.AsJson = False,
+) -> None:
+    """NetReduce (ASPLOS 2023): flat ring (FR), two levels (TA) and parallel NetReduce (PN) over the number of GPUs, the
+    bandwidth inside machines and the latency, by their cost model; where they cross, and the sufficient conditions."""
+    grid = QUICK if quick else Grid()
+    with options.guarded("reproduce", out):
+        rows, found = netreduce_rows(grid), conditions(grid)
+        text = netreduce_show.document(rows, found)
+        (out / "reproduce-netreduce.json").write_text(text)
+        (out / "reproduce-netreduce.csv").write_text(netreduce_show.table_of(rows))
+        netreduce_show.plot_surfaces(out / "reproduce-netreduce-surfaces.png")
+        netreduce_show.plot_crossings(out / "reproduce-netreduce-crossings.png")
+    if as_json:
+        typer.echo(text)
+        return
+    console = options.screen()
+    for table in netreduce_show.time_tables(grid, rows):
+        console.print(table)
+    console.print(netreduce_show.crossing_table(grid))
+    console.print(netreduce_show.condition_table(found))
+    for note in NETREDUCE_NOTES:
+        console.print(f"- {note}", markup=False, highlight=False)
+    console.print(f"plots, CSV and JSON: {out}/reproduce-netreduce*", markup=False, highlight=False)
 
 
 def _extent(draws: int | None, seed: int, quick: bool) -> Extent:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from netfold.controller.planning.hierarchy import Ranks
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import SCHEMES
 from netfold.topologies.fabric import Fabric
@@ -48,6 +49,7 @@ def _no_truth_value(value: object) -> object:
 
 _Number = BeforeValidator(_no_truth_value)
 Rate = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
+Latency = Annotated[float, _Number, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Hosts = Annotated[tuple[HostName, ...], Field(min_length=1)]
 Count = Annotated[int, _Number, Field(ge=0, le=65_000, strict=True)]
 
@@ -59,6 +61,18 @@ class Numerics(BaseModel):
 
     mode: Literal["auto", "block", "half", "fixed", "integer"] = "auto"
     fraction_bits: Annotated[int, _Number, Field(ge=0, le=30)] = 20
+
+
+class RanksPerHost(BaseModel):
+    """Of a job whose hosts have several ranks; bandwidth and latencies as in planning's Ranks, which has the
+    defaults."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    per_host: Annotated[int, _Number, Field(ge=1, le=1024, strict=True)] = Ranks.per_host
+    intra_gbs: Rate = Ranks.intra_gbs
+    intra_us: Latency = Ranks.intra_us
+    network_us: Latency = Ranks.network_us
 
 
 class JobFile(BaseModel):
@@ -83,6 +97,7 @@ class JobFile(BaseModel):
     lease_ms: Annotated[int, _Number, Field(ge=300, le=600_000)] = 3000
     join_s: Annotated[float, _Number, Field(gt=0, le=86_400)] = 120.0
     numerics: Numerics = Numerics()
+    ranks: RanksPerHost = RanksPerHost()
 
 
 class JobOrder(BaseModel):
@@ -104,6 +119,7 @@ class JobOrder(BaseModel):
             self.file.elements,
             self.file.scheme,
             dict(self.file.options),
+            Ranks(**self.file.ranks.model_dump()),
         )
 
 
@@ -139,7 +155,8 @@ def _explain(error: dict[str, object]) -> tuple[Place, str]:
     # pydantic adds the union's branch to the place
     place: Place = tuple(p for p in loc if isinstance(p, int) or str(p).isidentifier())
     if error["type"] == "extra_forbidden":
-        known = list(Numerics.model_fields if len(place) > 1 else JobFile.model_fields)
+        groups: dict[str, type[BaseModel]] = {"numerics": Numerics, "ranks": RanksPerHost}
+        known = list((groups[str(place[0])] if len(place) > 1 else JobFile).model_fields)
         close = difflib.get_close_matches(str(place[-1]), known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"a job has {', '.join(known)}"
         return place, f"unknown key '{place[-1]}'; {hint}"

@@ -264,6 +264,8 @@ def _show_job(answer: pb.Job, as_json: bool) -> None:
     if plan:
         bound = f", bound {plan['bound']:g}" if plan["bound"] else ""
         typer.echo(f"  plan: {plan['algorithm']}, {plan['rate']:g} {plan['unit']} a worker{bound}")
+        if plan.get("hierarchy"):
+            typer.echo(f"  ranks: {plan['hierarchy']['why']}")
         for tree, numbers in zip(plan["trees"], plan["installed"], strict=True):
             nodes = "; ".join(f"{n} <- {', '.join(c)}" for n, c in tree["nodes"].items())
             typer.echo(

@@ -17,6 +17,7 @@ from rich.table import Table
 from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
 from netfold.controller.lifecycle.admission import slowed
 from netfold.controller.planning.document import plan_document
+from netfold.controller.planning.hierarchy import Hierarchy
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.planner import SCHEMES, make_plan
@@ -116,6 +117,9 @@ def _show(fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None)
         return
     console = _console()
     console.print(_summary([(made.algorithm, made)]))
+    if made.hierarchy is not None:
+        console.print(_ways(made, made.hierarchy))
+        console.print(made.hierarchy.why(made.rate), markup=False, highlight=False)
     console.print(_trees(made))
     console.print(_loads(fabric, made))
 
@@ -159,6 +163,16 @@ def _summary(rows: list[tuple[str, Plan | str]]) -> Table:
             shown, f"{made.rate:.6g}", made.unit, bound, gap, rounded, published, str(len(made.trees)),
             f"{made.solve_s * 1e3:.0f} ms",
         )  # fmt: skip
+    return table
+
+
+def _ways(made: Plan, hierarchy: Hierarchy) -> Table:
+    table = Table(title="Ranks of a host")
+    table.add_column("reduction")
+    table.add_column("all-reduce", justify="right")
+    best = hierarchy.chosen(made.rate)
+    for way in hierarchy.ways(made.rate):
+        table.add_row(way.text, way.shown, style="bold" if way == best else None)
     return table
 
 

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from netfold.controller.planning.hierarchy import Hierarchy, Ranks
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
 from netfold.topologies.fabric import Fabric
@@ -38,6 +40,7 @@ def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
         "solve_s": plan.solve_s,
         "seed": plan.seed,
         "stopped": plan.stopped,
+        "hierarchy": None if plan.hierarchy is None else _hierarchy(plan.hierarchy, plan.rate),
         "trees": [_tree(t) for t in plan.trees],
         "loads": {
             "links": _rows({f"{a}->{b}": load for (a, b), load in loads.links.items()}, links),
@@ -46,6 +49,23 @@ def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
             "loopbacks": _rows({f"{s}:{p}": load for (s, p), load in loads.loopbacks.items()}, loopbacks),
         },
     }
+
+
+def _hierarchy(hierarchy: Hierarchy, rate: float) -> dict[str, Any]:
+    """How the ranks of a host reduce, and why; `of` is what it follows from."""
+    return {
+        "reduction": hierarchy.chosen(rate).reduction,
+        "why": hierarchy.why(rate),
+        "ways": [{"reduction": w.reduction, "way": w.text, "ms": w.ms} for w in hierarchy.ways(rate)],
+        "of": asdict(hierarchy),
+    }
+
+
+def _read_hierarchy(document: Mapping[str, Any] | None) -> Hierarchy | None:
+    if document is None:
+        return None
+    of = document["of"]
+    return Hierarchy(**{**of, "ranks": Ranks(**of["ranks"])})
 
 
 def _rows(loads: Mapping[str, float], capacities: Mapping[str, float]) -> dict[str, dict[str, float]]:
@@ -85,6 +105,7 @@ def plan_from_document(document: Mapping[str, Any]) -> Plan:
     return Plan(
         **{name: document[name] for name in fields},
         stopped=document.get("stopped"),
+        hierarchy=_read_hierarchy(document.get("hierarchy")),
         trees=tuple(_read_tree(t) for t in document["trees"]),
         loads=Loads(
             links={(a, b): load for (a, b), load in links.items()},

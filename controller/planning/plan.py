@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from netfold.controller.planning.hierarchy import Hierarchy, Ranks
+
 
 class PlanningError(Exception):
     """No plan can be given; the message says which resource binds and what would fit."""
@@ -60,8 +62,8 @@ class Tree:
 @dataclass(frozen=True)
 class JobSpec:
     """What a planner needs to know of a job. `parameter_servers` are candidates: hosts that may be roots;
-    a planner may use fewer. `elements` is the gradient's size. `options` go to the scheme (e.g. ATP's
-    variant)."""
+    a planner may use fewer. `elements` is the gradient's size, in numbers of 4 bytes. `options` go to the scheme
+    (e.g. ATP's variant). Each worker is a host of `ranks.per_host` ranks."""
 
     name: str
     workers: tuple[str, ...]
@@ -69,6 +71,7 @@ class JobSpec:
     elements: int = 1_000_000
     scheme: str = "auto"
     options: Mapping[str, str | float | int | bool] = field(default_factory=dict)
+    ranks: Ranks = field(default_factory=Ranks)
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class Plan:
     rounded_rate  the rate before repair, which may overrun a capacity (None where nothing is rounded)
     published     the paper's figure for this example (None where there is none)
     stopped       what ended an exact search before its proof: `steps`, or `time`, the safety net (None where none did)
+    hierarchy     of a job with several ranks a host: by it and the rate follows how they reduce (None for others)
     """
 
     job: str
@@ -114,6 +118,7 @@ class Plan:
     solve_s: float = 0.0
     seed: int | None = None
     stopped: str | None = None
+    hierarchy: Hierarchy | None = None
 
     def times(self, factor: float) -> Plan:
         """The same trees where all capacities are `factor` times as great."""

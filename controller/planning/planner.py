@@ -13,6 +13,7 @@ from netfold.controller.planning.atp import plan_atp
 from netfold.controller.planning.auto import plan_auto
 from netfold.controller.planning.grid import plan_grid
 from netfold.controller.planning.hierarchical import plan_hierarchical
+from netfold.controller.planning.hierarchy import Hierarchy
 from netfold.controller.planning.inart import plan_inart
 from netfold.controller.planning.lbmm import plan_lbmm
 from netfold.controller.planning.network import NOTHING, Limits, Network, check_job, natural_unit
@@ -24,6 +25,9 @@ from netfold.controller.planning.scheme import OPTIONS, Scheme, Task
 from netfold.controller.planning.switchml import plan_switchml
 from netfold.controller.planning.validate import validate
 from netfold.topologies.fabric import Fabric
+
+BITS, BYTES = 8, 4
+"""Of a byte, and of an element."""
 
 SCHEMES: dict[str, Scheme] = {
     "none": plan_none,
@@ -93,4 +97,13 @@ class SideBySide:
         job = replace(job, scheme=scheme, options=options)
         plan = known(replace(self.task, job=job, began=time.perf_counter())).times(self.task.network.unit)
         validate(fabric, job, plan, self._background, fan_in=self._fan_in)
-        return plan
+        return replace(plan, hierarchy=_hierarchy(fabric, job))
+
+
+def _hierarchy(fabric: Fabric, job: JobSpec) -> Hierarchy | None:
+    """None where each host is one rank, or one host is the whole job."""
+    if job.ranks.per_host == 1 or len(job.workers) == 1:
+        return None
+    unit = fabric.unit.bits_per_second / BITS
+    link = min(fabric.link(w, fabric.attachment(w)).rate for w in job.workers)
+    return Hierarchy(job.ranks, len(job.workers), job.elements * BYTES, link * unit, unit)

@@ -81,6 +81,8 @@ def _plan(job: JobRecord) -> Iterator[str]:
         plan = job.placement.plan
         roots = ", ".join(f"{t.root} ({t.share:.0%})" for t in plan.trees)
         yield f"Epoch {job.epoch}, planned by {plan.algorithm} at {plan.rate:g} {plan.unit} a worker; roots: {roots}."
+        if plan.hierarchy is not None:
+            yield f"Ranks of a host reduce {plan.hierarchy.why(plan.rate)}."
 
 
 def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:

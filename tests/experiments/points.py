@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ def slow_walk(parameters: Walk) -> Json:
 
 def main(folder: str) -> None:
     """A command that sweeps."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     points = [Walk(seed, log=f"{folder}/go") for seed in range(4)]
     try:
         with guarded("test", Path(folder)):
