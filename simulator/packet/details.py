@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the packet level has to know beside a Scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netfold.traffic.membership.assignment import Timing
+
+MARK_FRACTION = 0.4
+"""Of a port's queue: a controller lets its switches mark from there on."""
+
+DATA_CENTER = Timing(
+    first_timeout=2e-3,
+    least_variance=2e-4,
+    longest_timeout=0.1,
+    least_reordering=5e-6,
+    late=1e-3,
+    burst=20e-6,
+)
+"""What workers wait for where round trips take microseconds and hosts have nothing else to do."""
+
+
+@dataclass(frozen=True)
+class Details:
+    """Times in seconds.
+
+    timing          of workers' engines; the testbed's is Timing()
+    paced           whether workers send no faster than the plan's rate, as those of a controller do
+    marking_packets from so many waiting packets on all are marked; None: the settings'
+                    `marking_bytes`, or MARK_FRACTION of the queue where that is less
+    marking_span    0: a step, as DCTCP wants it; else as RED: from `marking_packets` on a share that grows over so many
+                    packets to `marking_share`, and all behind them
+    host_queue      packets that wait in a host for its link
+    loss            the share of packets that get lost on each line, at random
+    least_timeout   of TCP (RFC 6298 says 1 s; data centers set it to a few milliseconds), and `first_timeout` before a
+                    round trip is known
+    delayed         segments for one acknowledgment, which waits for them at most `delay`
+    """
+
+    timing: Timing = DATA_CENTER
+    paced: bool = False
+    marking_packets: float | None = None
+    marking_span: float = 0.0
+    marking_share: float = 1.0
+    host_queue: int = 1 << 30
+    loss: float = 0.0
+    least_timeout: float = 5e-3
+    first_timeout: float = 10e-3
+    delayed: int = 2
+    delay: float = 1e-3

@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The packet level: a Scenario in, a Result out. docs/simulator.md says what it leaves out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+
+from netfold.simulator.packet.details import Details
+from netfold.simulator.packet.native import NEVER, PS, VERDICTS, Outcome, TcpSettings, run
+from netfold.simulator.packet.tables import Layout
+from netfold.simulator.result import Iteration, JobResult, LinkResult, Result, SlotResult
+from netfold.simulator.scenario import Free, Job, Scenario
+from netfold.traffic.engine.engine import Status
+
+
+class SimulationFailed(Exception):
+    """A worker's call failed, or its sums were wrong: the message says which."""
+
+
+def simulate(scenario: Scenario, details: Details | None = None) -> Result:
+    """The result depends on nothing but the arguments. Raises SimulationFailed, CompilerMissing, MemoryError."""
+    details = details or Details()
+    layout = Layout(scenario, details)
+    outcome = run(
+        layout.rows(),
+        layout.times,
+        layout.assignments,
+        _tcp(scenario, details),
+        scenario.seed,
+        NEVER - 1 if scenario.until is None else round(scenario.until * PS),
+    )
+    if outcome.failed:
+        raise SimulationFailed(
+            f"an all-reduce ended with {Status(outcome.failed).name} after {outcome.end / PS} s"
+        )
+    wrong = int(outcome.job[:, 1].sum())
+    if wrong:
+        raise SimulationFailed(f"{wrong} elements of sums are wrong")
+    return _result(scenario, layout, outcome)
+
+
+def _tcp(scenario: Scenario, details: Details) -> TcpSettings:
+    settings = scenario.settings
+    return TcpSettings(
+        segment_bytes=settings.segment_bytes,
+        header_bytes=settings.packet_bytes - settings.segment_bytes,
+        initial=settings.initial_segments,
+        delayed=details.delayed,
+        handshake=int(settings.handshake),
+        delay=round(details.delay * PS),
+        least_timeout=round(details.least_timeout * PS),
+        first_timeout=round(details.first_timeout * PS),
+    )
+
+
+def _result(scenario: Scenario, layout: Layout, outcome: Outcome) -> Result:
+    seconds = outcome.end / PS
+    completions: list[float | None] = [None] * len(scenario.flows)
+    for place, number in enumerate(layout.flow_order):
+        if number is not None and outcome.flow[place, 0] != NEVER:
+            completions[number] = float(outcome.flow[place, 0]) / PS - scenario.flows[number].start
+    jobs = tuple(_job(job, layout, outcome) for job in scenario.jobs)
+    end = max([seconds, *(j.end for j in jobs if j.end is not None)])
+    return Result(
+        jobs=jobs,
+        completions=tuple(completions),
+        links=_links(layout, outcome, seconds or 1.0),
+        switches=_switches(scenario, layout, outcome, seconds or 1.0),
+        end=end,
+        events=outcome.events,
+    )
+
+
+def _job(job: Job, layout: Layout, outcome: Outcome) -> JobResult:
+    if isinstance(job.scheme, Free):
+        return _free(job, job.scheme)
+    place = layout.places[job.name]
+    done = int(outcome.exchange[place.row, 0] if place.exchange else outcome.job[place.row, 0])
+    buckets = len(job.model.buckets)
+    times = outcome.time[place.first_time : place.first_time + done * buckets].reshape(done, buckets, 2)
+    iterations, began = [], job.start
+    for rows in times:
+        end = max(began + job.model.compute_s, float(rows[:, 1].max()))
+        iterations.append(Iteration(began, end, tuple((float(a), float(b)) for a, b in rows)))
+        began = end
+    return JobResult(job.name, tuple(iterations))
+
+
+def _free(job: Job, scheme: Free) -> JobResult:
+    """One bucket after the other, on nobody's link."""
+    iterations, began, model = [], job.start, job.model
+    for _ in range(job.iterations):
+        reduced, idle = [], began
+        for bucket in sorted(model.buckets, key=lambda b: b.ready):
+            ready = began + model.forward_s + bucket.ready * model.backward_s
+            idle = max(ready, idle) + bucket.bytes / scheme.rate + scheme.latency_s
+            reduced.append((ready, idle))
+        end = max(began + model.compute_s, idle)
+        iterations.append(Iteration(began, end, tuple(reduced)))
+        began = end
+    return JobResult(job.name, tuple(iterations))
+
+
+def _links(layout: Layout, outcome: Outcome, seconds: float) -> dict[tuple[str, str], LinkResult]:
+    found = {}
+    for i in np.flatnonzero(outcome.line[:, 0]).tolist():
+        _, sent, _, _, _, most, waited, _ = outcome.line[i].tolist()
+        rate = float(layout.rates[i])
+        found[layout.wires.pairs[i]] = LinkResult(sent, sent / rate / seconds, waited / PS / seconds, most)
+    return found
+
+
+def _switches(scenario: Scenario, layout: Layout, outcome: Outcome, seconds: float) -> dict[str, SlotResult]:
+    """Slots that are claimed and wait for children. `most` is the sum of each tree's own peak."""
+    found: dict[str, SlotResult] = defaultdict(lambda: SlotResult(0.0, 0.0, 0))
+    for row, name in enumerate(layout.trees.node_names):
+        if scenario.fabric.is_host(name):
+            continue
+        most, area = outcome.node[row, VERDICTS], outcome.node[row, VERDICTS + 1]
+        old = found[name]
+        found[name] = replace(
+            old,
+            mean=old.mean + float(area) / PS / seconds,
+            most=old.most + float(most),
+            reserved=old.reserved + layout.trees.nodes[row][0],
+        )
+    return dict(found)

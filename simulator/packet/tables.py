@@ -1,0 +1,247 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A Scenario as the tables that packet.c reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from netfold.controller.planning.plan import Tree
+from netfold.simulator.packet.details import MARK_FRACTION, Details
+from netfold.simulator.packet.native import LANES, PS
+from netfold.simulator.packet.trees import Tables
+from netfold.simulator.routes import Wires, choice_of
+from netfold.simulator.scenario import Exchange, Free, InNetwork, Job, Scenario, ScenarioError, Transport
+from netfold.traffic.engine.engine import Epoch, epoch_of
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, PORT_FIRST, SLOTS_MAX, packet_bytes
+
+_UNLIMITED = 1 << 40
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a job stands: its row, and where its times begin."""
+
+    exchange: bool
+    row: int
+    first_time: int
+
+
+class Layout:
+    def __init__(self, scenario: Scenario, details: Details) -> None:
+        self.scenario, self.details = scenario, details
+        self.wires = Wires(scenario.fabric, scenario.settings)
+        self.rates = self._rates()
+        self.trees = Tables(self.wires.number)
+        self.places: dict[str, Place] = {}
+        self.assignments: list[Epoch] = []
+        self.times = 0
+        self._jobs: list[tuple[int, ...]] = []
+        self._workers: list[tuple[int, int, int]] = []
+        self._worker_edges: list[int] = []
+        self._buckets: list[tuple[int, int, int]] = []
+        self._exchanges: list[tuple[int, ...]] = []
+        self._streams: list[tuple[float, ...]] = []
+        self._sources: list[int] = []
+        self._portions: list[tuple[int, int]] = []
+        self._stream_flows: list[tuple[int, int, int, int, int, int]] = []
+        for job in scenario.jobs:
+            if isinstance(job.scheme, InNetwork):
+                self._reduce(job, job.scheme)
+            elif isinstance(job.scheme, Exchange):
+                self._exchange(job, job.scheme)
+            elif not isinstance(job.scheme, Free):
+                raise ScenarioError(
+                    f"job '{job.name}': the packet level knows no {type(job.scheme).__name__}"
+                )
+        starts = sorted(range(len(scenario.flows)), key=lambda i: scenario.flows[i].start)
+        self.flow_order: list[int | None] = [*([None] * len(self._stream_flows)), *starts]
+        """By row of the flows: its number in the scenario, or None for a connection of a job."""
+
+    def rows(self) -> dict[str, Sequence[Any]]:
+        flows = [*self._stream_flows, *(self._flow(i) for i in self.flow_order if i is not None)]
+        return {
+            "line": self._lines(),
+            "hop": self.trees.hops,
+            "arc": self.trees.arcs,
+            "edge": self.trees.edges,
+            "node": self.trees.nodes,
+            "job": self._jobs,
+            "worker": self._workers,
+            "worker_edge": self._worker_edges,
+            "bucket": self._buckets,
+            "exchange": self._exchanges,
+            "stream": self._streams,
+            "source": self._sources,
+            "portion": self._portions,
+            "flow": flows,
+        }
+
+    def _rates(self) -> Any:
+        """Bytes a second of each line; a parameter server takes in no more than its capacity."""
+        fabric, rates = self.scenario.fabric, self.wires.rates.copy()
+        for number, (_, b) in enumerate(self.wires.pairs):
+            if fabric.is_host(b) and fabric.host(b).parameter_server:
+                rates[number] = fabric.ingress_capacity(b) * fabric.unit.bits_per_second / 8
+        return rates
+
+    def _lines(self) -> list[tuple[float, ...]]:
+        settings, details, fabric = self.scenario.settings, self.details, self.scenario.fabric
+        queues = [x.queue for x in fabric.links for _ in range(2)]
+        rows: list[tuple[float, ...]] = []
+        for number, (a, _) in enumerate(self.wires.pairs):
+            host = fabric.is_host(a)
+            room = settings.queue_bytes or _UNLIMITED
+            packets = _UNLIMITED if settings.queue_bytes else queues[number]
+            begin = details.marking_packets
+            if begin is None:
+                begin = settings.marking_bytes / settings.packet_bytes
+                begin = min(begin, MARK_FRACTION * min(packets, room / settings.packet_bytes))
+            if host:
+                begin, packets, room = math.inf, details.host_queue, _UNLIMITED
+            rows.append(
+                (
+                    *(PS / self.rates[number], self.wires.delays[number] * PS, packets, room),
+                    *(begin, begin + details.marking_span, details.marking_share, details.loss),
+                )
+            )
+        return rows
+
+    def _flow(self, number: int) -> tuple[int, int, int, int, int, int]:
+        flow, seed = self.scenario.flows[number], self.scenario.seed
+        there = self.wires.path(flow.source, flow.destination, choice_of(seed, "flow", number))
+        back = self.wires.path(flow.destination, flow.source, choice_of(seed, "back", number))
+        kind = list(Transport).index(flow.transport)
+        start = round(flow.start * PS)
+        return self.trees.way(there), self.trees.way(back), flow.bytes, start, kind, -1
+
+    # ---- jobs over trees -------------------------------------------------------------------------
+
+    def _reduce(self, job: Job, scheme: InNetwork) -> None:
+        model, plan = job.model, scheme.plan
+        first_worker = len(self._workers)
+        numbers = {name: first_worker + rank for rank, name in enumerate(job.workers)}
+        slots = [self._slots(scheme, tree) for tree in plan.trees]
+        edges = [
+            self.trees.add(self.scenario.fabric, tree, numbers, size)
+            for tree, size in zip(plan.trees, slots, strict=True)
+        ]
+        packet = self._packet(scheme)
+        for rank, name in enumerate(job.workers):
+            self._workers.append((len(self._jobs), rank, len(self._worker_edges)))
+            self._worker_edges += [own[name] for own in edges]
+            self.assignments.append(self._assignment(job, scheme, rank, slots))
+        buckets = sorted(model.buckets, key=lambda b: b.ready)
+        row = (first_worker, len(job.workers), len(self._buckets), len(buckets), job.iterations)
+        self.places[job.name] = Place(False, len(self._jobs), self.times)
+        self._jobs.append((*row, len(plan.trees), packet, self.times, *_begin(job)))
+        for bucket in buckets:
+            ready = model.forward_s + bucket.ready * model.backward_s
+            chunks = max(1, math.ceil(bucket.bytes / (4 * scheme.lanes)))
+            self._buckets.append((round(ready * PS), chunks, round(scheme.local_s * bucket.bytes * PS)))
+        self.times += job.iterations * len(buckets)
+
+    def _packet(self, scheme: InNetwork) -> int:
+        """Bytes on a wire."""
+        return packet_bytes(scheme.lanes) + FRAME_OVERHEAD_BYTES + self.scenario.settings.gap_bytes
+
+    def _slots(self, scheme: InNetwork, tree: Tree) -> int:
+        """A power of two, twice the window at least."""
+        if scheme.slots is not None:
+            return scheme.slots
+        window = max(1, math.ceil(self._window_bytes(scheme, tree) / (4 * scheme.lanes)))
+        return min(SLOTS_MAX, 2 << math.ceil(math.log2(window)))
+
+    def _window_bytes(self, scheme: InNetwork, tree: Tree) -> float:
+        if scheme.window is not None:
+            return scheme.window
+        rtt, rate = self._round_trip(scheme, tree), self._least_rate(tree)
+        settings = self.scenario.settings
+        return rtt * rate * 4 * scheme.lanes / self._packet(scheme) + settings.marking_bytes / settings.wire
+
+    def _least_rate(self, tree: Tree) -> float:
+        return min(float(self.rates[self.wires.number[edge.path[0], edge.path[1]]]) for edge in tree.edges)
+
+    def _round_trip(self, scheme: InNetwork, tree: Tree) -> float:
+        """The longest way up, and down, through empty queues."""
+        packet = self._packet(scheme)
+
+        def way(hops: Sequence[tuple[str, str]]) -> float:
+            lines = [self.wires.number[hop] for hop in hops]
+            return float((self.wires.delays[lines] + packet / self.rates[lines]).sum())
+
+        parent = {edge.child: edge for edge in tree.edges}
+        above = {b: a for a, b in tree.down}
+        longest_up = longest_down = 0.0
+        for edge in tree.edges:
+            at, far = edge.child, 0.0
+            while at in parent:
+                far += way(list(pairwise(parent[at].path)))
+                at = parent[at].parent
+            longest_up = max(longest_up, far)
+            at, far = edge.child, 0.0
+            while at in above:
+                far += way([(above[at], at)])
+                at = above[at]
+            longest_down = max(longest_down, far)
+        return longest_up + longest_down
+
+    def _assignment(self, job: Job, scheme: InNetwork, rank: int, slots: Sequence[int]) -> Epoch:
+        fabric, plan = self.scenario.fabric, scheme.plan
+        parts = []
+        for number, (tree, size) in enumerate(zip(plan.trees, slots, strict=True)):
+            child = [edge.child for edge in tree.edges].index(job.workers[rank])
+            window = size // 2
+            if scheme.window is not None:
+                window = min(window, max(1, math.ceil(scheme.window / (4 * scheme.lanes))))
+            parts.append(TreePart(number + 1, tree.share, size, window, child, f"0.0.0.{number + 1}"))
+        rate = plan.rate * fabric.unit.bits_per_second / 1e6 if self.details.paced else 0.0
+        assignment = Assignment(
+            *(job.name, 1, PORT_FIRST, LANES, rank, len(job.workers), tuple(parts), rate),
+            timing=self.details.timing,
+        )
+        epoch = epoch_of(assignment, [part.destination for part in parts], scheme.congestion)
+        epoch.wire_bytes = self._packet(scheme)
+        return epoch
+
+    # ---- jobs over connections -------------------------------------------------------------------
+
+    def _exchange(self, job: Job, scheme: Exchange) -> None:
+        model, row = job.model, len(self._exchanges)
+        first = len(self._streams)
+        kind = list(Transport).index(scheme.transport)
+        for number, hop in enumerate(scheme.hops):
+            sources = [first + i for i, other in enumerate(scheme.hops) if other.destination == hop.source]
+            there = self.wires.path(
+                hop.source, hop.destination, choice_of(self.scenario.seed, job.name, number)
+            )
+            back = self.wires.path(
+                hop.destination, hop.source, choice_of(self.scenario.seed, job.name, number)
+            )
+            stream = len(self._streams)
+            flow = len(self._stream_flows)
+            self._streams.append((flow, row, len(self._sources), len(sources), hop.factor))
+            self._sources += sources
+            self._stream_flows.append((self.trees.way(there), self.trees.way(back), 0, 0, kind, stream))
+        buckets = sorted(model.buckets, key=lambda b: b.ready)
+        self.places[job.name] = Place(True, row, self.times)
+        self._exchanges.append(
+            (
+                *(first, len(scheme.hops), len(self._portions), len(buckets), job.iterations),
+                *(max(1, scheme.steps), self.times, *_begin(job)),
+            )
+        )
+        for bucket in buckets:
+            ready = model.forward_s + bucket.ready * model.backward_s
+            self._portions.append((round(ready * PS), bucket.bytes))
+        self.times += job.iterations * len(buckets)
+
+
+def _begin(job: Job) -> tuple[int, int]:
+    """A job's start, and how long an iteration takes at least."""
+    return round(job.start * PS), round(job.model.compute_s * PS)

@@ -1,0 +1,71 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Flows of TCP, counted in segments: selective acknowledgment (RFC 2018, 6675), proportional rate reduction (RFC 6937),
+ * timeouts (RFC 6298), delayed acknowledgments, and DCTCP's echo of marks (RFC 8257). */
+
+#ifndef NETFOLD_TCP_H
+#define NETFOLD_TCP_H
+
+#include "congestion.h"
+#include "lines.h"
+
+struct np_tcp_settings {
+    int64_t segment_bytes, header_bytes, initial, delayed, handshake; /* `delayed`: segments for one acknowledgment */
+    np_time delay, least_timeout, first_timeout;                      /* `delay`: of an acknowledgment, at most */
+};
+
+enum np_state { NP_IDLE, NP_OPENING, NP_OPEN, NP_RECOVERY, NP_TIMED_OUT, NP_OVER };
+
+struct np_range {
+    uint32_t first, end;
+};
+
+struct np_flow {
+    int32_t there, back; /* ways */
+    int64_t bytes, segment; /* of the whole flow, and of one segment; a stream's are released bit by bit */
+    np_time start, end;  /* `end`: NP_NEVER as long as bytes are missing at the receiver */
+    int32_t transport, stream; /* the stream that it carries, or NP_NOBODY */
+    /* the sender */
+    uint32_t total, una, next, recover;
+    uint32_t hole, judged, high[3]; /* no segment below `hole` is to go again; below `judged` all are known; the highest there */
+    uint32_t sacked, lost, resent;                     /* of those from una to next; `resent`: of the lost, again under way */
+    int32_t state, backoff;
+    uint8_t *marks; /* by segment, modulo */
+    uint32_t mark_room;
+    struct np_cwnd cwnd;
+    double smoothed, variation;         /* seconds */
+    double delivered, out, at_recovery; /* proportional rate reduction */
+    struct np_timer timer;
+    int64_t timeouts, again;
+    /* the receiver */
+    uint32_t expected;
+    int32_t unanswered, marked; /* `marked`: whether the last segment was */
+    struct np_range *ranges;    /* beyond `expected`, the one that changed last first */
+    int32_t range_count, range_room;
+    np_time echo_stamp;
+    struct np_timer ack_timer;
+};
+
+struct np_tcp {
+    struct np_network *network;
+    const int32_t *hops;
+    const struct np_tcp_settings *settings;
+    struct np_flow *flows; /* in the order of their start */
+    int64_t flow_count, begun;
+    /* What a stream is told: bytes up to this segment have arrived in order. NULL: nothing. */
+    void (*arrived)(void *who, int32_t flow, uint32_t segments);
+    void *who;
+};
+
+int np_tcp_start(struct np_tcp *t);
+void np_tcp_stop(struct np_tcp *t);
+
+void np_tcp_packet(struct np_tcp *t, int32_t packet);
+void np_tcp_timer(struct np_tcp *t, enum np_what what, uint32_t flow);
+/* Flows that are due begin. */
+void np_tcp_begin(struct np_tcp *t);
+/* A stream may send so many segments more, of `bytes` each. */
+void np_tcp_release(struct np_tcp *t, int32_t flow, uint32_t segments, int64_t bytes);
+
+#endif
