@@ -32,7 +32,8 @@ class Details:
                     `marking_bytes`, or MARK_FRACTION of the queue where that is less
     marking_span    0: a step, as DCTCP wants it; else as RED: from `marking_packets` on a share that grows over so many
                     packets to `marking_share`, and all behind them
-    host_queue      packets that wait in a host for its link
+    host_queue      packets that wait in a host for its link (Linux's own default), and whether those are marked too:
+    hosts_mark      no host does so, but none fills the queue before its own link either (TCP small queues)
     loss            the share of packets that get lost on each line, at random
     least_timeout   of TCP (RFC 6298 says 1 s; data centers set it to a few milliseconds), and `first_timeout` before a
                     round trip is known
@@ -44,7 +45,8 @@ class Details:
     marking_packets: float | None = None
     marking_span: float = 0.0
     marking_share: float = 1.0
-    host_queue: int = 1 << 30
+    host_queue: int = 1000
+    hosts_mark: bool = True
     loss: float = 0.0
     least_timeout: float = 5e-3
     first_timeout: float = 10e-3

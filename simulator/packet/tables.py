@@ -103,7 +103,8 @@ class Layout:
                 begin = settings.marking_bytes / settings.packet_bytes
                 begin = min(begin, MARK_FRACTION * min(packets, room / settings.packet_bytes))
             if host:
-                begin, packets, room = math.inf, details.host_queue, _UNLIMITED
+                packets, room = details.host_queue, _UNLIMITED
+                begin = begin if details.hosts_mark else math.inf
             rows.append(
                 (
                     *(PS / self.rates[number], self.wires.delays[number] * PS, packets, room),
