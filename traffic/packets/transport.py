@@ -3,9 +3,7 @@
 """Batches of UDP datagrams to and from preallocated numpy records: one system call for up to 256 packets.
 
 sendmmsg and recvmmsg are called through ctypes with message vectors that are themselves numpy records, so
-that no Python runs per packet. UDP segmentation offload (UDP_SEGMENT) is not used: the kernel refuses it
-on sockets without checksums (udp_send_skb), and the protocol's packets carry none because nodes rewrite
-the lanes.
+that no Python runs per packet. Workers send through traffic/engine/sockets.c, in longer bursts.
 """
 
 from __future__ import annotations
