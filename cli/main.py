@@ -53,6 +53,11 @@ COMMANDS: dict[str, Command] = {
     "reproduce": Command(
         "experiments.cli", "Repeat the papers' simulations, our values beside theirs.", extra="sim"
     ),
+    "simulate": Command(
+        "experiments.simulate.cli",
+        "Simulate one's own jobs on one's own fabric, beside the traffic of others.",
+        extra="sim",
+    ),
     "controller": Command(
         "controller.operator.controller_commands",
         "Run the controller of a fabric, or look at its switches.",

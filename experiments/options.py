@@ -77,10 +77,11 @@ def refused(command: str, reason: str, code: int = BAD_INPUT) -> typer.Exit:
 
 
 @contextmanager
-def guarded(command: str, out: Path) -> Iterator[None]:
+def guarded(command: str, out: Path | None = None) -> Iterator[None]:
     """`out` exists within. What ends a sweep early becomes a line and an exit code."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise refused(command, f"--out {out}: {error.strerror}") from None
     try:

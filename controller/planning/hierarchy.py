@@ -113,11 +113,12 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to reduce, and its milliseconds for the whole gradient."""
+    """One way to reduce, and its milliseconds for the whole gradient. `in_trees`: it goes through the plan's trees."""
 
     reduction: Reduction
     text: str
     ms: float
+    in_trees: bool = False
 
     @property
     def shown(self) -> str:
@@ -152,6 +153,7 @@ class Hierarchy:
                 Reduction.LEADER_ONLY,
                 "leader-only: one rank of each host, in the trees",
                 (gather + stream_s(size, trees.inter)) * 1e3,
+                in_trees=True,
             ),
             Way(
                 Reduction.LEADER_ONLY,
@@ -162,6 +164,7 @@ class Hierarchy:
                 Reduction.PARALLEL,
                 "parallel: each rank its part, in the trees (PN)",
                 trees.parallel_s(size) * 1e3,
+                in_trees=True,
             ),
         )
 

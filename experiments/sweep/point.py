@@ -12,6 +12,9 @@ from typing import Any
 
 Json = dict[str, Any] | list[Any] | str | int | float | bool | None
 
+SHOWN = 300
+"""Characters of a point's parameters in a message."""
+
 
 class SweepError(Exception):
     """A sweep that cannot be made or go on; the message says at which point, and what would be right."""
@@ -59,7 +62,9 @@ class Task:
         return result
 
     def __str__(self) -> str:
-        return f"{self.function.__name__}({self.parameters})"
+        shown = str(self.parameters)
+        short = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+        return f"{self.function.__name__}({short})"
 
 
 def canonical(value: object) -> str:
