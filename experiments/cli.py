@@ -9,14 +9,16 @@ from typing import Annotated
 
 import typer
 
-from netfold.experiments import netreduce_show, options
+from netfold.experiments import netreduce_show, options, panama_show
+from netfold.experiments import panama as panama_points
 from netfold.experiments.netreduce import NOTES as NETREDUCE_NOTES
 from netfold.experiments.netreduce import QUICK, Grid, conditions
 from netfold.experiments.netreduce import rows as netreduce_rows
+from netfold.experiments.panama_rows import claims_of, rows_of
 from netfold.experiments.published import NOTES, Paper
 from netfold.experiments.run import Extent, reproduce
 from netfold.experiments.show import document, figure_table, plot_figure
-from netfold.experiments.sweep.sweep import Place
+from netfold.experiments.sweep.sweep import Place, sweep
 
 app = typer.Typer(
     add_completion=False,
@@ -93,6 +95,40 @@ def netreduce(
     for note in NETREDUCE_NOTES:
         console.print(f"- {note}", markup=False, highlight=False)
     console.print(f"plots, CSV and JSON: {out}/reproduce-netreduce*", markup=False, highlight=False)
+
+
+@app.command()
+def panama(
+    seed: options.Seed = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Five loads, and 128 servers in place of 1,024.")
+    ] = False,
+    jobs: options.Jobs = options.DEFAULT_JOBS,
+    scheduler: options.Scheduler = None,
+    no_cache: options.NoCache = False,
+    out: options.Out = options.DEFAULT_OUT,
+    as_json: options.AsJson = False,
+) -> None:
+    """PANAMA (MLSys 2021): how long short flows take beside training jobs, by four schemes and the jobs' load, and what
+    becomes of the training."""
+    with options.guarded("reproduce", out), options.progress_of("simulating PANAMA's cluster") as told:
+        wanted = panama_points.points(seed, quick)
+        cache = options.cache_unless(no_cache)
+        found = list(sweep(panama_points.point, wanted, Place(jobs, scheduler), cache, told))
+    rows = rows_of([r for r in found if isinstance(r, dict)])
+    claims = claims_of(rows)
+    text = panama_show.document(rows, claims)
+    (out / "reproduce-panama.json").write_text(text)
+    (out / "reproduce-panama.csv").write_text(panama_show.table_of(rows))
+    panama_show.plot(rows, out / "reproduce-panama.png")
+    if as_json:
+        typer.echo(text)
+        return
+    console = options.screen()
+    console.print(panama_show.curves(rows))
+    for line in (*map(panama_show.verdict, claims), panama_show.PUBLISHED, *panama_points.OURS):
+        console.print(f"- {line}", markup=False, highlight=False)
+    console.print(f"plot, JSON and CSV: {out}/reproduce-panama*", markup=False, highlight=False)
 
 
 def _extent(draws: int | None, seed: int, quick: bool) -> Extent:

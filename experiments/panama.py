@@ -1,0 +1,211 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""PANAMA's simulation (MLSys 2021; slides 19 and 20): training jobs and other traffic share a fat-tree of 1,024
+servers, and short flows wait behind the jobs' gradients. A point is one scheme at one load, by flows.
+
+What the paper says: 1,024 servers, a fat-tree, six models, flows of 7 KB to 1.1 GB with a mean of 40 MB, aggregation
+loads of 0.01 to 0.80, four schemes. All else here is ours, and `OURS` says what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from netfold.controller.planning.plan import Plan
+from netfold.experiments.sweep.point import Json
+from netfold.simulator.flow.run import simulate
+from netfold.simulator.scenario import Flow, InNetwork, Job, Model, Scenario, Scheme, Settings
+from netfold.simulator.schemes.catalog import Name, Options, scheme_of
+from netfold.simulator.workloads.models import Accelerator, model
+from netfold.simulator.workloads.sizes import SIZES
+from netfold.simulator.workloads.traffic import Placement, background, place
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.generators import GBIT, fat_tree
+from netfold.traffic.congestion import Congestion
+
+SCHEMES = (Name.RING, Name.SWITCHML_BALANCED, Name.PANAMA, Name.IDEAL)
+LOADS = (0.01, 0.05, 0.09, 0.13, 0.18, 0.22, 0.26, 0.30, 0.34, 0.38, 0.43, 0.47, 0.51, 0.55, 0.59, 0.63, 0.68, 0.72,
+         0.76, 0.80)  # fmt: skip
+"""Slide 20's axis has every one of these."""
+MODELS = ("googlenet", "resnet-50", "inception-v3", "alexnet", "resnet-152", "vgg-16")
+LARGE = ("alexnet", "resnet-152", "vgg-16")
+SHORT = (100_000, 1_000_000, 10_000_000)
+"""Bytes: a short flow has no more. The middle one is what is shown."""
+TAIL = 0.9
+"""Of the short flows of a block, those slower than this part are kept."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One scheme at one load. `seconds` are simulated, and the flows that start after `warm_up` count, in `blocks`
+    equal parts of time."""
+
+    scheme: Name
+    load: float
+    seed: int = 0
+    k: int = 16
+    gbit: float = 40.0
+    workers: int = 32
+    trees: int = 4
+    background: float = 0.2
+    sizes: str = "panama"
+    seconds: float = 1.0
+    warm_up: float = 0.2
+    blocks: int = 20
+    tolerance: float = 0.01
+
+
+def points(seed: int = 0, quick: bool = False) -> list[Point]:
+    """All of the figure; quick: five loads on a fat-tree of 128 servers, with jobs of 16."""
+    if quick:
+        return [
+            Point(scheme, load, seed, k=8, workers=16, seconds=0.6)
+            for load in QUICK_LOADS
+            for scheme in SCHEMES
+        ]
+    return [Point(scheme, load, seed) for load in LOADS for scheme in SCHEMES]
+
+
+QUICK_LOADS = (0.05, 0.22, 0.43, 0.63, 0.80)
+
+OURS = (
+    "links of 40 Gbit/s; queues mark from 100 KB on; hosts and switches add up at line rate",
+    "background: 20 % of what the servers' links carry, DCTCP, between random servers; sizes by a bounded Pareto "
+    "distribution of 7 KB to 1.1 GB whose mean is 40 MB",
+    "a flow is short up to 1 MB (100 KB and 10 MB are in the JSON document too)",
+    "jobs of 32 scattered workers, several on a server (its GPUs); A100's compute times; PyTorch's buckets, overlapped",
+    "aggregation load: what the servers' links would carry if every job had the network to itself and sent each "
+    "gradient once; jobs are added until their sum is the load",
+    "PANAMA: four trees of the controller's plan, each one flow that shares links evenly with TCP; SwitchML with load "
+    "balancing: the same trees, windows that fill a link and its marked queue, whoever else is there",
+    "ring: workers rack by rack, DCTCP; ideal: gradients at line rate beside the network, so that the flows are alone",
+)
+
+
+def point(at: Point) -> Json:
+    """What the scheme does at the load: see `_summary`."""
+    fabric = _fabric(at.k, at.gbit)
+    jobs = tuple(_jobs(at))
+    flows = _flows(replace(at, scheme=Name.IDEAL, load=0.0))
+    settings = Settings(tolerance=at.tolerance)
+    result = simulate(Scenario(fabric, jobs, flows, at.seed, at.seconds, settings))
+    trained = {
+        job.name: [i.duration for i in done.iterations if i.start >= at.warm_up]
+        or [i.duration for i in done.iterations]
+        for job, done in zip(jobs, result.jobs, strict=True)
+    }
+    used = [x.utilization for (a, _), x in result.links.items() if fabric.is_host(a)]
+    return {
+        "scheme": str(at.scheme),
+        "load": at.load,
+        "offered": sum(_load_of(at, j) for j in range(len(jobs))),
+        "jobs": len(jobs),
+        "flows": len(flows),
+        "events": result.events,
+        "host_links": float(np.mean(used)) if used else 0.0,
+        "short": {str(size): _summary(at, flows, result.completions, size) for size in SHORT},
+        "iterations": {name: float(np.mean(times)) for name, times in trained.items() if times},
+    }
+
+
+def _summary(
+    at: Point, flows: tuple[Flow, ...], completions: tuple[float | None, ...], size: int
+) -> dict[str, Any]:
+    """Of the short flows of each block how many there are, and the times of its slowest. A flow that is not over has
+    at least the time since its start."""
+    length = (at.seconds - at.warm_up) / at.blocks
+    blocks: list[list[float]] = [[] for _ in range(at.blocks)]
+    unfinished = 0
+    for flow, time in zip(flows, completions, strict=True):
+        if flow.bytes > size or flow.start < at.warm_up:
+            continue
+        unfinished += time is None
+        block = min(at.blocks - 1, int((flow.start - at.warm_up) / length))
+        blocks[block].append(at.seconds - flow.start if time is None else time)
+    every = [t for block in blocks for t in block]
+    floor = float(np.quantile(every, TAIL)) if every else 0.0
+    kept = [[len(block), sorted(t for t in block if t >= floor)] for block in blocks]
+    return {"mean": float(np.mean(every)) if every else None, "unfinished": unfinished, "blocks": kept}
+
+
+# ---- what is drawn, the same for all schemes ----
+
+
+@cache
+def _fabric(k: int, gbit: float) -> Fabric:
+    return fat_tree(k, rate=gbit, unit=GBIT, name=f"panama-{k}")
+
+
+@cache
+def _flows(at: Point) -> tuple[Flow, ...]:
+    random = np.random.default_rng([at.seed, 1])
+    return background(_fabric(at.k, at.gbit), at.background, SIZES[at.sizes], at.seconds, random)
+
+
+def _jobs(at: Point) -> Iterator[Job]:
+    """The same row of jobs for every load, as many of them as come nearest to it."""
+    total = 0.0
+    for number in range(10_000):
+        more = _load_of(at, number)
+        if abs(total + more - at.load) >= abs(total - at.load):
+            return
+        total += more
+        name = MODELS[number % len(MODELS)]
+        own, alone = _model(name), _alone(at, _model(name))
+        start = float(np.random.default_rng([at.seed, 2, number]).uniform(0, alone))
+        rounds = int(at.seconds / own.compute_s) + 2
+        yield Job(f"{name}-{number}", _workers(_key(at), number), own, _scheme(at, number), start, rounds)
+
+
+def _key(at: Point) -> tuple[int, float, int, int, int]:
+    return at.k, at.gbit, at.workers, at.trees, at.seed
+
+
+@cache
+def _workers(key: tuple[int, float, int, int, int], number: int) -> tuple[str, ...]:
+    k, gbit, workers, _, seed = key
+    random = np.random.default_rng([seed, 3, number])
+    return place(_fabric(k, gbit), workers, Placement.SCATTERED, random)
+
+
+@cache
+def _plan(key: tuple[int, float, int, int, int], number: int) -> Plan:
+    k, gbit, _, trees, seed = key
+    options = Options(trees=trees, seed=seed * 1000 + number)
+    scheme = scheme_of(Name.PANAMA, _fabric(k, gbit), _workers(key, number), options)
+    assert isinstance(scheme, InNetwork)
+    return scheme.plan
+
+
+def _scheme(at: Point, number: int) -> Scheme:
+    if at.scheme is Name.PANAMA:
+        return InNetwork(_plan(_key(at), number), Congestion.PANAMA)
+    if at.scheme is Name.SWITCHML_BALANCED:
+        return InNetwork(_plan(_key(at), number), Congestion.FIXED)
+    return scheme_of(at.scheme, _fabric(at.k, at.gbit), _workers(_key(at), number))
+
+
+@cache
+def _model(name: str) -> Model:
+    return model(name, Accelerator.A100)
+
+
+def _alone(at: Point, own: Model) -> float:
+    """Seconds of an iteration with the network to itself, each byte sent once."""
+    rate = at.gbit * 1e9 / 8 / Settings().wire
+    now = 0.0
+    for bucket in own.buckets:
+        now = max(now, own.forward_s + bucket.ready * own.backward_s) + bucket.bytes / rate
+    return max(now, own.compute_s)
+
+
+def _load_of(at: Point, number: int) -> float:
+    """What a job adds to the load: its workers' links' use, over all servers'."""
+    own = _model(MODELS[number % len(MODELS)])
+    rate = at.gbit * 1e9 / 8 / Settings().wire
+    return own.bytes / _alone(at, own) / rate * at.workers / len(_fabric(at.k, at.gbit).hosts)

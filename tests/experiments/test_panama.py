@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""PANAMA's simulation on a fat-tree of 16 servers: what a point is made of, its intervals, and what is printed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from netfold.experiments import panama
+from netfold.experiments.cli import app
+from netfold.experiments.panama import LOADS, SCHEMES, SHORT, Point, point, points
+from netfold.experiments.panama_rows import claims_of, rows_of
+from netfold.experiments.panama_show import document, table_of, verdict
+from netfold.simulator.schemes.catalog import Name
+
+TINY = Point(
+    Name.PANAMA, 0.5, k=4, workers=6, seconds=0.4, warm_up=0.1, blocks=4, sizes="web-search", background=0.02
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[dict[str, Any]]:
+    results = [point(replace(TINY, scheme=scheme, load=load)) for load in (0.05, 0.5) for scheme in SCHEMES]
+    return [r for r in results if isinstance(r, dict)]
+
+
+def test_the_sweep_is_the_papers_twenty_loads_by_four_schemes():
+    wanted = points()
+    assert len(wanted) == 80
+    assert {p.load for p in wanted} == set(LOADS)
+    assert len(LOADS) == 20
+    assert wanted[0].k ** 3 / 4 == 1024
+    assert len(points(quick=True)) == 20
+
+
+def test_a_point_is_the_same_wherever_it_runs():
+    assert json.dumps(point(TINY)) == json.dumps(point(TINY))
+
+
+def test_all_schemes_have_the_same_flows_and_jobs_and_the_load(found: list[dict[str, Any]]):
+    for load in (0.05, 0.5):
+        own = [r for r in found if r["load"] == load]
+        assert len({(r["flows"], r["jobs"], r["offered"]) for r in own}) == 1
+        counts = [[b[0] for b in r["short"][str(SHORT[1])]["blocks"]] for r in own]
+        assert counts == [counts[0]] * 4
+    assert found[-1]["offered"] == pytest.approx(0.5, abs=0.15)
+
+
+def test_the_99th_percentile_is_that_of_all_short_flows():
+    """The kept tails are enough for it."""
+    times = np.random.default_rng(1).exponential(size=4000)
+    floor = np.quantile(times, panama.TAIL)
+    blocks = [[1000, sorted(t for t in part if t >= floor)] for part in np.split(times, 4)]
+    result = {
+        "scheme": "panama", "load": 0.1, "jobs": 1, "host_links": 0.1, "iterations": {},
+        "short": {str(s): {"mean": 1.0, "unfinished": 0, "blocks": blocks} for s in SHORT},
+    }  # fmt: skip
+    row = rows_of([result])[0]
+    assert row.p99_s == pytest.approx(float(np.quantile(times, 0.99)), rel=0.01)
+    assert row.p99_interval[0] < row.p99_s < row.p99_interval[1]
+    assert row.p99_gain == 1.0
+    assert row.short_flows == 4000
+
+
+def test_rows_and_claims_are_printed_and_kept(found: list[dict[str, Any]]):
+    rows = rows_of(found)
+    claims = claims_of(rows)
+    kept = json.loads(document(rows, claims))
+    assert {"scheme", "load", "p99_s", "p99_interval"} <= kept["rows"][0].keys()
+    assert len(table_of(rows).splitlines()) == 9
+    assert [c.published for c in claims] == [4.5, 1.34]
+    assert all("published up to" in verdict(c) for c in claims)
+    ideal = next(r for r in rows if r.scheme == Name.IDEAL and r.load == 0.5)
+    ring = next(r for r in rows if r.scheme == Name.RING and r.load == 0.5)
+    assert ideal.p99_s <= ring.p99_s
+
+
+def test_the_command_writes_picture_json_and_csv(tmp_path, monkeypatch):
+    tiny = [replace(TINY, scheme=s, load=0.3, seconds=0.3) for s in SCHEMES]
+    monkeypatch.setattr(panama, "points", lambda seed, quick: tiny)
+    done = CliRunner().invoke(app, ["panama", "--jobs", "1", "--no-cache", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "ring over PANAMA: published up to 4.5" in " ".join(done.output.split())
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        f"reproduce-panama.{kind}" for kind in ("csv", "json", "png")
+    ]

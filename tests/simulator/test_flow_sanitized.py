@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The flow level's C code under the address and undefined-behavior sanitizers: random networks run to their end."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from netfold.simulator.flow.engine import FOLDER
+
+STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@pytest.fixture(scope="module")
+def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("flow") / "fuzz"
+    sources = [Path(__file__).with_name("flow_fuzz.c"), FOLDER / "engine.c", FOLDER / "shares.c"]
+    command = ["gcc", *STRICT, *SANITIZE, f"-I{FOLDER}", "-o", made, *sources, "-lm"]
+    subprocess.run(command, check=True, timeout=100)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_everything_ends_within_its_memory_and_capacity(fuzzer: Path, seed: int):
+    done = subprocess.run([fuzzer, str(seed)], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert "events" in done.stdout
