@@ -20,13 +20,12 @@ from netfold.controller.planning.plan import Plan
 from netfold.experiments.sweep.point import Json
 from netfold.simulator.flow.run import simulate
 from netfold.simulator.scenario import Flow, InNetwork, Job, Model, Scenario, Scheme, Settings
-from netfold.simulator.schemes.catalog import Name, Options, scheme_of
+from netfold.simulator.schemes.catalog import Name, Options, over, scheme_of
 from netfold.simulator.workloads.models import Accelerator, model
 from netfold.simulator.workloads.sizes import SIZES
 from netfold.simulator.workloads.traffic import Placement, background, place
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import GBIT, fat_tree
-from netfold.traffic.congestion import Congestion
 
 SCHEMES = (Name.RING, Name.SWITCHML_BALANCED, Name.PANAMA, Name.IDEAL)
 LOADS = (0.01, 0.05, 0.09, 0.13, 0.18, 0.22, 0.26, 0.30, 0.34, 0.38, 0.43, 0.47, 0.51, 0.55, 0.59, 0.63, 0.68, 0.72,
@@ -183,10 +182,8 @@ def _plan(key: tuple[int, float, int, int, int], number: int) -> Plan:
 
 
 def _scheme(at: Point, number: int) -> Scheme:
-    if at.scheme is Name.PANAMA:
-        return InNetwork(_plan(_key(at), number), Congestion.PANAMA)
-    if at.scheme is Name.SWITCHML_BALANCED:
-        return InNetwork(_plan(_key(at), number), Congestion.FIXED)
+    if at.scheme in (Name.PANAMA, Name.SWITCHML_BALANCED):
+        return over(at.scheme, _plan(_key(at), number))
     return scheme_of(at.scheme, _fabric(at.k, at.gbit), _workers(_key(at), number))
 
 

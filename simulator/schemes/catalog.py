@@ -62,6 +62,12 @@ def scheme_of(name: Name, fabric: Fabric, workers: Sequence[str], options: Optio
     if name is Name.IDEAL:
         return ideal(fabric, workers)
     plan = _plan(name, fabric, tuple(workers), own)
+    return over(name, plan, own)
+
+
+def over(name: Name, plan: Plan, options: Options | None = None) -> InNetwork:
+    """`name`'s way of sending over the trees of a plan that is there already."""
+    own = options or Options()
     if name in (Name.SWITCHML, Name.SWITCHML_BALANCED):
         return InNetwork(plan, Congestion.FIXED)
     if name in (Name.ATP, Name.GRID, Name.INART):
