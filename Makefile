@@ -133,6 +133,7 @@ $(SHELL_VENV)/.ready:
 # PyTorch is larger than all the rest, and only its own tests need it.
 $(TORCH_VENV)/.ready: pyproject.toml requirements.lock requirements-torch.lock
 	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
+	rm -rf netfold.egg-info  # an older one would hide the entry point that tells PyTorch of netfold
 	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
 	  --constraint requirements-torch.lock --editable '.[torch]' pytest pytest-timeout hypothesis
 	touch $@

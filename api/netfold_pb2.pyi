@@ -157,6 +157,26 @@ class SwitchStatus(_message.Message):
     repaired_entries: int
     def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., ready: _Optional[bool] = ..., slots_in_use: _Optional[int] = ..., slots: _Optional[int] = ..., repaired_entries: _Optional[int] = ...) -> None: ...
 
+class ListHostsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListHostsResponse(_message.Message):
+    __slots__ = ("hosts",)
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    hosts: _containers.RepeatedCompositeFieldContainer[Host]
+    def __init__(self, hosts: _Optional[_Iterable[_Union[Host, _Mapping]]] = ...) -> None: ...
+
+class Host(_message.Message):
+    __slots__ = ("name", "address", "parameter_server")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_SERVER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    address: str
+    parameter_server: bool
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., parameter_server: _Optional[bool] = ...) -> None: ...
+
 class Attendance(_message.Message):
     __slots__ = ("job", "host", "leave", "report", "worn_epoch")
     JOB_FIELD_NUMBER: _ClassVar[int]

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class ControllerStub:
-    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus) from the store that it
-    shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
+    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus, ListHosts) from the store
+    that it shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
     UNAVAILABLE (they may try again: it may lead soon), and names the primary.
     """
 
@@ -77,6 +77,11 @@ class ControllerStub:
                 request_serializer=netfold_dot_api_dot_netfold__pb2.StatusRequest.SerializeToString,
                 response_deserializer=netfold_dot_api_dot_netfold__pb2.Status.FromString,
                 _registered_method=True)
+        self.ListHosts = channel.unary_unary(
+                '/netfold.v1.Controller/ListHosts',
+                request_serializer=netfold_dot_api_dot_netfold__pb2.ListHostsRequest.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.ListHostsResponse.FromString,
+                _registered_method=True)
         self.Attend = channel.stream_stream(
                 '/netfold.v1.Controller/Attend',
                 request_serializer=netfold_dot_api_dot_netfold__pb2.Attendance.SerializeToString,
@@ -85,8 +90,8 @@ class ControllerStub:
 
 
 class ControllerServicer:
-    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus) from the store that it
-    shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
+    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus, ListHosts) from the store
+    that it shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
     UNAVAILABLE (they may try again: it may lead soon), and names the primary.
     """
 
@@ -137,6 +142,13 @@ class ControllerServicer:
 
     def GetStatus(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHosts(self, request, context):
+        """The fabric's hosts and their addresses, by which a program finds out which of them it runs on.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -193,6 +205,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     request_deserializer=netfold_dot_api_dot_netfold__pb2.StatusRequest.FromString,
                     response_serializer=netfold_dot_api_dot_netfold__pb2.Status.SerializeToString,
             ),
+            'ListHosts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHosts,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.ListHostsRequest.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.ListHostsResponse.SerializeToString,
+            ),
             'Attend': grpc.stream_stream_rpc_method_handler(
                     servicer.Attend,
                     request_deserializer=netfold_dot_api_dot_netfold__pb2.Attendance.FromString,
@@ -207,8 +224,8 @@ def add_ControllerServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Controller:
-    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus) from the store that it
-    shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
+    """A standby controller answers what reads (ListJobs, GetJob, WatchJob, ExplainJob, GetStatus, ListHosts) from the store
+    that it shares with the primary, and says that it is one. It refuses changes with FAILED_PRECONDITION and members with
     UNAVAILABLE (they may try again: it may lead soon), and names the primary.
     """
 
@@ -418,6 +435,33 @@ class Controller:
             '/netfold.v1.Controller/GetStatus',
             netfold_dot_api_dot_netfold__pb2.StatusRequest.SerializeToString,
             netfold_dot_api_dot_netfold__pb2.Status.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHosts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/netfold.v1.Controller/ListHosts',
+            netfold_dot_api_dot_netfold__pb2.ListHostsRequest.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.ListHostsResponse.FromString,
             options,
             channel_credentials,
             insecure,

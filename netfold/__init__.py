@@ -4,7 +4,7 @@
 
     import netfold
 
-    with netfold.join("digits", "h1") as worker:
+    with netfold.join("digits") as worker:
         worker.all_reduce(gradient)  # a numpy array; in place: the sum over all workers, the same bits at each
 
 What `__all__` names is the public face: it is typed, documented in docs/workers.md, and changes only with the version.
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
         RoundsExhausted,
         SumOverflow,
         TrafficError,
+        UnknownHost,
         WrongNumbers,
     )
     from netfold.traffic.join import join
     from netfold.traffic.numerics import ReduceOp
     from netfold.traffic.packets.transport import TransportError
+    from netfold.traffic.pytorch.options import TorchOptions
     from netfold.traffic.worker.handle import Handle
     from netfold.traffic.worker.worker import Worker
 
@@ -55,8 +57,10 @@ __all__ = [
     "ReduceOp",
     "RoundsExhausted",
     "SumOverflow",
+    "TorchOptions",
     "TrafficError",
     "TransportError",
+    "UnknownHost",
     "Worker",
     "WrongNumbers",
     "__version__",
@@ -67,6 +71,7 @@ _HOMES = {
     "ConnectError": "api.connection",
     "Handle": "traffic.worker.handle",
     "ReduceOp": "traffic.numerics",
+    "TorchOptions": "traffic.pytorch.options",
     "TransportError": "traffic.packets.transport",
     "Worker": "traffic.worker.worker",
     "join": "traffic.join",

@@ -34,7 +34,13 @@ send = typer.Typer(no_args_is_help=True, help="Craft gradient packets by hand, w
 background = typer.Typer(no_args_is_help=True, help="Send or take background traffic.")
 
 Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
-Host = Annotated[str, typer.Option(help="This host's name in the fabric.")]
+Host = Annotated[
+    str,
+    typer.Option(
+        envvar="NETFOLD_HOST",
+        help="This host's name in the fabric; default: the one that has an address of this machine.",
+    ),
+]
 AssignmentFile = Annotated[
     Path | None,
     typer.Option("--assignment", help="Instead of a controller: a JSON file with the member's assignment."),
@@ -102,7 +108,7 @@ def run_worker(
 
     with _plain_errors():
         scheme = _scheme(fixed_bits)
-        members = _membership(where, job, host, assignment)
+        members, host = _membership(where, job, host, assignment)
         with Worker(members, local, scheme, Congestion(congestion)) as one:
             mine = members.wait(timeout)
             measured = _measure(
@@ -188,7 +194,7 @@ def run_server(
     from netfold.traffic.server.process import serve
 
     with _plain_errors():
-        members = _membership(where, job, host, assignment)
+        members, host = _membership(where, job, host, assignment)
         mine = members.wait(timeout)
         workers = [Address(a.strip(), mine.udp_port) for a in reply_to.split(",") if a.strip()]
         _write(out, {"host": host, "job": mine.job, "verdicts": serve(members, local, workers)})
@@ -299,18 +305,20 @@ def _scheme(fixed_bits: int | None) -> Scheme | None:
     return None if fixed_bits is None else Fixed(fixed_bits)
 
 
-def _membership(where: Where, job: str, host: str, file: Path | None) -> Membership:
+def _membership(where: Where, job: str, host: str, file: Path | None) -> tuple[Membership, str]:
+    """Also the host's name, which the controller knows if nobody has given it."""
     if file is not None:
         from netfold.traffic.membership.part import Alone
 
-        return Alone(_read_assignment(file))
-    if not job or not host:
-        raise ValueError(
-            "--job and --host are needed to join at the controller (or --assignment FILE without one)"
-        )
+        return Alone(_read_assignment(file)), host
+    if not job:
+        raise ValueError("--job is needed to join at the controller (or --assignment FILE without one)")
+    from netfold.traffic.membership.host import own_host
     from netfold.traffic.membership.membership import Attending
 
-    return Attending(where.connection(), job, host)
+    connection = where.connection()
+    name = host or own_host(connection).name
+    return Attending(connection, job, name), name
 
 
 def _read_assignment(file: Path) -> Assignment:

@@ -42,6 +42,10 @@ class ControllerUnreachable(TrafficError):
     """No controller answered within the lease, so nobody may assume that the job still holds its slots."""
 
 
+class UnknownHost(TrafficError, ValueError):
+    """This machine is none of the fabric's hosts, or several of them."""
+
+
 class MembershipLost(TrafficError):
     """The stream to the controller ended in an error that nobody foresaw; the cause is chained."""
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from netfold.api.connection import connection
+from netfold.traffic.membership.host import own_host
 from netfold.traffic.membership.membership import Attending
 from netfold.traffic.worker.worker import Worker
 
 
 def join(
     job: str,
-    host: str,
+    host: str | None = None,
     *,
     controller: str | None = None,
     certificate: Path | str | None = None,
@@ -23,7 +24,8 @@ def join(
     timeout: float = 60.0,
 ) -> Worker:
     """Joins `job` as the worker on `host` (both as the job's file names them), and waits until it is installed, at most
-    `timeout` seconds. The worker is a context manager; leaving it leaves the job.
+    `timeout` seconds. The worker is a context manager; leaving it leaves the job. `host` None: the one that
+    NETFOLD_HOST names, or whose address this machine has.
 
     `controller`: `unix:PATH` or `HOST:PORT`. Over TCP: `certificate`, a PEM file that the controller's certificate is
     checked against, `server_name`, the name in it if not HOST, and `token`, the file with the token to show. What is
@@ -32,10 +34,10 @@ def join(
 
     Raises ConnectError (certificate or token cannot be read), AllReduceTimeout (the job is queued, or other members
     have not joined), JobFailed (the controller refused this member, or the job is over), ControllerUnreachable,
-    BadAssignment, EngineMissing.
+    UnknownHost, BadAssignment, EngineMissing.
     """
     where = connection(controller, _path(certificate), _path(token), server_name)
-    membership = Attending(where, job, host)
+    membership = Attending(where, job, host or own_host(where).name)
     try:
         membership.wait(timeout)
         return Worker(membership, local)

@@ -20,6 +20,7 @@ from netfold.controller.lifecycle.placing import JobExistsError
 from netfold.controller.lifecycle.plan_process import PlannerBrokeError
 from netfold.controller.lifecycle.presence import Presence
 from netfold.controller.planning.document import plan_document
+from netfold.controller.switches.desired import Setting
 from netfold.topologies.fabric import Fabric, FabricError
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -92,6 +93,19 @@ def jobs_message(
         if every or not j.state.over
     ]
     return pb.ListJobsResponse(jobs=shown, standby_of=standby_of)
+
+
+def hosts_message(setting: Setting) -> pb.ListHostsResponse:
+    return pb.ListHostsResponse(
+        hosts=[
+            pb.Host(
+                name=host.name,
+                address=str(setting.addresses.ip(host.name)),
+                parameter_server=host.parameter_server,
+            )
+            for host in setting.fabric.hosts
+        ]
+    )
 
 
 def _member(job: JobRecord, member: Member, presence: Presence) -> pb.Member:

@@ -21,6 +21,7 @@ from netfold.controller.service.explain import explain
 from netfold.controller.service.messages import (
     REFUSALS,
     Context,
+    hosts_message,
     job_message,
     jobs_message,
     refuse,
@@ -119,6 +120,9 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             broken=sorted(broken),
             primary_address=controller.book.primary,
         )
+
+    async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
+        return hosts_message(self._controller.setting)
 
     # ---- members ---------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from netfold.controller.service.messages import (
     Context,
     StandbyAttendError,
     StandbyError,
+    hosts_message,
     job_message,
     jobs_message,
     refuse,
@@ -98,6 +99,9 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         ]
         return pb.Status(version=version(), primary=False, switches=rows, primary_address=self._primary())
 
+    async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
+        return hosts_message(self._setting)
+
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._told()))
 
@@ -162,5 +166,14 @@ def _handed(name: str) -> Callable[..., Any]:
     return answer
 
 
-for _name in ("SubmitJob", "ListJobs", "GetJob", "CancelJob", "ExplainJob", "Replan", "GetStatus"):
+for _name in (
+    "SubmitJob",
+    "ListJobs",
+    "GetJob",
+    "CancelJob",
+    "ExplainJob",
+    "Replan",
+    "GetStatus",
+    "ListHosts",
+):
     setattr(Front, _name, _handed(_name))

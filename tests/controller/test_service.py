@@ -38,6 +38,19 @@ def _run(tmp_path, scenario, *, servers: int = 0):
     asyncio.run(whole())
 
 
+def test_a_program_learns_which_hosts_there_are(tmp_path):
+    async def scenario(deployment, stub):
+        told = (await stub.ListHosts(pb.ListHostsRequest())).hosts
+        assert [(h.name, h.address, h.parameter_server) for h in told] == [
+            ("h1", "10.1.0.1", False),
+            ("h2", "10.1.0.2", False),
+            ("h3", "10.1.0.3", False),
+            ("ps1", "10.1.0.4", True),
+        ]
+
+    _run(tmp_path, scenario, servers=1)
+
+
 async def _code_of(call) -> grpc.StatusCode:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call

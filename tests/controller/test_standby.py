@@ -71,6 +71,8 @@ def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
         status = await stub.GetStatus(pb.StatusRequest())
         assert (status.primary, status.primary_address) == (False, PRIMARY)
         assert status.switches[0].slots_in_use == shown_slots(deployment)
+        told = (await stub.ListHosts(pb.ListHostsRequest())).hosts
+        assert [(h.name, h.address) for h in told] == [(f"h{n}", f"10.1.0.{n}") for n in (1, 2, 3)]
         deployment.controller.cancel("a")
         assert not (await stub.ListJobs(pb.ListJobsRequest())).jobs
         assert (await stub.ListJobs(pb.ListJobsRequest(all=True))).jobs[0].state == pb.CANCELED

@@ -67,7 +67,7 @@ def test_two_workers_train_through_a_parameter_server(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["worker"], "--job and --host are needed"),
+        (["worker"], "--job is needed"),
         (["worker", "--assignment", "/nonexistent"], "No such file or directory: '/nonexistent'"),
         (["worker", "--job", "j", "--host", "h", "--fixed-bits", "300"], "is 300; it must be -96 to 126"),
         (

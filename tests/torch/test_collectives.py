@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed's collectives through netfold: a host with two ranks and one with a single rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
+
+import torch.distributed as dist  # noqa: E402
+
+from netfold.traffic.pytorch.call import KINDS  # noqa: E402
+from tests.torch.world import World, world  # noqa: E402
+
+HOSTS = ("h1", "h1", "h2")
+RANKS = len(HOSTS)
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(HOSTS, tmp_path_factory.mktemp("world")) as (ranks, fabric):
+        yield ranks
+        (job,) = fabric.controller.jobs
+        assert job["workers"] == ["h1", "h2"]
+
+
+def values(rank: int, dtype: str, size: int) -> Any:
+    generator = torch.Generator().manual_seed(rank)
+    kind = getattr(torch, dtype)
+    if kind.is_floating_point:
+        return torch.randn(size, generator=generator).to(kind)
+    return torch.randint(-1000, 1000, (size,), generator=generator).to(kind)
+
+
+def summed(dtype: str, op: str, size: int) -> bytes:
+    tensor = values(dist.get_rank(), dtype, size)
+    dist.all_reduce(tensor, getattr(dist.ReduceOp, op))
+    return bytes(tensor.view(torch.uint8).numpy().tobytes())
+
+
+def of(answer: bytes, dtype: str) -> Any:
+    return torch.frombuffer(bytearray(answer), dtype=getattr(torch, dtype))
+
+
+@pytest.mark.parametrize("dtype", [str(kind).removeprefix("torch.") for kind in KINDS])
+def test_every_rank_has_the_same_bits_and_they_are_the_sum(ranks: World, dtype: str):
+    answers = ranks.run(summed, dtype, "SUM", 3000)
+    assert len(set(answers)) == 1
+    exact = sum(values(rank, dtype, 3000).double() for rank in range(RANKS))
+    coarse = {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 1e-5)
+    torch.testing.assert_close(of(answers[0], dtype).double(), exact, rtol=coarse, atol=coarse)
+
+
+def test_an_average_is_over_ranks_however_many_a_host_has(ranks: World):
+    answers = ranks.run(summed, "float32", "AVG", 3000)
+    mean = sum(values(rank, "float32", 3000) for rank in range(RANKS)) / RANKS
+    torch.testing.assert_close(of(answers[0], "float32"), mean)
+    assert len(set(answers)) == 1
+
+
+def test_what_the_network_does_not_add_up_goes_by_gloo(ranks: World):
+    highest = ranks.run(summed, "int32", "MAX", 50)
+    assert set(highest) == {
+        torch.stack([values(rank, "int32", 50) for rank in range(RANKS)]).amax(0).numpy().tobytes()
+    }
+    assert len(set(ranks.run(summed, "uint8", "SUM", 50))) == 1
+
+
+def overlapping() -> list[float]:
+    tensors = [torch.full((size,), float(dist.get_rank())) for size in (5000, 1, 300, 64)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    futures = [work.get_future() for work in works]
+    for work in reversed(works):
+        work.wait()
+        assert work.is_completed()
+        assert work.is_success()
+    assert [future.wait()[0].data_ptr() for future in futures] == [t.data_ptr() for t in tensors]
+    return [float(tensor.sum() / tensor.numel()) for tensor in tensors]
+
+
+def test_several_calls_are_under_way_at_once(ranks: World):
+    assert ranks.run(overlapping) == [[3.0] * 4] * RANKS
+
+
+def others() -> dict[str, Any]:
+    rank = dist.get_rank()
+    strided = torch.arange(6.0).view(2, 3).t()
+    dist.all_reduce(strided)
+    sent = (
+        torch.tensor([[1.5, -0.0], [float("nan"), 7.0]], dtype=torch.float64)
+        if rank == 1
+        else torch.zeros(2, 2)
+    )
+    sent = sent.double()
+    dist.broadcast(sent, 1)
+    odd = torch.tensor([rank, 1, 2], dtype=torch.uint8)
+    dist.broadcast(odd, 2)
+    gathered = [torch.zeros(3, dtype=torch.uint8) for _ in range(RANKS)]
+    dist.all_gather(gathered, torch.tensor([rank, 255, 128 + rank], dtype=torch.uint8))
+    whole = torch.empty(RANKS * 2)
+    dist.all_gather_single(whole, torch.tensor([-float(rank), 0.5]))
+    part = torch.empty(2)
+    dist.reduce_scatter_single(part, torch.arange(2.0 * RANKS) + rank)
+    listed = torch.empty(2, dtype=torch.int32)
+    dist.reduce_scatter(listed, [torch.full((2,), 10 * to + rank, dtype=torch.int32) for to in range(RANKS)])
+    large = torch.empty(RANKS * 20000)
+    dist.all_gather_single(large, torch.full((20000,), float(rank)))
+    objects: list[Any] = [None] * RANKS
+    dist.all_gather_object(objects, {"rank": rank})
+    dist.barrier()
+    if rank == 0:
+        dist.send(torch.ones(3), 2)
+    elif rank == 2:
+        dist.recv(odd_float := torch.zeros(3), 0)
+        assert odd_float.tolist() == [1, 1, 1]
+    return {
+        "strided": strided.tolist(),
+        "broadcast": sent.view(torch.int64).tolist(),
+        "odd": odd.tolist(),
+        "gathered": torch.stack(gathered).tolist(),
+        "whole": whole.tolist(),
+        "part": part.tolist(),
+        "listed": listed.tolist(),
+        "large": large.view(RANKS, -1).mean(1).tolist(),
+        "objects": objects,
+    }
+
+
+def test_the_other_collectives(ranks: World):
+    answers = ranks.run(others)
+    root = torch.tensor([[1.5, -0.0], [float("nan"), 7.0]], dtype=torch.float64)
+    for rank, answer in enumerate(answers):
+        assert answer["strided"] == [[0, 9], [3, 12], [6, 15]]
+        assert answer["broadcast"] == root.view(torch.int64).tolist()
+        assert answer["odd"] == [2, 1, 2]
+        assert answer["gathered"] == [[r, 255, 128 + r] for r in range(RANKS)]
+        assert answer["whole"] == [-0.0, 0.5, -1.0, 0.5, -2.0, 0.5]
+        assert answer["part"] == [3 * 2 * rank + 3, 3 * (2 * rank + 1) + 3]
+        assert answer["listed"] == [30 * rank + 3] * 2
+        assert answer["large"] == [0.0, 1.0, 2.0]
+        assert answer["objects"] == [{"rank": r} for r in range(RANKS)]
+
+
+def in_groups() -> tuple[float, float]:
+    everybody = dist.new_group([0, 1, 2])
+    some = dist.new_group([0, 2])
+    all_of_them = torch.ones(1)
+    dist.all_reduce(all_of_them, group=everybody)
+    two = torch.ones(1)
+    if dist.get_rank() != 1:
+        dist.all_reduce(two, group=some)
+    names = (dist.get_backend(everybody), type(everybody).__name__, type(some).__name__)
+    assert names[:2] == ("netfold", "NetfoldGroup")
+    return float(all_of_them), float(two)
+
+
+def test_groups_of_some_ranks_go_by_gloo(ranks: World):
+    assert ranks.run(in_groups) == [(3.0, 2.0), (3.0, 1.0), (3.0, 2.0)]
+
+
+def too_large() -> str:
+    try:
+        dist.all_reduce(torch.full((5,), 2**30, dtype=torch.int32))
+    except dist.DistBackendError as error:
+        return str(error)
+    return ""
+
+
+def test_whole_numbers_that_do_not_fit_are_refused_and_the_group_goes_on(ranks: World):
+    for answer in ranks.run(too_large):
+        assert "the sum of all gradients[0] is" in answer
+    assert ranks.run(overlapping) == [[3.0] * 4] * RANKS
+
+
+def no_memory_of_a_size() -> float:
+    empty = torch.empty(0)
+    dist.all_reduce(empty)
+    one = torch.ones(())
+    dist.all_reduce(one)
+    return float(one)
+
+
+def test_arrays_without_elements_and_without_dimensions(ranks: World):
+    assert ranks.run(no_memory_of_a_size) == [3.0] * RANKS

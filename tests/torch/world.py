@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of a process group `netfold` on this machine: each a process, told by NETFOLD_HOST which host it plays. Their
+controller is a small one of the tests', their root a parameter server on loopback."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as rpc
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.packets.transport import Address
+from netfold.traffic.server.server import ParameterServer
+
+LANES, SLOTS = 64, 64
+SERVER = "127.80.0.254"
+PORT = 61610
+DEADLINE_S = 120.0
+GROUP_TIMEOUT_S = 60.0
+
+
+def address(host: str) -> str:
+    return f"127.80.0.{int(host[1:])}"
+
+
+class Controller(rpc.ControllerServicer):
+    """Admits one job, tells its members their parts, and ends it when one of them breaks off."""
+
+    # ruff: noqa: N802 (the proto's names)
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self.hosts = hosts
+        self.jobs: list[dict[str, Any]] = []
+        self.over = ""
+        self.left: set[str] = set()
+        self.refuse = ""
+        self._changed = threading.Condition()
+
+    def ListHosts(self, request: pb.ListHostsRequest, context: Any) -> pb.ListHostsResponse:
+        return pb.ListHostsResponse(hosts=[pb.Host(name=h, address=address(h)) for h in self.hosts])
+
+    def SubmitJob(self, request: pb.SubmitJobRequest, context: Any) -> pb.Job:
+        if self.refuse:
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, self.refuse)
+        self.jobs.append(json.loads(request.spec_yaml))
+        return pb.Job(name=self.jobs[-1]["name"], state=pb.RUNNING)
+
+    def CancelJob(self, request: pb.JobName, context: Any) -> pb.Job:
+        self.end("canceled by an operator")
+        return pb.Job(name=request.name, state=pb.CANCELED)
+
+    def end(self, reason: str) -> None:
+        with self._changed:
+            self.over = self.over or reason
+            self._changed.notify_all()
+
+    def Attend(self, requests: Any, context: Any) -> Iterator[pb.Notice]:
+        first = next(requests)
+        workers = self.jobs[-1]["workers"]
+        rank = workers.index(first.host)
+        tree = pb.TreePart(tree=7, share=1.0, slots=SLOTS, window=SLOTS // 2, child=rank, destination=SERVER)
+        mode = self.jobs[-1].get("numerics", {}).get("mode", "block")
+        yield pb.Notice(
+            lease_ms=1000,
+            assignment=pb.Assignment(
+                job=first.job, epoch=1, udp_port=PORT, lanes=LANES, rank=rank, workers=len(workers), trees=[tree],
+                numerics=pb.Numerics(mode=mode),
+            ),
+        )  # fmt: skip
+        threading.Thread(target=self._listen, args=(requests, first.host), daemon=True).start()
+        with self._changed:
+            self._changed.wait_for(lambda: self.over or first.host in self.left)
+        if self.over:
+            yield pb.Notice(over=pb.JobOver(state=pb.FAILED, reason=self.over))
+
+    def _listen(self, requests: Any, host: str) -> None:
+        try:
+            for word in requests:
+                if word.leave:
+                    with self._changed:
+                        self.left.add(host)
+                        self._changed.notify_all()
+                    return
+        except grpc.RpcError:
+            pass
+        self.end(f"worker {host} is silent")
+
+
+class Fabric:
+    """A controller and a root for jobs on these hosts. `environment` leads a program to them."""
+
+    def __init__(self, hosts: Sequence[str], folder: Path) -> None:
+        self.controller = Controller(hosts)
+        self._server = grpc.server(ThreadPoolExecutor(32))
+        rpc.add_ControllerServicer_to_server(self.controller, self._server)
+        self.environment = {"NETFOLD_CONTROLLER": f"unix:{folder}/c"}
+        self._server.add_insecure_port(self.environment["NETFOLD_CONTROLLER"])
+        self._server.start()
+        tree = TreePart(7, 1.0, SLOTS, SLOTS // 2, 0, SERVER, tuple(range(len(hosts))))
+        assignment = Assignment("torch", 1, PORT, LANES, 0, len(hosts), (tree,))
+        self._root = ParameterServer(assignment, SERVER, [Address(address(h), PORT) for h in hosts])
+        self._thread = threading.Thread(target=self._root.serve)
+        self._thread.start()
+
+    def stop_controller(self) -> None:
+        self._server.stop(0).wait()
+
+    def stop_root(self) -> None:
+        self._root.stop()
+        self._thread.join()
+
+    def close(self) -> None:
+        self.controller.end("the test is over")
+        self.stop_root()
+        self._root.close()
+        self.stop_controller()
+
+
+class World:
+    """Processes that wait to be told what to do. `hosts`: of each rank."""
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        environment: Mapping[str, str],
+        backend: str = "netfold",
+        timeout: float = 0.0,
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
+        self.pipes = []
+        self.processes = []
+        for rank, host in enumerate(hosts):
+            mine, theirs = context.Pipe()
+            own = {
+                **environment, "NETFOLD_HOST": host, "RANK": str(rank), "WORLD_SIZE": str(len(hosts)),
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1",
+            }  # fmt: skip
+            target = (theirs, own, backend, timeout or GROUP_TIMEOUT_S)
+            process = context.Process(target=_serve, args=target, daemon=True)
+            process.start()
+            theirs.close()
+            self.pipes.append(mine)
+            self.processes.append(process)
+
+    def start(self, what: Callable[..., Any], *arguments: Any, ranks: Sequence[int] | None = None) -> None:
+        for rank in range(len(self.pipes)) if ranks is None else ranks:
+            self.pipes[rank].send((what, arguments))
+
+    def answers(self, ranks: Sequence[int] | None = None) -> list[Any]:
+        """What the ranks have to say; exceptions as `type: message`."""
+        found = []
+        for rank in range(len(self.pipes)) if ranks is None else ranks:
+            if not self.pipes[rank].poll(DEADLINE_S):
+                raise TimeoutError(f"rank {rank} did not answer within {DEADLINE_S:g} s")
+            found.append(self.pipes[rank].recv())
+        return found
+
+    def run(self, what: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """What `what(*arguments)` gives at each rank. Raises AssertionError with what went wrong at any."""
+        self.start(what, *arguments)
+        answers = self.answers()
+        wrong = [f"rank {rank}: {text}" for rank, (good, text) in enumerate(answers) if not good]
+        assert not wrong, "\n".join(wrong)
+        return [answer for _, answer in answers]
+
+    def close(self) -> None:
+        for process, pipe in zip(self.processes, self.pipes, strict=True):
+            pipe.close()
+            process.kill()
+            process.join()
+
+
+def _serve(pipe: Any, environment: Mapping[str, str], backend: str, timeout: float) -> None:
+    os.environ.update(environment)
+    import torch  # noqa: PLC0415
+    import torch.distributed as dist  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+    try:
+        dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+    except Exception as error:
+        pipe.send((False, f"{type(error).__name__}: {error}"))
+        return
+    pipe.send((True, None))
+    while True:
+        try:
+            what, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send((True, what(*arguments)))
+        except Exception as error:
+            pipe.send((False, f"{type(error).__name__}: {error}"))
+
+
+@contextmanager
+def world(
+    hosts: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None, timeout: float = 0.0
+) -> Iterator[tuple[World, Fabric]]:
+    """All ranks are up."""
+    with ExitStack() as stack:
+        fabric = Fabric(list(dict.fromkeys(hosts)), folder)
+        stack.callback(fabric.close)
+        ranks = World(hosts, {**fabric.environment, **(environment or {})}, timeout=timeout)
+        stack.callback(ranks.close)
+        for rank, (good, text) in enumerate(ranks.answers()):
+            assert good, f"rank {rank}: {text}"
+        yield ranks, fabric

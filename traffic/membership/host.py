@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which host of the fabric a program runs on: the one whose address an interface of this machine has, unless
+NETFOLD_HOST names another."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import grpc
+
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as rpc
+from netfold.api.connection import Connection, open_channel
+from netfold.traffic.errors import ControllerUnreachable, UnknownHost
+
+_SIOCGIFCONF = 0x8912
+_ADDRESSES_MAX = 256
+_ENTRY = 40  # bytes of a struct ifreq on 64-bit Linux: a name of 16, then a sockaddr_in with its address at 4
+_CONFIGURATION = struct.Struct("@iP")
+
+
+@dataclass(frozen=True)
+class Host:
+    """`address`: IPv4."""
+
+    name: str
+    address: str
+    parameter_server: bool = False
+
+
+def own_addresses() -> tuple[str, ...]:
+    """The IPv4 addresses of this machine's interfaces (of this network namespace), loopback left out."""
+    room = array.array("B", bytes(_ENTRY * _ADDRESSES_MAX))
+    where, size = room.buffer_info()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        found = fcntl.ioctl(sock.fileno(), _SIOCGIFCONF, _CONFIGURATION.pack(size, where))
+    used, _ = _CONFIGURATION.unpack(found)
+    entries = [room[at : at + _ENTRY].tobytes() for at in range(0, used, _ENTRY)]
+    addresses = [socket.inet_ntoa(entry[20:24]) for entry in entries]
+    return tuple(a for a in addresses if not a.startswith("127."))
+
+
+def fabric_hosts(where: Connection, timeout: float = 10.0) -> tuple[Host, ...]:
+    """All hosts, as the controller knows them; waits for one that starts, at most `timeout` seconds. Raises
+    ControllerUnreachable."""
+    with open_channel(where) as channel:
+        try:
+            answer = rpc.ControllerStub(channel).ListHosts(
+                pb.ListHostsRequest(), timeout=timeout, wait_for_ready=True
+            )
+        except grpc.RpcError as error:
+            raise ControllerUnreachable(
+                f"the controller at {where.address} does not tell its hosts: {error.details()}"
+            ) from error
+    return tuple(Host(h.name, h.address, h.parameter_server) for h in answer.hosts)
+
+
+def pick_host(hosts: Iterable[Host], addresses: Sequence[str], wanted: str = "") -> Host:
+    """The host that is called `wanted`, or else has one of these addresses. Raises UnknownHost."""
+    known = tuple(hosts)
+    found = [h for h in known if (h.name == wanted if wanted else h.address in addresses)]
+    if len(found) == 1:
+        return found[0]
+    if wanted:
+        raise UnknownHost(f"'{wanted}' is no host of the controller's fabric")
+    mine = ", ".join(addresses) or "none"
+    if found:
+        names = ", ".join(h.name for h in found)
+        raise UnknownHost(f"this machine ({mine}) is several hosts: {names}; choose one with NETFOLD_HOST")
+    raise UnknownHost(
+        f"no address of this machine ({mine}) is one of the controller's {len(known)} hosts; name the host that it is "
+        "with NETFOLD_HOST"
+    )
+
+
+def own_host(where: Connection, timeout: float = 10.0) -> Host:
+    """The host that this process runs on. Raises UnknownHost, ControllerUnreachable."""
+    return pick_host(fabric_hosts(where, timeout), own_addresses(), os.environ.get("NETFOLD_HOST", ""))
+
+
+def bindable(address: str) -> str:
+    """The address if this machine has it, else 0.0.0.0: a host may be reached by another one than its own says."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.bind((address, 0))
+        except OSError:
+            return "0.0.0.0"
+    return address
