@@ -51,7 +51,7 @@ def test_every_rank_has_the_same_bits_and_they_are_the_sum(ranks: World, dtype: 
     answers = ranks.run(summed, dtype, "SUM", 3000)
     assert len(set(answers)) == 1
     exact = sum(values(rank, dtype, 3000).double() for rank in range(RANKS))
-    coarse = {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 1e-5)
+    coarse = {"float16": 4e-3, "bfloat16": 2e-2}.get(dtype, 1e-5)
     torch.testing.assert_close(of(answers[0], dtype).double(), exact, rtol=coarse, atol=coarse)
 
 

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from netfold.traffic.engine.engine import DTYPES
 from netfold.traffic.errors import SumOverflow, WrongNumbers
-from netfold.traffic.numerics import ReduceOp
+from netfold.traffic.numerics import BFLOAT16, DTYPES, ReduceOp
 
 # torch gives no numpy array of bfloat16, so it is taken for int16 on the way.
 _NUMPY = {
@@ -54,9 +53,7 @@ class Call:
     def array(self) -> NDArray[Any]:
         """The tensor's memory, for numpy."""
         if self.tensor.dtype is torch.bfloat16:
-            import ml_dtypes  # noqa: PLC0415 (the engine has it, or bfloat16 would be none of KINDS)
-
-            return np.asarray(self.tensor.view(torch.int16)).view(ml_dtypes.bfloat16)
+            return np.asarray(self.tensor.view(torch.int16)).view(BFLOAT16)
         return np.asarray(self.tensor)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from netfold.traffic.errors import AllReduceTimeout, CallMismatch, SumOverflow
+from netfold.traffic.errors import AllReduceTimeout, CallMismatch, SumOverflow, TrafficError
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.call import Call, Carrier, in_step
 from netfold.traffic.pytorch.shared import Block, SiblingLost, Word, readable
@@ -75,15 +75,19 @@ class Leader:
         try:
             for sibling in self._siblings:
                 brought.append(sibling.bring(number, call))
-            add_up(call.tensor, brought, self._share if call.op is ReduceOp.AVERAGE else 1.0)
-            if self._hosts is not None:
-                over_hosts = replace(call, done=lambda error: self._over(number, call, brought, error))
-                self._hosts.start(over_hosts)
-                return
+            # Sums of int32 need more room on the way: whether the whole fits is known at the end, at all hosts alike.
+            mine = call.tensor.long() if call.tensor.dtype is torch.int32 else call.tensor
+            add_up(mine, brought, self._share if call.op is ReduceOp.AVERAGE else 1.0)
+
+            def over(error: Exception | None) -> None:
+                self._over(number, call, brought, error or _take(call.tensor, mine))
+
+            if self._hosts is None:
+                over(None)
+            else:
+                self._hosts.start(replace(call, tensor=mine, done=over))
         except Exception as error:
             self._over(number, call, brought, error)
-        else:
-            self._over(number, call, brought, None)
 
     def _over(
         self, number: int, call: Call, brought: Sequence[torch.Tensor], error: Exception | None
@@ -116,12 +120,12 @@ class Leader:
 
 def add_up(mine: torch.Tensor, others: Sequence[torch.Tensor], share: float) -> None:
     """Adds `others` to `mine` in place, in their order, and divides floats by `share`. Numbers of 16 bits are added as
-    float32 and rounded once. Raises SumOverflow for whole numbers whose sum does not fit their dtype."""
+    float32 and rounded once. Raises TrafficError for whole numbers whose sum does not fit int64."""
     for at in range(0, mine.numel(), _PIECE):
         into = mine[at : at + _PIECE]
         parts = [other[at : at + _PIECE] for other in others]
         if not mine.is_floating_point():
-            _add_whole(into, parts, at)
+            _add_whole(into, parts)
             continue
         wide = into.float() if mine.dtype.itemsize == 2 else into
         for part in parts:
@@ -132,11 +136,23 @@ def add_up(mine: torch.Tensor, others: Sequence[torch.Tensor], share: float) -> 
             into.copy_(wide)
 
 
-def _add_whole(into: torch.Tensor, parts: Sequence[torch.Tensor], at: int) -> None:
+def _add_whole(into: torch.Tensor, parts: Sequence[torch.Tensor]) -> None:
     for part in parts:
         total = into + part
         wrong = ((into ^ total) & (part ^ total)) < 0  # both signs differ from the sum's
         if bool(wrong.any()):
-            index = int(wrong.nonzero()[0])
-            raise SumOverflow(at + index, int(into[index]) + int(part[index]))
+            raise TrafficError("a sum of int64 over the ranks of one host does not fit int64")
         into.copy_(total)
+
+
+def _take(into: torch.Tensor, sums: torch.Tensor) -> SumOverflow | None:
+    """What was summed up in a wider dtype; an error if it does not fit."""
+    if sums is into:
+        return None
+    limits = torch.iinfo(into.dtype)
+    wrong = (sums < limits.min) | (sums > limits.max)
+    if bool(wrong.any()):
+        index = int(wrong.nonzero()[0])
+        return SumOverflow(index, int(sums[index]), str(into.dtype).removeprefix("torch."))
+    into.copy_(sums)
+    return None

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of the benchmark, started by torchrun: steps of DistributedDataParallel over each transport in turn."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import netfold
+
+TRANSPORTS = {"gloo": ("gloo", None), "netfold": ("netfold", "block"), "netfold-half": ("netfold", "half")}
+_WIDTHS = {268_000: 447, 5_000_000: 1560}
+_BATCH, _CLASSES, _INPUTS = 8, 10, 64
+
+
+def model_of(parameters: int) -> nn.Module:
+    """A perceptron of about so many parameters, with several layers, so that backward has something to overlap with."""
+    torch.manual_seed(1)
+    width = _WIDTHS.get(parameters) or round((parameters / 2) ** 0.5)
+    return nn.Sequential(
+        nn.Linear(_INPUTS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+        nn.Linear(width, width if parameters > 10**6 else 80), nn.ReLU(),
+        nn.Linear(width if parameters > 10**6 else 80, _CLASSES),
+    )  # fmt: skip
+
+
+def sent_and_received() -> int:
+    """Bytes on the interfaces of this host, both ways."""
+    folders = [f / "statistics" for f in Path("/sys/class/net").iterdir() if f.name != "lo"]
+    return sum(int((f / name).read_text()) for f in folders for name in ("tx_bytes", "rx_bytes"))
+
+
+def steps(step: Any, count: int) -> list[float]:
+    """Milliseconds of each, the first not counted."""
+    times = []
+    for _ in range(count + 2):
+        started = time.perf_counter()
+        step()
+        times.append((time.perf_counter() - started) * 1e3)
+    return times[2:]
+
+
+def measure(transport: str, parameters: int, count: int, timeout: float) -> dict[str, Any]:
+    backend, numerics = TRANSPORTS[transport]
+    options = None if numerics is None else netfold.TorchOptions(numerics=numerics)
+    dist.init_process_group(backend, timeout=timedelta(seconds=timeout), pg_options=options)
+    rank = dist.get_rank()
+    model = DistributedDataParallel(model_of(parameters), bucket_cap_mb=parameters * 4 / 2**20 / 5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    generator = torch.Generator().manual_seed(rank)
+    inputs = torch.randn(_BATCH, _INPUTS, generator=generator)
+    labels = torch.randint(0, _CLASSES, (_BATCH,), generator=generator)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+
+    def alone() -> None:
+        with model.no_sync():
+            step()
+
+    computing = statistics.median(steps(alone, 5))
+    with torch.no_grad():  # what they did alone is undone
+        for parameter in model.parameters():
+            dist.broadcast(parameter, 0)
+    dist.barrier()
+    before = sent_and_received()
+    times = steps(step, count)
+    moved = (sent_and_received() - before) / (count + 2)
+    sums = torch.stack([p.detach().double().sum() for p in model.parameters()])
+    found: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(found, (times, computing, moved, sums.tolist()))
+    dist.barrier()
+    dist.destroy_process_group()
+    slowest = [max(of) for of in zip(*(f[0] for f in found), strict=True)]
+    p50 = statistics.median(slowest)
+    return {
+        "transport": transport,
+        "workers": len(found),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "step_ms_p50": round(p50, 2),
+        "step_ms_p90": round(sorted(slowest)[int(0.9 * (len(slowest) - 1))], 2),
+        "compute_ms": round(max(f[1] for f in found), 2),
+        "exposed_ms": round(p50 - max(f[1] for f in found), 2),
+        "bytes_per_worker": round(max(f[2] for f in found)),
+        "steps": count,
+        "identical": all(f[3] == found[0][3] for f in found),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--transports", nargs="+", default=list(TRANSPORTS))
+    parser.add_argument("--parameters", type=int, nargs="+", required=True)
+    parser.add_argument("--steps", type=int, nargs="+", required=True)
+    parser.add_argument("--timeout", type=float, default=300.0)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    rows = [
+        measure(transport, parameters, count, options.timeout)
+        for parameters, count in zip(options.parameters, options.steps, strict=True)
+        for transport in options.transports
+    ]
+    options.out.write_text(json.dumps({"rows": rows}))
+
+
+if __name__ == "__main__":
+    main()
