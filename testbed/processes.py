@@ -18,19 +18,21 @@ from netfold.topologies.network.builder import Network
 POLL_S = 0.1  # between two looks at the processes; what they compute does not wait for it
 
 
-@dataclass(frozen=True)
-class Task:
-    """A command to run in a host. `result` is the JSON file that it writes when it is done."""
-
-    host: str
-    command: Sequence[object]
-    result: Path
-
-
 def last_line(log: Path) -> str:
     """The last line that says something, without the rest of a traceback."""
     lines = [x.strip() for x in log.read_text(errors="replace").splitlines() if x.strip()]
     return lines[-1].removeprefix("netfold: ") if lines else ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A command to run in a host. `result` is the JSON file that it writes when it is done; `says` finds in its log
+    what went wrong."""
+
+    host: str
+    command: Sequence[object]
+    result: Path
+    says: Callable[[Path], str] = last_line
 
 
 class Group:
@@ -38,6 +40,7 @@ class Group:
 
     def __init__(self, net: Network, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
+        self._says = {t.host: t.says for t in tasks}
         self._logs = {t.host: t.result.with_suffix(".log") for t in tasks}
         self._running: dict[str, subprocess.Popen[Any]] = {}
         for task in tasks:
@@ -85,7 +88,9 @@ class Group:
                     continue
                 del waiting[host]
                 if code != 0:
-                    raise ProcessFailed(f"the process on host {host}", code, last_line(self._logs[host]))
+                    raise ProcessFailed(
+                        f"the process on host {host}", code, self._says[host](self._logs[host])
+                    )
             meanwhile()
             if waiting and time.monotonic() > deadline:
                 raise RunTimeout(f"{', '.join(waiting)} did not finish within {timeout_s:.0f} s")

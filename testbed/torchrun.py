@@ -5,18 +5,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from netfold.testbed.deployment import Deployment
 from netfold.testbed.errors import RunError
-from netfold.testbed.processes import Group, Task
+from netfold.testbed.processes import Group, Task, last_line
 
 TORCH_PYTHON = Path(".venv-torch") / "bin" / "python"
 _INTERFACE = (
     "eth0"  # of each host, for Gloo, which would ask for the host's name, and all have that of this machine
 )
+
+_ERROR = re.compile(r"(\[rank\d+\]: )?[\w.]*(Error|Exception)\b.*: ")
 
 
 @dataclass(frozen=True)
@@ -59,5 +62,11 @@ def start_torchrun(system: Deployment, name: str, hosts: Sequence[str], program:
         torchrun += ["--nproc-per-node", program.ranks, "--master-addr", first, "--master-port", port]
         command = ["env", *(f"{key}={value}" for key, value in environment.items()), python, *torchrun]
         command += [program.script.absolute(), *program.arguments, "--out", result]
-        tasks.append(Task(host, command, result))
+        tasks.append(Task(host, command, result, _first_error))
     return Group(system.net, tasks)
+
+
+def _first_error(log: Path) -> str:
+    """Of what the ranks and torchrun say, which is much: how the first exception ends."""
+    lines = log.read_text(errors="replace").splitlines()
+    return next((x.strip() for x in lines if _ERROR.match(x)), last_line(log))

@@ -6,6 +6,7 @@ inner Gloo group, to which torch's own ProcessGroup hands whatever this one does
 from __future__ import annotations
 
 import atexit
+import itertools
 import logging
 import os
 import sys
@@ -41,14 +42,19 @@ def create(common: Any, chosen: Any) -> dist.ProcessGroup:
     DistBackendError."""
     world = dist.distributed_c10d.GroupMember.WORLD
     if not isinstance(world, NetfoldGroup):
-        return _first(common, chosen)
+        # torchrun's store outlives groups, and names of groups begin anew with each world: what an earlier one has left
+        # there must not be found.
+        number = next(NetfoldGroup.worlds)
+        common.store = dist.PrefixStore(f"netfold{number}", common.store)
+        return _first(common, chosen, number)
+    common.store = dist.PrefixStore(f"netfold{world.number}", common.store)
     if common.group_size == world.size():
-        return NetfoldGroup(common, world.plan, world.session, owner=False)
+        return NetfoldGroup(common, world.plan, world.session, False, world.number)
     log.info("group %s: %d of %d ranks, by Gloo", common.group_id, common.group_size, world.size())
     return GlooGroup(common, world.plan, world.rank())
 
 
-def _first(common: Any, chosen: Any) -> NetfoldGroup:
+def _first(common: Any, chosen: Any, number: int) -> NetfoldGroup:
     seconds = common.timeout.total_seconds()
     rank, size = common.group_rank, common.group_size
     try:
@@ -60,7 +66,7 @@ def _first(common: Any, chosen: Any) -> NetfoldGroup:
     if rank == 0:
         where = f"job {plan.job} over {plan.hosts} hosts" if plan.job else "one host, in shared memory"
         log.info("%d ranks: %s; what is no sum, average, broadcast or barrier goes by Gloo", size, where)
-    return NetfoldGroup(common, plan, session, owner=True)
+    return NetfoldGroup(common, plan, session, True, number)
 
 
 class GlooGroup(dist.ProcessGroup):  # type: ignore[misc]
@@ -91,13 +97,17 @@ def _gloo_device(plan: Plan, rank: int) -> Any:
 
 
 class NetfoldGroup(GlooGroup):
-    """All ranks. `owner`: the one that closes the session, which further groups of all ranks share."""
+    """All ranks. `owner`: the one that closes the session, which further groups of all ranks share. `number`: of the
+    world; every rank of it has made as many before."""
 
-    def __init__(self, common: Any, plan: Plan, session: Session, owner: bool) -> None:
+    worlds = itertools.count()
+
+    def __init__(self, common: Any, plan: Plan, session: Session, owner: bool, number: int) -> None:
         super().__init__(common, plan, common.group_rank)
         self.plan = plan
         self.session = session
         self._owner = owner
+        self.number = number
         self._staging = Staging()
         self._said: set[str] = set()
         if owner:

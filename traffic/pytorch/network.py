@@ -26,17 +26,7 @@ class Network:
         self._job = job
 
     def start(self, call: Call) -> None:
-        handle = self._worker.submit(call.array(), call.op, call.left())
-
-        def over(handle: Handle) -> None:
-            try:
-                handle.result()
-            except Exception as error:
-                call.done(error)
-            else:
-                call.done(None)
-
-        handle.add_done_callback(over)
+        start(self._worker, call)
 
     def give_up(self) -> None:
         """Ends the job: its other members hear that at once."""
@@ -45,3 +35,17 @@ class Network:
 
     def close(self) -> None:
         self._worker.close()
+
+
+def start(worker: Worker, call: Call) -> None:
+    """Hands the call to the worker; its end to the call's `done`."""
+
+    def over(handle: Handle) -> None:
+        try:
+            handle.result()
+        except Exception as error:
+            call.done(error)
+        else:
+            call.done(None)
+
+    worker.submit(call.array(), call.op, call.left()).add_done_callback(over)
