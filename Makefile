@@ -44,6 +44,10 @@ help: ## this list
 run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-spine, and show what happened
 	@$(call as-root,$(BIN)/netfold run --target $(TARGET))
 
+.PHONY: train
+train: $(VENV)/.ready $(TORCH_VENV)/.ready ## PyTorch's DistributedDataParallel on eight hosts, over netfold and over Gloo
+	@$(call as-root,$(BIN)/python -m examples.in_mininet --target $(TARGET))
+
 .PHONY: stop
 stop: $(VENV)/.ready ## take down whatever a run has left
 	$(SUDO) $(BIN)/netfold down

@@ -80,20 +80,21 @@ class GlooGroup(dist.ProcessGroup):  # type: ignore[misc]
         gloo = dist.ProcessGroupGloo
         options = gloo._Options()
         options._timeout = common.timeout
-        options._devices = [_gloo_device(plan, rank)]
+        options._devices = _gloo_devices(plan, rank)
         self._gloo = gloo(common.store, common.group_rank, common.group_size, options)
         for device in ("cpu", "cuda"):
             self._register_backend(torch.device(device), kind, self._gloo)
         self._set_default_backend(kind)
 
 
-def _gloo_device(plan: Plan, rank: int) -> Any:
-    """GLOO_SOCKET_IFNAME's, or else that of the host's address in the fabric: its name may lead elsewhere."""
+def _gloo_devices(plan: Plan, rank: int) -> list[Any]:
+    """At GLOO_SOCKET_IFNAME's interfaces, or else at the host's address in the fabric: its name may lead elsewhere."""
     gloo = dist.ProcessGroupGloo
-    if os.environ.get("GLOO_SOCKET_IFNAME"):
-        return gloo.create_default_device()
+    interfaces = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
+    if interfaces:
+        return [gloo.create_device(interface=name) for name in interfaces]
     address = bindable(plan.addresses[plan.places[rank]]) if plan.job else "127.0.0.1"
-    return gloo.create_default_device() if address == "0.0.0.0" else gloo.create_device(hostname=address)
+    return [gloo.create_default_device() if address == "0.0.0.0" else gloo.create_device(hostname=address)]
 
 
 class NetfoldGroup(GlooGroup):
