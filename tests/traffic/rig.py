@@ -20,8 +20,8 @@ from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.membership.part import Stats
 from netfold.traffic.numerics import ReduceOp, Scheme, SharedExponent
 from netfold.traffic.packets.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
-from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
+from tests.traffic.numpy_server import NumpyServer
 
 SERVER = "127.77.0.254"
 _PORTS = itertools.cycle(range(61440, 61696))
@@ -150,7 +150,7 @@ class Rig:
 
     workers: list[Worker]
     members: list[Members]
-    server: ParameterServer
+    server: NumpyServer
     assignments: list[Assignment]
     of_server: Assignment
     server_link: LossyEndpoint | None = None
@@ -241,7 +241,7 @@ def rig(
     server_link = LossyEndpoint(
         UdpEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed, both_ways=True
     )
-    server = ParameterServer(
+    server = NumpyServer(
         assignment(0, True), reply_to=[Address(host, port) for host in hosts], endpoint=server_link
     )
     assignments = [assignment(rank, False) for rank in range(workers)]

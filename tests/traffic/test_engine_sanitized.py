@@ -35,7 +35,7 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def bursts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bursts")
-    return built(folder, "bursts", ("sockets",), *SANITIZE, "-Wl,--wrap=sendmmsg")
+    return built(folder, "burst_trial", ("bursts", "sockets"), *SANITIZE, "-Wl,--wrap=sendmmsg")
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,13 @@ def test_whatever_comes_the_core_stays_within_its_memory(fuzzer: Path, seed: int
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_whatever_comes_for_long_the_core_stays_within_its_memory(fuzzer: Path, seed: int):
     fuzz(fuzzer, seed, 1_000_000)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("server"), "root_fuzz", ("slots", "bursts", "root"), *SANITIZE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_comes_the_parameter_server_stays_within_its_memory(server: Path, seed: int):
+    assert "answers" in fuzz(server, seed, 30_000)

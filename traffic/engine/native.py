@@ -58,6 +58,11 @@ _SIGNATURES: dict[str, tuple[object, ...]] = {
     "nf_engine_totals": (None, _P, _P),
     "nf_engine_reports": (_N, _P, _P, _N),
     "nf_engine_error": (_N, _P),
+    "nf_root_create": (_P, ctypes.c_int, ctypes.c_int, _N, _N, _P, _N, _P),
+    "nf_root_destroy": (None, _P),
+    "nf_root_begin": (None, _P, _N),
+    "nf_root_tree": (ctypes.c_int, _P, _N, _N, _P, _N, _P, _P),
+    "nf_root_serve": (_N, _P, _R),
 }
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-NAMES = ("numbers", "dtypes", "codec", "control", "tree", "call", "core", "sockets", "engine")
+_WORKER = ("numbers", "dtypes", "codec", "control", "tree", "call", "core", "bursts", "sockets", "engine")
+_SERVER = ("slots", "root")
+NAMES = (*_WORKER, *_SERVER)
 SOURCES = tuple(f"{name}.c" for name in NAMES)
 HEADERS = tuple(f"{name}.h" for name in NAMES)
 FLAGS = (

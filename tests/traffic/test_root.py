@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The parameter server's C code, packet by packet, against the slot machine in numpy; and workers that train by it."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netfold.traffic.engine.native import library
+from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.membership.part import Alone
+from netfold.traffic.packets.transport import Address
+from netfold.traffic.packets.wire import Kind, Packet, Verdict, make_tag
+from netfold.traffic.server.server import ParameterServer
+from netfold.traffic.server.slots import SlotPool
+from netfold.traffic.worker.worker import Worker
+
+LANES, PORT, EPOCH = 5, 61671, 3
+HOSTS = [f"10.0.0.{i}" for i in range(1, 5)]
+SOURCES = ((HOSTS[0],), (HOSTS[1], HOSTS[2]), (HOSTS[3],))
+MANY = tuple(range(100, 170))  # more than a word of the bitmap
+TREES = {7: (4, (10, 20, 30), SOURCES), 8: (2, MANY, ())}
+
+
+@dataclass(frozen=True)
+class Sent:
+    packet: Packet
+    host: str
+    port: int
+    marked: bool
+    cut: int
+
+
+lane = st.tuples(*[st.sampled_from([-(2**31), -(2**31) + 1, -1, 0, 1, 2**30, 2**31 - 1])] * LANES)
+packets = st.builds(
+    Packet,
+    kind=st.sampled_from([Kind.GRADIENT] * 9 + [Kind.RESULT]),
+    tree=st.sampled_from([7, 7, 7, 8, 9]),
+    epoch=st.sampled_from([EPOCH] * 9 + [2]),
+    round=st.integers(0, 2),
+    slot=st.sampled_from([0, 0, 1, 1, 3, 4]),
+    child=st.sampled_from([10, 20, 30, 10, 20, 30, 100, 11]),
+    lane=lane,
+    flags=st.sampled_from([0, 0x40, 0x80, 0xC0]),
+    exponent=st.integers(0, 255),
+)
+sent = st.builds(
+    Sent,
+    packets,
+    st.sampled_from(["", "", "", *HOSTS]),
+    st.sampled_from([PORT] * 9 + [PORT + 1]),
+    st.booleans(),
+    st.sampled_from([0] * 19 + [1]),
+)
+
+
+class Root:
+    """struct nf_root without a socket."""
+
+    def __init__(self) -> None:
+        self._code = library()
+        self.verdicts = np.zeros(32, np.int64)
+        self._root = self._code.nf_root_create(-1, -1, LANES, PORT, None, 0, self.verdicts.ctypes.data)
+        address = ctypes.c_void_p
+        self._code.nf_root_packet.argtypes = [
+            address,
+            address,
+            ctypes.c_int64,
+            ctypes.c_int,
+            address,
+            address,
+        ]
+        self._code.nf_root_begin(self._root, EPOCH)
+        for tree, (slots, children, sources) in TREES.items():
+            numbers = np.array(children, np.uint16)
+            known = [sorted(int(IPv4Address(a)) for a in own) for own in sources] or [[] for _ in children]
+            flat = np.array([a for own in known for a in own], np.uint32)
+            starts = np.cumsum([0, *map(len, known)]).astype(np.int64)
+            pointers = (numbers.ctypes.data, len(children), flat.ctypes.data, starts.ctypes.data)
+            assert self._code.nf_root_tree(self._root, tree, slots, *pointers) == 0
+
+    def take(self, one: Sent) -> tuple[int, bytes]:
+        data = one.packet.pack()
+        raw = np.frombuffer(data, np.uint8).copy()
+        name = Address(one.host, one.port).name()
+        result = np.zeros(len(data), np.uint8)
+        pointers = (name.ctypes.data, result.ctypes.data)
+        verdict = self._code.nf_root_packet(
+            self._root, raw.ctypes.data, len(raw) - one.cut, one.marked, *pointers
+        )
+        return verdict, result.tobytes()
+
+    def close(self) -> None:
+        self._code.nf_root_destroy(self._root)
+
+
+def expected(pools: dict[int, SlotPool], one: Sent) -> tuple[int, Packet | None]:
+    packet = one.packet
+    if one.cut or packet.kind is not Kind.GRADIENT:
+        return Verdict.MALFORMED, None
+    if packet.tree not in TREES or packet.child not in TREES[packet.tree][1] or one.port != PORT:
+        return Verdict.UNADMITTED, None
+    _, children, sources = TREES[packet.tree]
+    bit = children.index(packet.child)
+    if sources and one.host not in sources[bit]:
+        return Verdict.UNADMITTED, None
+    if packet.epoch != EPOCH:
+        return Verdict.STALE_EPOCH, None
+    flags = packet.flags | (0x40 if one.marked else 0)
+    tag = make_tag(packet.epoch, packet.round)
+    lanes = np.array(packet.lane, np.int32)
+    outcome = pools[packet.tree].gradient(tag, packet.slot, bit, flags, packet.exponent, lanes)
+    if outcome.packet is None:
+        return outcome.verdict, None
+    done = outcome.packet
+    lane = tuple(done.lanes.tolist())
+    return outcome.verdict, replace(
+        packet, kind=Kind.RESULT, lane=lane, flags=done.flags, exponent=done.exponent
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(sent, max_size=60))
+def test_every_packet_has_the_slot_machines_verdict_and_answer(traffic):
+    root = Root()
+    pools = {
+        tree: SlotPool(slots, LANES, len(children), True) for tree, (slots, children, _) in TREES.items()
+    }
+    try:
+        for one in traffic:
+            if not one.host:  # the child's own
+                own = dict(zip(TREES[7][1], SOURCES, strict=True)).get(one.packet.child, (HOSTS[0],))
+                one = replace(one, host=own[-1])  # noqa: PLW2901
+            verdict, answer = expected(pools, one)
+            got, result = root.take(one)
+            assert got == verdict
+            if answer is not None:
+                assert result == answer.pack()
+    finally:
+        root.close()
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.permutations(MANY), st.lists(st.integers(-(2**31), 2**31 - 1), min_size=70, max_size=70))
+def test_a_sum_of_seventy_children_is_complete_with_the_last_one(order, values):
+    root, pool = Root(), SlotPool(2, LANES, len(MANY), True)
+    try:
+        for child, value in zip(order, values, strict=True):
+            packet = Packet(Kind.GRADIENT, 8, EPOCH, 0, 1, child, (value,) * LANES)
+            verdict, answer = expected({8: pool}, Sent(packet, HOSTS[0], PORT, False, 0))
+            assert root.take(Sent(packet, HOSTS[0], PORT, False, 0))[0] == verdict
+        assert verdict == Verdict.RESULT_SENT
+        again = Sent(packet, HOSTS[0], PORT, False, 0)
+        got, result = root.take(again)
+        assert (got, result) == (Verdict.RESULT_REPEATED, answer.pack())
+    finally:
+        root.close()
+
+
+def test_workers_add_up_through_it_and_each_gets_every_result():
+    hosts, server, workers = [f"127.56.0.{i + 1}" for i in range(3)], "127.56.0.9", 3
+
+    def assignment(rank: int, children: tuple[int, ...] = ()) -> Assignment:
+        tree = TreePart(1, 1.0, 64, 32, rank, server, children)
+        return Assignment("job", 1, PORT, 64, rank, workers, (tree,))
+
+    root = ParameterServer(assignment(0, (0, 1, 2)), server, [Address(host, PORT) for host in hosts])
+    serving = threading.Thread(target=root.serve)
+    serving.start()
+    arrays = [
+        np.random.default_rng(rank).standard_normal(50_000).astype(np.float32) for rank in range(workers)
+    ]
+    exact = np.sum(arrays, axis=0, dtype=np.float64)
+    team = [Worker(Alone(assignment(rank)), host) for rank, host in enumerate(hosts)]
+    try:
+        for handle in [worker.submit(array) for worker, array in zip(team, arrays, strict=True)]:
+            handle.wait(60)
+    finally:
+        for worker in team:
+            worker.close()
+        root.stop()
+        serving.join()
+        root.close()
+    assert arrays[0].tobytes() == arrays[1].tobytes() == arrays[2].tobytes()
+    np.testing.assert_allclose(arrays[0], exact, atol=1e-5)
+    assert set(root.counts()) <= {"absorbed", "result_sent", "result_repeated", "duplicate", "stale_chunk"}
