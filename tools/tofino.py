@@ -13,6 +13,7 @@ netfold.pi.bin for the drivers.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -56,7 +57,8 @@ CHIPS = {
 
 @dataclass(frozen=True)
 class Build:
-    """What the compiler left, and the device configs made of it: `config` for Stratum, `drivers` for the drivers."""
+    """What the compiler left in `seconds` of processor time, and the device configs made of it: `config` for Stratum,
+    `drivers` for the drivers."""
 
     p4info: Path
     bfrt: Path
@@ -64,19 +66,21 @@ class Build:
     binary: Path
     config: Path
     drivers: Path
+    seconds: float
 
 
 def build(chip: Chip, folder: Path, cpu_port: int | None = None) -> Build:
     """Compile, assemble and wrap into `folder`, which is made and gets nothing of a build that failed. Raises
     BuildError."""
     with tempfile.TemporaryDirectory() as made:
-        _build(chip, Path(made), cpu_port)
+        seconds = _build(chip, Path(made), cpu_port)
         shutil.copytree(made, folder, dirs_exist_ok=True)
-    return _outcome(chip, folder)
+    return _outcome(chip, folder, seconds)
 
 
-def _build(chip: Chip, folder: Path, cpu_port: int | None) -> None:
+def _build(chip: Chip, folder: Path, cpu_port: int | None) -> float:
     compiler, assembler = find_tools()
+    before = os.times()
     p4info, bfrt = folder / f"{NAME}.p4info.txtpb", folder / "bfrt.json"
     defines = [*chip.defines, f"LANES={chip.lanes}"]
     if cpu_port is not None:
@@ -88,16 +92,30 @@ def _build(chip: Chip, folder: Path, cpu_port: int | None) -> None:
     run_compiler([str(compiler), *options, PROGRAM], TIMEOUT_S)
     assembly = _only(folder, f"*/{NAME}.bfa", "assembly")
     pipe = assembly.parent
+    _check_fit(chip, pipe)
     run_compiler([str(assembler), "--target", chip.name, "-o", str(pipe), str(assembly)], TIMEOUT_S)
-    found = _outcome(chip, folder)
+    after = os.times()
+    found = _outcome(chip, folder, 0.0)
     made = Program(
         NAME, found.bfrt.read_bytes(), pipe.name, found.context.read_bytes(), found.binary.read_bytes()
     )
     found.config.write_bytes(stratum_config(made))
     found.drivers.write_bytes(drivers_config(made))
+    return after.children_user - before.children_user
 
 
-def _outcome(chip: Chip, folder: Path) -> Build:
+def _check_fit(chip: Chip, pipe: Path) -> None:
+    """The compiler says nothing of stages that the chip does not have, and the assembler little. Raises BuildError."""
+    mau = json.loads((pipe / "logs" / "resources.json").read_text())["resources"]["mau"]
+    beyond = [s for s in mau["mau_stages"] if s["stage_number"] >= mau["nStages"]]
+    tables = [t["table_name"] for s in beyond for t in s["logical_tables"]["ids"]]
+    if tables:
+        raise BuildError(
+            f"the program does not fit into the {mau['nStages']} stages of {chip.name}: {', '.join(tables)} left over"
+        )
+
+
+def _outcome(chip: Chip, folder: Path, seconds: float) -> Build:
     pipe = _only(folder, f"*/{NAME}.bfa", "assembly").parent
     return Build(
         p4info=_only(folder, f"{NAME}.p4info.txtpb", "P4Info"),
@@ -106,6 +124,7 @@ def _outcome(chip: Chip, folder: Path) -> Build:
         binary=_only(pipe, f"{chip.name}.bin", "binary"),
         config=folder / f"{NAME}.pb.bin",
         drivers=folder / f"{NAME}.pi.bin",
+        seconds=seconds,
     )
 
 
@@ -153,7 +172,8 @@ def main(
         except BuildError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from error
-        typer.echo(f"{name}, {chip.lanes} lanes: {made.p4info}, {made.config}, {made.drivers}")
+        files = f"{made.p4info}, {made.config}, {made.drivers}"
+        typer.echo(f"{name}, {chip.lanes} lanes, {made.seconds:.0f} s of one processor: {files}")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ typedef bit<32> lane_field_t;  // a lane is a key of the rails' tables, and a ke
 #endif
 
 const port_t CPU_PORT = CPU_PORT_NUMBER;
+const bit<16> CONTROLLER = CPU_PORT_NUMBER << 7;  // as packet_in_t has it
 
 // What the ingress tells the egress. It is followed by what packet_in_t will be if the packet goes to the controller: the
 // ingress writes that in whole bytes, as the port stands at the other end of its two bytes there.

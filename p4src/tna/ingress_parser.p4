@@ -64,7 +64,8 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
     state verify_ipv4 {
         meta.broken = ipv4_checksum.verify();
         transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
-            (_, 0, PROTOCOL_UDP): parse_udp;
+            (0, 0, PROTOCOL_UDP): parse_udp;
+            (1, 0, PROTOCOL_UDP): parse_first_fragment;
             (0, 0, PROTOCOL_TCP): parse_tcp_ports;
             default:              accept;
         }
@@ -78,20 +79,24 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
         transition accept;
     }
 
+    // The ports are kept for the ECMP hash here and not later: the compiler lets one state reach back for them, not two.
     state parse_udp {
         packet.extract(hdr.udp);
-        transition select(hdr.ipv4.more_fragments, hdr.udp.src_port, hdr.udp.dst_port) {
-            (1, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): first_fragment;
-            (1, _, _): accept;
-            (0, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): check_lengths;
-            default:   keep_udp_ports;
+        meta.l4_src_port = hdr.udp.src_port;
+        meta.l4_dst_port = hdr.udp.dst_port;
+        transition select(hdr.udp.src_port, hdr.udp.dst_port) {
+            (NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): check_lengths;
+            default: accept;
         }
     }
 
-    state keep_udp_ports {
-        meta.l4_src_port = hdr.udp.src_port;
-        meta.l4_dst_port = hdr.udp.dst_port;
-        transition accept;
+    // A state of its own, as its ports are not kept: all fragments of a datagram take one way.
+    state parse_first_fragment {
+        packet.extract(hdr.udp);
+        transition select(hdr.udp.src_port, hdr.udp.dst_port) {
+            (NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): first_fragment;
+            default: accept;
+        }
     }
 
     // To a job it is malformed: whoever puts it together behind the last switch would have a packet that none admitted.
@@ -102,8 +107,6 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
 
     state check_lengths {
         meta.netfold = 1;
-        meta.l4_src_port = hdr.udp.src_port;
-        meta.l4_dst_port = hdr.udp.dst_port;
         transition select(hdr.ipv4.total_length, hdr.udp.length) {
             (28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES): parse_netfold;
             default:                                 accept;

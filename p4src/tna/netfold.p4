@@ -56,8 +56,6 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
 
     apply {
         hdr.bridge.setValid();
-        hdr.bridge.ingress_port = (bit<16>)meta.ingress_port;
-        hdr.bridge.ingress_port = hdr.bridge.ingress_port << 7;
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
             to_tm.ucast_egress_port = hdr.packet_out.egress_port;
         } else if (meta.buried == 1 || (meta.netfold == 1 && hdr.udp.src_port == hdr.udp.dst_port)) {
@@ -79,7 +77,12 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             exit_port.apply(hdr, meta, to_tm, to_deparser);
             verdicts.count(meta.tree_index ++ (bit<5>)meta.verdict);
             hdr.bridge.seen = meta.slot.seen;
+            hdr.bridge.ingress_port = (bit<16>)meta.ingress_port;
+            hdr.bridge.ingress_port = hdr.bridge.ingress_port << 7;
         } else {
+            // Of other traffic only the answer to an ARP request of the controller's own gets to the controller. (One
+            // assignment for both branches would come last, as nothing waits for it, in a stage that is not there.)
+            hdr.bridge.ingress_port = CONTROLLER;
             forwarding.apply(hdr, meta, to_tm, to_deparser);
         }
     }

@@ -99,8 +99,15 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-mkdir -p "$out/pipe" && echo assembly > "$out/pipe/netfold.bfa"
+mkdir -p "$out/pipe/logs" && echo assembly > "$out/pipe/netfold.bfa"
+cat > "$out/pipe/logs/resources.json" <<'END'
+{resources}
+END
 """
+RESOURCES = """{"resources": {"mau": {"nStages": 12, "mau_stages": [
+  {"stage_number": 11, "logical_tables": {"ids": [{"table_name": "verdict"}]}},
+  {"stage_number": %d, "logical_tables": {"ids": [{"table_name": "shifted_port"}]}}
+]}}}"""
 ASSEMBLER = """#!/bin/sh
 echo "$@" >> {log}
 chip="$2"; out="$4"
@@ -114,7 +121,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     log, folder = tmp_path / "log", tmp_path / "bin"
     folder.mkdir()
     for name, script in (("p4c-barefoot", COMPILER), ("bfas", ASSEMBLER)):
-        (folder / name).write_text(script.format(log=log))
+        (folder / name).write_text(script.format(log=log, resources=RESOURCES % 11))
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return log
@@ -156,6 +163,14 @@ def test_a_build_that_fails_leaves_nothing_and_says_why(tools: Path, tmp_path: P
     (tools.parent / "bin" / "bfas").write_text("#!/bin/sh\n")
     with pytest.raises(BuildError, match=r"one context \(context.json\) should be in"):
         tofino.build(tofino.CHIPS["tofino"], tmp_path / "out")
+
+
+def test_a_program_that_takes_more_stages_than_there_are_fails_by_the_table(tools: Path, tmp_path: Path):
+    compiler = tools.parent / "bin" / "p4c-barefoot"
+    compiler.write_text(COMPILER.format(log=tools, resources=RESOURCES % 12))
+    with pytest.raises(BuildError, match="not fit into the 12 stages of tofino: shifted_port left over"):
+        tofino.build(tofino.CHIPS["tofino"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_missing_tools_are_named(tools: Path, tmp_path: Path):
