@@ -18,7 +18,6 @@ class Ignored:
 
 
 IGNORED: dict[str, Ignored] = {
-    "--dump-packet-data": Ignored(True, "see --pcap"),
     "--nanolog": Ignored(True, "no event log; see --log-console"),
     "--notifications-addr": Ignored(True, "digests and idle notices go to P4Runtime"),
     "--debugger": Ignored(False, "no debugger; see --log-console"),

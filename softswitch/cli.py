@@ -113,6 +113,12 @@ def run(
             help="Queues of each port; standard_metadata.priority chooses, the highest number goes first.",
         ),
     ] = 1,
+    dump_packet_data: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="BYTES", help="Log so many bytes of each packet that comes or goes, at level info."
+        ),
+    ] = 0,
     pcap: Annotated[
         Path | None,
         typer.Option(
@@ -289,6 +295,7 @@ def run(
         seed=seed,
         queues=priority_queues,
         traced=logged and level.number <= logging.DEBUG,
+        dump_bytes=dump_packet_data if level.number <= logging.INFO else 0,
     )
     try:
         set_up_logs(level, device_id, console=log_console, file=file)

@@ -93,6 +93,7 @@ class Settings:
     seed: int = 1
     insecure_remote: bool = False
     traced: bool = False
+    dump_bytes: int = 0
     queues: int = 1
 
 
@@ -110,6 +111,7 @@ async def serve(settings: Settings) -> None:
             keep_only()
             async with _data_plane(settings, files) as (switch, engine):
                 switch.log_to(_tell)
+                switch.dump_packets(settings.dump_bytes)
                 compile_c = compile_here if builder is None else builder.compile
                 device = Device(switch, settings.cache_dir, traced=settings.traced, compile_c=compile_c)
                 try:

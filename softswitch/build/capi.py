@@ -13,6 +13,7 @@ ACTION, MEMBER, GROUP = 0, 1, 2
 E_MEMORY = -1
 DIGEST_MAX = 4096
 PORT_MAX = 65535
+FRAME_MAX = 65535
 
 
 class ActionSpec(Structure):
@@ -65,6 +66,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "ss_switch_free": (None, (c_void_p,)),
     "ss_set_tx": (None, (c_void_p, TX, c_void_p)),
     "ss_set_log": (None, (c_void_p, LOG, c_void_p)),
+    "ss_set_dump": (None, (c_void_p, c_uint32)),
     "ss_begin": (None, (c_void_p,)),
     "ss_end": (None, (c_void_p,)),
     "ss_receive": (None, (c_void_p, c_uint32, c_char_p, c_uint32, c_uint64)),

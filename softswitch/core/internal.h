@@ -67,6 +67,7 @@ struct ss_switch {
   void *tx_ctx;
   ss_log_fn log;
   void *log_ctx;
+  uint32_t dump_bytes; /* of each frame that comes and goes, into the log; 0 = no such line */
   struct ss_port *ports[(SS_MAX_PORT + 1) / 256]; /* blocks of 256 ports */
   uint8_t up[SS_MAX_PORT + 1];                    /* by port; also under the running pipeline's lock */
   uint32_t *busy, n_busy, busy_room;              /* ports with something queued */
@@ -147,6 +148,7 @@ int ss_group_replicas(struct ss_pipeline *pl, uint32_t group, const struct ss_re
 int ss_clone_replicas(struct ss_pipeline *pl, uint32_t session, const struct ss_replica *list, uint32_t count, uint32_t cut);
 int ss_digest_enable(struct ss_pipeline *pl, uint32_t list, int on);
 /* Takes one event: returns its bytes (0 for an idle notice), or -1 if there is none. `data` has room for SS_DIGEST_MAX. */
+void ss_dump(struct ss_switch *sw, const char *what, uint32_t port, const uint8_t *data, uint32_t len);
 int ss_event_take(struct ss_switch *sw, struct ss_event *out, uint8_t *data);
 
 #endif

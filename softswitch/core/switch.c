@@ -94,6 +94,12 @@ void ss_set_log(struct ss_switch *sw, ss_log_fn log, void *ctx) {
   ss_lock_leave(&sw->lock);
 }
 
+void ss_set_dump(struct ss_switch *sw, uint32_t bytes) {
+  ss_lock_take(&sw->lock);
+  sw->dump_bytes = bytes;
+  ss_lock_leave(&sw->lock);
+}
+
 void ss_stats_get(struct ss_switch *sw, struct ss_stats *out) {
   ss_lock_take(&sw->lock);
   *out = sw->stats;

@@ -1,8 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors
  * SPDX-License-Identifier: Apache-2.0
  *
- * What a program says: log_msg(), and the steps of a packet where the program was translated to tell them. The texts are
- * BMv2's (src/bm_sim: parser.cpp, match_tables.cpp, match_units.cpp, actions.cpp). */
+ * What a program says: log_msg(), the bytes of packets that come and go where they are asked for, and the steps of a packet where the program was translated to tell them. The texts are
+ * BMv2's (src/bm_sim: dev_mgr.cpp, parser.cpp, match_tables.cpp, match_units.cpp, actions.cpp). */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -60,6 +60,14 @@ void ss_text_field(struct ss_text *x, const uint64_t *words, uint32_t width) { a
 static void say(struct ss_packet *k, char level, const char *text) {
   struct ss_switch *sw = k->pl->owner;
   if (sw && sw->log) sw->log(sw->log_ctx, level, text);
+}
+
+void ss_dump(struct ss_switch *sw, const char *what, uint32_t port, const uint8_t *data, uint32_t len) {
+  if (!sw->log) return;
+  struct ss_text x = {0, ""};
+  ss_text_add(&x, "%s packet of length %u on port %u: ", what, len, port);
+  for (uint32_t i = 0; i < len && i < sw->dump_bytes; i++) ss_text_add(&x, "%02x", data[i]);
+  sw->log(sw->log_ctx, 'I', x.text);
 }
 
 void ss_log(struct ss_packet *k, const char *text) { say(k, 'I', text); }

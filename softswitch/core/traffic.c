@@ -279,6 +279,7 @@ static void run_egress(struct ss_switch *sw, struct ss_packet *k) {
     p->stats.tx_packets++;
     p->stats.tx_bytes += len;
     TRACE(k, "Transmitting packet of size %u out of port %u", len, k->out_port);
+    if (sw->dump_bytes) ss_dump(sw, "Sending", k->out_port, sw->out, len);
     if (sw->tx) sw->tx(sw->tx_ctx, k->out_port, sw->out, len);
   }
   ss_packet_free(sw, k);
@@ -301,6 +302,7 @@ void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32
   if (!p) return;
   p->stats.rx_packets++;
   p->stats.rx_bytes += len;
+  if (sw->dump_bytes) ss_dump(sw, "Received", port, data, len);
   if (len > SS_MAX_FRAME) {
     sw->stats.rx_oversize++;
     return;

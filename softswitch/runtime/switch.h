@@ -116,6 +116,10 @@ void ss_stats_get(struct ss_switch *sw, struct ss_stats *out);
 typedef void (*ss_log_fn)(void *ctx, char level, const char *text);
 void ss_set_log(struct ss_switch *sw, ss_log_fn log, void *ctx);
 
+/* [control] The first bytes of every frame that comes or goes become a line of the log (level 'I'), as many as fit into it
+ * (4,000); 0 (the start) = no such line. */
+void ss_set_dump(struct ss_switch *sw, uint32_t bytes);
+
 /* Events (digests, idle timeouts) wait in a bounded ring for the control plane; when it is full new ones are lost and
  * counted. This eventfd becomes readable when the ring turns from empty to non-empty; netfold.softswitch.state.switch.Switch.events()
  * reads the ring and clears it. Belongs to the switch: do not close it. */

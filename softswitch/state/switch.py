@@ -135,6 +135,10 @@ class Switch:
         self._core.ss_set_log(self._handle, callback, None)
         self._logger = callback
 
+    def dump_packets(self, count: int) -> None:
+        """The first `count` bytes of each frame that comes or goes are told, too (level "I"); see ss_set_dump."""
+        self._core.ss_set_dump(self._handle, min(max(count, 0), capi.FRAME_MAX))
+
     # ---- events ----
 
     def event_fd(self) -> int:

@@ -55,6 +55,34 @@ def test_the_steps_of_a_packet_are_told_in_bmv2s_words(cache_dir: Path) -> None:
         assert any(line == f"{text[:2]}[0.0] [cxt 0] {text[2:]}" for line in in_order), (text, lines)
 
 
+def test_the_first_bytes_of_packets_are_told_as_bmv2_tells_them(cache_dir: Path) -> None:
+    told: list[str] = []
+    pipeline = Pipeline.load(program("router"), cache_dir)
+    switch = Switch()
+    try:
+        switch.swap(pipeline)
+        switch.log_to(lambda level, text: told.append(f"{level} {text}"))
+        route = ActionCall("MyIngress.route", {"nexthop": b"\1", "count": b"\1"})
+        forward = ActionCall("MyIngress.forward", {"port": b"\3", "dst": bytes(6)})
+        pipeline.table_set_default("MyIngress.routes", route)
+        pipeline.table_set_default("MyIngress.nexthops", forward)
+        frame = bytes(Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP(dst="10.0.0.1") / UDP())
+        for wanted in (0, 6, 10_000, 0):
+            switch.dump_packets(wanted)
+            sent = switch.inject(1, frame, 0)
+            expected = [("Received", 1, frame), *(("Sending", port, data) for port, data in sent)]
+            assert told == [
+                f"I {what} packet of length {len(data)} on port {port}: {data[:wanted].hex()}"
+                for what, port, data in expected
+                if wanted
+            ]
+            assert sent
+            told.clear()
+    finally:
+        switch.close()
+        pipeline.close()
+
+
 EXPECTED = r"""
 D Processing packet received on port 1
 D Parser 'parser': start
