@@ -37,16 +37,14 @@ def added_up(sender: Sender, *, root: bool, bit: int, full: int, base: int) -> I
     name = "add_at_root" if root else "add_at_inner"
     add = action(name, tree_index=sender.tree, bit_of_child=1 << bit, full=full, base=base)
     yield _gradient(sender, add)
-    match: dict[str, Field] = {
-        "ingress_port": sender.port,
-        "udp_port": sender.udp_port,
-        "kind": Kind.GRADIENT.value,
-        "tree": sender.tree,
-        "child": (sender.child, _CHILD_MASK),
-    }
-    in_epoch = {**match, "epoch": (sender.epoch, _EPOCH_MASK)}
+    in_epoch = _in_epoch(sender, Kind.GRADIENT)
     yield entry("admission", in_epoch, _refuse(sender.tree, Verdict.BAD_SLOT), priority=_WRONG_SLOT)
-    yield entry("admission", match, _refuse(sender.tree, Verdict.STALE_EPOCH), priority=_WRONG_EPOCH)
+    yield entry(
+        "admission",
+        _in_any_epoch(sender, Kind.GRADIENT),
+        _refuse(sender.tree, Verdict.STALE_EPOCH),
+        priority=_WRONG_EPOCH,
+    )
 
 
 def passed_up(sender: Sender, to_port: int) -> TableEntry:
@@ -69,14 +67,7 @@ def relayed(port: int, udp_port: int, tree: int, epoch: int) -> TableEntry:
 def answer_passed(sender: Sender, to_port: int) -> TableEntry:
     """A result repeated for one child alone that comes back along the child's own way up, where no result
     flows."""
-    match: dict[str, Field] = {
-        "ingress_port": sender.port,
-        "udp_port": sender.udp_port,
-        "kind": Kind.RESULT.value,
-        "tree": sender.tree,
-        "child": (sender.child, _CHILD_MASK),
-        "epoch": (sender.epoch, _EPOCH_MASK),
-    }
+    match = _in_epoch(sender, Kind.RESULT)
     return entry("admission", match, action("pass", tree_index=sender.tree, port=to_port), priority=_ACCEPT)
 
 
@@ -102,18 +93,24 @@ def is_refusal(held: TableEntry) -> bool:
 
 
 def _gradient(sender: Sender, chosen: Action) -> TableEntry:
-    match: dict[str, Field] = {
+    match = _in_epoch(sender, Kind.GRADIENT)
+    if sender.slots <= _SLOT_MASK:
+        match["slot"] = (0, _SLOT_MASK & ~(sender.slots - 1))
+    return entry("admission", match, chosen, priority=_ACCEPT)
+
+
+def _in_epoch(sender: Sender, kind: Kind) -> dict[str, Field]:
+    return {**_in_any_epoch(sender, kind), "epoch": (sender.epoch, _EPOCH_MASK)}
+
+
+def _in_any_epoch(sender: Sender, kind: Kind) -> dict[str, Field]:
+    return {
         "ingress_port": sender.port,
         "udp_port": sender.udp_port,
-        "kind": Kind.GRADIENT.value,
+        "kind": kind.value,
         "tree": sender.tree,
         "child": (sender.child, _CHILD_MASK),
-        "epoch": (sender.epoch, _EPOCH_MASK),
-        "slot": (0, _SLOT_MASK & ~(sender.slots - 1)),
     }
-    if sender.slots > _SLOT_MASK:
-        del match["slot"]
-    return entry("admission", match, chosen, priority=_ACCEPT)
 
 
 def _refuse(tree: int, reason: Verdict) -> Action:
