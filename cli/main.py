@@ -16,6 +16,8 @@ import typer
 
 from netfold.softswitch import shim
 
+INTERRUPTED = 130
+
 
 @dataclass(frozen=True)
 class Command:
@@ -144,6 +146,8 @@ def main() -> None:
     called = next((a for a in sys.argv[1:] if not a.startswith("-")), None)
     try:
         build(called)()
+    except KeyboardInterrupt:  # while a command is still being imported; later it says itself how it ends
+        sys.exit(INTERRUPTED)
     except ModuleNotFoundError as error:
         extra = COMMANDS[called].extra if called in COMMANDS else ""
         if not extra or (error.name or "netfold").partition(".")[0] == "netfold":

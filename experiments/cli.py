@@ -35,35 +35,30 @@ QuickDraws = Annotated[
 ]
 
 
-@app.command()
-def grid(
-    draws: Draws = None,
-    seed: options.Seed = 0,
-    quick: QuickDraws = False,
-    jobs: options.Jobs = options.DEFAULT_JOBS,
-    scheduler: options.Scheduler = None,
-    no_cache: options.NoCache = False,
-    out: options.Out = options.DEFAULT_OUT,
-    as_json: options.AsJson = False,
-) -> None:
-    """GRID (ToN 2023): plan its simulated set-ups by every scheme, and show bound, rounded, repaired and optimal rates
-    beside the published figures."""
-    _rates(Paper.GRID, _extent(draws, seed, quick), Place(jobs, scheduler), no_cache, out, as_json)
+def _rates_command(paper: Paper, text: str) -> None:
+    @app.command(str(paper), help=text)
+    def run(
+        draws: Draws = None,
+        seed: options.Seed = 0,
+        quick: QuickDraws = False,
+        jobs: options.Jobs = options.DEFAULT_JOBS,
+        scheduler: options.Scheduler = None,
+        no_cache: options.NoCache = False,
+        out: options.Out = options.DEFAULT_OUT,
+        as_json: options.AsJson = False,
+    ) -> None:
+        extent = Extent(draws=draws or (1 if quick else 3), seed=seed, stride=2 if quick else 1)
+        _rates(paper, extent, Place(jobs, scheduler), no_cache, out, as_json)
 
 
-@app.command()
-def inart(
-    draws: Draws = None,
-    seed: options.Seed = 0,
-    quick: QuickDraws = False,
-    jobs: options.Jobs = options.DEFAULT_JOBS,
-    scheduler: options.Scheduler = None,
-    no_cache: options.NoCache = False,
-    out: options.Out = options.DEFAULT_OUT,
-    as_json: options.AsJson = False,
-) -> None:
-    """InArt (WWW 2024): the same for its set-ups, which have several parameter servers."""
-    _rates(Paper.INART, _extent(draws, seed, quick), Place(jobs, scheduler), no_cache, out, as_json)
+_rates_command(
+    Paper.GRID,
+    "GRID (ToN 2023): plan its simulated set-ups by every scheme, and show bound, rounded, repaired and optimal rates "
+    "beside the published figures.",
+)
+_rates_command(
+    Paper.INART, "InArt (WWW 2024): the same for its set-ups, which have several parameter servers."
+)
 
 
 @app.command()
@@ -129,10 +124,6 @@ def panama(
     for line in (*map(panama_show.verdict, claims), panama_show.PUBLISHED, *panama_points.OURS):
         console.print(f"- {line}", markup=False, highlight=False)
     console.print(f"plot, JSON and CSV: {out}/reproduce-panama*", markup=False, highlight=False)
-
-
-def _extent(draws: int | None, seed: int, quick: bool) -> Extent:
-    return Extent(draws=draws or (1 if quick else 3), seed=seed, stride=2 if quick else 1)
 
 
 def _rates(

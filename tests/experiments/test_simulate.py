@@ -78,6 +78,18 @@ def test_a_tree_moves_one_stream_and_a_ring_2_n_minus_1_over_n(tmp_path: Path) -
     assert took["ring"] == pytest.approx(2 * 3 / 4 * took["ideal"], rel=0.05)
 
 
+def test_the_packet_level_answers_the_same_question(tmp_path: Path) -> None:
+    file = _only(tmp_path, "name: a\nworkers: [h1, h2, h5]\nparameter_servers: 0\nelements: 25000\n")
+    flow, packet = (
+        _json(file, "--level", level, "--load", "0.1", "--sizes", "hadoop")["runs"][0]
+        for level in ("flow", "packet")
+    )
+    assert packet["flows"]["started"] > 0
+    assert packet["jobs"][0]["planned"] == flow["jobs"][0]["planned"]
+    assert packet["jobs"][0]["iterations"] == 3
+    assert packet["slots"]["leaf1"]["most"] >= 1
+
+
 def test_background_flows_arrive_until_the_jobs_are_done(jobs: Path) -> None:
     quiet, loud = (_json(jobs, *more)["runs"][0] for more in ([], ["--load", "0.3", "--sizes", "hadoop"]))
     assert loud["flows"]["done"] > 100
