@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's core under the address and undefined-behavior sanitizers: hostile packets, epochs and times."""
+"""The engine and the parameter server under sanitizers: hostile packets, epochs and times; threads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from netfold.traffic.engine.recipe import FOLDER
+from netfold.traffic.engine.recipe import FOLDER, SOURCES
 
 CORE = ("numbers", "dtypes", "codec", "control", "tree", "call", "core")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DNF_PLAIN")
-
-
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 
@@ -77,3 +75,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_comes_the_parameter_server_stays_within_its_memory(server: Path, seed: int):
     assert "answers" in fuzz(server, seed, 30_000)
+
+
+def test_the_threads_of_workers_and_their_server_race_for_nothing(tmp_path: Path):
+    """Submitting, waiting, finishing and watching at once, and a new epoch in the middle. All sums are right."""
+    everything = tuple(source.removesuffix(".c") for source in SOURCES)
+    program = built(tmp_path, "engine_threads", everything, "-fsanitize=thread", "-DNF_PLAIN", "-pthread")
+    command = ["setarch", "-R", program, "100"]  # the sanitizer's shadow memory wants its usual place
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert "105 calls at each of 2 workers" in done.stdout

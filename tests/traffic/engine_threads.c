@@ -1,0 +1,179 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Two engines and a parameter server over loopback, each used by as many threads as a worker has, with a new epoch in the
+ * middle; as test_engine_sanitized.py builds it, under the thread sanitizer. Argument: how many calls. */
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "root.h"
+
+enum { WORKERS = 2, LANES = 16, SLOTS = 16, ELEMENTS = 700, PORT = 61691, TREE = 5, FOREGROUND = 5, CALLS_MAX = 1000 };
+
+struct worker {
+    struct nf_engine *engine;
+    int rank, calls, over; /* `over` (atomic): those that the finisher saw */
+    float arrays[CALLS_MAX][ELEMENTS];
+    pthread_t submitter, finisher, watcher;
+};
+
+static struct nf_root *root;
+static int root_wake, epoch_of_root = 1, ended; /* atomic */
+static struct worker workers[WORKERS];
+
+static void check(int ok, const char *what) {
+    if (ok) return;
+    fprintf(stderr, "%s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static struct sockaddr_in address(int host) {
+    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = {htonl(0x7F420000u + (uint32_t)host)}};
+}
+
+static int open_socket(int host, int peer) {
+    struct sockaddr_in here = address(host), there = address(peer);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    check(fd >= 0 && !bind(fd, (struct sockaddr *)&here, sizeof here), "bind");
+    if (peer) check(!connect(fd, (struct sockaddr *)&there, sizeof there), "connect");
+    return fd;
+}
+
+static void *serve(void *none) {
+    uint16_t children[WORKERS];
+    int64_t starts[WORKERS + 1] = {0};
+    int planted = 0;
+    for (int i = 0; i < WORKERS; i++) children[i] = (uint16_t)i;
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
+        int epoch = __atomic_load_n(&epoch_of_root, __ATOMIC_ACQUIRE);
+        if (epoch != planted) {
+            nf_root_begin(root, planted = epoch);
+            check(!nf_root_tree(root, TREE, SLOTS, children, WORKERS, NULL, starts), "tree");
+        }
+        check(!nf_root_serve(root, 1), "serve");
+    }
+    return none;
+}
+
+static void wake_root(void) {
+    uint64_t one = 1;
+    check(write(root_wake, &one, sizeof one) == sizeof one, "wake");
+}
+
+static void assign(struct worker *w, int epoch) {
+    struct nf_assignment a = {.epoch = epoch, .lanes = LANES, .workers = WORKERS, .rounds = 1 << 20, .congestion = 0};
+    a.wire_bytes = 150;
+    a.tree_count = 1;
+    a.timing = (struct nf_timing){0.05, 0.01, 1, 0.0005, 0.025, 0.004};
+    a.trees[0] = (struct nf_tree_spec){.tree = TREE, .child = w->rank, .slots = SLOTS, .window = SLOTS / 2, .share = 1, .upto = 1};
+    nf_engine_retire(w->engine);
+    int32_t fd = open_socket(1 + w->rank, 9);
+    check(!nf_engine_assign(w->engine, &a, &fd, 1), "assign");
+}
+
+static struct nf_call *submit(struct worker *w, int number, int background) {
+    for (int i = 0; i < ELEMENTS; i++) w->arrays[number][i] = (float)(number + i);
+    struct nf_request r = {w->arrays[number], ELEMENTS, NF_FLOAT32, NF_SUM, NF_SHARED, 0, seconds() + 100};
+    struct nf_call *call = nf_engine_submit(w->engine, &r, background);
+    check(call != NULL, "submit");
+    return call;
+}
+
+static void finish(struct worker *w, struct nf_call *call) {
+    struct nf_outcome outcome;
+    nf_engine_release(w->engine, call, &outcome);
+    if (outcome.status != NF_DONE) fprintf(stderr, "status %d: %s\n", (int)outcome.status, outcome.message);
+    check(outcome.status == NF_DONE, "a call");
+}
+
+static void *submit_all(void *worker) {
+    struct worker *w = worker;
+    for (int i = 0; i < w->calls; i++) submit(w, i, 1);
+    for (int i = w->calls; i < w->calls + FOREGROUND; i++) {
+        struct nf_call *call = submit(w, i, 0);
+        while (nf_engine_wait(w->engine, call, seconds() + 0.05) == NF_PENDING) continue;
+        finish(w, call);
+    }
+    return NULL;
+}
+
+static void *finish_all(void *worker) {
+    struct worker *w = worker;
+    while (__atomic_load_n(&w->over, __ATOMIC_RELAXED) < w->calls) {
+        struct nf_call *call = nf_engine_next(w->engine, seconds() + 0.05);
+        if (!call) continue;
+        finish(w, call);
+        __atomic_add_fetch(&w->over, 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+static void *watch(void *worker) {
+    struct worker *w = worker;
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
+        struct nf_totals totals;
+        struct nf_tree_report reports[2];
+        nf_engine_totals(w->engine, &totals);
+        nf_engine_reports(w->engine, reports, 2);
+        check(!nf_engine_error(w->engine), "no error");
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    check(argc == 2 && atoi(argv[1]) <= CALLS_MAX - FOREGROUND, "usage: engine_threads CALLS");
+    static int64_t verdicts[NF_VERDICTS];
+    struct sockaddr_in hosts[WORKERS] = {address(1), address(2)};
+    pthread_t server;
+    root_wake = eventfd(0, EFD_NONBLOCK);
+    int fd = open_socket(9, 0);
+    root = nf_root_create(fd, root_wake, LANES, PORT, hosts, WORKERS, verdicts);
+    check(root && !pthread_create(&server, NULL, serve, NULL), "server");
+    for (int i = 0; i < WORKERS; i++) {
+        struct worker *w = &workers[i];
+        *w = (struct worker){.engine = nf_engine_create(), .rank = i, .calls = atoi(argv[1])};
+        check(w->engine != NULL, "engine");
+        assign(w, 1);
+        check(!pthread_create(&w->submitter, NULL, submit_all, w) && !pthread_create(&w->finisher, NULL, finish_all, w) &&
+                  !pthread_create(&w->watcher, NULL, watch, w),
+              "threads");
+    }
+    while (__atomic_load_n(&workers[0].over, __ATOMIC_ACQUIRE) < workers[0].calls / 2) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    __atomic_store_n(&epoch_of_root, 2, __ATOMIC_RELEASE);
+    wake_root();
+    for (int i = 0; i < WORKERS; i++) assign(&workers[i], 2);
+    for (int i = 0; i < WORKERS; i++) check(!pthread_join(workers[i].submitter, NULL) && !pthread_join(workers[i].finisher, NULL), "join");
+    __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+    wake_root();
+    pthread_join(server, NULL);
+    nf_root_destroy(root);
+    close(fd);
+    for (int i = 0; i < WORKERS; i++) {
+        struct worker *w = &workers[i];
+        pthread_join(w->watcher, NULL);
+        nf_engine_stop(w->engine);
+        nf_engine_destroy(w->engine);
+        for (int k = 0; k < w->calls + FOREGROUND; k++)
+            for (int e = 0; e < ELEMENTS; e++) check(w->arrays[k][e] == (float)(WORKERS * (k + e)), "a sum");
+    }
+    printf("%d calls at each of %d workers\n", workers[0].calls + FOREGROUND, WORKERS);
+    return 0;
+}
