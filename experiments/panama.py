@@ -53,10 +53,11 @@ class Point:
     trees: int = 4
     background: float = 0.2
     sizes: str = "panama"
-    seconds: float = 1.0
+    seconds: float = 1.2
     warm_up: float = 0.2
     blocks: int = 20
     tolerance: float = 0.01
+    in_step: bool = True
 
 
 def points(seed: int = 0, quick: bool = False) -> list[Point]:
@@ -80,8 +81,10 @@ OURS = (
     "jobs of 32 scattered workers, several on a server (its GPUs); A100's compute times; PyTorch's buckets, overlapped",
     "aggregation load: what the servers' links would carry if every job had the network to itself and sent each "
     "gradient once; jobs are added until their sum is the load",
-    "PANAMA: four trees of the controller's plan, each one flow that shares links evenly with TCP; SwitchML with load "
-    "balancing: the same trees, windows that fill a link and its marked queue, whoever else is there",
+    "PANAMA: chunks dealt out round robin to four trees of the controller's plan under one DCTCP-like window a job, "
+    "so that a job shares a link as one TCP flow does; SwitchML with load balancing: the same trees, and a window that "
+    "fills a link and its marked queue, whoever else is there",
+    "training time of a job: simulated seconds over the gradients that it reduced in them",
     "ring: workers rack by rack, DCTCP; ideal: gradients at line rate beside the network, so that the flows are alone",
 )
 
@@ -94,9 +97,9 @@ def point(at: Point) -> Json:
     settings = Settings(tolerance=at.tolerance)
     result = simulate(Scenario(fabric, jobs, flows, at.seed, at.seconds, settings))
     trained = {
-        job.name: [i.duration for i in done.iterations if i.start >= at.warm_up]
-        or [i.duration for i in done.iterations]
+        job.name: (result.end - job.start) * job.model.bytes / done.carried
         for job, done in zip(jobs, result.jobs, strict=True)
+        if done.carried > 0 and result.end > job.start
     }
     used = [x.utilization for (a, _), x in result.links.items() if fabric.is_host(a)]
     return {
@@ -108,7 +111,7 @@ def point(at: Point) -> Json:
         "events": result.events,
         "host_links": float(np.mean(used)) if used else 0.0,
         "short": {str(size): _summary(at, flows, result.completions, size) for size in SHORT},
-        "iterations": {name: float(np.mean(times)) for name, times in trained.items() if times},
+        "iterations": trained,
     }
 
 
@@ -183,7 +186,7 @@ def _plan(key: tuple[int, float, int, int, int], number: int) -> Plan:
 
 def _scheme(at: Point, number: int) -> Scheme:
     if at.scheme in (Name.PANAMA, Name.SWITCHML_BALANCED):
-        return over(at.scheme, _plan(_key(at), number))
+        return over(at.scheme, _plan(_key(at), number), Options(in_step=at.in_step))
     return scheme_of(at.scheme, _fabric(at.k, at.gbit), _workers(_key(at), number))
 
 

@@ -29,7 +29,7 @@ Interval = tuple[float, float]
 @dataclass(frozen=True)
 class Row:
     """One scheme at one load. Times in seconds, `short_flows` of them; `large_s` is the mean iteration of the large
-    models' jobs (None where there is none, or none was over), and of a scheme `..._gain` how many times PANAMA's value
+    models' jobs (None where there is none), and of a scheme `..._gain` how many times PANAMA's value
     it has."""
 
     scheme: str

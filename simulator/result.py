@@ -23,10 +23,12 @@ class Iteration:
 
 @dataclass(frozen=True)
 class JobResult:
-    """Iterations that were over before the scenario's end."""
+    """Iterations that were over before the scenario's end. `carried` are the gradients' bytes that were reduced until
+    then, those of the iteration under way included (flow level)."""
 
     name: str
     iterations: tuple[Iteration, ...]
+    carried: float = 0.0
 
     @property
     def end(self) -> float | None:

@@ -103,6 +103,8 @@ class InNetwork:
                 behind a queue of the marking threshold (Settings.marking_bytes)
     slots       of each tree on each of its nodes; None: as many as two windows need
     lanes       values of 4 bytes in a packet
+    in_step     flow level: chunks are dealt out to the trees round robin under one window, as in PANAMA, so that all
+                trees go at the pace of the slowest; else each has a window of its own, as netfold's workers have
     local_s     beside it, seconds for each byte of the gradient inside the machines (parallel NetReduce)
     """
 
@@ -111,6 +113,7 @@ class InNetwork:
     window: int | None = None
     slots: int | None = None
     lanes: int = 256
+    in_step: bool = False
     local_s: float = 0.0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -88,7 +88,8 @@ class Layout:
             return [Channel(Row((), (), Kind.STEPS, cap=scheme.rate), 1.0, scheme.latency_s, 1.0)]
         if isinstance(scheme, Exchange):
             return [self._exchange(job, scheme)]
-        return [self._tree(scheme, tree) for tree in scheme.plan.trees]
+        trees = [self._tree(scheme, tree) for tree in scheme.plan.trees]
+        return [_in_step(trees)] if scheme.in_step else trees
 
     def _one_way(self, path: Path, packet: float) -> float:
         """Seconds for a packet that is sent on at every hop when all of it is there."""
@@ -148,6 +149,18 @@ class Layout:
             rtt,
             chunk,
         )
+
+
+def _in_step(trees: list[Channel]) -> Channel:
+    """All trees as one stream: a byte of it is dealt out by their shares, and one window is for all."""
+    uses: dict[int, float] = defaultdict(float)
+    for tree in trees:
+        for link, coef in zip(tree.row.links, tree.row.coefs, strict=True):
+            uses[link] += tree.share * coef
+    longest = max(trees, key=lambda t: t.rtt)
+    links = sorted(uses)
+    row = replace(longest.row, links=links, coefs=[uses[i] for i in links])
+    return Channel(row, 1.0, longest.rtt, longest.chunk)
 
 
 def _row(uses: Mapping[int, float], kind: Kind, **rest: float) -> Row:

@@ -35,7 +35,7 @@ def simulate(scenario: Scenario) -> Result:
     completions = np.empty(len(order))
     completions[order] = outcome.completion
     return Result(
-        jobs=_jobs(scenario, outcome),
+        jobs=_jobs(scenario, channels, outcome),
         completions=tuple(None if math.isnan(c) else c for c in completions.tolist()),
         links=_links(layout, outcome),
         switches=_switches(scenario, channels, outcome),
@@ -59,10 +59,12 @@ def _training(job: Job, channels: list[Channel]) -> Training:
     )
 
 
-def _jobs(scenario: Scenario, outcome: Outcome) -> tuple[JobResult, ...]:
+def _jobs(scenario: Scenario, channels: list[list[Channel]], outcome: Outcome) -> tuple[JobResult, ...]:
     results = []
-    iteration = reduced = 0
-    for job in scenario.jobs:
+    iteration = reduced = channel = 0
+    for job, trees in zip(scenario.jobs, channels, strict=True):
+        carried = float(outcome.carried[channel : channel + len(trees)].sum())
+        channel += len(trees)
         buckets = len(job.model.buckets)
         done = []
         for i in range(job.iterations):
@@ -74,7 +76,7 @@ def _jobs(scenario: Scenario, outcome: Outcome) -> tuple[JobResult, ...]:
             done.append(Iteration(float(outcome.began[iteration + i]), float(end), tuple(pairs)))
         iteration += job.iterations
         reduced += job.iterations * buckets
-        results.append(JobResult(job.name, tuple(done)))
+        results.append(JobResult(job.name, tuple(done), carried))
     return tuple(results)
 
 
@@ -112,9 +114,12 @@ def _switches(scenario: Scenario, channels: list[list[Channel]], outcome: Outcom
                 held = float(outcome.carried[number]) * channel.rtt / (outcome.end or 1.0)
                 peak = min(window, float(outcome.fastest[number]) * channel.rtt)
             slots = job.scheme.slots or 1 << math.ceil(math.log2(max(1.0, 2 * window / channel.chunk)))
-            for node in job.scheme.plan.trees[place].nodes:
-                if not scenario.fabric.is_host(node):
-                    mean[node] += held / channel.chunk
-                    most[node] += peak / channel.chunk
-                    reserved[node] += slots
+            trees = job.scheme.plan.trees if job.scheme.in_step else job.scheme.plan.trees[place : place + 1]
+            for tree in trees:
+                part = tree.share if job.scheme.in_step else 1.0
+                for node in tree.nodes:
+                    if not scenario.fabric.is_host(node):
+                        mean[node] += part * held / channel.chunk
+                        most[node] += part * peak / channel.chunk
+                        reserved[node] += slots
     return {v: SlotResult(mean[v], most[v], reserved[v]) for v in mean}

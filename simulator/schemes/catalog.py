@@ -39,12 +39,14 @@ class Options:
 
     servers       parameter servers, which atp, grid and inart need
     trees         of panama and switchml-lb
+    in_step       of panama and switchml-lb: one window for all trees, see InNetwork
     gpus, intra   of a machine, and what each of them sends to the next one (bytes/s), for netreduce-parallel
     planned       jobs with more workers get straight trees (straight.py) instead of a plan
     """
 
     servers: tuple[str, ...] = ()
     trees: int = 4
+    in_step: bool = False
     gpus: int = 8
     intra: float = 100e9
     planned: int = 2048
@@ -69,11 +71,11 @@ def over(name: Name, plan: Plan, options: Options | None = None) -> InNetwork:
     """`name`'s way of sending over the trees of a plan that is there already."""
     own = options or Options()
     if name in (Name.SWITCHML, Name.SWITCHML_BALANCED):
-        return InNetwork(plan, Congestion.FIXED)
+        return InNetwork(plan, Congestion.FIXED, in_step=own.in_step)
     if name in (Name.ATP, Name.GRID, Name.INART):
         return InNetwork(plan, Congestion.ATP)
     local = 2 * (own.gpus - 1) / own.gpus / own.intra if name is Name.NETREDUCE_PARALLEL else 0.0
-    return InNetwork(plan, Congestion.PANAMA, local_s=local)
+    return InNetwork(plan, Congestion.PANAMA, in_step=own.in_step, local_s=local)
 
 
 def ideal(fabric: Fabric, workers: Sequence[str]) -> Free:

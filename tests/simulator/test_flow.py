@@ -100,6 +100,19 @@ def test_a_tree_and_flows_share_a_link_evenly_and_a_fixed_window_takes_it():
     assert taken[Congestion.FIXED] > 0.9
 
 
+def test_trees_in_step_share_a_link_as_one_flow_does():
+    elephant = Flow("h1", "h2", 100 * BYTES, 0.0)
+    taken = {}
+    for in_step in (False, True):
+        options = Options(trees=2, in_step=in_step)
+        job = Job("j", HOSTS[:8], all_reduces(BYTES), scheme_of(Name.PANAMA, RACKS, HOSTS[:8], options))
+        result = simulate(Scenario(RACKS, (job,), (elephant,), until=5.0, settings=SETTINGS)).job("j")
+        taken[in_step] = BYTES / result.iterations[0].duration / goodput()
+        assert result.carried == pytest.approx(BYTES)
+    assert taken[True] == pytest.approx(1 / 2, rel=0.05)
+    assert taken[False] == pytest.approx(2 / 3, rel=0.05)
+
+
 def test_buckets_overlap_with_the_backward_pass():
     """Four buckets of 10 ms each in a backward pass of 40 ms: only the last one is waited for."""
     quarter = int(0.01 * goodput())
