@@ -62,11 +62,11 @@ def start_torchrun(system: Deployment, name: str, hosts: Sequence[str], program:
         torchrun += ["--nproc-per-node", program.ranks, "--master-addr", first, "--master-port", port]
         command = ["env", *(f"{key}={value}" for key, value in environment.items()), python, *torchrun]
         command += [program.script.absolute(), *program.arguments, "--out", result]
-        tasks.append(Task(host, command, result, _first_error))
+        tasks.append(Task(host, command, result, first_error))
     return Group(system.net, tasks)
 
 
-def _first_error(log: Path) -> str:
+def first_error(log: Path) -> str:
     """Of what the ranks and torchrun say, which is much: how the first exception ends."""
     lines = log.read_text(errors="replace").splitlines()
     return next((x.strip() for x in lines if _ERROR.match(x)), last_line(log))
