@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -19,7 +20,7 @@ import torch.distributed as dist  # noqa: E402
 from netfold.traffic.errors import JobFailed, TrafficError, UnknownHost  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from netfold.traffic.pytorch.places import agree  # noqa: E402
-from tests.torch.world import Fabric, world  # noqa: E402
+from tests.torch.world import Fabric, free_port, rank_environment, world  # noqa: E402
 
 
 def add_up(times: int) -> None:
@@ -139,3 +140,28 @@ def test_torchrun_needs_nothing_but_the_name(tmp_path: Path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["sum [2.0, 2.0, 2.0, 2.0] netfold"] * 2
+
+
+RAISING = """
+import torch, torch.distributed as dist
+dist.init_process_group("netfold")
+if dist.get_rank() == 1:
+    raise ValueError("of the program itself")
+dist.all_reduce(torch.ones(4))
+"""
+
+
+def test_a_program_that_raises_ends_the_others_calls(tmp_path: Path, fabric: Fabric):
+    script = tmp_path / "program.py"
+    script.write_text(RAISING)
+    processes, port = [], free_port()
+    for rank, host in enumerate(["h1", "h2"]):
+        own = rank_environment(rank, 2, host, port)
+        command = [sys.executable, str(script)]
+        processes.append(
+            subprocess.Popen(command, env={**os.environ, **own}, stderr=subprocess.PIPE, text=True)
+        )
+    waiting, raising = (process.communicate(timeout=200)[1] for process in processes)
+    assert "ValueError: of the program itself" in raising
+    assert "DistBackendError: netfold: rank 0: all-reduce: job torch-" in waiting
+    assert "canceled by an operator" in waiting

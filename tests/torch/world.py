@@ -129,6 +129,20 @@ class Fabric:
         self.stop_controller()
 
 
+def free_port() -> str:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return str(sock.getsockname()[1])
+
+
+def rank_environment(rank: int, ranks: int, host: str, port: str) -> dict[str, str]:
+    """What torchrun tells a rank, and which host it plays."""
+    return {
+        "NETFOLD_HOST": host, "RANK": str(rank), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1",
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+    }  # fmt: skip
+
+
 class World:
     """Processes that wait to be told what to do. `hosts`: of each rank."""
 
@@ -140,17 +154,12 @@ class World:
         timeout: float = 0.0,
     ) -> None:
         context = multiprocessing.get_context("spawn")
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            port = sock.getsockname()[1]
+        port = free_port()
         self.pipes = []
         self.processes = []
         for rank, host in enumerate(hosts):
             mine, theirs = context.Pipe()
-            own = {
-                **environment, "NETFOLD_HOST": host, "RANK": str(rank), "WORLD_SIZE": str(len(hosts)),
-                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1",
-            }  # fmt: skip
+            own = {**environment, **rank_environment(rank, len(hosts), host, port)}
             target = (theirs, own, backend, timeout or GROUP_TIMEOUT_S)
             process = context.Process(target=_serve, args=target, daemon=True)
             process.start()

@@ -6,6 +6,7 @@ inner Gloo group, to which torch's own ProcessGroup hands whatever this one does
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import logging
 import os
@@ -270,10 +271,15 @@ class NetfoldGroup(GlooGroup):
         self.shutdown()
 
     def _exit(self) -> None:
-        """A program that ends without destroying its groups leaves the job; one that ends in an exception ends it."""
-        if getattr(sys, "last_value", None) is not None:
+        """A program that ends without destroying its groups leaves the job; one that ends in an exception ends it, at
+        the latest by its silence."""
+        if getattr(sys, "last_value", None) is None:
+            self.session.close()
+            return
+        with contextlib.suppress(
+            RuntimeError
+        ):  # from Python 3.12 on nothing that needs a thread begins this late
             self.session.give_up()
-        self.session.close()
 
 
 def _kind(opts: Any) -> Any:
