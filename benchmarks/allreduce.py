@@ -5,11 +5,12 @@
 For each number of workers a leaf is brought up, a job admitted, and arrays of each size are reduced and
 checked element by element; then the same as a ring. Needs root.
 
-    python benchmarks/allreduce.py [--workers 2 4 8] [--bytes 256K,4M] [--rate 100] [--json FILE]
+    python benchmarks/allreduce.py [--workers 2 4 8] [--bytes 256K,4M] [--rate 100] [--numerics block half]
+        [--json FILE]
 
 size (bytes), count and type of the elements, redop; time: mean of a call at the slowest worker, us; algbw
 = size / time, busbw = algbw * 2 (n - 1) / n, GB/s; #wrong. "of link" is algbw over the rate at which the
-link carries payload.
+link carries payload in float32.
 """
 
 from __future__ import annotations
@@ -48,10 +49,18 @@ def main() -> None:
     parser.add_argument("--queue", type=int, default=64, help="of each port of the switch, packets")
     parser.add_argument("--slots", type=int, default=512, help="of the tree; the window is half of them")
     parser.add_argument("--congestion", default="panama", choices=("panama", "atp", "fixed"))
+    parser.add_argument(
+        "--numerics",
+        nargs="+",
+        default=["auto"],
+        choices=("auto", "block", "half", "integer"),
+        help="one run for each",
+    )
     parser.add_argument("--no-ring", dest="ring", action="store_false")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    reports = [measure(workers, options) for workers in options.workers]
+    runs = [(workers, numerics) for workers in options.workers for numerics in options.numerics]
+    reports = [measure(workers, numerics, options) for workers, numerics in runs]
     for report in reports:
         print_report(report)
     print_summary(reports)
@@ -59,7 +68,7 @@ def main() -> None:
         options.json.write_text(json.dumps(reports, indent=1) + "\n")
 
 
-def measure(workers: int, options: argparse.Namespace) -> dict[str, Any]:
+def measure(workers: int, numerics: str, options: argparse.Namespace) -> dict[str, Any]:
     flags: list[object] = ["--workload", "sizes", "--bytes", options.bytes, "--dtype", options.type]
     flags += ["--iterations", options.iterations, "--timeout", 120]
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +83,11 @@ def measure(workers: int, options: argparse.Namespace) -> dict[str, Any]:
         ) as system:
             spoil(system.net, options.loss)
             # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
-            spec: dict[str, object] = {"scheme": "switchml", "slots": options.slots}
+            spec: dict[str, object] = {
+                "scheme": "switchml",
+                "slots": options.slots,
+                "numerics": {"mode": numerics},
+            }
             job = system.start_job("allreduce", [*flags, "--congestion", options.congestion], **spec)
             netfold = system.finish(job, 600.0)
             switch_cpu_s = processor_seconds(system.net)
@@ -84,6 +97,7 @@ def measure(workers: int, options: argparse.Namespace) -> dict[str, Any]:
                 ring = group.wait(600.0, system.check)
     return {
         "workers": workers,
+        "numerics": numerics,
         "lanes": options.lanes,
         "rate_mbps": options.rate,
         "loss": options.loss,
@@ -139,8 +153,9 @@ def print_report(report: Mapping[str, Any]) -> None:
         if not report[name]:
             continue
         print(
-            f"\n# {name}: {report['workers']} workers, {report['rate_mbps']:g} Mbit/s, {report['lanes']} lanes, "
-            f"{report['target']}, loss {report['loss']:g}; identical: {report[name]['identical']}"
+            f"\n# {name}: {report['workers']} workers, {report['numerics']}, {report['rate_mbps']:g} Mbit/s, "
+            f"{report['lanes']} lanes, {report['target']}, loss {report['loss']:g}; "
+            f"identical: {report[name]['identical']}"
         )
         print(
             f"# {'size':>11} {'count':>11} {'type':>8} {'redop':>6} {'time':>10} {'algbw':>9} {'busbw':>9} "
@@ -158,14 +173,25 @@ def print_report(report: Mapping[str, Any]) -> None:
 def print_summary(reports: Sequence[Mapping[str, Any]]) -> None:
     for report in reports:
         print(f"# flows of the first of {report['workers']} workers: {report['netfold']['flows']}")
-    columns = ("goodput of link", "over ring", "retransmits", "CPU s/GiB", "worker MiB", "switch CPU s")
+    columns = (
+        "numerics",
+        "goodput of link",
+        "elements/s",
+        "over ring",
+        "retransmits",
+        "CPU s/GiB",
+        "worker MiB",
+        "switch CPU s",
+    )
     print(f"\n# {'workers':>7} " + " ".join(f"{column:>15}" for column in columns))
     for report in reports:
         mine = report["netfold"]
         best = mine["rows"][-1]["algbw_gbs"]
         ring = report["ring"] and report["ring"]["rows"][-1]["algbw_gbs"]
         values = (
+            report["numerics"],
             f"{best * 8e3 / report['payload_mbps']:.1%}",
+            f"{mine['rows'][-1]['count'] / mine['rows'][-1]['time_us']:.2f}M",
             f"{best / ring:.2f}" if ring else "-",
             mine["retransmits"],
             mine["cpu_s_per_gib"],
