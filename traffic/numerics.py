@@ -27,6 +27,7 @@ SHORT_FLOATS = (FLOAT16, BFLOAT16)
 INTEGERS = (INT32, INT64)
 
 SUM_BITS = 30  # sums of magnitude up to 2^30 stay clear of the rails of int32
+PREDICTION_BITS = 4  # a scale that was predicted may be so many bits too coarse (half and float64: none)
 PAIR_BITS = 14  # sums of magnitude up to 2^14, two of them in a lane, stay clear of each other
 WIDE_BITS = 63  # of a float64
 EXPONENT_BIAS = 126  # a float32 with exponent byte b is below 2^(b - 126) in magnitude

@@ -15,7 +15,7 @@ import pytest
 from netfold.traffic.congestion import Congestion
 from tests.model.network import Violation
 from tests.model.sender import Rules, Sender, check_progress, explore
-from tests.traffic.cores import LANES, Core, assignment, chunk_of
+from tests.traffic.cores import LANES, Core, assignment, place_of
 
 SMALL = [Rules(2, 4, 6), Rules(2, 8, 6), Rules(3, 4, 4), Rules(1, 8, 9)]
 LARGE = [Rules(2, 8, 8), Rules(3, 4, 5)]
@@ -61,19 +61,27 @@ def test_without_channels_a_slot_is_claimed_too_early():
 @pytest.mark.parametrize("slots", [2, 4, 8, 32])
 @pytest.mark.parametrize("seed", range(15))
 def test_the_rules_are_the_code(slots: int, seed: int):
-    """A worker whose window changes with losses and marks sends just the chunks that the rules allow."""
+    """A worker whose window changes with losses and marks sends just the chunks that the rules allow. The rules are
+    those of a stream: the main one's channels are all but one in eight, or the only one."""
     random = Random(seed)
-    rules = Rules(1, slots, 4 * slots)
+    channels = slots // 2
+    rules = Rules(1, 2 * max(1, channels - max(1, channels // 8)), 4 * slots)
+    alone = slots == 2  # one stream: the resume chunk is its first
     core = Core(Congestion.ATP)
     core.assign(assignment(slots=slots))
-    core.submit(np.zeros((rules.chunks - 2) * LANES, np.int32))  # behind a resume and an opening chunk
+    core.submit(np.zeros((rules.chunks - 1 - alone) * LANES, np.int32))  # behind an opening chunk
     sender, now, packets = Sender(0, 0, 0), 0.0, {}
+    core.turn(now)
+    if not alone:
+        ((_, resume),) = core.send(now)
+        assert place_of(resume, slots) == -1
+        core.receive(b"\x11" + resume[1:], now)
     while sender.received != (1 << rules.chunks) - 1:
         now += 1e-7  # not long enough for anything to be sent again
         assert now < 4e-4
         core.turn(now)
         window = core.report().window
-        begun = {0: 1, 1: 2}.get(sender.received, rules.chunks)  # a part begins when the one before is done
+        begun = 1 if alone and not sender.received else rules.chunks
         allowed = []
         while (
             (chunk := rules.ready(sender)) is not None
@@ -82,7 +90,7 @@ def test_the_rules_are_the_code(slots: int, seed: int):
         ):
             sender = sender._replace(sent=sender.sent | 1 << chunk)
             allowed.append(chunk)
-        went = {chunk_of(payload, slots): payload for _, payload in core.send(now)}
+        went = {place_of(payload, slots): payload for _, payload in core.send(now)}
         assert list(went) == allowed
         packets |= went
         for chunk in range(rules.chunks):

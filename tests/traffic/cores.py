@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -160,8 +161,34 @@ def result(
     return record.tobytes()
 
 
+def place(chunk: int, slots: int) -> int:
+    """The place of a chunk in the main stream of its tree; in the control stream from -1 downwards: -1, -2 ..."""
+    channels = slots // 2
+    control = 0 if channels == 1 else max(1, channels // 8)
+    main = channels - control
+    turn, channel = divmod(chunk, channels)
+    return turn * main + channel if channel < main else -1 - (turn * control + channel - main)
+
+
+def number_of(place: int, slots: int) -> int:
+    """The chunk at a place."""
+    channels = slots // 2
+    control = 0 if channels == 1 else max(1, channels // 8)
+    main = channels - control
+    if place >= 0:
+        return place // main * channels + place % main
+    return (-1 - place) // control * channels + main + (-1 - place) % control
+
+
 def chunk_of(payload: bytes, slots: int, lanes: int = LANES) -> int:
-    record = np.frombuffer(payload, packet(lanes))[0]
+    return _number(np.frombuffer(payload, packet(lanes))[0], slots)
+
+
+def place_of(payload: bytes, slots: int) -> int:
+    return place(chunk_of(payload, slots), slots)
+
+
+def _number(record: np.void, slots: int) -> int:
     return int(record["tag"] & 0xFFFFF) * slots + int(record["slot"])
 
 
@@ -181,6 +208,10 @@ class Fabric:
     )  # (to, which, endpoint, record)
     parts: list[Assignment] = field(default_factory=list)
     deaf: set[int] = field(default_factory=set)  # workers whose packets are all lost
+    hears: dict[int, Callable[[int], bool]] = field(
+        default_factory=dict
+    )  # by worker: which results come, by their place
+    sent: list[int] = field(default_factory=lambda: [0] * 64)  # by worker
 
     def assign(self, parts: list[Assignment]) -> None:
         """A new epoch, first at the nodes; what flies stays in the air."""
@@ -195,12 +226,7 @@ class Fabric:
 
     def step(self) -> bool:
         """Lets one packet arrive, or time pass. False: there is nothing to wait for."""
-        for rank, core in enumerate(self.cores):
-            core.turn(self.now)
-            for endpoint, payload in core.send(self.now):
-                if rank not in self.deaf:
-                    record = np.frombuffer(payload, packet(core.lanes)).copy()
-                    self.flying.append(("node", rank, endpoint, record))
+        self.collect()
         if self.flying:
             self._arrive(*self.flying.pop(self.rng.randrange(min(len(self.flying), 6))))
             self.now += 0.0001
@@ -211,12 +237,25 @@ class Fabric:
         self.now = max(due, self.now + 1e-6)
         return True
 
+    def collect(self) -> None:
+        """Lets the workers send what they have to send now."""
+        for rank, core in enumerate(self.cores):
+            core.turn(self.now)
+            for endpoint, payload in core.send(self.now):
+                self.sent[rank] += 1
+                if rank not in self.deaf:
+                    record = np.frombuffer(payload, packet(core.lanes)).copy()
+                    self.flying.append(("node", rank, endpoint, record))
+
     def _arrive(self, to: str, which: int, endpoint: int, record: np.ndarray) -> None:
         if self.rng.random() < self.loss:
             return
         if self.rng.random() < self.duplicate:
             self.flying.append((to, which, endpoint, record.copy()))
         if to == "worker":
+            slots = self.parts[0].trees[endpoint].slots
+            if which in self.hears and not self.hears[which](place(_number(record[0], slots), slots)):
+                return
             self.cores[which].receive(record.tobytes(), self.now, endpoint)
             self.cores[which].turn(self.now)
             return

@@ -55,7 +55,7 @@ def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lan
     """Bit-identical at all workers, and exact (integers) or within the documented bound (floats)."""
     for other in after[1:]:
         assert other.tobytes() == after[0].tobytes()
-    # the opening lets the first A/2 chunks share an exponent: the bound is that of the largest of all
+    # the opening lets the first chunks share an exponent: the bound is that of the largest of all
     assert wrong_elements(after[0], before, scheme) == 0
 
 

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int is_float(const struct nf_call *c) { return nf_is_float(&c->codec); }
-static int shares_exponents(const struct nf_call *c) { return is_float(c) && !c->codec.fixed; }
-
 struct nf_call *call_create(const struct nf_request *request) {
     struct nf_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
@@ -34,10 +31,11 @@ int call_cut(struct nf_call *c, int64_t lanes) {
     c->rows = (r->elements + c->codec.width - 1) / c->codec.width;
     int64_t bytes = r->elements * c->codec.itemsize;
     memset(c->input + bytes, 0, (size_t)(c->rows * row_bytes(c) - bytes));
-    c->own = calloc((size_t)c->rows, 3);
+    c->own = calloc((size_t)c->rows, 4);
     if (!c->own) return -1;
     c->agreed = c->own + c->rows;
     c->repeat = c->agreed + c->rows;
+    c->seen = c->repeat + c->rows;
     if (is_float(c))
         for (int64_t row = 0; row < c->rows; row++) c->own[row] = nf_row_exponent(&c->codec, input_row(c, row), 0);
     return 0;
@@ -58,6 +56,10 @@ static void forget_again(struct nf_call *c) {
 void call_restart(struct nf_call *c, const struct nf_assignment *a) {
     forget_again(c);
     c->workers = a->workers;
+    c->opened = c->predicted = 0;
+    c->holders = c->holding = 0;
+    c->overflows = 0;
+    c->wrong = NF_PENDING;
     c->tree_count = a->tree_count;
     c->excess.index = -1;
     nf_codec_workers(&c->codec, c->workers, c->request.op == NF_AVERAGE);
@@ -72,7 +74,7 @@ void call_restart(struct nf_call *c, const struct nf_assignment *a) {
 }
 
 void call_restore(struct nf_call *c) {
-    memcpy(c->request.array, c->input, (size_t)(c->request.elements * nf_itemsize((enum nf_dtype)c->request.dtype)));
+    memcpy(c->request.array, c->input, (size_t)call_bytes(c));
 }
 
 void call_free(struct nf_call *c) {
@@ -82,22 +84,89 @@ void call_free(struct nf_call *c) {
     free(c);
 }
 
-/* 48 bits that differ, but for one case in 2^48, if anything does that workers have to have in common: three rounds of
- * splitmix64 over each number. */
-static uint64_t fingerprint(const struct nf_call *c) {
+/* Three rounds of splitmix64. */
+static uint64_t mix(uint64_t hash, uint64_t number) {
+    hash = (hash ^ number) + 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;
+    hash = (hash ^ hash >> 27) * 0x94D049BB133111EBu;
+    return hash ^ hash >> 31;
+}
+
+static uint64_t kind_of(const struct nf_call *c) {
     const struct nf_request *r = &c->request;
-    const int64_t parts[] = {c->outcome.number, r->elements, r->dtype, r->op, r->scheme, r->bits};
+    const int64_t parts[] = {r->elements, r->dtype, r->op, r->scheme, r->bits};
     uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        hash = (hash ^ (uint64_t)parts[i]) + 0x9E3779B97F4A7C15u;
-        hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;
-        hash = (hash ^ hash >> 27) * 0x94D049BB133111EBu;
-        hash ^= hash >> 31;
-    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = mix(hash, (uint64_t)parts[i]);
     return hash;
 }
 
-static uint32_t print_lane(const struct nf_call *c, int lane) { return (uint32_t)(fingerprint(c) >> 16 * lane & 0xFFFF); }
+void call_keep(struct nf_call *c) { memcpy(c->input, c->request.array, (size_t)call_bytes(c)); }
+
+void call_hand(struct nf_call *c, const struct nf_assignment *a, int64_t holders, int holding) {
+    c->workers = a->workers;
+    c->holders = holders;
+    c->holding = holding;
+    c->opened = 0;
+    c->wrong = NF_PENDING;
+    c->print = mix(kind_of(c), (uint64_t)c->outcome.number);
+    c->verdict[0] = c->result;
+    c->verdict[1] = c->outcome.index;
+    c->verdict[2] = c->outcome.total;
+    c->verdict[3] = c->outcome.total_high;
+}
+
+void call_handed(struct nf_call *c) {
+    c->result = c->verdict[0];
+    c->outcome.index = c->verdict[1];
+    c->outcome.total = c->verdict[2];
+    c->outcome.total_high = c->verdict[3];
+}
+
+/* A step of float64's exponent byte is eight bits. */
+static struct nf_tolerance tolerance(const struct nf_call *c) {
+    return c->codec.form == NF_QUADS ? (struct nf_tolerance){0, 0, 0} : (struct nf_tolerance){1, 4, 31};
+}
+
+/* The rows of a tree whose scales no earlier row of the call brings. */
+static int64_t first_rows(const struct nf_call *c, const struct tree *t) {
+    int64_t ahead = rows_ahead(t), run = c->again[t->index].last - c->again[t->index].first;
+    return run < ahead ? run : ahead;
+}
+
+static int64_t all_first_rows(const struct nf_call *c, const struct tree *trees) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < c->tree_count; i++) count += first_rows(c, &trees[i]);
+    return count;
+}
+
+void call_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees) {
+    memset(c->seen, 0, (size_t)c->rows);
+    c->print = mix(kind_of(c), (uint64_t)c->outcome.number);
+    if (!predicts(c)) return;
+    const uint8_t *known = nf_predictions_find(p, kind_of(c), all_first_rows(c, trees));
+    if (!known) return;
+    c->predicted = 1;
+    for (int64_t i = 0; i < c->tree_count; i++)
+        for (int64_t row = c->again[i].first, n = first_rows(c, &trees[i]); n > 0; n--, row++, known++) {
+            c->seen[row] = *known;
+            c->agreed[row] = nf_predicted(tolerance(c), *known);
+            c->print = mix(c->print, c->agreed[row]); /* workers that predict otherwise are not in the same call */
+        }
+}
+
+void call_learn(const struct nf_call *c, struct nf_predictions *p, const struct tree *trees) {
+    if (!predicts(c)) return;
+    uint8_t *to = nf_predictions_learn(p, kind_of(c), all_first_rows(c, trees), c->outcome.number);
+    if (!to) return;
+    for (int64_t i = 0; i < c->tree_count; i++) {
+        int64_t count = first_rows(c, &trees[i]);
+        memcpy(to, c->seen + c->again[i].first, (size_t)count);
+        to += count;
+    }
+}
+
+/* Of 48 bits that differ, but for one case in 2^48, if anything does that workers have to have in common. */
+static uint32_t print_lane(const struct nf_call *c, int lane) { return (uint32_t)(c->print >> 16 * lane & 0xFFFF); }
 
 static int64_t find(const int64_t *sorted, int64_t count, int64_t wanted) {
     int64_t low = 0, high = count;
@@ -141,6 +210,56 @@ static int64_t plan_repeat(struct nf_call *c, struct again *a) {
     return is_float(c) ? n : 2 * n;
 }
 
+/* A vote is a half of a lane, as there are fewer than 2^15 workers. */
+static void fill_votes(const struct nf_call *c, struct header *h) {
+    lanes_of(h)[c->ballot / 2] = __builtin_bswap32(1u << 16 * (c->ballot % 2));
+}
+
+static void take_votes(struct nf_call *c, const struct tree *t, struct header *h) {
+    for (int64_t i = 0; i < VOTES_MAX; i++) {
+        uint32_t lane = i / 2 < t->lanes ? __builtin_bswap32(lanes_of(h)[i / 2]) : 0;
+        c->votes[i] = lane >> 16 * (i % 2) & 0xFFFF;
+    }
+}
+
+/* A result that is handed over: the array, and what the call ended in, as numbers of 16 bits. Whoever has it adds it, so the
+ * sum is so many times it. */
+static int64_t hand_units(const struct nf_call *c) { return call_bytes(c) / 2 + (int64_t)sizeof c->verdict / 2; }
+
+static uint8_t *hand_unit(const struct nf_call *c, uint8_t *array, int64_t unit) {
+    int64_t rest = unit - call_bytes(c) / 2;
+    return rest < 0 ? array + 2 * unit : (uint8_t *)c->verdict + 2 * rest;
+}
+
+static int64_t hand_count(const struct nf_call *c, const struct tree *t, int64_t chunk) {
+    int64_t rest = hand_units(c) - chunk * t->lanes;
+    return rest < t->lanes ? rest : t->lanes;
+}
+
+static void fill_hand(const struct nf_call *c, const struct tree *t, int64_t chunk, struct header *h) {
+    if (!c->holding) return;
+    for (int64_t i = 0; i < hand_count(c, t, chunk); i++) {
+        uint16_t unit;
+        memcpy(&unit, hand_unit(c, c->input, chunk * t->lanes + i), sizeof unit);
+        lanes_of(h)[i] = __builtin_bswap32(unit);
+    }
+}
+
+static void take_hand(const struct nf_call *c, const struct tree *t, int64_t chunk, struct header *h) {
+    if (c->holding) return;
+    for (int64_t i = 0; i < hand_count(c, t, chunk); i++) {
+        uint16_t unit = (uint16_t)((int64_t)__builtin_bswap32(lanes_of(h)[i]) / c->holders);
+        memcpy(hand_unit(c, c->request.array, chunk * t->lanes + i), &unit, sizeof unit);
+    }
+}
+
+static void fill_opening(const struct nf_call *c, const struct again *a, const struct tree *t, struct header *h) {
+    for (int i = 0; i < FINGERPRINT; i++) lanes_of(h)[i] = __builtin_bswap32(print_lane(c, i));
+    if (c->holders) return;
+    for (int64_t row = a->first; row < a->first + first_rows(c, t); row++)
+        if (c->own[row] > h->exponent) h->exponent = c->own[row];
+}
+
 int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t) {
     struct again *a = &c->again[t->index];
     switch (part) {
@@ -148,9 +267,11 @@ int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t) {
     case CLOSING:
         return t->index == 0;
     case OPENING:
-        return t->index == 0 || (a->first < a->last && shares_exponents(c));
+        return t->index == 0 || (a->first < a->last && waits_for_opening(c) && !c->holders);
     case DATA:
         return a->last - a->first;
+    case HAND:
+        return t->index == 0 ? (hand_units(c) + t->lanes - 1) / t->lanes : 0;
     case KINDS:
         return plan_kinds(c, a);
     case REPEAT:
@@ -160,12 +281,8 @@ int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t) {
     }
 }
 
-static void fill_opening(const struct nf_call *c, const struct again *a, const struct tree *t, struct header *h) {
-    int64_t last = a->first + t->count < a->last ? a->first + t->count : a->last;
-    for (int i = 0; i < FINGERPRINT; i++) lanes_of(h)[i] = __builtin_bswap32(print_lane(c, i));
-    for (int64_t row = a->first; row < last; row++)
-        if (c->own[row] > h->exponent) h->exponent = c->own[row];
-}
+/* Whether no earlier row of the call is on the row's channel. */
+static int is_first(const struct again *a, const struct tree *t, int64_t row) { return row < a->first + rows_ahead(t); }
 
 static void fill_data(const struct nf_call *c, const struct again *a, const struct tree *t, int64_t row, struct header *h) {
     const void *from = input_row(c, row);
@@ -174,7 +291,16 @@ static void fill_data(const struct nf_call *c, const struct again *a, const stru
         h->flags = nf_row_pack_fixed(&c->codec, lanes_of(h), from) ? OVERFLOW : 0;
         return;
     }
-    h->exponent = is_float(c) && row + t->count < a->last ? c->own[row + t->count] : 0; /* the next one of the channel */
+    int64_t next = row + rows_ahead(t);
+    h->exponent = is_float(c) && next < a->last ? c->own[next] : 0; /* of the next one of the channel */
+    if (predicts(c) && is_first(a, t, row)) {
+        if (c->own[row] > h->exponent) h->exponent = c->own[row];
+        if (c->predicted && c->own[row] > c->agreed[row]) {
+            h->flags = OVERFLOW;
+            memset(lanes_of(h), 0, (size_t)(4 * c->codec.lanes));
+            return;
+        }
+    }
     if (c->agreed[row] == NF_NOT_FINITE)
         memset(lanes_of(h), 0, (size_t)(4 * c->codec.lanes));
     else
@@ -195,9 +321,13 @@ void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, str
     const struct again *a = &c->again[t->index];
     if (s->part != DATA) memset(lanes_of(h), 0, (size_t)(4 * t->lanes));
     switch (s->part) {
-    case RESUME: /* the first call whose results this worker lacks */
+    case RESUME:
+        fill_votes(c, h);
+        break;
+    case HAND:
+        fill_hand(c, t, chunk, h);
+        break;
     case CLOSING:
-        lanes_of(h)[(c->outcome.number + (s->part == RESUME && c->complete)) % NF_CALLS] = __builtin_bswap32(1);
         break;
     case OPENING:
         fill_opening(c, a, t, h);
@@ -239,10 +369,15 @@ static int64_t take_data(struct nf_call *c, const struct again *a, const struct 
         if (!c->repeat[row]) write_sums(c, row, lanes_of(h), c->codec.fixed_bits, NULL);
         return NF_PENDING;
     }
-    if (overflow) return NF_BEYOND_SCALE;
-    c->repeat[row] = is_float(c) && c->agreed[row] == NF_NOT_FINITE;
-    if (!c->repeat[row]) write_sums(c, row, lanes_of(h), nf_row_bits(&c->codec, c->agreed[row]), NULL);
-    if (row + t->count < a->last) c->agreed[row + t->count] = h->exponent;
+    int64_t next = row + rows_ahead(t);
+    uint8_t scale = c->agreed[row], seen = h->exponent;
+    int foretold = c->predicted && is_first(a, t, row);
+    if (overflow && !foretold) return NF_BEYOND_SCALE;
+    c->repeat[row] = foretold ? overflow || nf_mispredicted(tolerance(c), scale, seen) : is_float(c) && scale == NF_NOT_FINITE;
+    if (!c->repeat[row]) write_sums(c, row, lanes_of(h), nf_row_bits(&c->codec, scale), NULL);
+    if (foretold) c->agreed[row] = seen;
+    if (is_first(a, t, row) && seen && seen != NF_NOT_FINITE) c->seen[row] = seen;
+    if (next < a->last) c->agreed[next] = seen;
     return NF_PENDING;
 }
 
@@ -265,11 +400,12 @@ static void take_kinds(struct nf_call *c, const struct again *a, int64_t chunk, 
     c->agreed[a->special[place]] = h->exponent;
 }
 
+/* Only the first tree's opening is everybody's, so it alone can tell everybody. */
 static int64_t take_opening(struct nf_call *c, const struct again *a, const struct tree *t, struct header *h) {
+    if (t->index == 0) c->opened = 1;
     for (int i = 0; i < FINGERPRINT; i++)
         if (__builtin_bswap32(lanes_of(h)[i]) != (uint32_t)c->workers * print_lane(c, i)) return NF_MISMATCH;
-    int64_t last = a->first + t->count < a->last ? a->first + t->count : a->last;
-    if (shares_exponents(c)) memset(c->agreed + a->first, h->exponent, (size_t)(last - a->first));
+    if (waits_for_opening(c) && !c->holders) memset(c->agreed + a->first, h->exponent, (size_t)first_rows(c, t));
     return NF_PENDING;
 }
 
@@ -278,7 +414,10 @@ int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct
     const struct again *a = &c->again[t->index];
     switch (s->part) {
     case RESUME:
-        nf_swap((uint32_t *)c->votes, lanes_of(h), NF_CALLS);
+        take_votes(c, t, h);
+        return NF_PENDING;
+    case HAND:
+        take_hand(c, t, chunk, h);
         return NF_PENDING;
     case OPENING:
         return take_opening(c, a, t, h);

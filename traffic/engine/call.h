@@ -8,12 +8,16 @@
 #define NETFOLD_CALL_H
 
 #include "codec.h"
+#include "predict.h"
 #include "tree.h"
 
-/* In their order. */
-enum part { WAITING, RESUME, OPENING, DATA, KINDS, REPEAT, CLOSING, OVER };
+/* What a segment carries; of a call, what it waits for: DATA (or HAND) includes the opening. */
+enum part { WAITING, RESUME, HAND, OPENING, DATA, KINDS, REPEAT, CLOSING, OVER };
 
-enum { FINGERPRINT = 3 }; /* lanes of the opening */
+enum {
+    FINGERPRINT = 3, /* lanes of the opening */
+    VOTES_MAX = 2 * (2 * NF_UNDER_WAY + 1)
+};
 
 /* The rows of a tree that go again. */
 struct again {
@@ -31,18 +35,28 @@ struct nf_call {
     struct nf_request request;
     struct nf_outcome outcome;
     int64_t part, outstanding; /* segments whose results are not all in */
-    int64_t epochs;            /* begun in this call */
-    int complete;              /* all results are in, but perhaps not at all workers; `result`: NF_DONE or NF_SUM_OVERFLOW */
-    int64_t result;
+    int64_t epoch;             /* it was begun in, the last time; 0: none */
+    int alone;                 /* the first one of its epoch */
+    int opened;                /* all are known to be in the same call */
+    int64_t wrong;             /* why it cannot go on, NF_PENDING: it can */
+    int64_t result;            /* NF_DONE or NF_SUM_OVERFLOW */
+    int kept, released;        /* `kept`: its result, in `input`, as others may lack it; `released`: nobody else needs it */
+    int64_t holders;           /* who have its result, in a call that is handed over; `holding`: this worker too */
+    int holding;
     struct nf_codec codec;
     int64_t workers, rows;
     struct nf_excess excess; /* the first sum that does not fit, by its place in the array */
     uint8_t *input;  /* a copy of the array, padded */
     uint8_t *own;    /* by row: this worker's exponent, */
     uint8_t *agreed; /* the largest of all, */
-    uint8_t *repeat; /* and whether it has to be asked for again */
+    uint8_t *repeat; /* whether it has to be asked for again, */
+    uint8_t *seen;   /* and of a tree's first rows, what to predict for the next call of this kind */
+    int predicted;   /* the first rows have scales without an opening */
     int64_t overflows;
-    int32_t votes[NF_CALLS]; /* RESUME's result */
+    uint64_t print;  /* what is the same at all workers in the call */
+    int64_t verdict[4];       /* of a call that is handed over: result, and index and total of the outcome */
+    int64_t ballot;           /* of RESUME: what this worker adds 1 to, */
+    int64_t votes[VOTES_MAX]; /* and the sums */
     struct again again[NF_TREES_MAX];
     int64_t tree_count;
 };
@@ -52,6 +66,15 @@ struct nf_call *call_create(const struct nf_request *request);
 int call_cut(struct nf_call *c, int64_t lanes);
 /* Begins the call in an epoch, with nothing known. */
 void call_restart(struct nf_call *c, const struct nf_assignment *a);
+/* Takes the scales of the first rows of each tree from an earlier call of its kind, if there is one. */
+void call_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees);
+void call_learn(const struct nf_call *c, struct nf_predictions *p, const struct tree *trees);
+/* Begins to hand the call's result over. */
+void call_hand(struct nf_call *c, const struct nf_assignment *a, int64_t holders, int holding);
+/* The result is here. */
+void call_handed(struct nf_call *c);
+/* Keeps the result in place of the input. */
+void call_keep(struct nf_call *c);
 void call_restore(struct nf_call *c);
 void call_free(struct nf_call *c);
 
@@ -65,5 +88,17 @@ int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t);
 /* After the last repetition: joins the halves of int32. NF_SUM_OVERFLOW if a sum does not fit, else NF_DONE. */
 int64_t call_join(struct nf_call *c);
 
+static inline int is_float(const struct nf_call *c) { return nf_is_float(&c->codec); }
+static inline int shares_exponents(const struct nf_call *c) { return is_float(c) && !c->codec.fixed; }
+
+/* Whether scales are predicted where that is possible: two numbers in a lane have no bits to spare for it. */
+static inline int predicts(const struct nf_call *c) { return shares_exponents(c) && c->codec.form != NF_PAIRS; }
+
+/* Whether the data of a tree have to wait for the result of its opening. */
+static inline int waits_for_opening(const struct nf_call *c) { return shares_exponents(c) && !c->predicted; }
+
+static inline int64_t call_bytes(const struct nf_call *c) {
+    return c->request.elements * nf_itemsize((enum nf_dtype)c->request.dtype);
+}
 
 #endif

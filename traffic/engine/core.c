@@ -1,10 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The course of calls, docs/protocol.md, section 5.3: once in each epoch the workers tell each other in which call they are;
- * then opening, data, kinds, repetition, closing. After the closing result everybody is known to have everything: so a
- * worker that is done with a call is never needed for it again, and when the epoch changes, either all that are still inside
- * a call repeat it, or none. */
+/* The course of calls, docs/protocol.md, section 5.3. Once in each epoch the workers tell each other in which call they are;
+ * results that some have and others lack are handed over; then calls begin in their order, a few at a time, and end in it.
+ * A worker keeps the results of the last calls until it knows that all have them. */
 
 #include "core.h"
 
@@ -19,51 +18,124 @@ struct nf_core {
     struct tree trees[NF_TREES_MAX];
     int64_t tree_count, packet_bytes;
     struct nf_call *first, *last; /* those that are not over, in their order */
-    int64_t number;               /* of the first */
+    struct nf_call *kept;         /* those that are, and that others may ask for, in their order */
+    int64_t number;               /* of the first that is not over: the results of all before are here */
+    int64_t proven;               /* the results of all before are at all workers */
+    int64_t depth, depth_most;    /* calls under way in this epoch, and in any */
     int64_t generation;
-    int agreed;                   /* whether the workers know of each other in which call they are */
+    int together;         /* whether the workers know of each other in which call they are */
+    int used;             /* a call was begun in this epoch */
+    struct nf_call joint; /* carries the resume chunk */
+    struct nf_predictions predictions;
     struct nf_totals totals;
 };
 
 struct nf_core *nf_core_create(void) { return calloc(1, sizeof(struct nf_core)); }
 
-static void free_trees(struct nf_core *core) {
+static void begin_again(struct nf_call *call) {
+    call->outstanding = 0;
+    if (!call->kept) call->part = WAITING;
+}
+
+/* Nothing is under way any more. */
+static void stop_trees(struct nf_core *core) {
     for (int64_t i = 0; i < core->tree_count; i++) {
         core->totals.retransmits += core->trees[i].retransmits;
         tree_free(&core->trees[i]);
     }
     core->tree_count = 0;
     core->generation++;
+    core->together = core->used = 0;
+    begin_again(&core->joint);
+    for (struct nf_call *call = core->first; call; call = call->next) begin_again(call);
+    for (struct nf_call *call = core->kept; call; call = call->next) begin_again(call);
 }
 
 int64_t nf_core_generation(const struct nf_core *core) { return core->generation; }
 
 void nf_core_destroy(struct nf_core *core) {
-    free_trees(core);
-    while (core->first) {
-        struct nf_call *call = core->first;
-        core->first = call->next;
-        call_free(call);
-    }
+    stop_trees(core);
+    struct nf_call *lists[] = {core->first, core->kept};
+    for (int i = 0; i < 2; i++)
+        while (lists[i]) {
+            struct nf_call *call = lists[i];
+            lists[i] = call->next;
+            call_free(call);
+        }
+    nf_predictions_forget(&core->predictions);
     free(core);
 }
 
+/* Lets the results go that nobody can ask for any more, and the calls themselves when their scales are learned. */
+static void forget_proven(struct nf_core *core) {
+    struct nf_call **at = &core->kept, *call;
+    while ((call = *at) && call->outcome.number < core->proven) {
+        if (!call->outstanding) {
+            free(call->input);
+            call->input = NULL;
+        }
+        if (call->outstanding || call->epoch) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        call->kept = 0;
+        if (call->released) call_free(call);
+    }
+}
+
+static void prove(struct nf_core *core, int64_t number) {
+    if (number <= core->proven) return;
+    core->proven = number;
+    forget_proven(core);
+}
+
+/* Takes the first call off the queue. */
+static void over(struct nf_core *core, int64_t status) {
+    struct nf_call *call = core->first;
+    core->first = call->next;
+    if (!core->first) core->last = NULL;
+    call->next = NULL;
+    call->part = OVER;
+    call->outcome.status = status;
+    core->totals.pending--;
+}
+
+/* The first call is over, and others may ask for its results. */
+static void succeed(struct nf_core *core, int64_t status) {
+    struct nf_call *call = core->first, **end = &core->kept;
+    if (status != NF_DONE)
+        call_restore(call);
+    else if (core->proven <= call->outcome.number)
+        call_keep(call);
+    core->totals.overflows += call->overflows;
+    core->number++;
+    over(core, status);
+    while (*end) end = &(*end)->next;
+    *end = call;
+    call->kept = 1;
+    forget_proven(core);
+}
+
 int nf_core_assign(struct nf_core *core, const struct nf_assignment *a, double now) {
-    free_trees(core);
+    struct nf_call *call = core->first;
+    if (call && call->part == CLOSING) succeed(core, call->result);
+    call = core->first;
+    core->totals.restarts += call && call->part != WAITING;
+    stop_trees(core);
+    for (call = core->kept; call; call = call->next) call->epoch = 0; /* scales of another epoch do not count */
+    forget_proven(core);
+    nf_predictions_forget(&core->predictions);
     core->assignment = *a;
     core->packet_bytes = NF_HEADER_BYTES + 4 * a->lanes;
+    core->depth_most = (a->lanes - 1) / 2 < NF_UNDER_WAY ? (a->lanes - 1) / 2 : NF_UNDER_WAY;
+    core->depth = core->depth_most;
     for (int64_t i = 0; i < a->tree_count; i++) {
         core->tree_count = i + 1;
+        if (a->trees[i].slots == 2) core->depth = 1; /* its one stream carries one call after the other */
         if (tree_start(&core->trees[i], a, i, now)) return -1;
     }
-    core->agreed = 0;
     core->totals.broken = core->totals.worn = 0;
-    struct nf_call *call = core->first;
-    if (call && call->part != WAITING) {
-        call->outstanding = 0;
-        call->part = WAITING;
-        core->totals.restarts++;
-    }
     return 0;
 }
 
@@ -83,54 +155,50 @@ const struct nf_outcome *nf_core_outcome(const struct nf_call *call) { return &c
 
 void nf_core_release(struct nf_core *core, struct nf_call *call) {
     (void)core;
-    call_free(call);
+    call->released = 1;
+    if (!call->kept) call_free(call);
 }
 
-/* Takes the first call off the queue. */
-static void over(struct nf_core *core, int64_t status) {
-    struct nf_call *call = core->first;
-    core->first = call->next;
-    if (!core->first) core->last = NULL;
-    call->next = NULL;
-    call->part = OVER;
-    call->outcome.status = status;
-    core->totals.pending--;
+static int64_t lowest_missing(const struct tree *t, const struct segment *s) {
+    int64_t lowest = -1;
+    for (int64_t k = 0; k < t->count; k++) {
+        const struct channel *c = &t->channels[k];
+        if (c->busy && c->segment == s && (lowest < 0 || c->due - s->base < lowest)) lowest = c->due - s->base;
+    }
+    return lowest;
 }
 
 static void describe_missing(const struct nf_core *core, char *to, size_t room) {
     size_t used = 0;
     for (int64_t i = 0; i < core->tree_count && used < room; i++) {
         const struct tree *t = &core->trees[i];
-        if (!t->first) continue;
-        int64_t first = -1;
-        for (int64_t k = 0; k < t->count; k++) {
-            const struct channel *c = &t->channels[k];
-            if (c->busy && (first < 0 || c->due - t->first->base < first)) first = c->due - t->first->base;
-        }
+        const struct segment *s = t->streams[MAIN].first ? t->streams[MAIN].first : t->streams[CONTROL].first;
+        if (!s) continue;
+        int64_t lowest = lowest_missing(t, s);
         char name[24];
-        snprintf(name, sizeof name, "%lld", (long long)first);
+        snprintf(name, sizeof name, "%lld", (long long)lowest);
         int wrote = snprintf(to + used, room - used, "%stree %lld (to %s): %lld of %lld results, under way %lld, the first is chunk %s",
-                             used ? "; " : "", (long long)t->spec.tree, t->spec.destination, (long long)t->first->left,
-                             (long long)t->first->count, (long long)t->under_way, first < 0 ? "none" : name);
+                             used ? "; " : "", (long long)t->spec.tree, t->spec.destination, (long long)s->left,
+                             (long long)s->count, (long long)t->under_way, lowest < 0 ? "none" : name);
         if (wrote < 0) return;
         used += (size_t)wrote;
     }
 }
 
-/* The first call failed half-way: chunk numbers differ between workers from here on, so nothing more goes in this epoch,
- * and calls behind it cannot go on. */
+/* A call failed half-way: chunk numbers differ between workers from here on, so nothing more goes in this epoch, and calls
+ * behind it cannot go on. Results that are kept stay so. */
 static void fail(struct nf_core *core, int64_t status) {
     struct nf_call *call = core->first;
-    if (status == NF_TIMEOUT) describe_missing(core, call->outcome.message, sizeof call->outcome.message);
+    if (call && call->part == CLOSING) succeed(core, call->result); /* its results are here, and kept */
+    call = core->first;
+    if (call && status == NF_TIMEOUT) describe_missing(core, call->outcome.message, sizeof call->outcome.message);
     core->totals.broken = core->assignment.epoch > 0;
     core->totals.worn = 0;
-    core->agreed = 0;
-    free_trees(core);
-    call_restore(call);
-    over(core, status);
-    while (core->first) {
-        snprintf(core->first->outcome.message, NF_MESSAGE_BYTES, "an earlier call failed");
-        over(core, NF_ABORTED);
+    stop_trees(core);
+    for (int behind = 0; (call = core->first); behind = 1) {
+        if (behind) snprintf(call->outcome.message, NF_MESSAGE_BYTES, "an earlier call failed");
+        call_restore(call);
+        over(core, behind ? NF_ABORTED : status);
     }
 }
 
@@ -142,57 +210,8 @@ void nf_core_no_epoch(struct nf_core *core) {
     if (core->first && core->totals.worn) fail(core, NF_EXHAUSTED);
 }
 
-static void succeed(struct nf_core *core, int64_t status) {
-    struct nf_call *call = core->first;
-    if (status != NF_DONE) call_restore(call);
-    core->totals.overflows += call->overflows;
-    core->number++;
-    over(core, status);
-}
-
-/* In a new epoch: does this call have to be done (again)? Each worker named the first call whose results it lacks. Nobody
- * ends a call before everybody has its results, so only this call and the next can be named; if anybody lacks this one, all
- * do it. Gives the next part. */
-static enum part judge_votes(struct nf_core *core, struct nf_call *call) {
-    int64_t here = call->outcome.number % NF_CALLS, following = (here + 1) % NF_CALLS, named = 0;
-    for (int i = 0; i < NF_CALLS; i++) named |= (int64_t)(call->votes[i] != 0) << i;
-    int wrong = (named & ~((int64_t)1 << here | (int64_t)1 << following)) != 0;
-    if (wrong || (!call->complete && !(named >> here & 1))) {
-        call->outcome.seen = named;
-        fail(core, NF_OUT_OF_STEP);
-        return OVER;
-    }
-    core->agreed = 1;
-    if (!(named >> here & 1)) {
-        succeed(core, call->result);
-        return OVER;
-    }
-    call->complete = 0;
-    call->overflows = 0;
-    return OPENING;
-}
-
-static enum part after(struct nf_core *core, struct nf_call *call) {
-    switch (call->part) {
-    case WAITING:
-        return core->agreed ? OPENING : RESUME;
-    case RESUME:
-        return judge_votes(core, call);
-    case REPEAT:
-        call->result = call_join(call);
-        call->complete = 1;
-        return CLOSING;
-    case CLOSING:
-        succeed(core, call->result);
-        return OVER;
-    default:
-        return (enum part)(call->part + 1);
-    }
-}
-
 /* Gives the trees what a part consists of; 0: not possible (the call is over, or waits for an epoch). */
 static int begin_part(struct nf_core *core, struct nf_call *call, enum part part) {
-    call->part = part;
     for (int64_t i = 0; i < core->tree_count; i++) {
         struct tree *t = &core->trees[i];
         int64_t count = call_plan(call, part, t);
@@ -203,12 +222,15 @@ static int begin_part(struct nf_core *core, struct nf_call *call, enum part part
             return 0;
         }
         *s = (struct segment){.call = call, .part = part, .count = count};
+        s->stream = part == OPENING || part == DATA || part == HAND ? MAIN : CONTROL;
+        s->held = part == DATA && waits_for_opening(call);
         if (!tree_append(t, s)) {
             free(s);
+            const struct stream *r = stream_of(t, part == KINDS || part == REPEAT || part == CLOSING ? CONTROL : MAIN);
             snprintf(call->outcome.message, NF_MESSAGE_BYTES,
                      "tree %lld: epoch %lld has %lld chunk numbers left and the call needs %lld",
-                     (long long)t->spec.tree, (long long)t->epoch, (long long)(t->limit - t->end), (long long)count);
-            if (call->epochs) /* a call that began with an epoch and used it up needs more than any epoch has */
+                     (long long)t->spec.tree, (long long)t->epoch, (long long)(r->limit - r->end), (long long)count);
+            if (call->alone) /* what does not fit into an epoch of its own fits into none */
                 fail(core, NF_EXHAUSTED);
             else
                 core->totals.worn = core->assignment.epoch;
@@ -219,22 +241,162 @@ static int begin_part(struct nf_core *core, struct nf_call *call, enum part part
     return 1;
 }
 
-/* Lets the first calls go on as far as they can without further results. */
-static void advance(struct nf_core *core) {
-    struct nf_call *call;
-    while ((call = core->first) && core->tree_count && !core->totals.worn && call->outstanding == 0) {
-        if (call->part == WAITING) {
-            call->outcome.number = core->number;
-            if (!call->own && call_cut(call, core->assignment.lanes)) {
-                fail(core, NF_NO_MEMORY);
-                return;
-            }
-            call_restart(call, &core->assignment);
-            call->epochs += !core->agreed;
-        }
-        enum part next = after(core, call);
-        if (next != OVER && !begin_part(core, call, next)) return;
+static int begin_call(struct nf_core *core, struct nf_call *call, enum part part) {
+    call->part = call->kept ? call->part : part;
+    call->alone = !core->used;
+    core->used = 1;
+    return begin_part(core, call, OPENING) && begin_part(core, call, part);
+}
+
+/* Does a call in the usual way. All workers have done those `depth` before it, so of these alone it is known what everybody
+ * has learned. */
+static int begin_new(struct nf_core *core, struct nf_call *call) {
+    for (struct nf_call *k = core->kept; k && k->outcome.number <= call->outcome.number - core->depth; k = k->next) {
+        if (k->epoch) call_learn(k, &core->predictions, core->trees);
+        k->epoch = 0;
     }
+    forget_proven(core);
+    if (!call->own && call_cut(call, core->assignment.lanes)) {
+        fail(core, NF_NO_MEMORY);
+        return 0;
+    }
+    call_restart(call, &core->assignment);
+    call_predict(call, &core->predictions, core->trees);
+    call->epoch = core->assignment.epoch;
+    return begin_call(core, call, DATA);
+}
+
+static int begin_next(struct nf_core *core) {
+    int64_t ahead = 0;
+    struct nf_call *call = core->first;
+    for (; call && call->part != WAITING; call = call->next) ahead++;
+    if (!call || ahead >= core->depth) return 0;
+    call->outcome.number = core->number + ahead;
+    return begin_new(core, call);
+}
+
+/* The results of a call that `holders` have and others lack. */
+static int begin_hand(struct nf_core *core, int64_t number, int64_t holders) {
+    int holding = number < core->number;
+    struct nf_call *call = holding ? core->kept : core->first;
+    for (int64_t n = core->number; !holding && call && n < number; n++) call = call->next;
+    while (holding && call && call->outcome.number < number) call = call->next;
+    if (!call || (holding && !call->input)) {
+        fail(core, NF_OUT_OF_STEP);
+        return 0;
+    }
+    call->outcome.number = number;
+    call_hand(call, &core->assignment, holders, holding);
+    return begin_call(core, call, HAND);
+}
+
+/* Calls are told apart modulo `calls`. Who has been in his call in an earlier epoch may be given its results; anybody else's
+ * call is a new one, so nobody may have its results. */
+static int64_t ballot(const struct nf_core *core, int64_t calls) {
+    const struct nf_call *call = core->first;
+    return core->number % calls + (call && call->epoch ? 0 : calls);
+}
+
+/* Each worker has named the first call whose results it lacks. As none begins a call before it has the results of the one
+ * `depth` before, these are at most so many apart. What anybody has is handed over; then all go on with the first call that
+ * nobody has. */
+static int judge_votes(struct nf_core *core) {
+    const int64_t *votes = core->joint.votes;
+    int64_t most = core->depth_most, calls = 2 * most + 1, lowest = INT64_MAX, highest = -1, newest = INT64_MAX, count = 0;
+    for (int64_t number = core->number - most; number <= core->number + most; number++) {
+        int64_t lane = (number + calls) % calls, here = votes[lane] + votes[lane + calls];
+        if (!here) continue;
+        count += here;
+        if (number < lowest) lowest = number;
+        if (votes[lane + calls] && newest == INT64_MAX) newest = number;
+        highest = number;
+    }
+    if (count != core->assignment.workers || lowest < 0 || highest - lowest > most || newest < highest) {
+        if (core->first)
+            snprintf(core->first->outcome.message, NF_MESSAGE_BYTES, "it is in call %lld, others are in calls %lld to %lld",
+                     (long long)core->number, (long long)lowest, (long long)highest);
+        fail(core, NF_OUT_OF_STEP);
+        return 0;
+    }
+    core->together = 1;
+    prove(core, lowest);
+    int64_t holders = core->assignment.workers;
+    for (int64_t number = lowest; number < highest; number++) {
+        holders -= votes[number % calls] + votes[number % calls + calls];
+        if (!begin_hand(core, number, holders)) return 0;
+    }
+    return 1;
+}
+
+/* The resume chunk; gives whether there is more to do at once. */
+static int come_together(struct nf_core *core) {
+    struct nf_call *joint = &core->joint;
+    if (joint->part == RESUME) return joint->outstanding == 0 && judge_votes(core);
+    if (!core->first && !core->kept) return 0;
+    joint->part = RESUME;
+    joint->ballot = ballot(core, 2 * core->depth_most + 1);
+    begin_part(core, joint, RESUME);
+    return 0;
+}
+
+/* The first call has the results of a part. */
+static int go_on(struct nf_core *core, struct nf_call *call) {
+    if (call->part == REPEAT) {
+        call->result = call_join(call);
+        if (call_bytes(call) <= NF_KEPT_BYTES) call->part = CLOSING;
+    }
+    if (call->part == HAND) {
+        call_handed(call);
+        call->epoch = 0; /* its scales are another epoch's */
+    }
+    if (call->part == HAND || call->part == CLOSING) {
+        succeed(core, call->result);
+        return 1;
+    }
+    call->part++;
+    return begin_part(core, call, (enum part)call->part);
+}
+
+static int step(struct nf_core *core) {
+    if (!core->together) return come_together(core);
+    struct nf_call *call = core->first;
+    if (call && call->part != WAITING && call->opened) {
+        if (call->wrong != NF_PENDING) {
+            fail(core, call->wrong);
+            return 0;
+        }
+        if (call->outstanding == 0) return go_on(core, call);
+    }
+    return begin_next(core);
+}
+
+/* Lets calls go on as far as they can without further results. */
+static void advance(struct nf_core *core) {
+    while (core->tree_count && !core->totals.worn && step(core)) {
+    }
+}
+
+/* What the result of a chunk says beside its lanes. A worker sends a chunk of a call only if it has the results of the call
+ * `depth` before, and a closing chunk only if it has those of the call. */
+static void note_progress(struct nf_core *core, const struct segment *s) {
+    if ((s->part == OPENING || s->part == DATA) && !s->call->holders) prove(core, s->call->outcome.number - core->depth + 1);
+    if (s->part == CLOSING) prove(core, s->call->outcome.number + 1);
+}
+
+static void take(struct nf_core *core, struct tree *t, struct segment *s, int64_t chunk, struct header *h) {
+    struct nf_call *call = s->call;
+    int64_t status = call_take(t, s, chunk, h);
+    if (s->part == OPENING) tree_unhold(t, call, DATA);
+    if (status == NF_PENDING) note_progress(core, s);
+    if (s->left == 0) {
+        call->outstanding--;
+        free(s);
+    }
+    if (status == NF_PENDING) return;
+    if (call->kept)
+        fail(core, status);
+    else if (call->wrong == NF_PENDING || status == NF_MISMATCH)
+        call->wrong = status;
 }
 
 void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *packet, int64_t length, int marked, double now) {
@@ -246,13 +408,7 @@ void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *pack
         if (t->spec.tree != number || t->spec.endpoint != endpoint) continue;
         int64_t chunk;
         struct segment *s = tree_accept(t, h, marked, now, &chunk);
-        if (!s) return;
-        int64_t status = call_take(t, s, chunk, h);
-        if (s->left == 0) {
-            s->call->outstanding--;
-            free(s);
-        }
-        if (status != NF_PENDING) fail(core, status);
+        if (s) take(core, t, s, chunk, h);
         return;
     }
 }
@@ -260,7 +416,10 @@ void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *pack
 static void look_at_deadlines(struct nf_core *core, double now) {
     for (struct nf_call *call = core->first; call; call = call->next) {
         if (now < call->request.deadline) continue;
-        fail(core, NF_TIMEOUT);
+        if (call->part == CLOSING)
+            succeed(core, call->result);
+        else
+            fail(core, NF_TIMEOUT);
         return;
     }
 }
@@ -293,6 +452,8 @@ int64_t nf_core_packet_bytes(const struct nf_core *core) { return core->packet_b
 
 struct nf_totals nf_core_totals(const struct nf_core *core) {
     struct nf_totals totals = core->totals;
+    totals.owing = core->tree_count && core->kept && !core->together;
+    for (const struct nf_call *call = core->kept; call; call = call->next) totals.owing |= call->outstanding > 0;
     for (int64_t i = 0; i < core->tree_count; i++) totals.retransmits += core->trees[i].retransmits;
     return totals;
 }

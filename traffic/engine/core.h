@@ -56,17 +56,20 @@ enum nf_status {
 struct nf_outcome {
     int64_t status, number;
     int64_t index, total, total_high; /* NF_SUM_OVERFLOW: which element, and its sum, of 128 bits */
-    int64_t seen;         /* NF_OUT_OF_STEP: which calls are named, as bits, modulo NF_CALLS */
     char message[NF_MESSAGE_BYTES];
 };
 
-enum { NF_CALLS = 4 }; /* calls are told apart modulo 4; those of two workers differ by one at most */
+enum {
+    NF_UNDER_WAY = 4,         /* so many calls may be, fewer where packets have fewer than 9 lanes */
+    NF_KEPT_BYTES = 1 << 20,  /* larger calls end with a closing chunk: their results are not kept */
+};
 
 struct nf_totals {
     int64_t retransmits, restarts, overflows;
     int64_t pending; /* calls that are not over */
     int64_t worn;    /* the epoch of no more use: another one is needed before a call can go on. 0: none */
     int64_t broken;  /* a call was given up in this epoch */
+    int64_t owing;   /* other workers may need this one, though it has no call */
 };
 
 struct nf_tree_report {
@@ -87,10 +90,10 @@ struct nf_call;
 struct nf_core *nf_core_create(void);
 void nf_core_destroy(struct nf_core *core);
 
-/* A new epoch; calls under way begin again as far as they have to. Gives 0, or -1: no memory. */
+/* A new epoch; calls under way begin again, or are handed over by workers who have their results. Gives 0, or -1: no memory. */
 int nf_core_assign(struct nf_core *core, const struct nf_assignment *assignment, double now);
 
-/* Takes a copy of the array. NULL: no memory. Calls run in the order of submission. */
+/* Takes a copy of the array. NULL: no memory. Calls begin and end in the order of submission; NF_UNDER_WAY at a time. */
 struct nf_call *nf_core_submit(struct nf_core *core, const struct nf_request *request);
 
 /* What became of the call; the array is written, or as before, once it is not NF_PENDING any more. */

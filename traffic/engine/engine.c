@@ -87,7 +87,9 @@ static void wake(struct nf_engine *e) {
 
 static int is_over(const struct nf_call *call) { return nf_core_outcome(call)->status != NF_PENDING; }
 
+/* Whether there is something to do that nobody waits for. */
 static int background_pending(const struct nf_engine *e) {
+    if (nf_core_totals(e->core).owing) return 1;
     for (const struct tracked *t = e->first; t; t = t->next)
         if (!is_over(t->call)) return 1;
     return 0;
@@ -196,12 +198,17 @@ void nf_engine_retire(struct nf_engine *e) {
     leave(e);
 }
 
+static void start_thread(struct nf_engine *e) {
+    if (!e->has_thread) e->has_thread = !pthread_create(&e->thread, NULL, work_in_background, e);
+}
+
 int nf_engine_assign(struct nf_engine *e, const struct nf_assignment *assignment, const int32_t *fds, int64_t count) {
     enter(e);
     pause_driver(e);
     sockets_close(e->sockets);
     int error = sockets_open(e->sockets, fds, count, assignment->lanes);
     if (!error && nf_core_assign(e->core, assignment, monotonic())) error = ENOMEM;
+    if (nf_core_totals(e->core).owing) start_thread(e);
     resume_driver(e);
     tell(e);
     leave(e);
@@ -221,7 +228,7 @@ struct nf_call *nf_engine_submit(struct nf_engine *e, const struct nf_request *r
             e->first = tracked;
         e->last = tracked;
         tracked = NULL;
-        if (!e->has_thread) e->has_thread = !pthread_create(&e->thread, NULL, work_in_background, e);
+        start_thread(e);
         tell(e);
     }
     wake(e);

@@ -99,7 +99,7 @@ class Request(ctypes.Structure):
 
 class Outcome(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("status", "number", "index", "total", "total_high", "seen")),
+        *((name, ctypes.c_int64) for name in ("status", "number", "index", "total", "total_high")),
         ("message", ctypes.c_char * _MESSAGE_BYTES),
     )
 
@@ -115,11 +115,11 @@ class Outcome(ctypes.Structure):
 
 class Totals(ctypes.Structure):
     """`pending`: calls that are not over. `worn`: the epoch that is of no more use to a call, 0: none. `broken`: a call
-    was given up in this epoch."""
+    was given up in this epoch. `owing`: other workers may need this one."""
 
     _fields_ = tuple(
         (name, ctypes.c_int64)
-        for name in ("retransmits", "restarts", "overflows", "pending", "worn", "broken")
+        for name in ("retransmits", "restarts", "overflows", "pending", "worn", "broken", "owing")
     )
 
 

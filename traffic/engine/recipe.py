@@ -8,7 +8,19 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-_WORKER = ("numbers", "dtypes", "codec", "control", "tree", "call", "core", "bursts", "sockets", "engine")
+_WORKER = (
+    "numbers",
+    "dtypes",
+    "codec",
+    "control",
+    "tree",
+    "predict",
+    "call",
+    "core",
+    "bursts",
+    "sockets",
+    "engine",
+)
 _SERVER = ("slots", "root")
 NAMES = (*_WORKER, *_SERVER)
 SOURCES = tuple(f"{name}.c" for name in NAMES)

@@ -6,23 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBES = 4, TAIL_FACTOR = 4 };
+enum { PROBES = 4, TAIL_FACTOR = 4, CONTROL_PART = 8 }; /* one channel in 8, at least one, is of the control stream */
+
+static void start_stream(struct tree *t, int64_t stream, int64_t from, int64_t count, int64_t rounds) {
+    t->streams[stream] = (struct stream){.from = from, .count = count, .limit = 2 * rounds * count, .ready = t->ready + from};
+    for (int64_t i = 0; i < count; i++) t->channels[from + i].due = i;
+}
 
 int tree_start(struct tree *t, const struct nf_assignment *a, int64_t index, double now) {
     *t = (struct tree){.spec = a->trees[index], .index = index, .epoch = a->epoch, .lanes = a->lanes, .timing = a->timing};
     t->stride = NF_HEADER_BYTES + 4 * t->lanes;
     t->count = t->spec.slots / 2;
-    t->limit = a->rounds * t->spec.slots;
     t->oldest = t->newest = NOBODY;
-    t->part_back = NF_UNKNOWN;
-    t->found.first_back = NF_UNKNOWN;
     size_t count = (size_t)t->count;
     t->channels = calloc(count, sizeof *t->channels);
     t->rows = calloc(count, (size_t)t->stride);
     t->ready = calloc(count, sizeof *t->ready);
     if (!t->channels || !t->rows || !t->ready) return -1;
+    int64_t control = t->count == 1 ? 0 : t->count < CONTROL_PART ? 1 : t->count / CONTROL_PART;
+    start_stream(t, MAIN, 0, t->count - control, a->rounds);
+    start_stream(t, CONTROL, t->count - control, control, a->rounds);
     for (int64_t i = 0; i < t->count; i++) {
-        t->channels[i].due = i;
         struct header *h = (struct header *)(t->rows + i * t->stride);
         h->version_kind = VERSION_KIND_GRADIENT;
         h->tree = __builtin_bswap16((uint16_t)t->spec.tree);
@@ -36,31 +40,32 @@ int tree_start(struct tree *t, const struct nf_assignment *a, int64_t index, dou
 }
 
 void tree_free(struct tree *t) {
-    while (t->first) {
-        struct segment *s = t->first;
-        t->first = s->next;
-        free(s);
-    }
+    for (int i = 0; i < STREAMS; i++)
+        while (t->streams[i].first) {
+            struct segment *s = t->streams[i].first;
+            t->streams[i].first = s->next;
+            free(s);
+        }
     free(t->channels);
     free(t->rows);
     free(t->ready);
 }
 
-static void push_ready(struct tree *t, int64_t chunk) {
-    int64_t at = t->ready_count++, *heap = t->ready;
-    while (at && heap[(at - 1) / 2] > chunk) {
+static void push_ready(struct stream *r, int64_t place) {
+    int64_t at = r->ready_count++, *heap = r->ready;
+    while (at && heap[(at - 1) / 2] > place) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    heap[at] = chunk;
+    heap[at] = place;
 }
 
-static void pop_ready(struct tree *t) {
-    int64_t *heap = t->ready, last = heap[--t->ready_count], at = 0;
+static void pop_ready(struct stream *r) {
+    int64_t *heap = r->ready, last = heap[--r->ready_count], at = 0;
     for (;;) {
         int64_t child = 2 * at + 1;
-        if (child >= t->ready_count) break;
-        if (child + 1 < t->ready_count && heap[child + 1] < heap[child]) child++;
+        if (child >= r->ready_count) break;
+        if (child + 1 < r->ready_count && heap[child + 1] < heap[child]) child++;
         if (heap[child] >= last) break;
         heap[at] = heap[child];
         at = child;
@@ -92,36 +97,50 @@ static void link_channel(struct tree *t, int32_t i, double now) {
     t->newest = i;
 }
 
-int tree_append(struct tree *t, struct segment *s) {
-    if (s->count > t->limit - t->end) return 0;
-    s->base = t->end;
-    s->left = s->count;
-    s->tree = t->index;
-    s->next = NULL;
-    if (t->last)
-        t->last->next = s;
-    else
-        t->first = s;
-    t->last = s;
-    t->end += s->count;
-    t->part_back = NF_UNKNOWN;
-    /* each of the first A/2 numbers meets a channel of its own; later ones follow the results of these */
-    int64_t stop = s->count < t->count ? t->end : s->base + t->count;
-    for (int64_t chunk = s->base; chunk < stop; chunk++) {
-        const struct channel *c = &t->channels[chunk & (t->count - 1)];
-        if (!c->busy && c->due == chunk) push_ready(t, chunk);
+/* Each of a segment's first places meets a channel of its own; later ones follow the results of these. */
+static void make_ready(struct tree *t, struct stream *r, const struct segment *s) {
+    int64_t stop = s->base + (s->count < r->count ? s->count : r->count);
+    for (int64_t place = s->base; place < stop; place++) {
+        const struct channel *c = &t->channels[r->from + place % r->count];
+        if (!c->busy && c->due == place) push_ready(r, place);
     }
+}
+
+int tree_append(struct tree *t, struct segment *s) {
+    struct stream *r = stream_of(t, s->stream);
+    if (s->count > r->limit - r->end) return 0;
+    s->base = r->end;
+    s->left = s->count;
+    s->next = NULL;
+    s->back = NF_UNKNOWN;
+    if (r->last)
+        r->last->next = s;
+    else
+        r->first = s;
+    r->last = s;
+    r->end += s->count;
+    make_ready(t, r, s);
     return 1;
 }
 
-static void take_off(struct tree *t, struct segment *s) {
-    struct segment **at = &t->first, *before = NULL;
+void tree_unhold(struct tree *t, const struct nf_call *call, int64_t part) {
+    for (struct segment *s = t->streams[MAIN].first; s; s = s->next)
+        if (s->call == call && s->part == part) s->held = 0;
+}
+
+static void take_off(struct stream *r, struct segment *s) {
+    struct segment **at = &r->first, *before = NULL;
     while (*at != s) {
         before = *at;
         at = &(*at)->next;
     }
     *at = s->next;
-    if (t->last == s) t->last = before;
+    if (r->last == s) r->last = before;
+}
+
+/* The number of the chunk that a channel awaits or is to send next: c and c + A/2 follow each other on a channel. */
+static int64_t chunk_due(const struct tree *t, const struct stream *r, int64_t channel) {
+    return t->channels[channel].due / r->count * t->count + channel;
 }
 
 struct segment *tree_accept(struct tree *t, const struct header *h, int marked, double now, int64_t *chunk) {
@@ -131,39 +150,42 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
     int64_t slot = __builtin_bswap16(h->slot);
     if (slot >= t->spec.slots) return NULL;
     int64_t number = (int64_t)(tag & ((1u << ROUND_BITS) - 1)) * t->spec.slots + slot;
-    struct channel *c = &t->channels[number & (t->count - 1)];
-    if (!c->busy || c->due != number) return NULL;
+    int64_t channel = number & (t->count - 1);
+    struct stream *r = &t->streams[channel < t->streams[MAIN].count ? MAIN : CONTROL];
+    struct channel *c = &t->channels[channel];
+    if (!c->busy || chunk_due(t, r, channel) != number) return NULL;
     struct segment *s = c->segment;
-    *chunk = number - s->base;
+    *chunk = c->due - s->base;
     c->busy = 0;
-    c->due += t->count;
-    unlink_channel(t, (int32_t)(c - t->channels));
+    c->due += r->count;
+    unlink_channel(t, (int32_t)channel);
     t->under_way--;
-    if (c->due < t->end) push_ready(t, c->due);
+    r->under_way--;
+    if (c->due < r->end) push_ready(r, c->due);
     if (!c->resent) {
         t->found.fresh++;
         t->found.rtt_sum += now - c->sent_at;
+        if (c->sent_at >= s->back) {
+            t->found.judged++;
+            t->found.judged_sum += now - c->sent_at;
+        }
         if (c->sent_at > t->newest_back) t->newest_back = c->sent_at;
     }
+    if (now < s->back) s->back = now;
     t->found.count++;
     t->found.marked += marked || (h->flags & CONGESTION);
-    if (now < t->found.first_back) t->found.first_back = now;
-    if (--s->left == 0) take_off(t, s);
+    if (--s->left == 0) take_off(r, s);
     return s;
 }
 
 /* Round trips and marks count once in a window, as the gains of RFC 6298 and RFC 8257 want it: a sample for each turn would
  * make the timeout forget within one round trip how long a way can take. */
-static void account_window(struct tree *t, double now) {
+static void account_window(struct tree *t) {
     struct found f = t->found;
     double delay = NF_UNKNOWN;
-    t->found = (struct found){.first_back = NF_UNKNOWN};
-    if (f.first_back < t->part_back) t->part_back = f.first_back;
-    if (f.fresh) {
-        double rtt = f.rtt_sum / (double)f.fresh;
-        nf_rtt_sample(&t->rtt, &t->timing, rtt);
-        if (now - rtt >= t->part_back) delay = rtt - t->rtt.least;
-    }
+    t->found = (struct found){0};
+    if (f.fresh) nf_rtt_sample(&t->rtt, &t->timing, f.rtt_sum / (double)f.fresh);
+    if (f.judged) delay = f.judged_sum / (double)f.judged - t->rtt.least;
     nf_window_results(&t->window, f.count, f.marked, delay);
 }
 
@@ -175,13 +197,14 @@ void tree_account(struct tree *t, double now) {
     t->tail_probed = 0;
     t->active_at = now;
     int whole = t->found.count >= nf_window_size(&t->window) || t->under_way == 0;
-    if (whole || t->rtt.smoothed == 0) account_window(t, now);
+    if (whole || t->rtt.smoothed == 0) account_window(t);
     t->accounted = t->found.count;
 }
 
-static const struct segment *segment_of(const struct tree *t, int64_t chunk) {
-    const struct segment *s = t->first;
-    while (chunk >= s->base + s->count) s = s->next;
+/* The segment of a place, or one before it that is held. */
+static struct segment *segment_of(const struct stream *r, int64_t place) {
+    struct segment *s = r->first;
+    while (place >= s->base + s->count && !s->held) s = s->next;
     return s;
 }
 
@@ -189,19 +212,20 @@ static struct nf_out out_of(const struct tree *t, int64_t channel) {
     return (struct nf_out){t->rows + channel * t->stride, t->spec.endpoint};
 }
 
-static void begin_chunk(struct tree *t, int64_t chunk, const struct segment *s, fill_chunk *fill, double now) {
-    int64_t i = chunk & (t->count - 1);
-    struct channel *c = &t->channels[i];
-    struct header *h = (struct header *)(t->rows + i * t->stride);
+static void begin_chunk(struct tree *t, struct stream *r, int64_t channel, struct segment *s, fill_chunk *fill, double now) {
+    struct channel *c = &t->channels[channel];
+    struct header *h = (struct header *)(t->rows + channel * t->stride);
+    int64_t chunk = chunk_due(t, r, channel);
     h->tag = __builtin_bswap32((uint32_t)(t->epoch << ROUND_BITS | chunk / t->spec.slots));
     h->slot = __builtin_bswap16((uint16_t)(chunk & (t->spec.slots - 1)));
     h->flags = h->exponent = 0;
-    fill(t, s, chunk - s->base, h);
-    c->segment = (struct segment *)s;
+    fill(t, s, c->due - s->base, h);
+    c->segment = s;
     c->busy = 1;
     c->resent = 0;
-    link_channel(t, (int32_t)i, now);
+    link_channel(t, (int32_t)channel, now);
     t->under_way++;
+    r->under_way++;
 }
 
 /* Whether a chunk that went later than the oldest under way, by more than packets change places, is back. */
@@ -265,24 +289,35 @@ static int64_t send_again(struct tree *t, struct nf_out *out, int64_t room, doub
     return n;
 }
 
-int64_t tree_send(struct tree *t, fill_chunk *fill, struct nf_out *out, int64_t room, double now) {
-    look_for_losses(t, now);
-    int64_t allowance = nf_pacer_allowance(&t->pacer, now), window = nf_window_size(&t->window);
-    int64_t n = send_again(t, out, room < allowance ? room : allowance, now);
-    t->held_back = n == allowance && lacking(t);
-    while (n < room && t->ready_count) {
-        int64_t chunk = t->ready[0];
-        if (chunk >= t->highest && t->under_way >= window) break;
-        const struct segment *s = segment_of(t, chunk);
+/* Chunks of a stream that go for the first time, as the rules of section 5.1 want it. */
+static int64_t send_new(struct tree *t, struct stream *r, fill_chunk *fill, struct nf_out *out, int64_t room, int64_t allowance,
+                        double now) {
+    int64_t n = 0, window = nf_window_size(&t->window);
+    while (n < room && r->ready_count) {
+        int64_t place = r->ready[0];
+        if (place >= r->highest && r->under_way >= window) break;
+        struct segment *s = segment_of(r, place);
+        if (s->held) break;
         if (n >= allowance && s->count > 1) { /* a part of one chunk is a question, not a stream: it goes at once */
             t->held_back = 1;
             break;
         }
-        pop_ready(t);
-        begin_chunk(t, chunk, s, fill, now);
-        if (chunk >= t->highest) t->highest = chunk + 1;
-        out[n++] = out_of(t, chunk & (t->count - 1));
+        pop_ready(r);
+        int64_t channel = r->from + place % r->count;
+        begin_chunk(t, r, channel, s, fill, now);
+        if (place >= r->highest) r->highest = place + 1;
+        out[n++] = out_of(t, channel);
     }
+    return n;
+}
+
+int64_t tree_send(struct tree *t, fill_chunk *fill, struct nf_out *out, int64_t room, double now) {
+    look_for_losses(t, now);
+    int64_t allowance = nf_pacer_allowance(&t->pacer, now);
+    int64_t n = send_again(t, out, room < allowance ? room : allowance, now);
+    t->held_back = n == allowance && lacking(t);
+    n += send_new(t, &t->streams[CONTROL], fill, out + n, room - n, allowance - n, now);
+    n += send_new(t, &t->streams[MAIN], fill, out + n, room - n, allowance - n, now);
     if (n) t->active_at = now;
     t->pacer.tokens -= (double)n;
     return n;

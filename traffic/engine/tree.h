@@ -1,7 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One tree in one epoch: which chunk goes when, and again. docs/protocol.md, sections 5.1 and 5.2. */
+/* One tree in one epoch: which chunk goes when, and again. docs/protocol.md, sections 5.1 and 5.2. Its channels are those of
+ * two streams; chunks of a stream have places 0, 1, 2 ..., the same at all workers, and place j is on the stream's channel
+ * j mod its channels. */
 
 #ifndef NETFOLD_TREE_H
 #define NETFOLD_TREE_H
@@ -30,17 +32,32 @@ enum {
 
 static inline uint32_t *lanes_of(struct header *h) { return (uint32_t *)(h + 1); }
 
-/* A run of chunk numbers with one meaning. */
+/* What calls carry, and what is only known from results: kinds, repetitions, closings, and the resume chunk. */
+enum which { MAIN, CONTROL, STREAMS };
+
+/* A run of places of a stream with one meaning. */
 struct segment {
     struct segment *next;
     struct nf_call *call;
     int64_t part; /* enum part of call.h */
     int64_t base, count, left;
-    int64_t tree; /* index */
+    int64_t stream;
+    int held;    /* its contents are not known yet: nothing goes, from here on */
+    double back; /* when its first result came: what went before may have waited for other workers */
+};
+
+struct stream {
+    int64_t from, count; /* channels */
+    int64_t *ready;      /* places that may go, a heap with the lowest first */
+    int64_t ready_count;
+    struct segment *first, *last;
+    int64_t end, limit; /* of the places that have a meaning, and of those that the epoch has */
+    int64_t highest;    /* one more than the highest place that ever went */
+    int64_t under_way;
 };
 
 struct channel {
-    int64_t due;
+    int64_t due; /* place of its next chunk, or of that under way */
     double sent_at;
     struct segment *segment; /* of the chunk under way */
     int32_t previous, next;  /* under way, by when they went last */
@@ -49,8 +66,8 @@ struct channel {
 
 /* What came since a window was accounted last. */
 struct found {
-    int64_t count, marked, fresh;
-    double rtt_sum, first_back;
+    int64_t count, marked, fresh, judged;
+    double rtt_sum, judged_sum; /* `judged`: of those that went when the other workers were at it too */
 };
 
 struct tree {
@@ -58,15 +75,11 @@ struct tree {
     int64_t index, epoch, lanes, stride, count; /* `count`: of channels, A/2 */
     struct channel *channels;
     uint8_t *rows;   /* their packets */
-    int64_t *ready;  /* chunks that may go, a heap with the lowest first */
-    int64_t ready_count;
-    struct segment *first, *last;
-    int64_t end, limit; /* of the chunk numbers that have a meaning, and of those that the epoch has */
-    int64_t highest;    /* one more than the highest chunk that ever went */
+    int64_t *ready;  /* of both streams */
+    struct stream streams[STREAMS];
     int64_t under_way;
     int32_t oldest, newest; /* channels under way, by when they went last */
     double newest_back;     /* when the youngest chunk went whose result is in, of those that went once */
-    double part_back;       /* when the part's first result came: what went before may have waited for others */
     double shrank_at, probed_at, active_at; /* `active_at`: when something went or came last */
     int tail_probed, held_back;
     int64_t probes_due; /* of the oldest chunks, how many are to go again now */
@@ -83,8 +96,17 @@ struct tree {
 int tree_start(struct tree *t, const struct nf_assignment *a, int64_t index, double now);
 void tree_free(struct tree *t);
 
-/* Chunk numbers for a segment; 0: the epoch has not so many left. The tree owns it until its results are in. */
+/* A tree of one channel has one stream. */
+static inline struct stream *stream_of(struct tree *t, int64_t stream) { return &t->streams[t->count > 1 ? stream : MAIN]; }
+
+/* Of a part with as many chunks, how many go before the result of the first is needed. */
+static inline int64_t rows_ahead(const struct tree *t) { return t->streams[MAIN].count; }
+
+/* Places for a segment of `stream`; 0: the epoch has not so many left. The tree owns it until its results are in. */
 int tree_append(struct tree *t, struct segment *s);
+
+/* The contents of a part of a call are known now. */
+void tree_unhold(struct tree *t, const struct nf_call *call, int64_t part);
 
 /* The segment whose chunk a packet is the awaited result of, which is awaited no more; NULL: none. `chunk` is its place in
  * the segment. A segment that is complete is taken off, and the caller's. */

@@ -21,8 +21,6 @@ from netfold.traffic.errors import (
 from netfold.traffic.membership.part import Membership
 from netfold.traffic.numerics import DTYPES, INTEGERS, ReduceOp, Scheme, WholeNumbers
 
-_CALLS = 4  # calls are told apart modulo 4 (NF_CALLS)
-
 
 def check_array(array: NDArray[Any]) -> None:
     """Raises TypeError or ValueError for an array that cannot be reduced in place."""
@@ -66,10 +64,8 @@ def error_of(
                 "or schemes, or are not in the same call"
             )
         case Status.OUT_OF_STEP:
-            named = [call for call in range(_CALLS) if outcome.seen >> call & 1]
             return CallMismatch(
-                f"{where}: this worker is in call {outcome.number}, others lack the results of a call that is "
-                f"{named} modulo {_CALLS}; did a worker restart, or skip a call?"
+                f"{where}: the workers are in different calls: {outcome.text}; did a worker restart, or skip a call?"
             )
         case Status.EXHAUSTED:
             return RoundsExhausted(f"{outcome.text}; the job needs a new epoch")

@@ -215,6 +215,7 @@ def wrong_elements(got: NDArray[Any], inputs: Sequence[NDArray[Any]], scheme: Sc
         bound = len(inputs) * 2.0 ** (-chosen.bits - 1)
     else:
         bound = numerics.error_bound(exponent, len(inputs), isinstance(chosen, Half))
+        bound *= 1 if isinstance(chosen, Half) else 2**numerics.PREDICTION_BITS
     rounding = float(precision.eps) * np.abs(exact) + float(precision.smallest_subnormal)
     return int(np.count_nonzero(np.abs(got.astype(np.longdouble) - exact) > bound + rounding))
 
