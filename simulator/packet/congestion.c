@@ -76,6 +76,7 @@ void np_cwnd_loss(struct np_cwnd *w, double under_way) {
 
 void np_cwnd_timeout(struct np_cwnd *w, double under_way) {
     np_cwnd_loss(w, under_way);
+    w->peak = 0; /* RFC 9438, section 4.8: the next stage begins at its own top */
     w->size = 1;
     w->reduced = 0;
 }

@@ -34,6 +34,8 @@ class Details:
                     packets to `marking_share`, and all behind them
     host_queue      packets that wait in a host for its link (Linux's own default), and whether those are marked too:
     hosts_mark      no host does so, but none fills the queue before its own link either (TCP small queues)
+    host_burst_bytes, switch_burst_bytes
+                    what leaves at once behind a token bucket, as where kernels shape links; 0: a line proper
     loss            the share of packets that get lost on each line, at random
     least_timeout   of TCP (RFC 6298 says 1 s; data centers set it to a few milliseconds), and `first_timeout` before a
                     round trip is known
@@ -47,6 +49,8 @@ class Details:
     marking_share: float = 1.0
     host_queue: int = 1000
     hosts_mark: bool = True
+    host_burst_bytes: float = 0.0
+    switch_burst_bytes: float = 0.0
     loss: float = 0.0
     least_timeout: float = 5e-3
     first_timeout: float = 10e-3

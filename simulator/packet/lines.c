@@ -70,9 +70,11 @@ void np_line_send(struct np_network *n, int32_t line, int32_t packet) {
     l->marked += p->ecn == NP_CE;
     l->sent++;
     l->sent_bytes += p->bytes;
-    p->starts = l->free_at > n->now ? l->free_at : n->now;
-    l->free_at = p->starts + (np_time)(p->bytes * l->ps_per_byte + 0.5);
-    p->arrives = l->free_at + l->delay;
+    np_time takes = (np_time)(p->bytes * l->ps_per_byte + 0.5), saved = (np_time)(l->burst * l->ps_per_byte);
+    p->starts = l->free_at + (saved ? takes - saved : 0);
+    if (p->starts < n->now) p->starts = n->now;
+    l->free_at = (l->free_at > p->starts ? l->free_at : p->starts) + takes;
+    p->arrives = (saved ? p->starts : l->free_at) + l->delay;
     p->next = NP_NOBODY;
     if (p->starts > n->now) {
         if (l->cursor == NP_NOBODY) l->cursor = packet;

@@ -45,10 +45,11 @@ struct np_line {
     int64_t room_packets, room_bytes;
     double mark_from, mark_all, mark_share; /* waiting packets: from here, at most with this share, from there all */
     double loss;
+    double burst; /* bytes that leave at once, as out of a token bucket; 0: each takes its time on the line */
     /* what happens on it */
     int64_t sent, sent_bytes, dropped, lost, marked, most_waiting;
     double waited; /* bytes times picoseconds */
-    np_time free_at;
+    np_time free_at; /* a bucket's: when it is full */
     int64_t waiting, waiting_bytes;
     int32_t head, tail, cursor; /* that travel or wait; the first that waits */
     int32_t pad;

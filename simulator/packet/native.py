@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.simulator.native import compiled
+from netfold.simulator.native import CompilerMissing, compiled
 from netfold.traffic.engine import native as engine
 from netfold.traffic.engine.engine import Epoch
+from netfold.traffic.errors import EngineMissing
 
 LANES = 9
 """Of the simulated packets (lines.h): what they weigh on a wire is given apart."""
@@ -27,12 +28,12 @@ VERDICTS = 32
 
 _FOLDER = Path(__file__).parent
 _NAMES = ("events", "lines", "slots", "reduction", "congestion", "tcp", "receiver", "exchange", "packet")
-_ENGINE = tuple(path for path in engine.SOURCES if path.stem not in ("sockets", "engine"))
+_ENGINE = tuple(path for path in engine.SOURCES if path.suffix == ".h")
 _SOURCES = (*(_FOLDER / f"{name}.{kind}" for name in reversed(_NAMES) for kind in ("c", "h")), *_ENGINE)
 _P, _N = ctypes.c_void_p, ctypes.c_int64
 
 _INPUTS = (
-    *(("line", np.float64, 8), ("hop", np.int32, 1), ("arc", np.int64, 4), ("edge", np.int64, 6)),
+    *(("line", np.float64, 9), ("hop", np.int32, 1), ("arc", np.int64, 4), ("edge", np.int64, 6)),
     *(("node", np.int64, 7), ("job", np.int64, 10), ("worker", np.int64, 3), ("worker_edge", np.int32, 1)),
     *(("bucket", np.int64, 3), ("exchange", np.int64, 9), ("stream", np.float64, 5), ("source", np.int32, 1)),
     *(("portion", np.int64, 2), ("flow", np.int64, 6)),
@@ -100,7 +101,12 @@ class Outcome:
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled code. Raises CompilerMissing."""
+    """The compiled code; what it calls of the workers' engine is theirs, whose symbols it finds in the process. Raises
+    CompilerMissing."""
+    try:
+        ctypes.CDLL(engine.library()._name, ctypes.RTLD_GLOBAL)
+    except EngineMissing as error:
+        raise CompilerMissing(str(error)) from error
     signatures: dict[str, tuple[object, ...]] = {
         "np_run": (ctypes.c_int, _P),
         "np_pool_trace": (ctypes.c_int, _N, _N, _N, ctypes.c_int, _N, *(_P,) * 10),

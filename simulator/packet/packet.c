@@ -27,7 +27,7 @@ static void make_lines(struct all *a, const struct np_setup *s) {
         const double *c = s->line + i * NP_LINE_COLUMNS;
         lines[i] = (struct np_line){.ps_per_byte = c[0], .delay = (np_time)c[1], .room_packets = (int64_t)c[2],
                                     .room_bytes = (int64_t)c[3], .mark_from = c[4], .mark_all = c[5], .mark_share = c[6],
-                                    .loss = c[7], .head = NP_NOBODY, .tail = NP_NOBODY, .cursor = NP_NOBODY};
+                                    .loss = c[7], .burst = c[8], .head = NP_NOBODY, .tail = NP_NOBODY, .cursor = NP_NOBODY};
     }
     a->network.lines = lines;
 }

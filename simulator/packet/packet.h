@@ -12,7 +12,7 @@
 #include "tcp.h"
 
 enum {
-    NP_LINE_COLUMNS = 8,
+    NP_LINE_COLUMNS = 9,
     NP_LINE_RESULTS = 8,
     NP_ARC_COLUMNS = 4,
     NP_EDGE_COLUMNS = 6,

@@ -109,6 +109,7 @@ class Layout:
                 (
                     *(PS / self.rates[number], self.wires.delays[number] * PS, packets, room),
                     *(begin, begin + details.marking_span, details.marking_share, details.loss),
+                    details.host_burst_bytes if host else details.switch_burst_bytes,
                 )
             )
         return rows

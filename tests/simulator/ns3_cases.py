@@ -23,33 +23,39 @@ def cases() -> list[dict[str, Any]]:
     found = []
     for transport in ("reno", "cubic", "dctcp"):
         rng = random.Random(7)
-        mixed = [[round(rng.uniform(0, 0.02), 6), round(70_000 * 70 ** rng.random())] for _ in range(10)]
-        together = [[round(0.0002 * i, 6), 8_000_000] for i in range(6)]
+        mixed = [[round(rng.uniform(0, 0.02), 6), round(70_000 * 70 ** rng.random())] for _ in range(14)]
+        together = [[round(0.0002 * i, 6), 4_000_000] for i in range(8)]
+        center = {"least_timeout_s": 0.005, "first_timeout_s": 0.01, "ack_delay_s": 0.001}
         rack = {
+            **center,
             "rate_bps": 10**9,
             "access_bps": 10**10,
             "delay_s": 2e-5,
-            "queue_packets": 250,
+            "queue_packets": 250 if transport == "dctcp" else 1000,
             "marking_packets": 30,
         }
         fast = {
+            **center,
             "rate_bps": 10**10,
             "access_bps": 10**10,
             "delay_s": 4e-5,
-            "queue_packets": 400,
+            "queue_packets": 400 if transport == "dctcp" else 1000,
             "marking_packets": 65,
         }
         wide = {
+            "least_timeout_s": 0.2,
+            "first_timeout_s": 1.0,
+            "ack_delay_s": 0.2,
             "rate_bps": 10**8,
             "access_bps": 10**9,
             "delay_s": 5e-3,
-            "queue_packets": 200,
+            "queue_packets": 500,
             "marking_packets": 0,
         }
         found.append({"name": "mixed sizes, 1 Gbit/s", "transport": transport, **rack, "flows": mixed})
-        found.append({"name": "six of 8 MB, 10 Gbit/s", "transport": transport, **fast, "flows": together})
+        found.append({"name": "eight of 4 MB, 10 Gbit/s", "transport": transport, **fast, "flows": together})
         if transport != "dctcp":
-            long = [[0.1 * i, 6_000_000] for i in range(4)]
+            long = [[0.1 * i, 5_000_000] for i in range(5)]
             found.append({"name": "wide area, 100 Mbit/s", "transport": transport, **wide, "flows": long})
     return [{**case, "segment_bytes": 1448, "until_s": 30.0} for case in found]
 

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `netfold measure` runs, as a Scenario of the packet level: the same plans, the controller's windows, the engine's
+own waiting times, and links as the kernel and softswitch shape them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+from netfold.controller.jobs.lookup import default_job
+from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.planning.planner import make_plan
+from netfold.simulator.packet.details import Details
+from netfold.simulator.packet.run import simulate
+from netfold.simulator.scenario import Bucket, InNetwork, Job, Model, Scenario, Settings
+from netfold.topologies.fabric import Fabric, Unit
+from netfold.topologies.spec import load_fabric
+from netfold.traffic.membership.assignment import Timing
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+
+LANES = 256
+FRAME = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES
+HOST_RTT_S = 0.002
+"""What hosts and switches add to a round trip: the controller's own figure (lifecycle/admission.py), by which it sizes
+windows. Here it lies on the eight links of a long round trip."""
+
+KERNEL = Details(
+    timing=Timing(),
+    paced=True,
+    host_queue=1000,
+    hosts_mark=False,
+    host_burst_bytes=3 * 1514,  # topologies/network/kernel.py
+    switch_burst_bytes=FRAME,  # softswitch sends a packet when its turn comes, then waits for as long as it takes
+)
+
+
+def rates(row: dict[str, Any]) -> list[float]:
+    """Mbit/s of a worker on the wire, headers included, by job: as in testbed_measured.json."""
+    fabric = load_fabric(row["fabric"])
+    fabric = replace(fabric, unit=Unit(fabric.unit.name, fabric.unit.bits_per_second * row["scale"]))
+    jobs = _jobs(fabric, row["scheme"], row["size"], len(row["mbps"]))
+    scenario = Scenario(fabric, jobs, settings=Settings(gap_bytes=0, hop_delay_s=HOST_RTT_S / 8))
+    wire = row["size"] * 8 * FRAME / (4 * LANES)
+    return [
+        wire / median(i.duration for i in job.iterations) / 1e6 for job in simulate(scenario, KERNEL).jobs
+    ]
+
+
+def _jobs(fabric: Fabric, scheme: str, size: int, count: int) -> tuple[Job, ...]:
+    """Each takes its part of workers and servers, on what the earlier ones leave, as testbed/measure.py has it."""
+    spec, used, found = default_job(fabric).spec, Loads(), []
+    for number in range(count):
+        workers, servers = spec.workers[number::count], spec.parameter_servers[number::count]
+        own = replace(spec, name=f"j{number}", workers=workers, parameter_servers=servers)
+        plan = make_plan(fabric, replace(own, elements=size // 4, scheme=scheme), background=used)
+        used = _both(used, plan.loads)
+        model = Model("array", 0.0, 0.0, (Bucket(size),))
+        found.append(Job(own.name, workers, model, InNetwork(plan, slots=_slots(fabric, plan)), iterations=4))
+    return tuple(found)
+
+
+def _slots(fabric: Fabric, plan: Plan) -> int:
+    """Two windows of what is under way in a round trip, as admission has it."""
+    rate = plan.rate * max(t.share for t in plan.trees) * fabric.unit.bits_per_second
+    packets = max(1.0, rate * HOST_RTT_S / (8 * (FRAME + 24)))
+    return 2 * max(8, 1 << math.ceil(math.log2(packets)))
+
+
+def _both(a: Loads, b: Loads) -> Loads:
+    def add(one: Any, other: Any) -> dict[Any, float]:
+        return {key: one.get(key, 0.0) + other.get(key, 0.0) for key in {*one, *other}}
+
+    return Loads(
+        add(a.links, b.links),
+        add(a.switches, b.switches),
+        add(a.servers, b.servers),
+        add(a.loopbacks, b.loopbacks),
+    )
