@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `netfold measure` runs, as a Scenario of the packet level: the same plans, the controller's windows, the engine's
-own waiting times, and links as the kernel and softswitch shape them."""
+"""What `netfold measure` runs, as a Scenario of the packet level: the same plans, the windows of a controller, the own
+waiting times of the engine, and links as the kernel and softswitch shape them."""
 
 from __future__ import annotations
 
