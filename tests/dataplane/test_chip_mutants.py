@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison on the chip's model bites: Tofino's program with one thing wrong, in what is its own, is found out by
+random jobs. What it shares with v1model has its mutants in test_mutants.py."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.dataplane import chip
+from tests.dataplane.bench import Tally
+from tests.dataplane.chip_builds import why_not
+from tests.dataplane.test_chips import play
+from tools import p4build
+from tools.tofino import CHIPS, build
+
+NAME, SEEDS = "tofino", 6
+
+# What, the file, the right text, the wrong one.
+MUTANTS = [
+    ("the same chunk claims again", "slot_tag.p4", "if (hdr.netfold.tag > held)", "if (hdr.netfold.tag >= held)"),
+    ("the bitmap forgets", "slot_bitmap.p4", "held = held | meta.bit_of_child;", "held = meta.bit_of_child;"),
+    ("the smallest exponent wins", "slot_marks.p4", "max(held,", "min(held,"),
+    ("marks are not carried", "slot_marks.p4", "held = held | own;", "held = own;"),
+    ("sums wrap", "lanes.p4", "|+|", "+"),
+    ("the lower rail is not flagged", "rails.p4", "RAIL(0x80000000) \\\n", ""),
+    ("a frame that is cut is taken", "netfold.p4", " && from_parser.parser_err == 0", ""),
+    ("options hide a packet", "ingress_parser.p4", "meta.buried = 1;", ""),
+    ("results keep the header's checksum", "netfold.p4", "if (meta.bridge.netfold == 1) {", "if (false) {"),
+]  # fmt: skip
+CASES = pytest.mark.parametrize(
+    ("path", "right", "wrong"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS]
+)
+
+
+@CASES
+def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
+    text = (p4build.REPOSITORY / "p4src" / "tna" / path).read_text()
+    assert right in text
+    assert text.replace(right, wrong) != text
+
+
+@pytest.mark.long
+@pytest.mark.p4c
+@pytest.mark.timeout(1800)
+@CASES
+def test_a_program_with_one_thing_wrong_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str
+):
+    missing = why_not(NAME)
+    if missing is not None:
+        pytest.skip(f"{missing}: nothing runs on the model of {NAME}")
+    shutil.copytree(p4build.REPOSITORY / "p4src", tmp_path / "p4src")
+    source = tmp_path / "p4src" / "tna" / path
+    source.write_text(source.read_text().replace(right, wrong))
+    monkeypatch.setattr(p4build, "REPOSITORY", tmp_path)
+    made = build(CHIPS[NAME], tmp_path / "out", chip.CHIP_CPU_PORT)
+    with chip.model(NAME, made.context.parent) as device, pytest.raises(AssertionError):
+        play_all(device)
+
+
+def play_all(device: chip.ChipDevice) -> None:
+    for seed in range(SEEDS):
+        play(NAME, seed, {NAME: device}, Tally())
