@@ -386,17 +386,27 @@ def test_a_chunk_that_was_overtaken_is_sent_again_before_its_time_is_up():
     assert core.totals().retransmits == 1
 
 
-def test_after_two_round_trips_of_silence_one_chunk_goes_again():
-    core = opened(64, 32, 100)
+def test_after_two_round_trips_of_silence_one_of_the_last_chunks_goes_again():
+    core = opened(64, 32, 3)
     core.send(0.0)
     core.receive(result(number_of(1, 64), 64), 0.001)
     core.turn(0.001)
-    core.send(0.001)
     assert core.send(0.002) == []
     due = core.next(0.002)
     assert 0.003 < due < 0.004
     assert [place_of(p, 64) for _, p in core.send(due)] == [2]
     assert core.send(due + 0.0005) == []
+
+
+def test_silence_of_many_chunks_is_a_slow_workers_and_nothing_goes_again_before_the_timeout():
+    """A loss holds up one channel; the others' results come."""
+    core = opened(64, 32, 100)
+    core.send(0.0)
+    core.receive(result(number_of(1, 64), 64), 0.001)
+    core.turn(0.001)
+    core.send(0.001)
+    assert core.next(0.002) > Timing().least_variance
+    assert core.send(0.01) == []
 
 
 def test_silence_doubles_the_wait_and_costs_a_few_probes_only():

@@ -234,9 +234,10 @@ static int overtaken(const struct tree *t) {
 }
 
 /* RFC 8985's tail loss probe: after two round trips of silence the oldest chunk goes again, once. Where the timeout is not
- * much longer than that, it would only ask those who wait for slower workers. */
+ * much longer than that, it would only ask those who wait for slower workers; and so it would where many chunks are under
+ * way and none comes back, as a loss holds up one channel. */
 static double tail_probe_at(const struct tree *t) {
-    if (t->tail_probed || t->oldest == NOBODY || t->rtt.smoothed == 0) return NF_UNKNOWN;
+    if (t->tail_probed || t->oldest == NOBODY || t->under_way > PROBES || t->rtt.smoothed == 0) return NF_UNKNOWN;
     if (nf_rtt_timeout(&t->rtt, &t->timing) < TAIL_FACTOR * t->rtt.smoothed) return NF_UNKNOWN;
     return t->active_at + 2 * t->rtt.smoothed + t->timing.least_reordering;
 }
