@@ -37,10 +37,9 @@ def test_one_job(row: dict[str, Any]):
     assert times(row, rates(row)) == pytest.approx(times(row, row["mbps"]), rel=WITHIN)
 
 
+@STORM
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "row", [pytest.param(r, id=name_of(r), marks=() if r["scheme"] == "none" else STORM) for r in TWO_JOBS]
-)
+@pytest.mark.parametrize("row", TWO_JOBS, ids=name_of)
 def test_two_jobs(row: dict[str, Any]):
     assert times(row, rates(row)) == pytest.approx(times(row, row["mbps"]), rel=WITHIN)
 
