@@ -53,7 +53,7 @@ class Point:
     trees: int = 4
     background: float = 0.2
     sizes: str = "panama"
-    seconds: float = 1.2
+    seconds: float = 1.0
     warm_up: float = 0.2
     blocks: int = 20
     tolerance: float = 0.01

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #define FULL 1e-9 /* a link is full when no greater part of it is free */
+#define MANY 8    /* from so many chosen flows on, neighbors are chosen before they are wronged: fewer rounds */
 
 int nf_shares_open(struct nf_shares *s, int32_t links, int32_t flows, int64_t entries) {
     *s = (struct nf_shares){.link_count = links, .flow_count = flows};
@@ -242,7 +243,11 @@ static int32_t choose_wronged(struct nf_shares *s) {
                 choose(s, l->members[m].flow);
         }
     }
-    return s->chosen_count - flows;
+    int32_t wronged = s->chosen_count;
+    for (int32_t i = flows; flows >= MANY && i < wronged; i++)
+        for (int64_t e = s->flows[s->chosen[i]].first; e < s->flows[s->chosen[i]].last; e++)
+            choose_held_by(s, s->entries[e].link);
+    return wronged - flows;
 }
 
 void nf_shares_solve(struct nf_shares *s) {
