@@ -133,6 +133,7 @@ class World:
             child,
             lanes.tolist(),
             exponent=exponent,
+            reserved=child + 1 & 0xFF,  # ignored, and not sent on by a node that makes a packet of it
         )
         host = self.fabric.hosts[worker.host]
         packet = Ip(
