@@ -34,6 +34,9 @@ def main() -> None:
     parser.add_argument("--parameters", type=int, nargs="+", default=[268_000, 5_000_000])
     parser.add_argument("--rate", type=float, default=100.0, help="of each link, Mbit/s")
     parser.add_argument("--lanes", type=int, default=256, choices=(32, 64, 256))
+    parser.add_argument(
+        "--bucket-mb", type=float, help="MiB of gradients in a bucket; default: PyTorch's own choice"
+    )
     parser.add_argument("--target", default="softswitch", help="softswitch or bmv2")
     parser.add_argument("--queue", type=int, default=64, help="of each port of the switch, packets")
     parser.add_argument("--json", type=Path)
@@ -48,7 +51,9 @@ def main() -> None:
 
 def measure(workers: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     counts = [min(30, max(4, _STEP_BYTES // (4 * n))) for n in options.parameters]
-    arguments = ["--parameters", *options.parameters, "--steps", *counts]
+    arguments: list[object] = ["--parameters", *options.parameters, "--steps", *counts]
+    if options.bucket_mb is not None:
+        arguments += ["--bucket-mb", options.bucket_mb]
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "leaf.yaml"
         spec.write_text(

@@ -51,12 +51,15 @@ def steps(step: Any, count: int) -> list[float]:
     return times[2:]
 
 
-def measure(transport: str, parameters: int, count: int, timeout: float) -> dict[str, Any]:
+def measure(
+    transport: str, parameters: int, count: int, bucket_mb: float | None, timeout: float
+) -> dict[str, Any]:
+    """`bucket_mb` None: as DistributedDataParallel has it."""
     backend, numerics = TRANSPORTS[transport]
     options = None if numerics is None else netfold.TorchOptions(numerics=numerics)
     dist.init_process_group(backend, timeout=timedelta(seconds=timeout), pg_options=options)
     rank = dist.get_rank()
-    model = DistributedDataParallel(model_of(parameters), bucket_cap_mb=parameters * 4 / 2**20 / 5)
+    model = DistributedDataParallel(model_of(parameters), bucket_cap_mb=bucket_mb)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     generator = torch.Generator().manual_seed(rank)
     inputs = torch.randn(_BATCH, _INPUTS, generator=generator)
@@ -105,11 +108,12 @@ def main() -> None:
     parser.add_argument("--transports", nargs="+", default=list(TRANSPORTS))
     parser.add_argument("--parameters", type=int, nargs="+", required=True)
     parser.add_argument("--steps", type=int, nargs="+", required=True)
+    parser.add_argument("--bucket-mb", type=float)
     parser.add_argument("--timeout", type=float, default=300.0)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rows = [
-        measure(transport, parameters, count, options.timeout)
+        measure(transport, parameters, count, options.bucket_mb, options.timeout)
         for parameters, count in zip(options.parameters, options.steps, strict=True)
         for transport in options.transports
     ]
