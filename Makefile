@@ -26,7 +26,7 @@ if [ -n "$(SUDO)" ]; then $(SUDO) chown -R --from=root "$$(id -u):$$(id -g)" .; 
 exit $$code
 endef
 
-BENCHMARKS ?= switch_pps allreduce host_pps plan_time
+BENCHMARKS ?= switch_pps allreduce host_pps server_pps plan_time
 
 .DEFAULT_GOAL := help
 

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from netfold.traffic.engine.native import build, cache_folder
+from netfold.traffic.engine.native import build, cache_folder, declare
 
 
 class CompilerMissing(Exception):
@@ -18,13 +18,10 @@ class CompilerMissing(Exception):
 
 
 def compiled(sources: Sequence[Path], signatures: Mapping[str, tuple[object, ...]]) -> ctypes.CDLL:
-    """The library that `sources` (with the headers among them) make. `signatures` has for each function its result and
-    its arguments, as ctypes names them."""
+    """The library that `sources` (with the headers among them) make. `signatures`: see `declare`."""
     try:
         code = ctypes.CDLL(str(build(sources, cache_folder())))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         raise CompilerMissing(f"the simulator's C code cannot be compiled here: {error}") from error
-    for name, (result, *arguments) in signatures.items():
-        function = getattr(code, name)
-        function.restype, function.argtypes = result, arguments
+    declare(code, signatures)
     return code

@@ -3,6 +3,8 @@
 
 #include "call.h"
 
+#include "hand.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,27 +102,9 @@ static uint64_t kind_of(const struct nf_call *c) {
     return hash;
 }
 
+void call_sign(struct nf_call *c) { c->print = mix(kind_of(c), (uint64_t)c->outcome.number); }
+
 void call_keep(struct nf_call *c) { memcpy(c->input, c->request.array, (size_t)call_bytes(c)); }
-
-void call_hand(struct nf_call *c, const struct nf_assignment *a, int64_t holders, int holding) {
-    c->workers = a->workers;
-    c->holders = holders;
-    c->holding = holding;
-    c->opened = 0;
-    c->wrong = NF_PENDING;
-    c->print = mix(kind_of(c), (uint64_t)c->outcome.number);
-    c->verdict[0] = c->result;
-    c->verdict[1] = c->outcome.index;
-    c->verdict[2] = c->outcome.total;
-    c->verdict[3] = c->outcome.total_high;
-}
-
-void call_handed(struct nf_call *c) {
-    c->result = c->verdict[0];
-    c->outcome.index = c->verdict[1];
-    c->outcome.total = c->verdict[2];
-    c->outcome.total_high = c->verdict[3];
-}
 
 /* A step of float64's exponent byte is eight bits. */
 static struct nf_tolerance tolerance(const struct nf_call *c) {
@@ -141,7 +125,7 @@ static int64_t all_first_rows(const struct nf_call *c, const struct tree *trees)
 
 void call_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees) {
     memset(c->seen, 0, (size_t)c->rows);
-    c->print = mix(kind_of(c), (uint64_t)c->outcome.number);
+    call_sign(c);
     if (!predicts(c)) return;
     const uint8_t *known = nf_predictions_find(p, kind_of(c), all_first_rows(c, trees));
     if (!known) return;
@@ -222,37 +206,6 @@ static void take_votes(struct nf_call *c, const struct tree *t, struct header *h
     }
 }
 
-/* A result that is handed over: the array, and what the call ended in, as numbers of 16 bits. Whoever has it adds it, so the
- * sum is so many times it. */
-static int64_t hand_units(const struct nf_call *c) { return call_bytes(c) / 2 + (int64_t)sizeof c->verdict / 2; }
-
-static uint8_t *hand_unit(const struct nf_call *c, uint8_t *array, int64_t unit) {
-    int64_t rest = unit - call_bytes(c) / 2;
-    return rest < 0 ? array + 2 * unit : (uint8_t *)c->verdict + 2 * rest;
-}
-
-static int64_t hand_count(const struct nf_call *c, const struct tree *t, int64_t chunk) {
-    int64_t rest = hand_units(c) - chunk * t->lanes;
-    return rest < t->lanes ? rest : t->lanes;
-}
-
-static void fill_hand(const struct nf_call *c, const struct tree *t, int64_t chunk, struct header *h) {
-    if (!c->holding) return;
-    for (int64_t i = 0; i < hand_count(c, t, chunk); i++) {
-        uint16_t unit;
-        memcpy(&unit, hand_unit(c, c->input, chunk * t->lanes + i), sizeof unit);
-        lanes_of(h)[i] = __builtin_bswap32(unit);
-    }
-}
-
-static void take_hand(const struct nf_call *c, const struct tree *t, int64_t chunk, struct header *h) {
-    if (c->holding) return;
-    for (int64_t i = 0; i < hand_count(c, t, chunk); i++) {
-        uint16_t unit = (uint16_t)((int64_t)__builtin_bswap32(lanes_of(h)[i]) / c->holders);
-        memcpy(hand_unit(c, c->request.array, chunk * t->lanes + i), &unit, sizeof unit);
-    }
-}
-
 static void fill_opening(const struct nf_call *c, const struct again *a, const struct tree *t, struct header *h) {
     for (int i = 0; i < FINGERPRINT; i++) lanes_of(h)[i] = __builtin_bswap32(print_lane(c, i));
     if (c->holders) return;
@@ -271,7 +224,7 @@ int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t) {
     case DATA:
         return a->last - a->first;
     case HAND:
-        return t->index == 0 ? (hand_units(c) + t->lanes - 1) / t->lanes : 0;
+        return t->index == 0 ? hand_chunks(c, t) : 0;
     case KINDS:
         return plan_kinds(c, a);
     case REPEAT:
@@ -325,7 +278,7 @@ void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, str
         fill_votes(c, h);
         break;
     case HAND:
-        fill_hand(c, t, chunk, h);
+        hand_fill(c, t, chunk, h);
         break;
     case CLOSING:
         break;
@@ -417,7 +370,7 @@ int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct
         take_votes(c, t, h);
         return NF_PENDING;
     case HAND:
-        take_hand(c, t, chunk, h);
+        hand_take(c, t, chunk, h);
         return NF_PENDING;
     case OPENING:
         return take_opening(c, a, t, h);

@@ -69,10 +69,8 @@ void call_restart(struct nf_call *c, const struct nf_assignment *a);
 /* Takes the scales of the first rows of each tree from an earlier call of its kind, if there is one. */
 void call_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees);
 void call_learn(const struct nf_call *c, struct nf_predictions *p, const struct tree *trees);
-/* Begins to hand the call's result over. */
-void call_hand(struct nf_call *c, const struct nf_assignment *a, int64_t holders, int holding);
-/* The result is here. */
-void call_handed(struct nf_call *c);
+/* Takes the fingerprint of what all workers have in common before anything is predicted. */
+void call_sign(struct nf_call *c);
 /* Keeps the result in place of the input. */
 void call_keep(struct nf_call *c);
 void call_restore(struct nf_call *c);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "call.h"
+#include "hand.h"
 
 struct nf_core {
     struct nf_assignment assignment; /* epoch 0: none yet */
@@ -286,7 +287,7 @@ static int begin_hand(struct nf_core *core, int64_t number, int64_t holders) {
         return 0;
     }
     call->outcome.number = number;
-    call_hand(call, &core->assignment, holders, holding);
+    hand_begin(call, &core->assignment, holders, holding);
     return begin_call(core, call, HAND);
 }
 
@@ -346,7 +347,7 @@ static int go_on(struct nf_core *core, struct nf_call *call) {
         if (call_bytes(call) <= NF_KEPT_BYTES) call->part = CLOSING;
     }
     if (call->part == HAND) {
-        call_handed(call);
+        hand_end(call);
         call->epoch = 0; /* its scales are another epoch's */
     }
     if (call->part == HAND || call->part == CLOSING) {

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -36,9 +36,7 @@ def library() -> ctypes.CDLL:
         code = _built_in() or ctypes.CDLL(str(build(SOURCES, cache_folder())))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
         raise EngineMissing(f"the engine of workers, C code, cannot be compiled here: {error}") from error
-    for name, (result, *arguments) in _SIGNATURES.items():
-        function = getattr(code, name)
-        function.restype, function.argtypes = result, arguments
+    declare(code, _SIGNATURES)
     return code
 
 
@@ -64,6 +62,13 @@ _SIGNATURES: dict[str, tuple[object, ...]] = {
     "nf_root_tree": (ctypes.c_int, _P, _N, _N, _P, _N, _P, _P),
     "nf_root_serve": (_N, _P, _R),
 }
+
+
+def declare(code: ctypes.CDLL, signatures: Mapping[str, tuple[object, ...]]) -> None:
+    """Tells ctypes the functions of `code`: by name the result, then the arguments."""
+    for name, (result, *arguments) in signatures.items():
+        function = getattr(code, name)
+        function.restype, function.argtypes = result, arguments
 
 
 def _built_in() -> ctypes.CDLL | None:

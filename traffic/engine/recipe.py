@@ -16,6 +16,7 @@ _WORKER = (
     "tree",
     "predict",
     "call",
+    "hand",
     "core",
     "bursts",
     "sockets",

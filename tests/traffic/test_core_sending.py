@@ -1,0 +1,165 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What one worker's core sends, when, and what it takes: windows, resends, timers, the pacer (docs/protocol.md,
+5.1, 5.2, 5.4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from netfold.traffic.congestion import Congestion
+from netfold.traffic.engine.engine import NEVER, Status
+from netfold.traffic.membership.assignment import Timing
+from tests.traffic.cores import LANES, Core, assignment, number_of, place_of, result
+
+
+def opened(
+    slots: int, window: int, chunks: int, congestion: Congestion = Congestion.FIXED, **shape: float
+) -> Core:
+    """A worker alone, past its resume and opening chunks, at time 0: its data are the places 1 ... of the main
+    stream."""
+    core = Core(congestion)
+    core.assign(assignment(slots=slots, window=window, **shape))  # type: ignore[arg-type]
+    core.submit(np.zeros(chunks * LANES, np.int32))
+    for _ in range(2):
+        core.turn(0.0)
+        for _, payload in core.send(0.0, room=1):
+            record = bytearray(payload)
+            record[0] = 0x11
+            core.receive(bytes(record), 0.0)
+    core.turn(0.0)
+    return core
+
+
+def test_results_that_nobody_waits_for_change_nothing():
+    core = opened(16, 4, 10)
+    assert [place_of(p, 16) for _, p in core.send(0.0)] == [1, 2, 3, 4]
+    strange = [
+        result(number_of(5, 16), 16),  # not sent yet
+        result(number_of(1, 16), 16, epoch=2),
+        result(number_of(1, 16) + 16, 16),  # the same slot, a later round
+        result(number_of(1, 16), 16, tree=41),
+        result(number_of(1, 16), 16)[:-4],
+        result(number_of(1, 16), 16) + bytes(4),
+        result(number_of(1, 16), 16, version_kind=0x10),
+        result(number_of(1, 16), 16, version_kind=0x21),
+        result(number_of(1, 16), 16, slot=40_000),
+        b"",
+    ]
+    for payload in strange:
+        core.receive(payload, 0.001)
+    core.receive(result(number_of(1, 16), 16), 0.001, endpoint=1)
+    core.turn(0.001)
+    assert core.send(0.001) == []
+    for _ in range(2):
+        core.receive(result(number_of(1, 16), 16), 0.001)
+    core.turn(0.001)
+    assert [place_of(p, 16) for _, p in core.send(0.001)] == [5], (
+        "one result lets one chunk go, however often it comes"
+    )
+
+
+def test_a_chunk_that_was_overtaken_is_sent_again_before_its_time_is_up():
+    core = opened(16, 2, 10)
+    core.send(0.0)
+    core.receive(result(number_of(2, 16), 16), 0.001)
+    core.turn(0.001)
+    core.send(0.001)
+    core.receive(result(number_of(3, 16), 16), 0.002)  # sent 1 ms after chunk 2, and back
+    core.turn(0.002)
+    assert place_of(core.send(0.0021)[0][1], 16) == 1
+    assert core.totals().retransmits == 1
+
+
+def test_after_two_round_trips_of_silence_one_of_the_last_chunks_goes_again():
+    core = opened(64, 32, 3)
+    core.send(0.0)
+    core.receive(result(number_of(1, 64), 64), 0.001)
+    core.turn(0.001)
+    assert core.send(0.002) == []
+    due = core.next(0.002)
+    assert 0.003 < due < 0.004
+    assert [place_of(p, 64) for _, p in core.send(due)] == [2]
+    assert core.send(due + 0.0005) == []
+
+
+def test_silence_of_many_chunks_is_a_slow_workers_and_nothing_goes_again_before_the_timeout():
+    """A loss holds up one channel; the others' results come."""
+    core = opened(64, 32, 100)
+    core.send(0.0)
+    core.receive(result(number_of(1, 64), 64), 0.001)
+    core.turn(0.001)
+    core.send(0.001)
+    assert core.next(0.002) > Timing().least_variance
+    assert core.send(0.01) == []
+
+
+def test_silence_doubles_the_wait_and_costs_a_few_probes_only():
+    core = opened(64, 32, 100)
+    core.send(0.0)
+    now, sent = 0.0, 0
+    while now < 60:
+        now = core.next(now)
+        core.turn(now)
+        sent += len(core.send(now))
+    assert sent <= 4 * 70
+
+
+@pytest.mark.parametrize(("window", "probes"), [(1, 1), (4, 1), (12, 3), (28, 4)])
+def test_after_silence_a_quarter_of_what_is_under_way_goes_again_at_most(window, probes):
+    core = opened(64, window, 100)
+    assert len(core.send(0.0)) == window
+    due = core.next(0.0)
+    assert due == Timing().first_timeout  # no round trip is known
+    assert len(core.send(due)) == core.totals().retransmits == probes
+
+
+def test_a_full_socket_is_met_again_with_what_it_did_not_take():
+    core = opened(16, 4, 10)
+    assert [len(core.send(0.0, room=1)) for _ in range(6)] == [1, 1, 1, 1, 0, 0]
+
+
+def test_a_call_whose_deadline_passes_says_what_is_missing():
+    core = Core()
+    core.assign(assignment(slots=16, window=4))
+    call = core.submit(np.zeros(40, np.int32), deadline=5.0)
+    core.turn(0.0)
+    core.send(0.0)
+    assert core.next(0.0) <= 5.0
+    core.turn(5.0)
+    assert core.status(call) is Status.TIMEOUT
+    assert core.outcome(call).text == (
+        "tree 40 (to 10.0.0.1): 1 of 1 results, under way 1, the first is chunk 0"
+    )
+    assert core.totals().broken
+    assert core.send(6.0) == []
+
+
+def test_a_tree_gets_its_share_of_the_rate_and_no_more():
+    core = opened(1024, 512, 20_000, rate_mbps=1.0)  # in packets of 74 bytes: 1,689 a second
+    sent = len(core.send(0.0))
+    assert sent == 14, "a burst of 16, of which two went before"
+    for millisecond in range(1, 101):
+        for _, payload in core.send(millisecond / 1000):
+            record = bytearray(payload)
+            record[0] = 0x11
+            core.receive(bytes(record), millisecond / 1000)
+            sent += 1
+        core.turn(millisecond / 1000)
+    assert 160 < sent - 14 < 180
+    assert core.next(0.1) < NEVER
+
+
+def test_a_single_chunk_does_not_wait_for_the_pacer():
+    core = Core()
+    core.assign(assignment(slots=64, rate_mbps=0.001))
+    core.submit(np.zeros(4, np.int32))
+    for turn, packets in enumerate((1, 2)):  # resume; opening and data
+        core.turn(float(turn))
+        sent = core.send(float(turn))
+        assert len(sent) == packets
+        for _, payload in sent:
+            core.receive(b"\x11" + payload[1:], float(turn))
+    core.turn(2.0)
+    assert core.totals().pending == 0
