@@ -115,12 +115,13 @@ def test_options_that_nobody_knows(given: object, message: str):
         TorchOptions.of(given)  # type: ignore[arg-type]
 
 
+# Both ranks write to one pipe: only a line that is written at once stays whole.
 PROGRAM = """
-import torch, torch.distributed as dist
+import os, torch, torch.distributed as dist
 dist.init_process_group("netfold")
 one = torch.ones(4)
 dist.all_reduce(one)
-print("sum", one.tolist(), dist.get_backend(), flush=True)
+os.write(1, f"sum {one.tolist()} {dist.get_backend()}\\n".encode())
 dist.destroy_process_group()
 """
 
