@@ -22,7 +22,7 @@ INTERRUPTED = 130
 @dataclass(frozen=True)
 class Command:
     """Where a sub-command is: `attribute` of `module`, below `netfold`, is a typer.Typer. One that holds a single
-    command becomes `netfold NAME ...` itself; one with several becomes the group `netfold NAME SUB ...`."""
+    command, and no callback, becomes `netfold NAME ...` itself; others become the group `netfold NAME SUB ...`."""
 
     module: str
     help: str
@@ -39,9 +39,8 @@ COMMANDS: dict[str, Command] = {
         extra="testbed",
     ),
     "measure": Command(
-        "testbed.cli",
-        "Run plans in Mininet: planned and measured rates side by side.",
-        "measure",
+        "measure.cli",
+        "Measure on this machine, in Mininet: figures as a table, as JSON, as a picture.",
         extra="testbed",
     ),
     "doctor": Command(
@@ -130,7 +129,8 @@ def build(called: str | None) -> typer.Typer:
 def _attach(app: typer.Typer, name: str, command: Command) -> None:
     sub: typer.Typer = getattr(importlib.import_module(f"netfold.{command.module}"), command.attribute)
     single = sub.registered_commands[0] if len(sub.registered_commands) == 1 else None
-    if single is not None and not sub.registered_groups and single.callback is not None:
+    group = bool(sub.registered_groups or sub.registered_callback)
+    if single is not None and not group and single.callback is not None:
         app.command(name, cls=single.cls, context_settings=single.context_settings)(single.callback)
     else:
         app.add_typer(sub, name=name, help=command.help)

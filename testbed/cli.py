@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold run`, `netfold measure` and `netfold doctor`."""
+"""`netfold run` and `netfold doctor`."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +14,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 run = typer.Typer(add_completion=False)
-measure = typer.Typer(add_completion=False)
 doctor = typer.Typer(add_completion=False)
 
 _RUN_HELP = """Train a real model through the switches of a fabric, and show what happened.
@@ -78,85 +76,6 @@ def run_command(
         sys.exit(1)
     console.print(f"{report.seconds:.0f} s in all; {out / 'run.json'} and {out / 'fabric.png'} are written")
     sys.exit(0 if report.wrong_elements == 0 and report.identical else 1)
-
-
-@measure.command()
-def measure_command(
-    fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
-    schemes: Annotated[str, typer.Option(help="Planners to compare, A,B,C.")] = "none,atp,grid,inart",
-    base: Annotated[str, typer.Option(help="The scheme that reductions are given against.")] = "none",
-    target: Annotated[str, typer.Option(help="The switches: softswitch, bmv2, or auto.")] = "auto",
-    lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 256,
-    scale: Annotated[
-        float | None,
-        typer.Option(
-            help="Rates on the wire over those of the fabric's file: 0.01 makes 30 Mbit/s of 3 Gbit/s."
-        ),
-    ] = None,
-    size: Annotated[int, typer.Option(min=4, help="Bytes of the arrays.")] = 1 << 20,
-    iterations: Annotated[int, typer.Option(min=1, help="All-reduces of each job.")] = 4,
-    jobs: Annotated[
-        int, typer.Option(min=1, help="Jobs that share the fabric's workers and run at once.")
-    ] = 1,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds for the jobs of one scheme.")] = 300.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Run each scheme's plan on a fabric in Mininet: planned and measured rates side by side.
-
-    Choose a scale at which processors are no limit, or "of plan" shows the machine, and arrays that take seconds:
-    on two cores some 10 Mbit/s for each of eight workers where nothing is added up on the way (grid-fig1: 0.003 to
-    0.01, inart-fig1: 3, leaf-spine-4x2 with two jobs: 0.03).
-
-    Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
-    from netfold.testbed.deployment import Setup
-    from netfold.testbed.errors import RunError
-    from netfold.testbed.measure import Experiment, Measuring, reductions
-    from netfold.topologies.fabric import FabricError
-    from netfold.topologies.network.caller import become_root
-    from netfold.topologies.network.errors import NetworkError
-
-    console = Console(stderr=True)
-    setup = Setup(fabric, target, lanes, scale)
-    experiment = Experiment(setup, schemes.split(","), size, iterations, jobs, timeout)
-    try:
-        become_root()
-        rows = Measuring(experiment, lambda text: console.print(f"[dim]{text}[/dim]")).run()
-    except (RunError, NetworkError, FabricError, OSError) as error:
-        typer.echo(f"netfold: {error}", err=True)
-        sys.exit(1)
-    saved = reductions(rows, base)
-    if as_json:
-        typer.echo(
-            json.dumps({"rows": [r.to_dict() for r in rows], "reduction": saved, "base": base}, indent=2)
-        )
-    else:
-        table = Table(title=f"{fabric}: planned and measured rate of a worker")
-        for column in (
-            "scheme",
-            "job",
-            "plan",
-            "published",
-            "plan Mbit/s",
-            "measured",
-            "of plan",
-            "all-reduce ms",
-        ):
-            table.add_column(column, justify="left" if column in ("scheme", "job") else "right")
-        table.add_column(f"time saved over {base}", justify="right")
-        for row in rows:
-            table.add_row(
-                row.scheme,
-                row.job,
-                f"{row.rate:.4g} {row.unit}",
-                "-" if row.published is None else f"{row.published:g}",
-                f"{row.planned_mbps:.2f}",
-                f"{row.measured_mbps:.2f}",
-                f"{row.of_plan:.1%}",
-                f"{row.iteration_ms:.1f}",
-                f"{saved[row.scheme]:.1%}" if row.scheme in saved else "-",
-            )
-        Console().print(table)
-    sys.exit(0 if not any(r.wrong_elements for r in rows) else 1)
 
 
 @doctor.command()

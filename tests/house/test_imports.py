@@ -21,6 +21,7 @@ ALLOWED = {
     "simulator": {"controller", "topologies", "traffic"},
     "experiments": {"controller", "simulator", "topologies"},
     "testbed": {"api", "topologies", "traffic", "controller", "experiments"},
+    "measure": {"api", "topologies", "traffic", "controller", "simulator", "experiments", "testbed"},
     "cli": {
         "softswitch"
     },  # the names that it is called by; else it names modules, and imports the one that is called

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `netfold measure` runs, as a Scenario of the packet level: the same plans, the windows of a controller, the own
-waiting times of the engine, and links as the kernel and softswitch shape them."""
+"""What `netfold measure plans` runs, as a Scenario of the packet level: the same plans, the windows of a controller,
+the own waiting times of the engine, and links as the kernel and softswitch shape them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rates(row: dict[str, Any]) -> list[float]:
 
 
 def _jobs(fabric: Fabric, scheme: str, size: int, count: int) -> tuple[Job, ...]:
-    """Each takes its part of workers and servers, on what the earlier ones leave, as testbed/measure.py has it."""
+    """Each takes its part of workers and servers, on what the earlier ones leave, as measure/plans has it."""
     spec, used, found = default_job(fabric).spec, Loads(), []
     for number in range(count):
         workers, servers = spec.workers[number::count], spec.parameter_servers[number::count]

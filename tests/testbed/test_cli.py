@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold run` and `netfold measure` from the outside: how they fail, and whose their files are."""
+"""`netfold run` and `netfold measure plans` from the outside: how they fail, and whose their files are."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from netfold.measure.cli import app as measure
 from netfold.testbed import cli
 from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.run import Options, Run, Watcher
 
-COMMANDS = [(cli.run, ["--target", "softswitch"]), (cli.measure, ["inart-fig1", "--target", "softswitch"])]
+COMMANDS = [
+    (cli.run, ["--target", "softswitch"]),
+    (measure, ["plans", "inart-fig1", "--target", "softswitch"]),
+]
 
 
 @pytest.mark.parametrize(("command", "arguments"), COMMANDS, ids=["run", "measure"])

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold measure`: what each scheme plans on a fabric, and what its workers then get on the wire.
+"""`netfold measure plans`: what each scheme plans on a fabric, and what its workers then get on the wire.
 
 The schemes run one after the other on the same network. With several jobs, each takes a part of the workers and of the
 parameter servers, and all run at once; a later job is planned on what the earlier ones leave.
