@@ -16,7 +16,19 @@ from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_POR
 from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict, WireError, make_tag
 from netfold.traffic.server.slots import SlotPool
 from tests.dataplane.bench import Bench
-from tests.dataplane.frames import CE, LANES_AT, NETFOLD_AT, Ip, Netfold, checksum, ethernet, gradient, udp
+from tests.dataplane.frames import (
+    CE,
+    LANES_AT,
+    NETFOLD_AT,
+    TCP,
+    UDP,
+    Ip,
+    Netfold,
+    checksum,
+    ethernet,
+    gradient,
+    udp,
+)
 from tests.dataplane.job import Job, Server, Worker
 from tests.dataplane.layout import SERVER, UPLINK, Fabric, TreeShape
 from tests.dataplane.node import MANAGED
@@ -266,16 +278,21 @@ class World:
         return False
 
     def _insider(self, random: Random) -> Forgery | None:
-        """A packet of the right sender, in a slot that is not the tree's or in an epoch that never was."""
+        """A packet of the right sender: in a slot that is not the tree's, in an epoch that never was, or at the end of
+        its time to live, which only where it would be sent on is one too late."""
         gradients = self._gradients()
         if not gradients:
             return None
         switch, port, frame = random.choice(gradients)
         out = bytearray(frame)
-        if random.random() < 0.5:
-            struct.pack_into(">H", out, NETFOLD_AT + 8, random.choice([16, 32, 4095, 0x8000, 0xFFFF]))
-        else:
-            struct.pack_into(">H", out, NETFOLD_AT + 4, random.choice([0, 0xFFF0]))
+        match random.randrange(3):
+            case 0:
+                struct.pack_into(">H", out, NETFOLD_AT + 8, random.choice([16, 32, 4095, 0x8000, 0xFFFF]))
+            case 1:
+                struct.pack_into(">H", out, NETFOLD_AT + 4, random.choice([0, 0xFFF0]))
+            case _:
+                out[22], out[24:26] = random.choice([0, 1]), bytes(2)
+                struct.pack_into(">H", out, 24, checksum(bytes(out[14:34])))
         return switch, port, bytes(out)
 
     def _malformed(self, random: Random) -> Forgery | None:
@@ -304,7 +321,11 @@ class World:
             flags_and_offset=random.choice([0, 0x2000, 0x0010]),
             options=random.choice([b"", b"", bytes(4)]),
             ecn=random.randrange(4),
+            protocol=random.choice([UDP, UDP, TCP]),
+            version=random.choice([4, 4, 4, 5]),
         )
+        if packet.protocol == TCP:
+            return (*self._anywhere(random), ethernet(packet.pack(random.randbytes(random.randrange(6)))))
         ports = random.choice([(5, 6), (53, 0xF001), (0xF001, 53), (0xF001, 0xF002), (0xF001, 0xF001)])
         body = udp(random.randbytes(random.randrange(60)), *ports, sum_=random.randrange(1 << 16))
         return (*self._anywhere(random), ethernet(packet.pack(body)))
