@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import finsy as fy
 
 from netfold.controller.health.counters import Counters
+from netfold.controller.health.link_loads import LinkLoads, metered_ports
 from netfold.controller.health.links import LinkProbes
 from netfold.controller.health.outages import Outages, Uses
 from netfold.controller.health.recycle import Recycler
@@ -38,6 +39,7 @@ from netfold.controller.lifecycle.tasks import Tasks
 from netfold.controller.switches.desired import Broken, Setting, Targets, management
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.fleet import Fleet, FleetOptions
+from netfold.controller.switches.port_counters import PortCounts
 from netfold.topologies.addressing import SwitchAddress
 from netfold.topologies.fabric import Fabric, FabricError
 
@@ -62,6 +64,7 @@ class Controller:
         self.tasks = Tasks()
         self.presence = Presence()
         self.fleet = Fleet(_endpoints(setting), options.pipeline, term, self, options.fleet)
+        self.loads = LinkLoads(setting.fabric, options.wire.scale)
         self.outages = Outages(self.fleet, options.patience, self.tasks.later, self)
         self.links = LinkProbes(
             setting, options.wire.lanes, self.fleet, self.book, self.outages.links_changed, options.probe_s
@@ -198,6 +201,9 @@ class Controller:
         if near is not None:
             self.links.reported(switch, near, down)
 
+    def ports_counted(self, switch: str, counts: PortCounts) -> None:
+        self.loads.counted(switch, counts)
+
     # ---- OutageEvents -----------------------------------------------------------------------------------
 
     def broken_changed(self) -> None:
@@ -227,4 +233,5 @@ def _endpoint(setting: Setting, known: SwitchAddress) -> Endpoint:
         device.one_shot,
         device.tls,
         device.full_width,
+        *metered_ports(setting.fabric, known.name),
     )

@@ -42,7 +42,8 @@ class Target:
 class Endpoint:
     """Where a switch is. `marker` is the key that only this store's controllers write: with it, registers
     hold nothing that the store does not know of. `pipeline` is its own, None that of all; `one_shot`: ECMP sets are
-    written with their routes; `full_width`: numbers bear leading zeros."""
+    written with their routes; `full_width`: numbers bear leading zeros. Of `incoming` ports it is read what arrives, of
+    `outgoing` ones what departs."""
 
     name: str
     address: str
@@ -52,6 +53,8 @@ class Endpoint:
     one_shot: bool = True
     tls: Tls | None = None
     full_width: bool = False
+    incoming: tuple[int, ...] = ()
+    outgoing: tuple[int, ...] = ()
 
 
 @dataclass

@@ -13,6 +13,7 @@ import finsy as fy
 
 from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target
 from netfold.controller.switches.entries import Contents
+from netfold.controller.switches.port_counters import PortCounts
 from netfold.controller.switches.session import SwitchSession
 
 SIGNS_OF_LIFE = 200
@@ -31,6 +32,9 @@ class FleetEvents(Protocol):
     def packet_in(self, switch: str, packet: fy.P4PacketIn) -> None: ...
 
     def port_changed(self, switch: str, port: int, down: bool) -> None: ...
+
+    def ports_counted(self, switch: str, counts: PortCounts) -> None:
+        """With every sign of life."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Fleet:
                 changed=events.switch_changed,
                 packet_in=events.packet_in,
                 port_down=events.port_changed,
+                counted=events.ports_counted,
                 audit_s=options.audit_s,
                 alive_s=alive_s,
             )

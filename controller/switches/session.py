@@ -12,19 +12,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import cast
 
 import finsy as fy
 import grpc
 from finsy.gnmiclient import GNMIClientError
 from finsy.proto import p4r
 
-from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target, Tls
+from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target
 from netfold.controller.switches.entries import Codec, Contents, Entity, UnknownEntityError
 from netfold.controller.switches.install import Op, Step, apply, differences, steps
+from netfold.controller.switches.manners import asked_to_stop, cause, credentials, read, read_raw
+from netfold.controller.switches.port_counters import PortCounts, PortReader
 from netfold.controller.switches.selectors import spelled_out
 from netfold.controller.switches.widths import widened, widened_packet
 
@@ -47,7 +48,7 @@ class SwitchAwayError(Exception):
 class SwitchSession:
     """Runs until canceled. `lost(name)` is awaited before anything is written into a switch whose
     registers are empty; `changed()` is called after every change of `health`; `packet_in` gets what the
-    switch sends up."""
+    switch sends up, `counted` what its ports counted, with every sign of life."""
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class SwitchSession:
         changed: Callable[[str], None],
         packet_in: Callable[[str, fy.P4PacketIn], None],
         port_down: Callable[[str, int, bool], None],
+        counted: Callable[[str, PortCounts], None],
         audit_s: float = 30.0,
         alive_s: float = 0.5,
     ) -> None:
@@ -70,13 +72,14 @@ class SwitchSession:
             p4blob=pipeline.blob,
             device_id=endpoint.device_id,
             initial_election_id=election_id,
-            channel_credentials=None if endpoint.tls is None else _credentials(endpoint.tls),
+            channel_credentials=None if endpoint.tls is None else credentials(endpoint.tls),
             ready_handler=self._ready,
         )
         self._lost = lost
         self._changed = changed
         self._packet_in = packet_in
         self._port_down = port_down
+        self._counted = counted
         self._audit_s = audit_s
         self._alive_s = alive_s
         self._target: Target | None = None
@@ -87,6 +90,8 @@ class SwitchSession:
         self._patience_s = ANSWER_S
         self._switch: fy.Switch | None = None
         self._codec: Codec | None = None
+        self._ports: PortReader | None = None
+        self._alive_at = 0.0
 
     def aim(self, target: Target) -> None:
         """Give the switch a new target."""
@@ -102,11 +107,11 @@ class SwitchSession:
             try:
                 await self._connected()
             except fy.P4ClientError as error:
-                self._down(_cause(error))
+                self._down(cause(error))
             except GNMIClientError as error:  # finsy asks for the ports at first
                 self._down(f"{error.code.name}: {error.message}")
             except asyncio.CancelledError:
-                if _asked_to_stop():
+                if asked_to_stop():
                     raise
                 self._down("the connection was lost")
             except Exception as error:
@@ -123,10 +128,20 @@ class SwitchSession:
         found: dict[int, tuple[int, int]] = {}
         with self._answering("its counters cannot be read"):
             async with asyncio.timeout(ANSWER_S):
-                async for e in _read(switch, wanted):
+                async for e in read(switch, wanted):
                     if isinstance(e, fy.P4CounterEntry) and e.index is not None:
                         found[e.index] = (e.packet_count, e.byte_count)
         return found
+
+    async def read_ports(self) -> PortCounts | None:
+        """What the ports counted; None where the switch's program does not count that. Raises SwitchAwayError."""
+        switch = self._online()
+        if not self._ports:
+            return None
+        with self._answering("its counters cannot be read"):
+            async with asyncio.timeout(ANSWER_S):
+                answers = await read_raw(switch, self._ports.request)
+        return self._ports.counts(answers)
 
     async def packet_out(self, payload: bytes, egress_port: int = 0) -> None:
         """Send by a port, or (0) let the switch take the packet as if it had come in from the CPU port. Raises
@@ -149,7 +164,7 @@ class SwitchSession:
                 f"switch {self.endpoint.name}: {otherwise} within {ANSWER_S:g} s"
             ) from error
         except fy.P4ClientError as error:
-            raise SwitchAwayError(f"switch {self.endpoint.name}: {otherwise}: {_cause(error)}") from error
+            raise SwitchAwayError(f"switch {self.endpoint.name}: {otherwise}: {cause(error)}") from error
         except (
             asyncio.CancelledError,
             AssertionError,
@@ -157,7 +172,7 @@ class SwitchSession:
             grpc.aio.UsageError,
         ) as error:
             # the channel was closed under this call, or before it: finsy asserts that its client is open
-            if isinstance(error, asyncio.CancelledError) and _asked_to_stop():
+            if isinstance(error, asyncio.CancelledError) and asked_to_stop():
                 raise
             raise SwitchAwayError(f"switch {self.endpoint.name}: {otherwise}: it is not connected") from error
 
@@ -215,7 +230,7 @@ class SwitchSession:
         try:
             await self._serve(switch)
         except fy.P4ClientError as error:
-            self._down(_cause(error))
+            self._down(cause(error))
         except ForeignStateError as error:
             self._force = True
             self._down(f"{error}; the pipeline is pushed again")
@@ -223,7 +238,7 @@ class SwitchSession:
             self._down(str(error))
         except asyncio.CancelledError:
             # a call that is under way when its channel closes ends like this, and nobody canceled this task
-            if _asked_to_stop():
+            if asked_to_stop():
                 raise
             self._down("the connection was lost")
         except Exception as error:  # an answer that finsy or the codec cannot read
@@ -237,6 +252,8 @@ class SwitchSession:
         pushed, self._force = self._force, False
         self._switch = switch
         self._codec = Codec(switch.p4info)
+        known = self.endpoint
+        self._ports = PortReader(switch.p4info, known.device_id, known.incoming, known.outgoing)
         switch.create_task(self._listen(switch))
         await self._adopt(switch, pushed)
         await self._keep(switch)
@@ -265,7 +282,7 @@ class SwitchSession:
                 await self._converge(switch, target)
             except fy.P4ClientError as error:
                 failures += 1
-                self.health.error = _cause(error)
+                self.health.error = cause(error)
                 log.warning("%s: a write failed: %s", self.endpoint.name, self.health.error)
                 self._held = await self._read(switch)
                 with suppress(TimeoutError):
@@ -287,10 +304,12 @@ class SwitchSession:
         """Until there is a newer target; meanwhile a sign of life now and then, and an audit more rarely."""
         audited = time.monotonic()
         while True:
+            left = max(0.0, self._alive_at - time.monotonic())
             try:
-                await asyncio.wait_for(self._next_target(version), min(self._alive_s, self._audit_s))
+                await asyncio.wait_for(self._next_target(version), min(left, self._audit_s))
                 return
             except TimeoutError:
+                self._alive_at = time.monotonic() + self._alive_s
                 await self._sign_of_life()
             if time.monotonic() - audited >= self._audit_s:
                 audited = time.monotonic()
@@ -300,8 +319,12 @@ class SwitchSession:
 
     async def _sign_of_life(self) -> None:
         """Raises SwitchAwayError. A switch that hangs closes no connection; and finsy may lose its own reader without
-        saying so, when the stream is canceled from below."""
-        await self.read_counters([0])
+        saying so, when the stream is canceled from below. What is asked for is what is of use: its ports' counters."""
+        counts = await self.read_ports()
+        if counts is None:
+            await self.read_counters([0])
+        else:
+            self._counted(self.endpoint.name, counts)
 
     async def _audit(self, switch: fy.Switch) -> None:
         held = await self._read(switch)
@@ -327,7 +350,7 @@ class SwitchSession:
         held: Contents = {}
         try:
             for kind in self._codec.reads(one_shot=self.endpoint.one_shot):
-                async for entity in _read(switch, [kind]):
+                async for entity in read(switch, [kind]):
                     decoded = self._codec.decode(entity)
                     if decoded is not None:
                         held[decoded.key] = decoded
@@ -379,27 +402,3 @@ class SwitchSession:
             log.warning("%s: %s", self.endpoint.name, error)
         self.health.ready, self.health.error = False, error
         self._changed(self.endpoint.name)
-
-
-def _read(switch: fy.Switch, wanted: Sequence[fy.p4entity.P4Entity]) -> AsyncIterator[object]:
-    # finsy's overloads call an async generator a coroutine
-    return cast(AsyncIterator[object], switch.read(wanted))
-
-
-def _credentials(tls: Tls) -> fy.GRPCCredentialsTLS:
-    return fy.GRPCCredentialsTLS(
-        cacert=tls.ca, cert=tls.cert, private_key=tls.key, target_name_override=tls.server_name
-    )
-
-
-def _asked_to_stop() -> bool:
-    """This task was canceled, and not only a call within it."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
-
-
-def _cause(error: fy.P4ClientError) -> str:
-    """What the first refused update met, or else the call."""
-    for detail in error.details.values():
-        return f"{detail.canonical_code.name}: {detail.message}"
-    return f"{error.code.name}: {error.message}"

@@ -54,6 +54,9 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
     @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
     Counter<bit<32>, bit<15>>(VERDICT_CELLS, CounterType_t.PACKETS_AND_BYTES) verdicts;
 
+    @brief("What came in, by port * 2 + 1 if it is of the protocol.")
+    Counter<bit<32>, bit<10>>(PORTS * 2, CounterType_t.PACKETS_AND_BYTES) arrivals;
+
     apply {
         hdr.bridge.setValid();
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
@@ -85,6 +88,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             hdr.bridge.ingress_port = CONTROLLER;
             forwarding.apply(hdr, meta, to_tm, to_deparser);
         }
+        arrivals.count(meta.ingress_port ++ hdr.bridge.netfold);
     }
 }
 
@@ -109,7 +113,11 @@ control SwitchEgress(inout egress_headers_t hdr, inout egress_metadata_t meta, i
     EgressRails() rails;
     Delivery()    delivery;
 
+    @brief("What goes out, by port * 2 + 1 if it is of the protocol; each copy of what is replicated.")
+    Counter<bit<32>, bit<10>>(PORTS * 2, CounterType_t.PACKETS_AND_BYTES) departures;
+
     apply {
+        departures.count(standard.egress_port ++ meta.bridge.netfold);
         rails.apply(hdr, meta);
         if (standard.egress_port == CPU_PORT) {
             // hdr.packet_in is there

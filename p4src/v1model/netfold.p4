@@ -41,6 +41,11 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
     counter(VERDICT_CELLS, CounterType.packets_and_bytes) verdicts;
 
+    @brief("What came in, by port * 2 + 1 if it is a job's: admitted, or refused for its slot or epoch alone.")
+    counter(PORTS * 2, CounterType.packets_and_bytes) arrivals;
+
+    bit<1> of_a_job;
+
     apply {
         meta.broken = standard.checksum_error == 1 || standard.parser_error != error.NoError;
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
@@ -65,6 +70,11 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             forwarding.apply(hdr, meta, standard);
         }
         hdr.packet_out.setInvalid();
+        of_a_job = meta.netfold;
+        if (meta.verdict == verdict_t.UNADMITTED || meta.verdict == verdict_t.MALFORMED) {
+            of_a_job = 0;
+        }
+        arrivals.count((bit<32>)(meta.ingress_port ++ of_a_job));
     }
 }
 
@@ -72,7 +82,11 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
 
     Delivery() delivery;
 
+    @brief("What goes out, by port * 2 + 1 if it is a job's; each copy of what is replicated.")
+    counter(PORTS * 2, CounterType.packets_and_bytes) departures;
+
     apply {
+        departures.count((bit<32>)(standard.egress_port ++ meta.netfold));
         if (standard.egress_port == CPU_PORT) {
             hdr.packet_in = { meta.ingress_port, 0, meta.slot.seen };
         } else if (meta.routed == 1) {

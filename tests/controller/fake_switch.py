@@ -17,6 +17,9 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 
 UpdateHook = Callable[[int], None]
 
+PORT_COUNTERS = {318198439: "arrivals", 305944590: "departures"}
+"""By their number in the P4Info."""
+
 
 class PushKeeps(Enum):
     """What becomes of multicast groups when a pipeline is pushed. BMv2's server forgets them and BMv2 itself does not:
@@ -43,7 +46,8 @@ class State:
     tables: dict[bytes, p4r.TableEntry] = field(default_factory=dict)
     groups: dict[int, p4r.MulticastGroupEntry] = field(default_factory=dict)
     copies: dict[int, list[int]] = field(default_factory=dict)  # ports that a packet to the group leaves by
-    counters: dict[int, int] = field(default_factory=dict)
+    counters: dict[int, int] = field(default_factory=dict)  # packets by cell of the verdicts
+    ports: dict[tuple[str, int], int] = field(default_factory=dict)  # bytes by port counter and cell
     registers_used: bool = False
 
 
@@ -221,9 +225,9 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
                     for g in self.state.groups.values()
                 ]
             elif kind == "counter_entry":
-                cell = entity.counter_entry.index.index
-                found = [p4r.Entity(counter_entry=entity.counter_entry)]
-                found[0].counter_entry.data.packet_count = self.state.counters.get(cell, 0)
+                found = [self._counted(e.counter_entry) for e in request.entities]
+                yield p4r.ReadResponse(entities=found)
+                return
             else:
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(kind))
             yield p4r.ReadResponse(entities=found)
@@ -241,6 +245,15 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         return p4r.WriteResponse()
 
     # ---- semantics -------------------------------------------------------------------------------
+
+    def _counted(self, asked: p4r.CounterEntry) -> p4r.Entity:
+        answer = p4r.Entity(counter_entry=asked)
+        data, cell = answer.counter_entry.data, asked.index.index
+        if asked.counter_id in PORT_COUNTERS:
+            data.byte_count = self.state.ports.get((PORT_COUNTERS[asked.counter_id], cell), 0)
+        else:
+            data.packet_count = self.state.counters.get(cell, 0)
+        return answer
 
     def _update(self, update: p4r.Update) -> p4r.Error:
         self.updates += 1

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What each port took in and sent out, in bytes of whole frames, jobs' packets apart from all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.port_counters import ARRIVALS, DEPARTURES, cell
+from netfold.traffic.packets.wire import Kind
+from tests.dataplane.device import SoftDevice, compiled
+from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, UPLINK, inner, root, sent
+from tests.dataplane.frames import LANES, Ip, ethernet, udp
+from tests.dataplane.node import TreeAt
+
+FOREIGN = ethernet(Ip(dst="10.0.0.2").pack(udp(bytes(700), 1, 2)))
+Counted = dict[tuple[str, int, bool], tuple[int, int]]
+
+
+@pytest.fixture
+def device() -> Iterator[SoftDevice]:
+    with SoftDevice(compiled(LANES)[0]) as opened:
+        for setting in SETTINGS:
+            opened.insert(setting.entities())
+        yield opened
+
+
+def counted(device: SoftDevice) -> Counted:
+    """(packets, bytes) by counter, port and whether they are of a job; what is 0 is left out."""
+    found: Counted = {}
+    for name, control in ((ARRIVALS, "SwitchIngress"), (DEPARTURES, "SwitchEgress")):
+        for port in (1, 2, 3, UPLINK, CPU_PORT):
+            for ours in (False, True):
+                seen = device.pipeline.counter_read(f"{control}.{name}", cell(port, ours))
+                if seen.packets:
+                    found[name, port, ours] = (seen.packets, seen.bytes)
+    return found
+
+
+def installed(device: SoftDevice, node: TreeAt) -> None:
+    device.insert(node.entities())
+
+
+def test_foreign_packets_count_where_they_come_in_and_where_they_go_out(device: SoftDevice):
+    for _ in range(2):
+        device.inject(1, FOREIGN)
+    size = len(FOREIGN)
+    assert counted(device) == {(ARRIVALS, 1, False): (2, 2 * size), (DEPARTURES, 2, False): (2, 2 * size)}
+
+
+def test_each_copy_of_a_result_counts_at_its_port(device: SoftDevice):
+    installed(device, root(2))
+    device.inject(1, sent(1))
+    device.inject(2, sent(2))
+    each = (1, len(sent(1)))
+    assert counted(device) == {
+        (ARRIVALS, 1, True): each,
+        (ARRIVALS, 2, True): each,
+        (DEPARTURES, 1, True): each,
+        (DEPARTURES, 2, True): each,
+    }
+
+
+def test_a_sum_counts_at_the_uplink(device: SoftDevice):
+    installed(device, inner(2))
+    device.inject(1, sent(1))
+    device.inject(2, sent(2))
+    assert counted(device)[DEPARTURES, UPLINK, True] == (1, len(sent(1)))
+
+
+@pytest.mark.parametrize(
+    ("frame", "ours"),
+    [
+        (sent(1, slot=SLOTS), True),
+        (sent(1, epoch=EPOCH + 1), True),
+        (sent(7), False),
+        (sent(1)[:-1], False),
+        (FOREIGN[:20], False),
+    ],
+    ids=["bad slot", "stale epoch", "unadmitted", "malformed", "cut short"],
+)
+def test_what_nobody_admitted_is_not_a_jobs(device: SoftDevice, frame: bytes, ours: bool):
+    installed(device, root(2))
+    device.inject(1, frame)
+    assert counted(device) == {(ARRIVALS, 1, ours): (1, len(frame))}
+
+
+def test_the_controllers_own_packets_pass_for_a_jobs(device: SoftDevice):
+    device.inject(CPU_PORT, (2 << 7).to_bytes(2, "big") + sent(0, kind=Kind.READ))
+    packets, _ = counted(device)[DEPARTURES, 2, True]
+    assert packets == 1
