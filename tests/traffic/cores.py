@@ -51,6 +51,7 @@ def code() -> ctypes.CDLL:
         ("nf_core_turn", None, _P, _R),
         ("nf_core_send", _N, _P, _P, _N, _R),
         ("nf_core_next", _R, _P, _R),
+        ("nf_core_gather", _R, _P),
         ("nf_core_totals", Totals, _P),
         ("nf_core_trees", _N, _P),
         ("nf_core_report", TreeReport, _P, _N),
@@ -135,6 +136,10 @@ class Core:
     def next(self, now: float) -> float:
         due: float = self._code.nf_core_next(self._core, now)
         return due
+
+    def gather(self) -> float:
+        seconds: float = self._code.nf_core_gather(self._core)
+        return seconds
 
     def totals(self) -> Totals:
         found: Totals = self._code.nf_core_totals(self._core)

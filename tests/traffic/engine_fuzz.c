@@ -30,7 +30,7 @@ static struct nf_assignment epoch_of(int64_t epoch) {
     a.wire_bytes = 100;
     a.tree_count = 1 + below(3);
     a.rate_mbps = below(3) ? 0 : 5;
-    a.timing = (struct nf_timing){0.05, 0.01, 1, 0.0005, 0.025, 0.004};
+    a.timing = (struct nf_timing){0.05, 0.04, 1, 0.0005, 0.025, 0.004, 0.001};
     for (int64_t i = 0; i < a.tree_count; i++) {
         int64_t slots = 2 << below(5);
         a.trees[i] = (struct nf_tree_spec){.tree = 40 + i, .child = i, .slots = slots, .window = 1 + below(slots / 2)};

@@ -81,7 +81,7 @@ static void assign(struct worker *w, int epoch) {
     struct nf_assignment a = {.epoch = epoch, .lanes = LANES, .workers = WORKERS, .rounds = 1 << 20, .congestion = 0};
     a.wire_bytes = 150;
     a.tree_count = 1;
-    a.timing = (struct nf_timing){0.05, 0.01, 1, 0.0005, 0.025, 0.004};
+    a.timing = (struct nf_timing){0.05, 0.04, 1, 0.0005, 0.025, 0.004, 0.001};
     a.trees[0] = (struct nf_tree_spec){.tree = TREE, .child = w->rank, .slots = SLOTS, .window = SLOTS / 2, .share = 1, .upto = 1};
     nf_engine_retire(w->engine);
     int32_t fd = open_socket(1 + w->rank, 9);

@@ -19,6 +19,7 @@ struct nf_timing {
     double least_reordering; /* how much later a chunk may have gone than one that it overtakes, at least */
     double late;             /* where nothing marks: how much later than ever quickest means a queue */
     double burst;            /* seconds at the paced rate that may go at once */
+    double gather;           /* how long results may lie in the socket, so that many are taken at once */
 };
 
 struct nf_rtt {

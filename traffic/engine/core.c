@@ -449,6 +449,15 @@ double nf_core_next(struct nf_core *core, double now) {
     return next;
 }
 
+double nf_core_gather(const struct nf_core *core) {
+    double longest = core->assignment.timing.gather, seconds = 0;
+    for (int64_t i = 0; i < core->tree_count; i++) {
+        double here = tree_gather(&core->trees[i]);
+        if (here > seconds) seconds = here;
+    }
+    return seconds < longest ? seconds : longest;
+}
+
 int64_t nf_core_packet_bytes(const struct nf_core *core) { return core->packet_bytes; }
 
 struct nf_totals nf_core_totals(const struct nf_core *core) {

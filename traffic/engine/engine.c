@@ -95,17 +95,24 @@ static int background_pending(const struct nf_engine *e) {
     return 0;
 }
 
-/* Waits for packets without the lock; gives whether a signal came. */
-static int poll_sockets(struct nf_engine *e, double until) {
-    struct pollfd polled[NF_TREES_MAX + 1];
-    int count = sockets_poll(e->sockets, polled);
-    polled[count] = (struct pollfd){e->wake, POLLIN, 0};
+static int wait_for(struct pollfd *polled, int count, double seconds) {
+    struct timespec t = timespec_of(seconds);
+    return ppoll(polled, (nfds_t)count, &t, NULL);
+}
+
+/* Waits for packets without the lock, up to `until`, but looks for none in the next `gather` seconds; gives whether a signal
+ * came. */
+static int poll_sockets(struct nf_engine *e, double gather, double until) {
+    struct pollfd polled[NF_TREES_MAX + 1] = {{e->wake, POLLIN, 0}};
+    int count = 1 + sockets_poll(e->sockets, polled + 1), found = 0;
     e->polling = 1;
     leave(e);
-    struct timespec t = timespec_of(until - monotonic());
-    int found = ppoll(polled, (nfds_t)count + 1, &t, NULL), interrupted = found < 0 && errno == EINTR;
+    double now = monotonic(), left = until - now;
+    if (gather > 0) found = wait_for(polled, 1, gather < left ? gather : left);
+    if (!found) found = wait_for(polled, count, until - monotonic());
+    int interrupted = found < 0 && errno == EINTR;
     uint64_t told;
-    if (found > 0 && polled[count].revents && read(e->wake, &told, sizeof told) < 0) interrupted = 0;
+    if (found > 0 && polled[0].revents && read(e->wake, &told, sizeof told) < 0) interrupted = 0;
     enter(e);
     e->polling = 0;
     if (e->paused) tell(e);
@@ -134,8 +141,9 @@ static void drive(struct nf_engine *e, const struct nf_call *call, double until)
         if (e->stopped || totals.worn || now >= until) break;
         if (call ? is_over(call) : !background_pending(e)) break;
         if (!got) {
-            double next = sockets_blocked(e->sockets) ? NF_UNKNOWN : nf_core_next(e->core, now);
-            if (poll_sockets(e, next < until ? next : until)) break;
+            int blocked = sockets_blocked(e->sockets);
+            double next = blocked ? NF_UNKNOWN : nf_core_next(e->core, now), gather = blocked ? 0 : nf_core_gather(e->core);
+            if (poll_sockets(e, gather, next < until ? next : until)) break;
         } else if (__atomic_load_n(&e->wanting, __ATOMIC_RELAXED)) {
             leave(e);
             sched_yield();

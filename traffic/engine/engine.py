@@ -73,6 +73,7 @@ class Timing(ctypes.Structure):
             "least_reordering",
             "late",
             "burst",
+            "gather",
         )
     )
 

@@ -6,7 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBES = 4, TAIL_FACTOR = 4, CONTROL_PART = 8 }; /* one channel in 8, at least one, is of the control stream */
+enum {
+    TAIL_MOST = 4, /* more chunks under way are no tail */
+    TAIL_FACTOR = 4,
+    CONTROL_PART = 8, /* one channel in 8, at least one, is of the control stream */
+    GATHER_LEAST = 8  /* of fewer chunks under way each result is waited for */
+};
 
 static void start_stream(struct tree *t, int64_t stream, int64_t from, int64_t count, int64_t rounds) {
     t->streams[stream] = (struct stream){.from = from, .count = count, .limit = 2 * rounds * count, .ready = t->ready + from};
@@ -193,7 +198,7 @@ void tree_account(struct tree *t, double now) {
     if (t->found.count == t->accounted) return;
     nf_rtt_progress(&t->rtt);
     t->probed_at = 0;
-    t->probes_due = 0;
+    t->probe_due = 0;
     t->tail_probed = 0;
     t->active_at = now;
     int whole = t->found.count >= nf_window_size(&t->window) || t->under_way == 0;
@@ -237,18 +242,19 @@ static int overtaken(const struct tree *t) {
  * much longer than that, it would only ask those who wait for slower workers; and so it would where many chunks are under
  * way and none comes back, as a loss holds up one channel. */
 static double tail_probe_at(const struct tree *t) {
-    if (t->tail_probed || t->oldest == NOBODY || t->under_way > PROBES || t->rtt.smoothed == 0) return NF_UNKNOWN;
+    if (t->tail_probed || t->oldest == NOBODY || t->under_way > TAIL_MOST || t->rtt.smoothed == 0) return NF_UNKNOWN;
     if (nf_rtt_timeout(&t->rtt, &t->timing) < TAIL_FACTOR * t->rtt.smoothed) return NF_UNKNOWN;
     return t->active_at + 2 * t->rtt.smoothed + t->timing.least_reordering;
 }
 
-/* Of the oldest chunk, or of the probes that went for it. */
+/* Of the oldest chunk, or of the probe that went for it. */
 static double timeout_at(const struct tree *t) {
     double asked = t->channels[t->oldest].sent_at;
     return (t->probed_at > asked ? t->probed_at : asked) + nf_rtt_timeout(&t->rtt, &t->timing);
 }
 
-/* What went more than a little before a chunk that is back, and silence: after that long a few of the oldest go again. */
+/* What went more than a little before a chunk that is back, and silence: after that long the oldest goes again. One is
+ * enough: what is lost besides is overtaken by what goes next. And most silence is another worker's, which no probe ends. */
 static void look_for_losses(struct tree *t, double now) {
     if (t->oldest == NOBODY) return;
     if (overtaken(t)) {
@@ -260,27 +266,27 @@ static void look_for_losses(struct tree *t, double now) {
     }
     if (now >= tail_probe_at(t)) {
         t->tail_probed = 1;
-        t->probes_due++;
+        t->probe_due = 1;
         t->probes++;
     }
     if (now >= timeout_at(t)) {
         t->probed_at = now;
-        t->probes_due = t->under_way / 4 < 1 ? 1 : t->under_way / 4 > PROBES ? PROBES : t->under_way / 4;
-        t->probes += t->probes_due;
+        t->probe_due = 1;
+        t->probes++;
         nf_rtt_expired(&t->rtt, &t->timing);
     }
 }
 
 /* Whether the oldest chunk is to go again. */
 static int lacking(const struct tree *t) {
-    return t->oldest != NOBODY && (t->probes_due > 0 || overtaken(t));
+    return t->oldest != NOBODY && (t->probe_due || overtaken(t));
 }
 
 static int64_t send_again(struct tree *t, struct nf_out *out, int64_t room, double now) {
     int64_t n = 0;
     while (n < room && lacking(t)) {
         int32_t i = t->oldest;
-        if (!overtaken(t)) t->probes_due--;
+        if (!overtaken(t)) t->probe_due = 0;
         unlink_channel(t, i);
         link_channel(t, i, now);
         t->channels[i].resent = 1;
@@ -330,4 +336,9 @@ double tree_next(const struct tree *t, double now) {
     double due = timeout_at(t), tail = tail_probe_at(t);
     due = tail < due ? tail : due;
     return due < next ? due : next;
+}
+
+double tree_gather(const struct tree *t) {
+    if (t->pacer.per_second == 0 || t->under_way < GATHER_LEAST) return 0;
+    return (double)t->under_way / (2 * t->pacer.per_second);
 }

@@ -81,8 +81,7 @@ struct tree {
     int32_t oldest, newest; /* channels under way, by when they went last */
     double newest_back;     /* when the youngest chunk went whose result is in, of those that went once */
     double shrank_at, probed_at, active_at; /* `active_at`: when something went or came last */
-    int tail_probed, held_back;
-    int64_t probes_due; /* of the oldest chunks, how many are to go again now */
+    int tail_probed, held_back, probe_due; /* `probe_due`: the oldest chunk is to go again now */
     int64_t retransmits, probes;
     struct nf_timing timing;
     struct nf_rtt rtt;
@@ -121,5 +120,8 @@ typedef void fill_chunk(const struct tree *t, const struct segment *s, int64_t c
 int64_t tree_send(struct tree *t, fill_chunk *fill, struct nf_out *out, int64_t room, double now);
 
 double tree_next(const struct tree *t, double now);
+
+/* In how many seconds half of what is under way can be back at the paced rate; 0: there is no rate, or few are. */
+double tree_gather(const struct tree *t);
 
 #endif

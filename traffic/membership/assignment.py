@@ -67,14 +67,16 @@ class Timing:
     `first_timeout`: before a round trip was measured. `least_variance`: what a timeout allows for beside the smoothed
     round trip, at least. `least_reordering`: how much later a chunk may have gone than one that it overtakes, at least.
     `late`: where nothing marks congestion, a round trip so much longer than the shortest means a queue. `burst`: how
-    long at the paced rate packets may go at once."""
+    long at the paced rate packets may go at once. `gather`: how long results may lie in the socket, so that a worker
+    wakes up for many at a time."""
 
     first_timeout: float = 0.05
-    least_variance: float = 0.01
+    least_variance: float = 0.04
     longest_timeout: float = 1.0
     least_reordering: float = 0.0005
     late: float = 0.025
     burst: float = 0.004
+    gather: float = 0.001
 
 
 @dataclass(frozen=True)
