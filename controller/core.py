@@ -24,6 +24,7 @@ from netfold.controller.health.link_loads import LinkLoads, metered_ports
 from netfold.controller.health.links import LinkProbes
 from netfold.controller.health.outages import Outages, Uses
 from netfold.controller.health.recycle import Recycler
+from netfold.controller.health.reroute import Rerouter
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import Store
@@ -91,7 +92,9 @@ class Controller:
             self.tasks,
             options.patience,
             lambda: self.broken,
+            self.loads.foreign,
         )
+        self.rerouter = Rerouter(setting.fabric, self.book, self.loads, self.planner)
         self.members = Members(self.book, self.lifecycle, leases, self.tasks, self.planner.repair)
         self.counters = Counters(self.fleet, self.book.all, self.pulse.wait, options.counters_s)
         self.recycler = Recycler(self.book, self.links)
@@ -120,6 +123,7 @@ class Controller:
                 group.create_task(self.links.run())
                 group.create_task(self.counters.run())
                 group.create_task(self.recycler.run())
+                group.create_task(self.rerouter.run())
         finally:
             self.tasks.stop()
 

@@ -41,6 +41,20 @@ class OnWorkerLoss(StrEnum):
     CONTINUE = "continue"
 
 
+class Reroute(StrEnum):
+    """Whether a job moves when the traffic of others squeezes it: `on`, with the split of the gradient as it is or
+    another, whichever is better; `fixed-split`; or `off`."""
+
+    ON = "on"
+    FIXED_SPLIT = "fixed-split"
+    OFF = "off"
+
+
+def _words_of_yaml(value: object) -> object:
+    """YAML reads `on` and `off` as truth values."""
+    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
 def _no_truth_value(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("a number is needed, not a truth value")
@@ -94,6 +108,7 @@ class JobFile(BaseModel):
     min_rate: Rate | None = None
     slots: Annotated[int, _Number, Field(ge=16, le=65_536)] | None = None
     on_worker_loss: OnWorkerLoss = OnWorkerLoss.FAIL
+    reroute: Annotated[Reroute, BeforeValidator(_words_of_yaml)] = Reroute.ON
     lease_ms: Annotated[int, _Number, Field(ge=300, le=600_000)] = 3000
     join_s: Annotated[float, _Number, Field(gt=0, le=86_400)] = 120.0
     numerics: Numerics = Numerics()

@@ -13,13 +13,13 @@ from itertools import pairwise
 
 import networkx as nx
 
-from netfold.controller.jobs.file import JobOrder
+from netfold.controller.jobs.file import JobOrder, Reroute
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, Placement, PlannedTree, links_of
 from netfold.controller.jobs.slot_ranges import BLOCK, Range, SlotPool, SlotsExhaustedError
 from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
-from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.planner import SideBySide, make_plan
 from netfold.controller.planning.validate import add_loads, check_capacities
 from netfold.controller.switches.desired import Broken, UnroutableError, tree_entities
 from netfold.topologies.fabric import Fabric, FabricError, Link
@@ -32,6 +32,9 @@ ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS = 8192, 4096
 
 ACCEPTABLE = 0.05
 """Of the slowest worker's link: the least rate of a job that names none."""
+
+NEARLY = 0.99
+"""Another split has to be better than the same one by a hundredth."""
 
 _HEADERS_BYTES = 14 + 20 + 8 + 16
 _FRAMING_BYTES = 24  # preamble, check sequence, gap
@@ -77,10 +80,19 @@ WHOLE = Broken()
 @dataclass(frozen=True)
 class PlanRequest:
     """A job to plan: on what `background` leaves, around what is broken, without the members that are lost, within
-    `deadline_s`."""
+    `deadline_s`.
+
+    foreign  what others send. A plan leaves it room; but a job that would have no place gets one that does not
+    held     of a job that moves to gain something: its trees. The plan leaves foreign loads their room, and is the
+             better one of those with the same split and with another
+    enough   a rate with which it would be content: no further plan is made
+    """
 
     order: JobOrder
     background: Loads = NOTHING
+    foreign: Loads = NOTHING
+    held: tuple[Tree, ...] = ()
+    enough: float = math.inf
     broken: Broken = WHOLE
     without: frozenset[str] = frozenset()
     deadline_s: float = 60.0
@@ -90,13 +102,25 @@ class PlanRequest:
 
 def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
     """A plan on what the background leaves, at most at the rate that the job asks for. Raises RefusedError."""
+    if not request.foreign.links:
+        return _plan_order(fabric, request)
+    beside = replace(request, background=add_loads(request.background, request.foreign))
+    if request.held:
+        return _plan_order(fabric, beside)
+    try:
+        return _plan_order(fabric, beside)
+    except RefusedError:
+        return _plan_order(fabric, request)
+
+
+def _plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
     order, background, broken = request.order, request.background, request.broken
     spec = _hastened(order.spec(request.without), request.time_limit_s)
     if not spec.workers:
         raise RefusedError(f"job '{spec.name}' has no worker left")
     try:
         working = without_broken(fabric, broken, (*spec.workers, *spec.parameter_servers))
-        plan = make_plan(working, spec, background=background, seed=order.file.seed)
+        plan = _best_plan(working, spec, request)
     except (PlanningError, FabricError) as error:
         raise RefusedError(str(error)) from error
     least = acceptable_rate(fabric, order, spec.workers)
@@ -106,6 +130,31 @@ def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
             f"{binding(fabric, plan, background)}; a min_rate of at most {plan.rate:.4g} would fit"
         )
     return plan if order.file.rate is None else slowed(plan, order.file.rate)
+
+
+def _best_plan(working: Fabric, spec: JobSpec, request: PlanRequest) -> Plan:
+    """Of a job that moves the best one, and of (nearly) equal ones that with the same split. Raises PlanningError."""
+    file = request.order.file
+    if not request.held:
+        return make_plan(working, spec, background=request.background, seed=file.seed)
+    makers = SideBySide(working, spec, background=request.background, seed=file.seed)
+    same, other = None, None
+    try:
+        same = makers.plan_fixed_split(request.held)
+    except PlanningError:
+        if file.reroute is Reroute.FIXED_SPLIT:
+            raise
+    if same is not None and (file.reroute is Reroute.FIXED_SPLIT or same.rate >= NEARLY * request.enough):
+        return same
+    try:
+        other = makers.plan(spec.scheme, spec.options)
+    except PlanningError:
+        if same is None:
+            raise
+    if same is None or (other is not None and other.rate * NEARLY > same.rate):
+        assert other is not None
+        return other
+    return same
 
 
 def _hastened(spec: JobSpec, seconds: float) -> JobSpec:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from netfold.controller.jobs.file import JobOrder
+from netfold.controller.jobs.file import JobOrder, Reroute
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.lifecycle.admission import (
     PlanRequest,
@@ -27,6 +28,7 @@ from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.tasks import Tasks
 from netfold.controller.lifecycle.turns import Turns, Urgency
 from netfold.controller.lifecycle.waiting import Waiting
+from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.desired import Broken
@@ -63,7 +65,7 @@ class Plans(Protocol):
 
 class Planner:
     """Everything that places jobs goes through here, in turns; so what a plan was made for changes meanwhile only by
-    what breaks, is lost or ends. `broken` tells what does not work now."""
+    what breaks, is lost or ends. `broken` tells what does not work now, `foreign` what others send."""
 
     def __init__(
         self,
@@ -74,6 +76,7 @@ class Planner:
         tasks: Tasks,
         patience: Patience,
         broken: Callable[[], Broken],
+        foreign: Callable[[], Loads],
     ) -> None:
         self._fabric = fabric
         self._book = book
@@ -82,6 +85,7 @@ class Planner:
         self._tasks = tasks
         self._patience = patience
         self._broken = broken
+        self._foreign = foreign
         self._turns = Turns()
         self._repairs: dict[str, _Repair] = {}
         self._waiting = Waiting(book)
@@ -133,13 +137,28 @@ class Planner:
             if job.state is not JobState.RUNNING or job.placement is None:
                 return False
             better = 0.0 if self._lifecycle.hit(job) else WORTH_MOVING * job.placement.plan.rate
-            try:
-                return await self._move(job, "replanned", better, self._waiting.all(), soon=last)
-            except RefusedError as error:
-                log.info("job %s stays where it is: %s", name, error)
-                return False
+            return await self._gain(job, "replanned", better, soon=last)
 
         return await self._turns.take(Urgency.REPLAN, work)
+
+    async def reroute(self, name: str, why: str, least: float) -> bool:
+        """Move a running job to where its rate is `least` or more beside what others send now, if there is such a
+        place. Raises UnknownJobError."""
+
+        async def work(_: bool) -> bool:
+            job = self._book.get(name)
+            if job.state is not JobState.RUNNING or self._lifecycle.hit(job):
+                return False  # whatever else moves it comes first
+            return await self._gain(job, why, least, soon=True)
+
+        return await self._turns.take(Urgency.REROUTE, work)
+
+    async def _gain(self, job: JobRecord, why: str, least: float, *, soon: bool) -> bool:
+        try:
+            return await self._move(job, why, least, self._waiting.all(), soon=soon, gain=True)
+        except RefusedError as error:
+            log.info("job %s stays where it is: %s", job.name, error)
+            return False
 
     def try_queue(self) -> None:
         """Place waiting jobs that fit now, soon; once more if it is asked for meanwhile."""
@@ -179,14 +198,22 @@ class Planner:
             log.debug("job %s is forgotten", name)
 
     async def _move(
-        self, job: JobRecord, why: str, least: float, standing: Iterable[Placement], *, soon: bool
+        self,
+        job: JobRecord,
+        why: str,
+        least: float,
+        standing: Iterable[Placement],
+        *,
+        soon: bool,
+        gain: bool = False,
     ) -> bool:
-        """Plan an installed job again and move it by a new epoch, if the plan's rate is `least` or more. Raises
-        RefusedError."""
-        order = self._book.order(job.name)
-        plan = await self._plan(order, self._lost(job.name), standing, soon=soon)
+        """Plan an installed job again and move it by a new epoch, if the plan's rate is `least` or more. With `gain` it
+        may stay as well, so only the rate beside others' loads counts. Raises RefusedError."""
+        order, before = self._book.order(job.name), job
+        held = job.placement.plan if gain and job.placement is not None else None
+        plan = await self._plan(order, self._lost(job.name), standing, soon=soon, held=held)
         job = self._book.get(job.name)
-        if plan.rate < least or not job.state.installed:
+        if plan.rate < least or not job.state.installed or (gain and job.epoch != before.epoch):
             return False
         with self._book.change():
             moved = self._book.placed(job, order, plan, standing)
@@ -274,13 +301,23 @@ class Planner:
         standing: Iterable[Placement],
         *,
         soon: bool,
+        held: Plan | None = None,
     ) -> Plan:
-        """A plan on what runs and what is reserved. Raises RefusedError."""
+        """A plan on what runs, what is reserved, and what others send (unless the job is to stay where it is whatever
+        they do). Raises RefusedError."""
         background = self._background(order.file.name, standing)
-        return await self._planned(order, lost, background, soon=soon)
+        foreign = Loads() if order.file.reroute is Reroute.OFF else self._foreign()
+        return await self._planned(order, lost, background, soon=soon, foreign=foreign, held=held)
 
     async def _planned(
-        self, order: JobOrder, lost: Callable[[], frozenset[str]], background: Loads, *, soon: bool
+        self,
+        order: JobOrder,
+        lost: Callable[[], frozenset[str]],
+        background: Loads,
+        *,
+        soon: bool,
+        foreign: Loads = NOTHING,
+        held: Plan | None = None,
     ) -> Plan:
         """A plan over what works when it is done; if something broke or was lost meanwhile, another, all within one
         deadline. Raises RefusedError."""
@@ -288,7 +325,11 @@ class Planner:
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    request = PlanRequest(order, background, self._broken(), lost(), seconds, time_limit)
+                    broken, without = self._broken(), lost()
+                    trees, enough = ((), math.inf) if held is None else (held.trees, held.rate)
+                    request = PlanRequest(
+                        order, background, foreign, trees, enough, broken, without, seconds, time_limit
+                    )
                     plan = await self._plans.plan(request)
                     if not hit(plan, self._broken(), lost()):
                         return plan

@@ -21,12 +21,14 @@ Result = TypeVar("Result")
 
 
 class Urgency(IntEnum):
-    """A job that uses what is broken; one that an operator waits for; one in the queue; one that might gain."""
+    """A job that uses what is broken; one that others squeeze; one that an operator waits for; one in the queue; one
+    that might gain."""
 
     REPAIR = 0
-    SUBMISSION = 1
-    QUEUE = 2
-    REPLAN = 3
+    REROUTE = 1
+    SUBMISSION = 2
+    QUEUE = 3
+    REPLAN = 4
 
 
 @dataclass

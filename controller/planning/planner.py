@@ -6,11 +6,12 @@ refuses."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from netfold.controller.planning.atp import plan_atp
 from netfold.controller.planning.auto import plan_auto
+from netfold.controller.planning.fixed_split import plan_fixed_split
 from netfold.controller.planning.grid import plan_grid
 from netfold.controller.planning.hierarchical import plan_hierarchical
 from netfold.controller.planning.hierarchy import Hierarchy
@@ -20,7 +21,7 @@ from netfold.controller.planning.network import NOTHING, Limits, Network, check_
 from netfold.controller.planning.none import plan_none
 from netfold.controller.planning.optimal import plan_optimal
 from netfold.controller.planning.panama import plan_panama
-from netfold.controller.planning.plan import JobSpec, Loads, Plan, PlanningError
+from netfold.controller.planning.plan import JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.scheme import OPTIONS, Scheme, Task
 from netfold.controller.planning.switchml import plan_switchml
 from netfold.controller.planning.validate import validate
@@ -83,7 +84,7 @@ class SideBySide:
 
     def plan(self, scheme: str, options: Mapping[str, str | float | int | bool]) -> Plan:
         """As `make_plan`."""
-        fabric, job = self.task.network.fabric, self.task.job
+        job = self.task.job
         known = SCHEMES.get(scheme)
         if known is None:
             raise PlanningError(
@@ -94,8 +95,15 @@ class SideBySide:
                 raise PlanningError(
                     f"job '{job.name}': option '{option}' is unknown; there are {', '.join(OPTIONS)}"
                 )
-        job = replace(job, scheme=scheme, options=options)
-        plan = known(replace(self.task, job=job, began=time.perf_counter())).times(self.task.network.unit)
+        return self._planned(known, replace(job, scheme=scheme, options=options))
+
+    def plan_fixed_split(self, trees: Sequence[Tree]) -> Plan:
+        """As `make_plan`, at the shares (and of parameter servers the roots) of `trees`."""
+        return self._planned(lambda task: plan_fixed_split(task, trees), self.task.job)
+
+    def _planned(self, scheme: Scheme, job: JobSpec) -> Plan:
+        fabric = self.task.network.fabric
+        plan = scheme(replace(self.task, job=job, began=time.perf_counter())).times(self.task.network.unit)
         validate(fabric, job, plan, self._background, fan_in=self._fan_in)
         return replace(plan, hierarchy=_hierarchy(fabric, job))
 

@@ -81,7 +81,7 @@ def _trees(network: Network, workers: Sequence[str], roots: Sequence[str], able:
     drafts = [Draft(root, 1.0 / len(usable)) for root in usable]
     route_results(network, drafts, workers, both_ways=True)
     for draft in drafts:
-        _mirror(network, draft, workers, able)
+        mirror(network, draft, workers, able)
     return drafts
 
 
@@ -99,7 +99,7 @@ def _reaches(network: Network, root: str, workers: Sequence[str]) -> bool:
     return all(network.attachment(w) in reached for w in workers)
 
 
-def _mirror(network: Network, draft: Draft, workers: Sequence[str], able: set[str]) -> None:
+def mirror(network: Network, draft: Draft, workers: Sequence[str], able: set[str]) -> None:
     """Fill a draft's ways up with the reverse of its way down, from the leaves to the root."""
     upward = {b: (a, network.link_id[b, a]) for a, b in (network.links[i] for i in draft.down)}
     waiting: dict[str, list[tuple[str, Route]]] = {}

@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Who moves because of what others send, and when: R-InArt's part that is not a plan.
+
+A job is **squeezed** if the links of its trees do not have room for what it was promised beside foreign load; it **may
+gain** if load that was there when it was last planned has gone. Either is a reason to plan it again, and it moves if
+that gives `GAIN` more than it keeps where it is. Why this ends:
+
+- other jobs count with what they are promised and not with what they send, so nobody runs after another's packets;
+- a plan fits beside those promises and beside foreign load, so a move takes nothing from anybody, and gives the mover a
+  tenth more: while foreign load stays as it is, no job can move for ever;
+- when foreign load comes and goes, each further move within `CALM_S` has to wait twice as long as the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from netfold.controller.health.link_loads import Link, LinkLoads
+from netfold.controller.jobs.file import JobFile, Reroute
+from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.book import Book, UnknownJobError
+from netfold.controller.planning.plan import Plan
+from netfold.topologies.fabric import Fabric
+
+log = logging.getLogger(__name__)
+
+SQUEEZED = 0.9
+"""Of its promise: whoever keeps less is planned again."""
+
+GAIN = 1.1
+"""What a move has to give, over what is kept without it."""
+
+EASED = 0.1
+"""Of a link's rate: when so much of foreign load has gone, jobs that had to do with less are planned again."""
+
+DWELL_S, LONGEST_DWELL_S = 5.0, 80.0
+"""After a move a job stays for so long, and for twice as long with every further move within CALM_S."""
+
+CALM_S = 120.0
+
+AGAIN_S, LONGEST_AGAIN_S = 2.0, 60.0
+"""After a plan that was not worth a move the next is made so much later, and twice as late each time while nothing
+changes for the better."""
+
+LOOK_S = 0.25
+
+
+class Mover(Protocol):
+    async def reroute(self, name: str, why: str, least: float) -> bool:
+        """Plan a job again and move it if its rate is `least` or more. Raises UnknownJobError."""
+
+
+@dataclass
+class _Stay:
+    """A job where it is. `until`: it is not moved before; `tried`: when it was last planned again, for `again` seconds
+    or until something eases. `seen` is the most foreign load since then, by link."""
+
+    plan: Plan
+    seen: dict[Link, float]
+    until: float = -math.inf
+    dwell: float = DWELL_S
+    moved: float = -math.inf
+    tried: float = -math.inf
+    again: float = AGAIN_S
+
+
+class Rerouter:
+    """`look` decides at one moment; `run` looks until it is canceled."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        book: Book,
+        loads: LinkLoads,
+        mover: Mover,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._fabric = fabric
+        self._book = book
+        self._loads = loads
+        self._mover = mover
+        self._now = now
+        self._stays: dict[str, _Stay] = {}
+
+    async def run(self) -> None:
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Plan the job again that has the best reason."""
+        foreign = self._loads.foreign().links
+        running = {
+            j.name: j.placement.plan
+            for j in self._book.all()
+            if j.state is JobState.RUNNING and j.placement is not None
+        }
+        self._stays = {name: self._stay(name, plan, foreign) for name, plan in running.items()}
+        kept = self.kept(foreign)
+        for name in sorted(running, key=lambda n: kept[n]):
+            why = self._reason(name, kept[name], foreign)
+            if why:
+                await self._plan_again(name, why, kept[name], foreign)
+                return
+
+    def kept(self, foreign: Mapping[Link, float]) -> dict[str, float]:
+        """By installed job: the part of its promise that its links have room for, 0 to 1."""
+        promised: Counter[Link] = Counter()
+        plans = {
+            j.name: j.placement.plan
+            for j in self._book.all()
+            if j.state.installed and j.placement is not None
+        }
+        for plan in plans.values():
+            promised.update({k: plan.loads.links[k] for k in foreign if k in plan.loads.links})
+        left = {
+            link: max(0.0, self._fabric.link(*link).rate - foreign[link]) / load
+            for link, load in promised.items()
+            if load > 0
+        }
+        return {
+            name: min([1.0, *(part for link, part in left.items() if link in plan.loads.links)])
+            for name, plan in plans.items()
+        }
+
+    def _stay(self, name: str, plan: Plan, foreign: Mapping[Link, float]) -> _Stay:
+        """What is known of a job where it is. Whoever else moved it had a reason."""
+        stay = self._stays.get(name)
+        if stay is None:
+            return _Stay(plan, dict(foreign))
+        if stay.plan is not plan:
+            stay.plan, stay.seen = plan, dict(foreign)
+            stay.until = max(stay.until, self._now() + DWELL_S)
+        stay.seen.update({k: max(load, stay.seen.get(k, 0.0)) for k, load in foreign.items()})
+        return stay
+
+    def _reason(self, name: str, kept: float, foreign: Mapping[Link, float]) -> str:
+        """Why to plan a job again now; nothing: it stays."""
+        stay, now = self._stays[name], self._now()
+        if kept >= SQUEEZED:
+            stay.again = AGAIN_S
+        if now < max(stay.until, stay.tried + AGAIN_S) or self._order(name).reroute is Reroute.OFF:
+            return ""
+        eased = any(
+            load - foreign.get(link, 0.0) > EASED * self._fabric.link(*link).rate
+            for link, load in stay.seen.items()
+        )
+        if kept < SQUEEZED and (eased or now >= stay.tried + stay.again):
+            return f"the traffic of others leaves it {kept:.0%} of {stay.plan.rate:g} {stay.plan.unit}"
+        if eased and kept * stay.plan.rate * GAIN <= self._most(name):
+            return "others send less"
+        return ""
+
+    def _most(self, name: str) -> float:
+        """No plan of the job can have a greater rate."""
+        file = self._order(name)
+        workers = self._book.order(name).workers
+        links = [self._fabric.link(w, self._fabric.attachment(w)).rate for w in workers]
+        return min([*links, math.inf if file.rate is None else file.rate])
+
+    def _order(self, name: str) -> JobFile:
+        return self._book.order(name).file
+
+    async def _plan_again(self, name: str, why: str, kept: float, foreign: Mapping[Link, float]) -> None:
+        stay = self._stays[name]
+        try:
+            moved = await self._mover.reroute(name, f"re-routed: {why}", GAIN * kept * stay.plan.rate)
+        except UnknownJobError:
+            return
+        except Exception:  # a planner's defect must not end the controller of all
+            log.exception("job %s cannot be planned again", name)
+            moved = False
+        now = self._now()
+        stay.tried, stay.seen = now, dict(foreign)
+        if not moved:
+            stay.again = min(2 * stay.again, LONGEST_AGAIN_S)
+            return
+        log.info("job %s is re-routed: %s", name, why)
+        stay.dwell = min(2 * stay.dwell, LONGEST_DWELL_S) if now - stay.moved < CALM_S else DWELL_S
+        stay.until, stay.moved, stay.again = now + stay.dwell, now, AGAIN_S
+        if name in self._book and (placement := self._book.get(name).placement) is not None:
+            stay.plan = placement.plan
