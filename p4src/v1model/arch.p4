@@ -24,6 +24,12 @@ typedef lane_t  lane_field_t;
 
 #include "../common/headers.p4"
 
+// A packet of 32 lanes is of no path MTU of RoCE's.
+#if LANES != 32
+#define ROCE
+#include "roce.p4"
+#endif
+
 const port_t CPU_PORT = 510;
 
 header ipv4_options_t {
@@ -39,7 +45,13 @@ struct headers_t {
     ipv4_options_t ipv4_options;
     udp_t          udp;
     netfold_t      netfold;
+#ifdef ROCE
+    bth_t          bth;
+#endif
     lanes_t        lanes;
+#ifdef ROCE
+    icrc_t         icrc;
+#endif
 }
 
 #include "../common/metadata.p4"

@@ -4,9 +4,9 @@
 // netfold for v1model (softswitch, BMv2).
 //
 //            +-------------------------------- Ingress ---------------------------------+      +---- Egress ----+
-//   parser ->|  Admission -> SlotTag -> SlotBitmap -> SlotMarks, Lanes                   |  TM  |                |
-//            |      |                                      |                            |----->|    Delivery    |-> deparser
-//            |      +--> TreeRoutes ----------------> Verdict -> Exit -> verdicts        |      |                |
+//   parser ->|  Admission -> SlotTag -> SlotBitmap -> SlotMarks, Lanes                   |  TM  |    Delivery    |
+//            |   ^  |                                      |                            |----->|       |        |-> deparser
+//   (RoCE) --|-> RoceIn  TreeRoutes ----------------> Verdict -> Exit -> verdicts        |      |    RoceOut     |
 //            |  (everything else) Forwarding                                            |      +----------------+
 //            +--------------------------------------------------------------------------+
 //
@@ -25,9 +25,16 @@
 #include "slot_bitmap.p4"
 #include "slot_marks.p4"
 #include "lanes.p4"
+#ifdef ROCE
+#include "roce_in.p4"
+#include "roce_out.p4"
+#endif
 
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 
+#ifdef ROCE
+    RoceIn()      roce_in;
+#endif
     Admission()   admission;
     SlotTag()     slot_tag;
     SlotBitmap()  slot_bitmap;
@@ -48,11 +55,23 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 
     apply {
         meta.broken = standard.checksum_error == 1 || standard.parser_error != error.NoError;
+        meta.verdict = verdict_t.MALFORMED;
+        if (meta.netfold == 1 && hdr.udp.src_port != hdr.udp.dst_port) {
+            meta.netfold = 0;
+        }
+#ifdef ROCE
+        port_t answer_port = meta.ingress_port;
+        if (hdr.udp.isValid() && hdr.udp.dst_port == ROCE_UDP_PORT) {
+            roce_in.apply(hdr, meta, answer_port);
+        }
+#endif
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
             standard.egress_spec = hdr.packet_out.egress_port;
-        } else if (meta.netfold == 1 && hdr.udp.src_port == hdr.udp.dst_port) {
-            meta.verdict = verdict_t.MALFORMED;
+        } else if (meta.netfold == 1) {
             if (meta.wellformed == 1 && !meta.broken) {
+#ifdef ROCE
+                bit<8> said = hdr.netfold.reserved;
+#endif
                 admission.apply(hdr, meta);
                 if (meta.role == role_t.INNER || meta.role == role_t.ROOT || meta.role == role_t.MANAGER) {
                     slot_tag.apply(hdr, meta);
@@ -62,11 +81,16 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 }
                 tree_routes.apply(meta);
                 verdict.apply(hdr, meta);
+#ifdef ROCE
+                meta.ingress_port = answer_port;
+                if (said & SAID_ROCE != 0) {
+                    hdr.netfold.reserved = said;  // also of what the node made itself
+                }
+#endif
             }
             exit_port.apply(hdr, meta, standard);
             verdicts.count((bit<32>)(meta.tree_index ++ (bit<5>)meta.verdict));
         } else {
-            meta.netfold = 0;
             forwarding.apply(hdr, meta, standard);
         }
         hdr.packet_out.setInvalid();
@@ -74,13 +98,16 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.verdict == verdict_t.UNADMITTED || meta.verdict == verdict_t.MALFORMED) {
             of_a_job = 0;
         }
-        arrivals.count((bit<32>)(meta.ingress_port ++ of_a_job));
+        arrivals.count((bit<32>)(standard.ingress_port ++ of_a_job));
     }
 }
 
 control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 
     Delivery() delivery;
+#ifdef ROCE
+    RoceOut()  roce_out;
+#endif
 
     @brief("What goes out, by port * 2 + 1 if it is a job's; each copy of what is replicated.")
     counter(PORTS * 2, CounterType.packets_and_bytes) departures;
@@ -91,6 +118,11 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
             hdr.packet_in = { meta.ingress_port, 0, meta.slot.seen };
         } else if (meta.routed == 1) {
             delivery.apply(hdr, meta, standard);
+#ifdef ROCE
+            if (meta.netfold == 1) {
+                roce_out.apply(hdr, standard);
+            }
+#endif
         }
     }
 }

@@ -3,7 +3,8 @@
 
 // Ethernet, ARP, IPv4 with options, UDP, netfold. A packet from and to ports of the range is wellformed if it gets through
 // to the end of parse_lanes; one that is cut short leaves that state by an error. What is parsed here and turns out to be
-// somebody else's, from one such port to another, leaves byte by byte as it came.
+// somebody else's, from one such port to another, leaves byte by byte as it came. So does RoCE, of which any packet that is
+// long enough shows its BTH, and a SEND of one packet's lanes those and its ICRC.
 
 parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 
@@ -71,6 +72,9 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
             (1, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): first_fragment;
             (1, _, _): accept;
             (0, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): check_lengths;
+#ifdef ROCE
+            (0, _, ROCE_UDP_PORT): check_roce_lengths;
+#endif
             default:   keep_udp_ports;
         }
     }
@@ -113,4 +117,40 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         meta.wellformed = 1;
         transition accept;
     }
+
+#ifdef ROCE
+    state check_roce_lengths {
+        meta.l4_src_port = hdr.udp.src_port;
+        meta.l4_dst_port = hdr.udp.dst_port;
+        transition select(hdr.ipv4.ihl, hdr.ipv4.total_length, hdr.udp.length) {
+            (5, 28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES): parse_send;
+            (5, _, 0 &&& 0xFFF0):                       accept;  // up to 15 bytes,
+            (5, _, 16 &&& 0xFFFC):                      accept;  // up to 19: no BTH
+            (5, _, _):                                  parse_bth;
+            default:                                    accept;
+        }
+    }
+
+    state parse_bth {
+        packet.extract(hdr.bth);
+        transition accept;
+    }
+
+    state parse_send {
+        packet.extract(hdr.bth);
+        transition select(hdr.bth.opcode, hdr.bth.pad, hdr.bth.version) {
+            (SEND_FIRST,  0, 0): parse_roce_lanes;
+            (SEND_MIDDLE, 0, 0): parse_roce_lanes;
+            (SEND_LAST,   0, 0): parse_roce_lanes;
+            (SEND_ONLY,   0, 0): parse_roce_lanes;
+            default:             accept;
+        }
+    }
+
+    state parse_roce_lanes {
+        packet.extract(hdr.lanes);
+        packet.extract(hdr.icrc);
+        transition accept;
+    }
+#endif
 }

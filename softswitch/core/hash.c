@@ -1,30 +1,27 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors
  * SPDX-License-Identifier: Apache-2.0
  *
- * The hash algorithms of v1model, as BMv2 computes them (calculations.cpp there). Tables are made once, at load. */
+ * The hash algorithms of v1model, as BMv2 computes them (calculations.cpp there); CRC-32 is in crc32.c. Tables are made
+ * once, at load. */
 #include "internal.h"
 
 static uint16_t t16[256], tccitt[256];
-static uint32_t t32[256];
 static uint64_t t64[256];
 static uint8_t t8[256];
 
 __attribute__((constructor)) static void make_tables(void) {
   for (unsigned i = 0; i < 256; i++) {
     uint16_t a = (uint16_t)i, b = (uint16_t)(i << 8);
-    uint32_t c = i;
     uint64_t d = i;
     uint8_t e = (uint8_t)i;
     for (int k = 0; k < 8; k++) {
       a = (uint16_t)(a & 1 ? (a >> 1) ^ 0xa001 : a >> 1);
       b = (uint16_t)(b & 0x8000 ? (b << 1) ^ 0x1021 : b << 1);
-      c = c & 1 ? (c >> 1) ^ 0xedb88320u : c >> 1;
       d = d & 1 ? (d >> 1) ^ 0xd800000000000000ULL : d >> 1;
       e = (uint8_t)(e & 0x80 ? (e << 1) ^ 0x07 : e << 1);
     }
     t16[i] = a;
     tccitt[i] = b;
-    t32[i] = c;
     t64[i] = d;
     t8[i] = e;
   }
@@ -34,12 +31,6 @@ uint64_t ss_crc16(const uint8_t *p, uint32_t n) {
   uint16_t r = 0;
   for (uint32_t i = 0; i < n; i++) r = (uint16_t)((r >> 8) ^ t16[(r ^ p[i]) & 0xff]);
   return r;
-}
-
-uint64_t ss_crc32(const uint8_t *p, uint32_t n) {
-  uint32_t r = 0xffffffffu;
-  for (uint32_t i = 0; i < n; i++) r = (r >> 8) ^ t32[(r ^ p[i]) & 0xff];
-  return ~r;
 }
 
 uint64_t ss_crc_ccitt(const uint8_t *p, uint32_t n) {

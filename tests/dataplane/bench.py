@@ -5,14 +5,17 @@ counter has to be the same, and no frame that leaves may break a rule of the pro
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.traffic.packets.wire import Verdict
 from tests.dataplane.device import Device, Frames
-from tests.dataplane.legal import why_illegal
+from tests.dataplane.frames import ip
+from tests.dataplane.legal import why_illegal, why_illegal_roce
 from tests.dataplane.node import Setting, TreeAt
 from tests.dataplane.oracle import Oracle
+from tests.dataplane.roce_frames import BTH_AT, ONLY_IMMEDIATE, QPN_AT, ROCE_PORT
+from tests.dataplane.roce_node import RoceHost, RoceWorker
 
 
 class Tally:
@@ -31,17 +34,22 @@ class Bench:
         self._tally = tally
         self._target = target
         self._installed: dict[int, TreeAt] = {}
+        self._roce: dict[int, list[RoceWorker]] = defaultdict(list)
 
-    def install(self, *settings: Setting) -> None:
+    def install(self, *settings: Setting | RoceWorker | RoceHost) -> None:
         for setting in settings:
             if isinstance(setting, TreeAt):
                 self.remove(setting.tree)
                 self._installed[setting.tree] = setting
+            if isinstance(setting, RoceWorker):
+                self._roce[setting.at.tree].append(setting)
             self.device.insert(setting.entities())
             self.oracle.install(setting)
 
     def remove(self, tree: int) -> None:
         """Takes a tree out, if it is there, in the order that leaves nothing pointing at what is gone."""
+        for worker in self._roce.pop(tree, []):
+            self.device.delete(worker.entities())
         if tree in self._installed:
             self.device.delete(reversed(list(self._installed.pop(tree).entities())))
             self.oracle.remove(tree)
@@ -55,9 +63,18 @@ class Bench:
         self._tally.compared[self._target] += len(expected)
         assert found == expected, _difference(port, frame, found, expected)
         if port != CPU_PORT:  # the controller may have anything sent
-            illegal = [(out, why_illegal(data, self.lanes)) for out, data in found if out != CPU_PORT]
+            illegal = [(out, self._why_illegal(out, data)) for out, data in found if out != CPU_PORT]
             assert all(wrong is None for _, wrong in illegal), f"after {frame.hex()}: {illegal}"
         return found
+
+    def _why_illegal(self, port: int, frame: bytes) -> str | None:
+        """Also of RoCE, where it is for a QP that nothing but sums goes to."""
+        if frame[36:38] == ROCE_PORT.to_bytes(2, "big") and frame[BTH_AT] <= ONLY_IMMEDIATE:
+            own = [w.own for workers in self._roce.values() for w in workers if w.own.port == port]
+            ends = [ip(peer.address) + peer.receiving.to_bytes(3, "big") for peer in own]
+            if frame[30:34] + frame[QPN_AT : QPN_AT + 3] in ends:
+                return why_illegal_roce(frame, self.lanes)
+        return why_illegal(frame, self.lanes)
 
     def padded(self, port: int, frame: bytes) -> bytes:
         """As Ethernet carries it; the controller's frames come by another way."""

@@ -6,6 +6,7 @@ with the oracle would pass what both have wrong."""
 from __future__ import annotations
 
 import struct
+import zlib
 
 from tests.dataplane.frames import IP_AT, IPV4, LANES_AT, NETFOLD_AT, UDP, UDP_AT, checksum
 
@@ -45,5 +46,34 @@ def why_illegal(frame: bytes, lanes: int) -> str | None:
         f"is of kind {first & 15}": first & 15 in (0, 1),
         "is of epoch 0": epoch > 0,
         "has another number of lanes": struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0] == lanes,
+    }
+    return next((wrong for wrong, right in rules.items() if not right), None)
+
+
+def why_illegal_roce(frame: bytes, lanes: int) -> str | None:
+    """What is wrong with a frame to a QP that receives a job's sums; None if nothing is."""
+    at, end = UDP_AT + 8, UDP_AT + 8 + 12 + 4 * lanes
+    if len(frame) < end + 4:
+        return "is cut"
+    total, udp_length, udp_sum = (
+        struct.unpack_from(">H", frame, place)[0] for place in (IP_AT + 2, UDP_AT + 4, UDP_AT + 6)
+    )
+    covered = bytearray(b"\xff" * 8 + frame[IP_AT:end])
+    for offset in (1, 8, 10, 11, 26, 27, 32):  # counted from the IPv4 header
+        covered[8 + offset] = 0xFF
+    rules = {
+        "has options": frame[IP_AT] == 0x45,
+        "is a fragment": not struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x3FFF,
+        "lives no longer": frame[IP_AT + 8] > 0,
+        "has a wrong header checksum": checksum(frame[IP_AT:UDP_AT]) == 0,
+        f"says {total} bytes of IP": total == end + 4 - IP_AT,
+        f"says {udp_length} bytes of UDP": udp_length == end + 4 - UDP_AT,
+        "has a UDP checksum": udp_sum == 0,
+        "is not to RoCE's port": struct.unpack_from(">H", frame, UDP_AT + 2)[0] == 4791,
+        f"is of opcode {frame[at]}": frame[at] in (0, 1, 2, 4),
+        "has padding or another version": frame[at + 1] & 0x3F == 0,
+        "is of another partition": frame[at + 2 : at + 4] == b"\xff\xff",
+        "sets reserved bits": frame[at + 4] == 0 and frame[at + 8] & 0x7F == 0,
+        "has a wrong ICRC": struct.unpack_from("<I", frame, end)[0] == zlib.crc32(covered),
     }
     return next((wrong for wrong, right in rules.items() if not right), None)

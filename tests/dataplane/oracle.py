@@ -42,6 +42,8 @@ from tests.dataplane.frames import (
     mac,
 )
 from tests.dataplane.node import MANAGED, ArpAnswer, Child, Management, Neighbor, Pass, Route, Setting, TreeAt
+from tests.dataplane.roce_node import RoceHost, RoceWorker
+from tests.dataplane.roce_oracle import Contribution, RoceLeaf
 
 _SENT_BACK_TTL = 64
 _EMPTY = SlotState(0, frozenset(), Flag(0), 0, np.zeros(1, np.int32))
@@ -61,6 +63,7 @@ class Oracle:
     def __init__(self, lanes: int, *, parses_options: bool = True) -> None:
         self._lanes = lanes
         self._parses_options = parses_options
+        self._roce = RoceLeaf(lanes)
         self._trees: dict[int, _Installed] = {}
         self._neighbors: dict[int, Neighbor] = {}
         self._routes: dict[IPv4Network, int] = {}
@@ -69,7 +72,7 @@ class Oracle:
         self._memory: dict[int, SlotState] = {}  # what the registers hold, whoever wrote it
         self.verdicts: Counter[tuple[int, int]] = Counter()
 
-    def install(self, setting: Setting) -> None:
+    def install(self, setting: Setting | RoceWorker | RoceHost) -> None:
         if isinstance(setting, TreeAt):
             self._trees[setting.tree] = _Installed(setting, self._pool(setting) if setting.children else None)
         elif isinstance(setting, Neighbor):
@@ -80,6 +83,8 @@ class Oracle:
             self._arp[IPv4Network(setting.prefix)] = setting.mac
         elif isinstance(setting, Management):
             self._managed.add(setting.port)
+        else:
+            self._roce.install(setting)
 
     def _pool(self, at: TreeAt) -> SlotPool:
         """On the registers as they are: what a slot holds is brought about by the packets that would have."""
@@ -94,6 +99,7 @@ class Oracle:
 
     def remove(self, tree: int) -> None:
         del self._trees[tree]
+        self._roce.forget(tree)
 
     def receive(self, port: int, frame: bytes) -> Frames:
         """All that leaves, sorted."""
@@ -109,7 +115,13 @@ class Oracle:
             return self._answer_arp(port, frame)
         if kind != IPV4 or len(frame) < 34:
             return []
-        return sorted(self._netfold(port, frame) if self._is_netfold(frame) else self._forward(frame))
+        sent = self._roce.judge(port, frame)
+        if isinstance(sent, Verdict):
+            self.verdicts[0, int(sent)] += 1
+            return []
+        if isinstance(sent, Contribution):
+            return sorted(self._netfold(sent.port, sent.frame, sent.answer_port))
+        return sorted(self._netfold(port, frame, port) if self._is_netfold(frame) else self._forward(frame))
 
     def _is_netfold(self, frame: bytes) -> bool:
         """UDP from a port of the range to the same one, also as a first fragment or behind options. Where options hide
@@ -125,12 +137,12 @@ class Oracle:
         source, destination = struct.unpack_from(">HH", frame, at)
         return bool(source == destination and PORT_FIRST <= source <= PORT_LAST)
 
-    def _netfold(self, port: int, frame: bytes) -> Frames:
-        index, verdict, leaving = self._judge(port, frame)
+    def _netfold(self, port: int, frame: bytes, answer_port: int) -> Frames:
+        index, verdict, leaving = self._judge(port, frame, answer_port)
         self.verdicts[index, int(verdict)] += 1
         return leaving
 
-    def _judge(self, port: int, frame: bytes) -> tuple[int, Verdict, Frames]:
+    def _judge(self, port: int, frame: bytes, answer_port: int) -> tuple[int, Verdict, Frames]:
         if not self._wellformed(frame):
             return 0, Verdict.MALFORMED, []
         first, _, tree, tag, slot, child = struct.unpack_from(">BBHIHH", frame, NETFOLD_AT)
@@ -152,7 +164,7 @@ class Oracle:
                 return tree, Verdict.STALE_EPOCH, []
             if slot >= at.slots:
                 return tree, Verdict.BAD_SLOT, []
-            return self._add(installed, bit, port, frame)
+            return self._add(installed, bit, answer_port, frame)
         way = _way(at.passes, port, child)
         if way is None or epoch != at.epoch or slot >= at.slots:
             return 0, Verdict.UNADMITTED, []
@@ -194,7 +206,9 @@ class Oracle:
             return 0, Verdict.UNADMITTED, []
         return self._onwards(at, Verdict.PASSED, (way.to_port,), frame)
 
-    def _add(self, installed: _Installed, bit: int, port: int, frame: bytes) -> tuple[int, Verdict, Frames]:
+    def _add(
+        self, installed: _Installed, bit: int, answer_port: int, frame: bytes
+    ) -> tuple[int, Verdict, Frames]:
         at, pool = installed.at, installed.pool
         assert pool is not None
         flags, _, tag, slot, _, exponent = struct.unpack_from(">BHIHHB", frame, NETFOLD_AT + 1)
@@ -207,7 +221,8 @@ class Oracle:
         out = _carrying(frame, outcome.packet)
         out[8 + IP_AT] = _SENT_BACK_TTL
         out[1 + IP_AT] = out[1 + IP_AT] & 0xFC | ECT0
-        out[NETFOLD_AT + 13] = 0  # reserved
+        if not (self._roce.knows and out[NETFOLD_AT + 13] & 0x80):
+            out[NETFOLD_AT + 13] = 0  # reserved, but for what RoCE says
         if not at.root:
             if at.up is None:
                 return at.tree, Verdict.UNROUTED, []
@@ -216,7 +231,7 @@ class Oracle:
         out[NETFOLD_AT] = VERSION << 4 | Kind.RESULT
         out[IP_AT + 12 : IP_AT + 20] = out[IP_AT + 16 : IP_AT + 20] + out[IP_AT + 12 : IP_AT + 16]
         if outcome.verdict is Verdict.RESULT_REPEATED:
-            return at.tree, outcome.verdict, [self._deliver(port, out)]
+            return at.tree, outcome.verdict, [self._deliver(answer_port, out)]
         if not at.down:
             return at.tree, Verdict.UNROUTED, []
         return at.tree, outcome.verdict, [self._deliver(down, out) for down in at.down]
@@ -278,6 +293,8 @@ class Oracle:
             return 0 if fragment else 4
         if frame[IP_AT + 9] != UDP or fragment & 0x1FFF:
             return 0
+        if (wanted := self._roce.reads(frame)) is not None:
+            return wanted
         if at > UDP_AT or fragment or len(frame) < NETFOLD_AT:
             return 8
         source, destination, length = struct.unpack_from(">HHH", frame, UDP_AT)
@@ -308,7 +325,7 @@ class Oracle:
             out[:12] = mac(neighbor.dst) + mac(neighbor.src)
             if neighbor.address is not None:
                 out[IP_AT + 16 : IP_AT + 20] = ip(neighbor.address)
-        return port, with_checksum(bytes(out))
+        return port, with_checksum(bytes(self._roce.delivered(port, out)))
 
 
 def _looks_like_one(frame: bytes, lanes: int) -> bool:

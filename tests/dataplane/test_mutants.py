@@ -114,8 +114,8 @@ MUTANTS = [
     (
         "any two ports of the range are netfold's",
         "v1model/netfold.p4",
-        " && hdr.udp.src_port == hdr.udp.dst_port",
-        "",
+        "hdr.udp.src_port != hdr.udp.dst_port",
+        "false",
     ),
     (
         "the UDP port is not asked for",

@@ -28,8 +28,9 @@ EACH_CHIP = [
 
 
 def tables(schema: fy.P4Schema) -> dict[str, object]:
-    """What a controller can say to each table. Sizes are the target's own, and ids are the compiler's."""
-    return {table.name: _table(table) for table in schema.tables}
+    """What a controller can say to each table. Sizes are the target's own, and ids are the compiler's; RoCE is
+    v1model's alone."""
+    return {table.name: _table(table) for table in schema.tables if ".roce_" not in table.name}
 
 
 def _table(table: fy.P4Table) -> object:
