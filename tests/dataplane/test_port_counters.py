@@ -11,10 +11,12 @@ import pytest
 from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.controller.switches.port_counters import ARRIVALS, DEPARTURES, cell
 from netfold.traffic.packets.wire import Kind
+from tests.dataplane import roce_fixtures
 from tests.dataplane.device import SoftDevice, compiled
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, UPLINK, inner, root, sent
 from tests.dataplane.frames import LANES, Ip, ethernet, udp
 from tests.dataplane.node import TreeAt
+from tests.dataplane.roce_frames import Rc
 
 FOREIGN = ethernet(Ip(dst="10.0.0.2").pack(udp(bytes(700), 1, 2)))
 Counted = dict[tuple[str, int, bool], tuple[int, int]]
@@ -86,6 +88,22 @@ def test_what_nobody_admitted_is_not_a_jobs(device: SoftDevice, frame: bytes, ou
     installed(device, root(2))
     device.inject(1, frame)
     assert counted(device) == {(ARRIVALS, 1, ours): (1, len(frame))}
+
+
+def test_roce_counts_at_its_true_ports():
+    with SoftDevice(compiled(64)[0]) as device:
+        for setting in roce_fixtures.settings(roce_fixtures.at_root()):
+            device.insert(setting.entities())
+        frames = [roce_fixtures.sent(worker, 0, Rc(lanes=[1] * 64)) for worker in (1, 2)]
+        for worker in (1, 2, 1):
+            device.inject(worker, frames[worker - 1])
+        size = len(frames[0])
+        assert counted(device) == {
+            (ARRIVALS, 1, True): (2, 2 * size),
+            (ARRIVALS, 2, True): (1, size),
+            (DEPARTURES, 1, True): (1, size),
+            (DEPARTURES, 2, True): (2, 2 * size),
+        }
 
 
 def test_the_controllers_own_packets_pass_for_a_jobs(device: SoftDevice):
