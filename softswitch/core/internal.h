@@ -53,6 +53,7 @@ struct ss_queue {
 struct ss_port {
   struct ss_port_stats stats;
   uint64_t rate, free_ns; /* bit/s; when the line is free again */
+  uint64_t gather_ns;     /* how long frames wait for the line so that some leave at once */
   uint32_t bound, depth;  /* of each queue; of all together */
   struct ss_queue queues[SS_QUEUES];
   uint32_t busy_at; /* 1 + place in the list of ports with a queue, 0 = none */
@@ -91,6 +92,7 @@ int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct 
 struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue); /* from one that is not empty */
 /* The queue that may send next, and when; SS_NEVER if all are empty. */
 uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue);
+uint64_t ss_port_gather(const struct ss_port *p, uint64_t frame_ns); /* `frame_ns`: of the last frame on the line */
 void ss_port_rest(struct ss_switch *sw, struct ss_port *p); /* its queue is empty: no longer among the busy ones */
 void ss_event_push(struct ss_switch *sw, uint32_t kind, uint32_t object, uint32_t handle, const uint8_t *data, uint32_t bytes);
 uint64_t ss_age(struct ss_switch *sw, uint64_t now_ns);

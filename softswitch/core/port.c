@@ -4,6 +4,7 @@
  * Ports: counters, up or down, and for those with a rate the queue before egress. */
 #include "internal.h"
 
+#define GATHER_NS 400000u
 #define DEFAULT_BOUND 64u /* of a queue without a bound at a port without one: BMv2's */
 
 struct ss_port *ss_port(struct ss_switch *sw, uint32_t port) {
@@ -74,6 +75,13 @@ uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue) {
     break;
   }
   return first;
+}
+
+/* A timer for each frame is dear where hosts and switches share processors. A sixteenth of the queue does not fill it. */
+uint64_t ss_port_gather(const struct ss_port *p, uint64_t frame_ns) {
+  uint64_t wait = p->bound / 16 * frame_ns;
+  if (frame_ns >= GATHER_NS || p->bound < 32) return 0;
+  return (wait < GATHER_NS ? wait : GATHER_NS) - frame_ns;
 }
 
 void ss_port_rest(struct ss_switch *sw, struct ss_port *p) {

@@ -342,13 +342,18 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
       uint64_t before = p->stats.tx_bytes;
       run_egress(sw, k);
       drain(sw);
-      if (p->rate) p->free_ns = start + (uint64_t)((unsigned __int128)(p->stats.tx_bytes - before) * 8000000000u / p->rate);
+      if (p->rate) {
+        uint64_t frame_ns = (uint64_t)((unsigned __int128)(p->stats.tx_bytes - before) * 8000000000u / p->rate);
+        p->free_ns = start + frame_ns;
+        p->gather_ns = ss_port_gather(p, frame_ns);
+      }
       if (q->rate) q->free_ns = start + 1000000000u / q->rate;
     }
     if (start == SS_NEVER) {
       ss_port_rest(sw, p);
       continue;
     }
+    if (p->rate && start == p->free_ns) start += p->gather_ns;
     if (start < next) next = start;
     i++;
   }

@@ -89,6 +89,37 @@ def test_a_queue_with_a_rate_waits_while_others_pass(cache_dir: Path) -> None:
         assert send(switch, 1, 4, now_ns=2 * MS) == [4]
 
 
+def test_frames_behind_a_quick_line_leave_a_few_at_a_time_and_none_too_early(cache_dir: Path) -> None:
+    with queued(1, cache_dir) as switch:
+        frame_ns = MS // 10
+        switch.port_config(2, 10 * LINE_BPS, 64)
+        for number in range(20):
+            send(switch, 0, number)
+        sent, now, turns = len(leaves(switch, 0)), 0, 0
+        while sent < 20:
+            due = switch.service(now)[1]
+            assert now < due <= now + 4 * frame_ns
+            now, turns = due, turns + 1
+            sent += len(leaves(switch, now))
+            assert sent == min(20, now // frame_ns + 1)
+        assert turns <= 8
+        assert send(switch, 0, 9, now_ns=10 * MS) == []
+        assert leaves(switch, 10 * MS) == [9], "an idle line makes nobody wait"
+
+
+@pytest.mark.parametrize(("rate", "bound", "frame_ns"), [(LINE_BPS, 64, MS), (10 * LINE_BPS, 8, MS // 10)])
+def test_behind_a_slow_line_or_in_a_short_queue_each_frame_has_its_own_time(
+    rate: int, bound: int, frame_ns: int, cache_dir: Path
+) -> None:
+    with queued(1, cache_dir) as switch:
+        switch.port_config(2, rate, bound)
+        for number in range(3):
+            send(switch, 0, number)
+        assert leaves(switch, 0) == [0]
+        assert switch.service(0)[1] == frame_ns
+        assert leaves(switch, 50 * MS) == [1, 2]
+
+
 def test_a_priority_without_a_queue_is_dropped_unless_there_is_one_queue(cache_dir: Path) -> None:
     with queued(2, cache_dir) as switch:
         assert send(switch, 2) == []
