@@ -147,16 +147,18 @@ class Run:
                 exact = [
                     made_up(count, dtype, rank, iteration) for rank in range(self._workers) if self._check
                 ]
-                self._timed.all_reduce(
-                    np.ones(1, np.int32)
-                )  # a barrier: none is timed while it waits for others
+                self._barrier()  # none is timed while it waits for others,
                 self._timed(last)
+                self._barrier()  # or while those that are ready check theirs, on the same processors
                 self._compare(last, exact)
             rows.append(row(count, dtype, self._timed.milliseconds, self._workers, self._wrong - wrong))
             self._progress({"bytes": size, "of": list(sizes)})
         result = self._result("sizes", last)
         result.sizes = rows
         return result
+
+    def _barrier(self) -> None:
+        self._timed.all_reduce(np.ones(1, np.int32))
 
     def _compare(self, got: NDArray[Any], inputs: Sequence[NDArray[Any]]) -> None:
         if inputs:
