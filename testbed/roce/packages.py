@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Debian's packages that the machines are made of: fetched by apt into a cache and unpacked there, not installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from netfold.testbed.errors import RunError
+
+KERNEL = "linux-image-amd64"
+PACKAGES = (
+    "busybox-static",
+    "ibverbs-providers",
+    "ibverbs-utils",
+    "iproute2",
+    "libibumad3",
+    "libibverbs-dev",
+    "libibverbs1",
+    "libnl-3-200",
+    "libnl-route-3-200",
+    "libpci3",
+    "librdmacm1",
+    "perftest",
+)
+"""What is unpacked beside the kernel's package. The C library and the like come from this machine, as ldd names them."""
+
+QEMU = "qemu-system-x86_64"
+APT_TIMEOUT_S = 600.0
+
+
+def cache() -> Path:
+    """Where packages are kept: root's or the user's own cache folder."""
+    if os.geteuid() == 0:
+        return Path("/var/cache/netfold/roce")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netfold/roce"
+
+
+def unpacked(tell: Callable[[str], None]) -> Path:
+    """The folder with all packages unpacked, of this or an earlier run. Raises RunError."""
+    for program in ("apt-get", "apt-cache", "dpkg-deb"):
+        if shutil.which(program) is None:
+            raise RunError(f"'{program}' is missing: the machines are made of Debian's packages")
+    folder = cache()
+    root = folder / "root"
+    if (folder / "complete").exists():
+        return root
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "debs").mkdir(parents=True)
+        names = [_kernel_package(), *PACKAGES]
+        tell(f"fetching {len(names)} packages into {folder} (70 MB; unpacked there, not installed)")
+        # apt's own sandbox user cannot write here, and says so at length
+        fetch = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", *names]
+        _run(fetch, folder / "debs")
+        for package in sorted((folder / "debs").glob("*.deb")):
+            _run(["dpkg-deb", "-x", str(package), str(root)], folder)
+        shutil.rmtree(folder / "debs")
+        (folder / "complete").touch()
+    except OSError as error:
+        raise RunError(f"cannot keep packages in {folder}: {error.strerror}") from error
+    return root
+
+
+def _kernel_package() -> str:
+    """The package behind the name that always means the newest kernel."""
+    listed = _run(["apt-cache", "depends", KERNEL], Path("/"))
+    found = re.search(r"Depends: (linux-image-\S+)", listed)
+    if found is None:
+        raise RunError(f"apt knows no package {KERNEL}: the machines need Debian's kernel (try apt-get update)")
+    return found[1]
+
+
+def _run(command: list[str], folder: Path) -> str:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=APT_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{command[0]} did not end within {APT_TIMEOUT_S:.0f} s") from None
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()
+        raise RunError(f"{' '.join(command[:2])} failed: {lines[-1]}")
+    return done.stdout

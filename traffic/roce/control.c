@@ -1,0 +1,278 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 4096, FIRST_ALIVE_MS = 500 };
+
+struct nr_control {
+    int stream, wake, stop;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of all below, and of writing */
+    struct nr_assignment assignment;
+    struct nr_ring ring;
+    enum nr_error failed;
+    char why[NR_WHY];
+    int alive_ms;
+};
+
+/* ---- words of a line ---- */
+
+static uint64_t number(char **rest, bool *good) {
+    char *word = strsep(rest, " "), *end = NULL;
+    if (word == NULL || *word < '0' || *word > '9') {
+        *good = false;
+        return 0;
+    }
+    errno = 0;
+    uint64_t value = strtoull(word, &end, 10);
+    *good = *good && *end == '\0' && errno == 0;
+    return value;
+}
+
+static void text(char **rest, char *to, size_t room, bool *good) {
+    char *word = strsep(rest, " ");
+    if (word == NULL || strlen(word) >= room) {
+        *good = false;
+        to[0] = '\0';
+        return;
+    }
+    strcpy(to, word);
+}
+
+static bool read_assignment(char *rest, struct nr_assignment *a, int *alive_ms) {
+    bool good = true;
+    char numerics[16];
+    a->epoch = (uint32_t)number(&rest, &good);
+    text(&rest, a->address, sizeof a->address, &good);
+    a->rank = (uint32_t)number(&rest, &good);
+    a->workers = (uint32_t)number(&rest, &good);
+    a->lanes = (uint32_t)number(&rest, &good);
+    text(&rest, numerics, sizeof numerics, &good);
+    a->integer = strcmp(numerics, "integer") == 0;
+    *alive_ms = (int)(number(&rest, &good) / 3);
+    a->trees = (uint32_t)number(&rest, &good);
+    if (!good || a->trees == 0 || a->trees > NR_TREES || a->workers < 2 || a->rank >= a->workers || a->epoch == 0 ||
+        (a->lanes != 64 && a->lanes != 256) || *alive_ms < 1)
+        return false;
+    for (uint32_t i = 0; i < a->trees; i++) {
+        struct nr_tree *tree = &a->tree[i];
+        tree->tree = (uint32_t)number(&rest, &good);
+        tree->slots = (uint32_t)number(&rest, &good);
+        tree->window = (uint32_t)number(&rest, &good);
+        tree->share = (double)number(&rest, &good) / 1e9;
+        if (!good || tree->window < 4 || 2 * (uint64_t)tree->window > tree->slots) return false;
+    }
+    return rest == NULL;
+}
+
+static bool read_ring(char *rest, struct nr_ring *r) {
+    bool good = true;
+    r->epoch = (uint32_t)number(&rest, &good);
+    r->least = number(&rest, &good);
+    r->most = number(&rest, &good);
+    r->giver = (uint32_t)number(&rest, &good);
+    r->trees = (uint32_t)number(&rest, &good);
+    if (!good || r->trees == 0 || r->trees > NR_TREES) return false;
+    for (uint32_t i = 0; i < r->trees; i++) {
+        struct nr_neighbors *n = &r->tree[i];
+        n->tree = (uint32_t)number(&rest, &good);
+        text(&rest, n->next_ip, sizeof n->next_ip, &good);
+        n->next_qpn = (uint32_t)number(&rest, &good);
+        text(&rest, n->before_ip, sizeof n->before_ip, &good);
+        n->before_qpn = (uint32_t)number(&rest, &good);
+        n->before_psn = (uint32_t)number(&rest, &good);
+    }
+    return good && rest == NULL;
+}
+
+/* ---- the thread ---- */
+
+static void fail(struct nr_control *c, enum nr_error error, const char *format, ...) {
+    if (c->failed != NR_OK) return;
+    va_list words;
+    va_start(words, format);
+    vsnprintf(c->why, sizeof c->why, format, words);
+    va_end(words);
+    c->failed = error;
+}
+
+static void hear(struct nr_control *c, char *line) {
+    char *rest = line, *word = strsep(&rest, " ");
+    pthread_mutex_lock(&c->lock);
+    struct nr_assignment assignment = {0};
+    struct nr_ring ring = {0};
+    if (strcmp(word, "assign") == 0 && read_assignment(rest, &assignment, &c->alive_ms))
+        c->assignment = assignment;
+    else if (strcmp(word, "ring") == 0 && read_ring(rest, &ring))
+        c->ring = ring;
+    else if (strcmp(word, "over") == 0)
+        fail(c, NR_JOB_OVER, "%s", rest == NULL ? "the job is over" : rest);
+    else
+        fail(c, NR_ASSIGNMENT, "the agent says '%.60s', which this worker does not understand", line);
+    pthread_mutex_unlock(&c->lock);
+    uint64_t one = 1;
+    if (write(c->wake, &one, sizeof one) < 0) return; /* full: it is readable anyway */
+}
+
+static void *listen_to_agent(void *given) {
+    struct nr_control *c = given;
+    char line[LINE_BYTES];
+    size_t held = 0;
+    for (;;) {
+        struct pollfd watched[2] = {{c->stream, POLLIN, 0}, {c->stop, POLLIN, 0}};
+        int ready = poll(watched, 2, c->alive_ms);
+        if (ready < 0 && errno != EINTR) break;
+        if (watched[1].revents) return NULL;
+        if (nr_control_say(c, "alive") != NR_OK) break;
+        if (ready <= 0 || !watched[0].revents) continue;
+        ssize_t got = read(c->stream, line + held, sizeof line - 1 - held);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (got <= 0) break;
+        held += (size_t)got;
+        line[held] = '\0';
+        char *begin = line, *end;
+        while ((end = strchr(begin, '\n')) != NULL) {
+            *end = '\0';
+            hear(c, begin);
+            begin = end + 1;
+        }
+        held -= (size_t)(begin - line);
+        memmove(line, begin, held);
+        if (held == sizeof line - 1) break; /* no line is so long */
+    }
+    pthread_mutex_lock(&c->lock);
+    fail(c, NR_AGENT, "the agent does not answer any more");
+    pthread_mutex_unlock(&c->lock);
+    uint64_t one = 1;
+    if (write(c->wake, &one, sizeof one) < 0) return NULL;
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+static int connected_unix(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int connected_tcp(const char *agent, const char *colon) {
+    char host[128];
+    if ((size_t)(colon - agent) >= sizeof host) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(host, agent, (size_t)(colon - agent));
+    host[colon - agent] = '\0';
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC}, *found = NULL;
+    if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    int fd = -1;
+    for (struct addrinfo *at = found; at != NULL && fd < 0; at = at->ai_next) {
+        fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0);
+        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) < 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+static int opened(const char *agent) {
+    if (strncmp(agent, "unix:", 5) == 0) return connected_unix(agent + 5);
+    const char *colon = strrchr(agent, ':');
+    if (agent[0] == '/' || colon == NULL) return open(agent, O_RDWR | O_CLOEXEC);
+    return connected_tcp(agent, colon);
+}
+
+enum nr_error nr_control_open(struct nr_control **control, const char *agent, char why[NR_WHY]) {
+    struct nr_control *c = calloc(1, sizeof *c);
+    *control = NULL;
+    if (c == NULL) return NR_MEMORY;
+    c->alive_ms = FIRST_ALIVE_MS;
+    pthread_mutex_init(&c->lock, NULL);
+    c->stream = opened(agent);
+    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->stream < 0 || c->wake < 0 || c->stop < 0) {
+        snprintf(why, NR_WHY, "no agent at %s: %s", agent, strerror(errno));
+    } else if (nr_control_say(c, "hello 1") != NR_OK || pthread_create(&c->thread, NULL, listen_to_agent, c) != 0) {
+        snprintf(why, NR_WHY, "the agent at %s does not listen", agent);
+    } else {
+        *control = c;
+        return NR_OK;
+    }
+    int open_ones[] = {c->stream, c->wake, c->stop};
+    for (int i = 0; i < 3; i++)
+        if (open_ones[i] >= 0) close(open_ones[i]);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+    return NR_AGENT;
+}
+
+void nr_control_close(struct nr_control *c) {
+    if (c == NULL) return;
+    uint64_t one = 1;
+    if (write(c->stop, &one, sizeof one) < 0) abort(); /* a fresh counter takes a one */
+    pthread_join(c->thread, NULL);
+    close(c->stream);
+    close(c->wake);
+    close(c->stop);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+int nr_control_wake(struct nr_control *c) { return c->wake; }
+
+enum nr_error nr_control_say(struct nr_control *c, const char *line) {
+    char with_end[LINE_BYTES];
+    int size = snprintf(with_end, sizeof with_end, "%s\n", line), said = 0;
+    pthread_mutex_lock(&c->lock);
+    while (said < size) {
+        ssize_t n = write(c->stream, with_end + said, (size_t)(size - said));
+        if (n < 0 && errno != EINTR) break;
+        if (n > 0) said += (int)n;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return said == size ? NR_OK : NR_AGENT;
+}
+
+enum nr_error nr_control_news(struct nr_control *c, struct nr_assignment *assignment, struct nr_ring *ring,
+                              char why[NR_WHY]) {
+    uint64_t times;
+    pthread_mutex_lock(&c->lock);
+    if (read(c->wake, &times, sizeof times) < 0) times = 0; /* nothing new */
+    *assignment = c->assignment;
+    *ring = c->ring;
+    enum nr_error failed = c->failed;
+    if (failed != NR_OK) memcpy(why, c->why, NR_WHY);
+    pthread_mutex_unlock(&c->lock);
+    return failed;
+}

@@ -1,0 +1,238 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "links.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { COMPLETIONS = 2 * NR_TREES * (NR_RECEIVES + 1) * NR_UNDER_WAY, DEFAULT_TIMEOUT = 14, ENDLESS = 7 };
+
+__attribute__((format(printf, 2, 3))) static enum nr_error no(char why[NR_WHY], const char *format, ...) {
+    va_list words;
+    va_start(words, format);
+    vsnprintf(why, NR_WHY, format, words);
+    va_end(words);
+    return NR_DEVICE;
+}
+
+static void gid_of(union ibv_gid *gid, const char *address) {
+    memset(gid, 0, sizeof *gid);
+    gid->raw[10] = gid->raw[11] = 0xff;
+    if (inet_pton(AF_INET, address, gid->raw + 12) != 1) memset(gid, 0, sizeof *gid);
+}
+
+/* ---- device ---- */
+
+/* The index of RoCE v2's GID that stands for the address; -1 if the device has none. */
+static int gid_index_of(struct ibv_context *context, uint8_t port, const char *address) {
+    union ibv_gid wanted;
+    gid_of(&wanted, address);
+    struct ibv_gid_entry entry;
+    struct ibv_port_attr attributes;
+    if (ibv_query_port(context, port, &attributes) != 0) return -1;
+    for (int i = 0; i < attributes.gid_tbl_len; i++)
+        if (ibv_query_gid_ex(context, port, (uint32_t)i, &entry, 0) == 0 && entry.gid_type == IBV_GID_TYPE_ROCE_V2 &&
+            memcmp(&entry.gid, &wanted, sizeof wanted) == 0)
+            return i;
+    return -1;
+}
+
+static struct ibv_context *chosen_device(const char *name, const char *address, uint8_t port, int *gid_index) {
+    int count = 0;
+    struct ibv_device **devices = ibv_get_device_list(&count);
+    struct ibv_context *found = NULL;
+    for (int i = 0; i < count && found == NULL; i++) {
+        if (name != NULL && strcmp(name, ibv_get_device_name(devices[i])) != 0) continue;
+        struct ibv_context *context = ibv_open_device(devices[i]);
+        if (context == NULL) continue;
+        *gid_index = gid_index_of(context, port, address);
+        if (*gid_index >= 0)
+            found = context;
+        else
+            ibv_close_device(context);
+    }
+    if (devices != NULL) ibv_free_device_list(devices);
+    return found;
+}
+
+enum nr_error nr_device_open(struct nr_device *d, const struct nr_options *options, const char *address, uint32_t lanes,
+                             char why[NR_WHY]) {
+    memset(d, 0, sizeof *d);
+    d->port = 1;
+    d->mtu = lanes == 256 ? IBV_MTU_1024 : IBV_MTU_256;
+    d->timeout = options->timeout ? options->timeout : DEFAULT_TIMEOUT;
+    d->retries = options->retries ? options->retries : ENDLESS;
+    d->context = chosen_device(options->device, address, d->port, &d->gid_index);
+    if (d->context == NULL)
+        return no(why, "no RDMA device%s%s has the address %s (RoCE v2)", options->device ? " " : "",
+                  options->device ? options->device : "", address);
+    struct ibv_port_attr attributes;
+    if (ibv_query_port(d->context, d->port, &attributes) != 0 || attributes.active_mtu < d->mtu)
+        return no(why, "the RDMA device's path MTU is below the job's %u bytes: raise the interface's MTU", 4 * lanes);
+    d->domain = ibv_alloc_pd(d->context);
+    d->channel = ibv_create_comp_channel(d->context);
+    if (d->domain != NULL && d->channel != NULL)
+        d->completions = ibv_create_cq(d->context, COMPLETIONS, NULL, d->channel, 0);
+    if (d->completions == NULL) return no(why, "the RDMA device gives no completion queue: %s", strerror(errno));
+    int flags = fcntl(d->channel->fd, F_GETFL);
+    if (fcntl(d->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0) return no(why, "fcntl: %s", strerror(errno));
+    return NR_OK;
+}
+
+void nr_device_close(struct nr_device *d) {
+    if (d->completions != NULL) ibv_destroy_cq(d->completions);
+    if (d->channel != NULL) ibv_destroy_comp_channel(d->channel);
+    if (d->domain != NULL) ibv_dealloc_pd(d->domain);
+    if (d->context != NULL) ibv_close_device(d->context);
+    memset(d, 0, sizeof *d);
+}
+
+/* ---- connections ---- */
+
+static struct ibv_qp *new_pair(struct nr_device *d, uint32_t sends, uint32_t receives) {
+    struct ibv_qp_init_attr wanted = {
+        .send_cq = d->completions,
+        .recv_cq = d->completions,
+        .cap = {.max_send_wr = sends, .max_recv_wr = receives, .max_send_sge = 1, .max_recv_sge = 1},
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp *pair = ibv_create_qp(d->domain, &wanted);
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = d->port, .qp_access_flags = IBV_ACCESS_LOCAL_WRITE};
+    int what = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    if (pair != NULL && ibv_modify_qp(pair, &init, what) != 0) {
+        ibv_destroy_qp(pair);
+        pair = NULL;
+    }
+    return pair;
+}
+
+enum nr_error nr_link_make(struct nr_link *link, struct nr_device *d, uint32_t lanes, uint32_t window,
+                           char why[NR_WHY]) {
+    memset(link, 0, sizeof *link);
+    uint32_t whole = window / NR_PACKETS;
+    link->credit = whole < 2 ? 2 : whole > NR_UNDER_WAY ? NR_UNDER_WAY : whole;
+    link->packets = window / link->credit < NR_PACKETS ? window / link->credit : NR_PACKETS;
+    link->packet_bytes = 4 * lanes;
+    size_t bytes = (size_t)link->credit * (1 + NR_RECEIVES) * link->packets * link->packet_bytes;
+    if (getrandom(&link->first_psn, sizeof link->first_psn, 0) != sizeof link->first_psn)
+        return no(why, "no random numbers: %s", strerror(errno));
+    link->first_psn &= 0xffffff;
+    if (posix_memalign((void **)&link->memory, 4096, bytes) != 0) return NR_MEMORY;
+    link->registered = ibv_reg_mr(d->domain, link->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+    if (link->registered == NULL)
+        return no(why, "%zu bytes cannot be registered with the RDMA device: %s (ulimit -l?)", bytes, strerror(errno));
+    link->out = new_pair(d, link->credit, 1);
+    link->in = new_pair(d, 1, NR_RECEIVES * link->credit);
+    if (link->out == NULL || link->in == NULL) return no(why, "no queue pair: %s", strerror(errno));
+    return NR_OK;
+}
+
+static int connect_pair(struct nr_device *d, struct ibv_qp *pair, const char *address, uint32_t qpn, uint32_t own_psn,
+                        uint32_t their_psn) {
+    struct ibv_qp_attr ready = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = d->mtu,
+        .dest_qp_num = qpn,
+        .rq_psn = their_psn,
+        .max_dest_rd_atomic = 1,
+        .min_rnr_timer = 12,
+        .ah_attr = {.is_global = 1,
+                    .port_num = d->port,
+                    .grh = {.sgid_index = (uint8_t)d->gid_index, .hop_limit = 64}},
+    };
+    gid_of(&ready.ah_attr.grh.dgid, address);
+    int what = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+               IBV_QP_MIN_RNR_TIMER;
+    int failed = ibv_modify_qp(pair, &ready, what);
+    if (failed != 0) return failed;
+    struct ibv_qp_attr sends = {
+        .qp_state = IBV_QPS_RTS,
+        .sq_psn = own_psn,
+        .timeout = (uint8_t)d->timeout,
+        .retry_cnt = (uint8_t)d->retries,
+        .rnr_retry = ENDLESS,
+        .max_rd_atomic = 1,
+    };
+    what = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+    return ibv_modify_qp(pair, &sends, what);
+}
+
+enum nr_error nr_link_connect(struct nr_link *link, struct nr_device *d, const struct nr_neighbors *n,
+                              char why[NR_WHY]) {
+    int failed = connect_pair(d, link->in, n->before_ip, n->before_qpn, 0, n->before_psn);
+    if (failed == 0) failed = connect_pair(d, link->out, n->next_ip, n->next_qpn, link->first_psn, 0);
+    return failed == 0 ? NR_OK : no(why, "no connection to %s and %s: %s", n->next_ip, n->before_ip, strerror(failed));
+}
+
+void nr_link_close(struct nr_link *link) {
+    if (link->out != NULL) ibv_destroy_qp(link->out);
+    if (link->in != NULL) ibv_destroy_qp(link->in);
+    if (link->registered != NULL) ibv_dereg_mr(link->registered);
+    free(link->memory);
+    memset(link, 0, sizeof *link);
+}
+
+/* ---- messages ---- */
+
+static uint8_t *buffer(const struct nr_link *link, uint64_t number) {
+    return link->memory + number * link->packets * link->packet_bytes;
+}
+
+uint32_t *nr_send_buffer(const struct nr_link *link, uint64_t message) {
+    return (uint32_t *)(void *)buffer(link, message % link->credit);
+}
+
+uint32_t *nr_receive_buffer(const struct nr_link *link, uint64_t message) {
+    return (uint32_t *)(void *)buffer(link, link->credit + message % (NR_RECEIVES * (uint64_t)link->credit));
+}
+
+enum nr_error nr_post_receive(struct nr_link *link, uint32_t tree, uint64_t message, char why[NR_WHY]) {
+    struct ibv_sge piece = {(uintptr_t)nr_receive_buffer(link, message), link->packets * link->packet_bytes,
+                            link->registered->lkey};
+    struct ibv_recv_wr request = {.wr_id = tree, .sg_list = &piece, .num_sge = 1}, *bad;
+    int failed = ibv_post_recv(link->in, &request, &bad);
+    return failed == 0 ? NR_OK : no(why, "a receive cannot be posted: %s", strerror(failed));
+}
+
+enum nr_error nr_post_send(struct nr_link *link, uint32_t tree, uint64_t message, uint32_t packets, char why[NR_WHY]) {
+    struct ibv_sge piece = {(uintptr_t)nr_send_buffer(link, message), packets * link->packet_bytes,
+                            link->registered->lkey};
+    struct ibv_send_wr request = {
+        .wr_id = tree, .sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr *bad;
+    int failed = ibv_post_send(link->out, &request, &bad);
+    return failed == 0 ? NR_OK : no(why, "a send cannot be posted: %s", strerror(failed));
+}
+
+int nr_completions(struct nr_device *d, struct nr_done *done, int room, char why[NR_WHY]) {
+    struct ibv_wc found[16];
+    int count = ibv_poll_cq(d->completions, room < 16 ? room : 16, found);
+    if (count < 0) no(why, "the completion queue cannot be read");
+    for (int i = 0; i < count; i++) {
+        if (found[i].status != IBV_WC_SUCCESS) {
+            no(why, "a connection broke: %s", ibv_wc_status_str(found[i].status));
+            return -1;
+        }
+        done[i].tree = (uint32_t)found[i].wr_id;
+        done[i].sort = found[i].opcode & IBV_WC_RECV ? NR_RECEIVED : NR_SENT;
+        done[i].bytes = found[i].byte_len;
+    }
+    return count;
+}
+
+enum nr_error nr_arm(struct nr_device *d, char why[NR_WHY]) {
+    int failed = ibv_req_notify_cq(d->completions, 0);
+    return failed == 0 ? NR_OK : no(why, "the completion queue cannot be armed: %s", strerror(failed));
+}
+
+void nr_take_event(struct nr_device *d) {
+    struct ibv_cq *queue;
+    void *context;
+    if (ibv_get_cq_event(d->channel, &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
+}

@@ -1,0 +1,120 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "numbers.h"
+
+#include <arpa/inet.h>
+#include <math.h>
+#include <string.h>
+
+enum { LANE_BITS = 30 }; /* of a histogram's lane: no sum of fields reaches a rail */
+
+static size_t field_bits(size_t workers) {
+    size_t bits = 1;
+    while (((size_t)1 << bits) < workers + 1) bits++;
+    return bits;
+}
+
+static size_t ceil_log2(size_t n) {
+    size_t bits = 0;
+    while (((size_t)1 << bits) < n) bits++;
+    return bits;
+}
+
+size_t nr_histogram_lanes(size_t workers) {
+    size_t per_lane = LANE_BITS / field_bits(workers);
+    return per_lane == 0 ? SIZE_MAX : (NR_BYTES + per_lane - 1) / per_lane;
+}
+
+size_t nr_blocks(size_t lanes, size_t workers) {
+    return lanes <= NR_CHECK_LANES ? 0 : (lanes - NR_CHECK_LANES) / nr_histogram_lanes(workers);
+}
+
+/* 1 to 64, so that an own digit is never its n-fold. */
+static uint32_t digit(uint64_t identity, int i) { return 1 + (uint32_t)(identity >> (8 * i) & 0x3f); }
+
+void nr_write_check(uint32_t *header, uint64_t identity) {
+    for (int i = 0; i < NR_DIGITS; i++) {
+        uint32_t d = digit(identity, i);
+        header[2 * i] = htonl(d);
+        header[2 * i + 1] = htonl(d * d);
+    }
+}
+
+enum nr_sum nr_read_check(const uint32_t *header, uint64_t identity, size_t workers) {
+    bool summed = true, raw = true;
+    for (int i = 0; i < NR_DIGITS; i++) {
+        uint64_t d = digit(identity, i), sum = ntohl(header[2 * i]), squares = ntohl(header[2 * i + 1]);
+        summed = summed && sum == workers * d && squares == workers * d * d;
+        raw = raw && sum == d && squares == d * d;
+    }
+    if (summed) return NR_SUMMED;
+    return raw ? NR_RAW : NR_DIFFERENT;
+}
+
+static uint32_t *field_of(uint32_t *header, size_t block, size_t workers, int byte, size_t *shift) {
+    size_t bits = field_bits(workers), per_lane = LANE_BITS / bits;
+    *shift = bits * ((size_t)byte % per_lane);
+    return header + NR_CHECK_LANES + block * nr_histogram_lanes(workers) + (size_t)byte / per_lane;
+}
+
+void nr_write_byte(uint32_t *header, size_t block, size_t workers, int byte) {
+    size_t shift;
+    uint32_t *lane = field_of(header, block, workers, byte, &shift);
+    *lane = htonl(ntohl(*lane) | 1u << shift);
+}
+
+int nr_read_byte(const uint32_t *header, size_t block, size_t workers) {
+    uint32_t mask = (1u << field_bits(workers)) - 1;
+    for (int byte = NR_BYTES - 1; byte >= 0; byte--) {
+        size_t shift;
+        const uint32_t *lane = field_of((uint32_t *)(uintptr_t)header, block, workers, byte, &shift);
+        if (ntohl(*lane) >> shift & mask) return byte;
+    }
+    return -1;
+}
+
+int nr_exponent_byte(const float *values, size_t count) {
+    uint32_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        bits &= 0x7fffffff;
+        if (bits > most) most = bits;
+    }
+    return (int)(most >> 23);
+}
+
+int nr_scale(int byte, size_t workers) {
+    int least = byte < 31 ? 31 : byte;
+    return 30 - (int)ceil_log2(workers) - (least - 126);
+}
+
+void nr_lanes_of_floats(uint32_t *lanes, const float *values, size_t count, int scale) {
+    double factor = ldexp(1.0, scale);
+    for (size_t i = 0; i < count; i++) lanes[i] = htonl((uint32_t)(int32_t)lrint(values[i] * factor));
+}
+
+void nr_floats_of_lanes(float *values, const uint32_t *lanes, size_t count, int scale, double divisor) {
+    double factor = ldexp(1.0, -scale);
+    for (size_t i = 0; i < count; i++) values[i] = (float)((int32_t)ntohl(lanes[i]) * factor / divisor);
+}
+
+void nr_lanes_of_integers(uint32_t *lanes, const int32_t *values, size_t count) {
+    for (size_t i = 0; i < count; i++) lanes[i] = htonl((uint32_t)values[i]);
+}
+
+bool nr_integers_of_lanes(int32_t *values, const uint32_t *lanes, size_t count) {
+    bool clear = true;
+    for (size_t i = 0; i < count; i++) {
+        values[i] = (int32_t)ntohl(lanes[i]);
+        clear = clear && values[i] != INT32_MAX && values[i] != INT32_MIN;
+    }
+    return clear;
+}
+
+uint64_t nr_mixed(uint64_t hash, uint64_t value) {
+    hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
+    hash ^= hash >> 30, hash *= 0xbf58476d1ce4e5b9u;
+    hash ^= hash >> 27, hash *= 0x94d049bb133111ebu;
+    return hash ^ hash >> 31;
+}
