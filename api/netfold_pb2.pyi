@@ -178,18 +178,72 @@ class Host(_message.Message):
     def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., parameter_server: _Optional[bool] = ...) -> None: ...
 
 class Attendance(_message.Message):
-    __slots__ = ("job", "host", "leave", "report", "worn_epoch")
+    __slots__ = ("job", "host", "leave", "report", "worn_epoch", "ends")
     JOB_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     LEAVE_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
     WORN_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
     job: str
     host: str
     leave: bool
     report: Report
     worn_epoch: int
-    def __init__(self, job: _Optional[str] = ..., host: _Optional[str] = ..., leave: _Optional[bool] = ..., report: _Optional[_Union[Report, _Mapping]] = ..., worn_epoch: _Optional[int] = ...) -> None: ...
+    ends: RoceEnds
+    def __init__(self, job: _Optional[str] = ..., host: _Optional[str] = ..., leave: _Optional[bool] = ..., report: _Optional[_Union[Report, _Mapping]] = ..., worn_epoch: _Optional[int] = ..., ends: _Optional[_Union[RoceEnds, _Mapping]] = ...) -> None: ...
+
+class RoceEnds(_message.Message):
+    __slots__ = ("epoch", "calls", "connections")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    calls: int
+    connections: _containers.RepeatedCompositeFieldContainer[RoceConnection]
+    def __init__(self, epoch: _Optional[int] = ..., calls: _Optional[int] = ..., connections: _Optional[_Iterable[_Union[RoceConnection, _Mapping]]] = ...) -> None: ...
+
+class RoceConnection(_message.Message):
+    __slots__ = ("tree", "out_qpn", "in_qpn", "first_psn")
+    TREE_FIELD_NUMBER: _ClassVar[int]
+    OUT_QPN_FIELD_NUMBER: _ClassVar[int]
+    IN_QPN_FIELD_NUMBER: _ClassVar[int]
+    FIRST_PSN_FIELD_NUMBER: _ClassVar[int]
+    tree: int
+    out_qpn: int
+    in_qpn: int
+    first_psn: int
+    def __init__(self, tree: _Optional[int] = ..., out_qpn: _Optional[int] = ..., in_qpn: _Optional[int] = ..., first_psn: _Optional[int] = ...) -> None: ...
+
+class RoceRing(_message.Message):
+    __slots__ = ("epoch", "least_calls", "most_calls", "giver", "trees")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LEAST_CALLS_FIELD_NUMBER: _ClassVar[int]
+    MOST_CALLS_FIELD_NUMBER: _ClassVar[int]
+    GIVER_FIELD_NUMBER: _ClassVar[int]
+    TREES_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    least_calls: int
+    most_calls: int
+    giver: int
+    trees: _containers.RepeatedCompositeFieldContainer[RoceNeighbors]
+    def __init__(self, epoch: _Optional[int] = ..., least_calls: _Optional[int] = ..., most_calls: _Optional[int] = ..., giver: _Optional[int] = ..., trees: _Optional[_Iterable[_Union[RoceNeighbors, _Mapping]]] = ...) -> None: ...
+
+class RoceNeighbors(_message.Message):
+    __slots__ = ("tree", "next", "next_qpn", "before", "before_qpn", "before_psn")
+    TREE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    NEXT_QPN_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_QPN_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_PSN_FIELD_NUMBER: _ClassVar[int]
+    tree: int
+    next: str
+    next_qpn: int
+    before: str
+    before_qpn: int
+    before_psn: int
+    def __init__(self, tree: _Optional[int] = ..., next: _Optional[str] = ..., next_qpn: _Optional[int] = ..., before: _Optional[str] = ..., before_qpn: _Optional[int] = ..., before_psn: _Optional[int] = ...) -> None: ...
 
 class Report(_message.Message):
     __slots__ = ("chunks", "retransmits", "overflows", "goodput_mbps")
@@ -204,14 +258,16 @@ class Report(_message.Message):
     def __init__(self, chunks: _Optional[int] = ..., retransmits: _Optional[int] = ..., overflows: _Optional[int] = ..., goodput_mbps: _Optional[float] = ...) -> None: ...
 
 class Notice(_message.Message):
-    __slots__ = ("assignment", "over", "lease_ms")
+    __slots__ = ("assignment", "over", "ring", "lease_ms")
     ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     OVER_FIELD_NUMBER: _ClassVar[int]
+    RING_FIELD_NUMBER: _ClassVar[int]
     LEASE_MS_FIELD_NUMBER: _ClassVar[int]
     assignment: Assignment
     over: JobOver
+    ring: RoceRing
     lease_ms: int
-    def __init__(self, assignment: _Optional[_Union[Assignment, _Mapping]] = ..., over: _Optional[_Union[JobOver, _Mapping]] = ..., lease_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, assignment: _Optional[_Union[Assignment, _Mapping]] = ..., over: _Optional[_Union[JobOver, _Mapping]] = ..., ring: _Optional[_Union[RoceRing, _Mapping]] = ..., lease_ms: _Optional[int] = ...) -> None: ...
 
 class JobOver(_message.Message):
     __slots__ = ("state", "reason")
@@ -222,7 +278,7 @@ class JobOver(_message.Message):
     def __init__(self, state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics")
+    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics", "transport", "address")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -233,6 +289,8 @@ class Assignment(_message.Message):
     RATE_MBPS_FIELD_NUMBER: _ClassVar[int]
     TREES_FIELD_NUMBER: _ClassVar[int]
     NUMERICS_FIELD_NUMBER: _ClassVar[int]
+    TRANSPORT_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     job: str
     epoch: int
     udp_port: int
@@ -243,7 +301,9 @@ class Assignment(_message.Message):
     rate_mbps: float
     trees: _containers.RepeatedCompositeFieldContainer[TreePart]
     numerics: Numerics
-    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ...) -> None: ...
+    transport: str
+    address: str
+    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ..., transport: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
 
 class Numerics(_message.Message):
     __slots__ = ("mode", "fraction_bits")

@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from netfold.controller.jobs.records import Transport
+from netfold.controller.jobs.rings import lonely
 from netfold.controller.planning.hierarchy import Ranks
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import SCHEMES
@@ -112,6 +114,7 @@ class JobFile(BaseModel):
     lease_ms: Annotated[int, _Number, Field(ge=300, le=600_000)] = 3000
     join_s: Annotated[float, _Number, Field(gt=0, le=86_400)] = 120.0
     numerics: Numerics = Numerics()
+    transport: Transport = Transport.UDP
     ranks: RanksPerHost = RanksPerHost()
 
 
@@ -159,9 +162,10 @@ def order_from(document: Document, text: str, fabric: Fabric) -> JobOrder:
         ) from None
     _check_choices(document, file)
     servers = _servers(document, file, fabric)
-    return JobOrder(
-        text=text, file=file, workers=_workers(document, file, fabric, servers), parameter_servers=servers
-    )
+    workers = _workers(document, file, fabric, servers)
+    if file.transport is Transport.ROCE:
+        _check_roce(document, file, fabric, workers, servers)
+    return JobOrder(text=text, file=file, workers=workers, parameter_servers=servers)
 
 
 def _explain(error: dict[str, object]) -> tuple[Place, str]:
@@ -196,6 +200,20 @@ def _check_choices(document: Document, file: JobFile) -> None:
         raise _error(document, ("slots",), f"slots is {file.slots}; it must be a power of two")
     if file.rate is not None and file.min_rate is not None and file.min_rate > file.rate:
         raise _error(document, ("min_rate",), f"min_rate {file.min_rate:g} is above rate {file.rate:g}")
+
+
+def _check_roce(
+    document: Document, file: JobFile, fabric: Fabric, workers: tuple[str, ...], servers: tuple[str, ...]
+) -> None:
+    place = ("transport",)
+    if file.numerics.mode not in ("auto", "block", "integer"):
+        mode = file.numerics.mode
+        raise _error(document, ("numerics",), f"numerics '{mode}' is not for RoCE; block and integer are")
+    if servers:
+        raise _error(document, place, "a RoCE job has no parameter servers yet: say parameter_servers: 0")
+    alone = lonely(fabric, workers)
+    if alone:
+        raise _error(document, place, alone)
 
 
 def _servers(document: Document, file: JobFile, fabric: Fabric) -> tuple[str, ...]:

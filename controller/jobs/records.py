@@ -93,6 +93,34 @@ class Placement(_Record):
         return {t.root for t in self.plan.trees}
 
 
+class Transport(StrEnum):
+    """How workers speak to their leaf: netfold's own packets in UDP, or RC connections of RoCE v2."""
+
+    UDP = "udp"
+    ROCE = "roce"
+
+
+class Connection(_Record):
+    """A RoCE worker's ends in one tree: the queue pairs that it sends from and receives at, and its first PSN."""
+
+    tree: int
+    out_qpn: int
+    in_qpn: int
+    first_psn: int
+
+
+class Ends(_Record):
+    """What a RoCE worker registered last: its connections of an epoch, and how many calls it has completed."""
+
+    host: str
+    epoch: int
+    calls: int
+    connections: tuple[Connection, ...]
+
+    def of(self, tree: int) -> Connection | None:
+        return next((c for c in self.connections if c.tree == tree), None)
+
+
 class Member(_Record):
     """A worker or parameter server of a job. `joined`: it has attended at least once; `left`: it is done."""
 
@@ -104,7 +132,8 @@ class Member(_Record):
 
 class JobRecord(_Record):
     """A job. `seq` orders jobs by their submission; `lost` are members that a job went on without. While
-    a job moves, `previous` is the placement that stays installed until the new one is."""
+    a job moves, `previous` is the placement that stays installed until the new one is. `ends` are of a RoCE job's
+    workers, and `linked` is the last epoch in which the switches had all of them."""
 
     name: str
     seq: int
@@ -116,6 +145,9 @@ class JobRecord(_Record):
     previous: Placement | None = None
     members: tuple[Member, ...] = ()
     lost: tuple[str, ...] = ()
+    transport: Transport = Transport.UDP
+    ends: tuple[Ends, ...] = ()
+    linked: int = 0
     submitted: float = 0.0
     ended: float = 0.0
 
@@ -134,6 +166,21 @@ class JobRecord(_Record):
     def nodes(self) -> set[str]:
         """Hosts and switches that the job's packets touch, in any placement that is installed."""
         return {n for p in self.placements for link in p.links for n in link}
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Those that are not lost, by rank."""
+        return tuple(m.host for m in self.members if not m.parameter_server and m.host not in self.lost)
+
+    @property
+    def roce(self) -> frozenset[str]:
+        """The workers that speak RoCE."""
+        return frozenset(self.workers) if self.transport is Transport.ROCE else frozenset()
+
+    @property
+    def registered(self) -> dict[str, Ends]:
+        """By RoCE worker its connections of the job's newest epoch, as far as they are known."""
+        return {e.host: e for e in self.ends if e.epoch == self.epoch and e.host not in self.lost}
 
     def member(self, host: str) -> Member | None:
         return next((m for m in self.members if m.host == host), None)

@@ -14,7 +14,15 @@ from itertools import pairwise
 import networkx as nx
 
 from netfold.controller.jobs.file import JobOrder, Reroute
-from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, Placement, PlannedTree, links_of
+from netfold.controller.jobs.records import (
+    LAST_EPOCH,
+    JobRecord,
+    Placement,
+    PlannedTree,
+    Transport,
+    links_of,
+)
+from netfold.controller.jobs.rings import lonely
 from netfold.controller.jobs.slot_ranges import BLOCK, Range, SlotPool, SlotsExhaustedError
 from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.pipes import loopback_rate
@@ -36,9 +44,13 @@ ACCEPTABLE = 0.05
 NEARLY = 0.99
 """Another split has to be better than the same one by a hundredth."""
 
+ROCE_LANES = (64, 256)
+
 _HEADERS_BYTES = 14 + 20 + 8 + 16
 _FRAMING_BYTES = 24  # preamble, check sequence, gap
 _LEAST_WINDOW, _MOST_WINDOW = 8, 2048
+_ROCE_WINDOW = 512
+"""Three messages of 170 packets, as NetReduce has them, where a switch has the slots."""
 
 
 class RefusedError(Exception):
@@ -118,6 +130,8 @@ def _plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
     spec = _hastened(order.spec(request.without), request.time_limit_s)
     if not spec.workers:
         raise RefusedError(f"job '{spec.name}' has no worker left")
+    if order.file.transport is Transport.ROCE and (alone := lonely(fabric, spec.workers)):
+        raise RefusedError(f"job '{spec.name}': {alone}")
     try:
         working = without_broken(fabric, broken, (*spec.workers, *spec.parameter_servers))
         plan = _best_plan(working, spec, request)
@@ -261,6 +275,8 @@ def place(
 ) -> Placement:
     """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
     which the new one is made before the old one is broken) and what is reserved for others. Raises RefusedError."""
+    if order.file.transport is Transport.ROCE:
+        _check_roce(fabric, wire, order.file.name, plan)
     placements = [*(p for j in jobs for p in j.placements), *reserved]
     pools = slot_pools(fabric, placements, numbers.epochs)
     trees: list[PlannedTree] = []
@@ -268,6 +284,8 @@ def place(
     room = min(TREES[s.chip] for s in fabric.switches)
     for number, tree in zip(_free_trees(room, placements, numbers.last_tree), plan.trees, strict=False):
         window = _window(fabric, wire, plan, tree, order.file.slots)
+        if order.file.transport is Transport.ROCE and order.file.slots is None:
+            window = max(window, _ROCE_WINDOW)
         size, ranges = _take(fabric, tree, pools, 2 * window, order.file.name)
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
         bases = {s: r.base for s, r in ranges.items()}
@@ -281,6 +299,22 @@ def place(
     placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
     _check_entries(fabric, placement, placements)
     return placement
+
+
+def _check_roce(fabric: Fabric, wire: Wire, name: str, plan: Plan) -> None:
+    """Raises RefusedError if the switches of the plan do not speak RoCE or do not pass on what a leaf needs."""
+    if wire.lanes not in ROCE_LANES:
+        raise RefusedError(
+            f"job '{name}': the controller runs programs of {wire.lanes} lanes; RoCE needs 256 lanes (a path MTU of "
+            "1024 bytes) or 64 (256 bytes)"
+        )
+    for tree in plan.trees:
+        if fabric.is_host(tree.root):
+            raise RefusedError(f"job '{name}': a RoCE job's trees cannot end in a parameter server yet")
+        for node in {n for e in tree.edges for n in e.path if not fabric.is_host(n)}:
+            chip = fabric.switch(node).chip
+            if chip is not None:
+                raise RefusedError(f"job '{name}': switch {node} is a {chip}; RoCE needs v1model programs")
 
 
 def slot_pools(

@@ -155,6 +155,7 @@ class Book:
             spec_yaml=order.text,
             state=JobState.QUEUED,
             members=members,
+            transport=order.file.transport,
             submitted=time.time(),
         )
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 
 from netfold.controller.jobs.file import OnWorkerLoss
-from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.records import Connection, Ends, JobRecord, JobState
 from netfold.controller.lifecycle.book import Book
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.states import Lifecycle
@@ -19,6 +19,14 @@ log = logging.getLogger(__name__)
 
 class NotAMemberError(Exception):
     """The host is no worker or parameter server of the job, or the job went on without it."""
+
+
+def _valid(connection: Connection) -> bool:
+    """QPNs 0 and 1 are the device's own."""
+    pairs = (connection.out_qpn, connection.in_qpn)
+    return (
+        all(1 < q < 1 << 24 for q in pairs) and pairs[0] != pairs[1] and 0 <= connection.first_psn < 1 << 24
+    )
 
 
 class Members:
@@ -58,11 +66,29 @@ class Members:
         if not member.joined:
             self._lifecycle.commit_member(job.with_member(host, joined=True), host)
         if worn_epoch and worn_epoch == job.epoch and job.state is JobState.RUNNING:
-            with self._book.change():
-                raised = self._book.raised(self._book.get(name), f"{host} asked for a new epoch")
-                self._book.write(raised)
-            self._lifecycle.changed(name)
+            self._raise(name, f"{host} asked for a new epoch")
         return self._book.get(name)
+
+    def register(self, name: str, ends: Ends) -> None:
+        """A RoCE worker's connections of an epoch, told once; what is of an epoch that is over is not heard. Raises
+        UnknownJobError, NotAMemberError."""
+        job = self.check(name, ends.host)
+        if job.state.over or ends.host not in job.roce or ends.epoch != job.epoch or ends in job.ends:
+            return
+        wanted = [] if job.placement is None else [t.tree for t in job.placement.trees]
+        if sorted(c.tree for c in ends.connections) != sorted(wanted) or not all(
+            map(_valid, ends.connections)
+        ):
+            raise NotAMemberError(f"'{ends.host}' registers connections that are not those of job '{name}'")
+        if ends.host in job.registered and job.linked == job.epoch:
+            self._raise(name, f"{ends.host} has other connections: its worker began again")
+        else:
+            self._lifecycle.register(job, ends)
+
+    def _raise(self, name: str, why: str) -> None:
+        with self._book.change():
+            self._book.write(self._book.raised(self._book.get(name), why))
+        self._lifecycle.changed(name)
 
     def leave(self, name: str, host: str) -> None:
         """The member is done; with the last worker the job is."""

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.records import Ends, JobRecord, JobState
 from netfold.controller.lifecycle.admission import hit
 from netfold.controller.lifecycle.book import Book, over
 from netfold.controller.lifecycle.leases import Leases
@@ -19,6 +19,7 @@ from netfold.controller.lifecycle.pulse import Pulse
 from netfold.controller.lifecycle.tasks import Tasks
 from netfold.controller.switches.desired import Broken, Targets
 from netfold.controller.switches.fleet import Fleet
+from netfold.controller.switches.roce import is_complete
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,8 @@ class Lifecycle:
         self._learning = False
         self._awaited: dict[str, int] = {}
         """By job that is being installed: the version of the target that has its entries."""
+        self._linking: dict[str, int] = {}
+        """The same by RoCE job whose connections are all registered."""
 
     def switches_of(self, job: JobRecord) -> list[str]:
         """All switches that hold entries of a job."""
@@ -91,6 +94,26 @@ class Lifecycle:
         self.settle()
         self.pulse.beat(*names)
 
+    def register(self, job: JobRecord, ends: Ends) -> None:
+        """A RoCE worker's connections. With those of the last one the leaves get them."""
+        others = tuple(e for e in job.ends if e.host != ends.host)
+        job = job.model_copy(update={"ends": (*others, ends)})
+        self.commit(job)
+        self._link(job)
+        self.settle()
+
+    def _link(self, job: JobRecord) -> None:
+        """Connections are written as soon as the job's trees are there and all workers have registered."""
+        if job.state is JobState.RUNNING and job.roce and is_complete(job) and job.linked != job.epoch:
+            self._linking[job.name] = self.retarget()
+            seconds = self._patience.install
+            self._tasks.later(seconds, self._link_late, job.name, job.epoch, seconds, job=job.name)
+
+    def _link_late(self, name: str, epoch: int, seconds: float) -> None:
+        job = self._book.get(name)
+        if job.state is JobState.RUNNING and job.epoch == epoch and job.linked != epoch:
+            self.end(name, JobState.FAILED, f"switches did not take its RoCE connections in {seconds:g} s")
+
     def retarget(self) -> int:
         return self._fleet.aim(self._targets.of(self._book.all(), self._broken()))
 
@@ -124,6 +147,14 @@ class Lifecycle:
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
                 del self._awaited[name]
                 settled.append(job.model_copy(update={"state": JobState.RUNNING, "previous": None}))
+        for name, version in list(self._linking.items()):
+            job = self._book.get(name)
+            if job.state is not JobState.RUNNING or not is_complete(job):
+                del self._linking[name]
+            elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
+                del self._linking[name]
+                self.commit(job.model_copy(update={"linked": job.epoch}))
+                log.info("job %s: its RoCE connections are installed in epoch %d", name, job.epoch)
         for job in settled:
             self.commit(job)
             self._runs(job)
@@ -145,6 +176,7 @@ class Lifecycle:
         """After a start: whoever was installing has time to go on."""
         if job.state is JobState.INSTALLING:
             self._await(job, self._fleet.version, self._patience.start)
+        self._link(job)
 
     # ---- installing -------------------------------------------------------------------------------------
 
@@ -180,5 +212,6 @@ class Lifecycle:
 
     def _forget(self, name: str) -> None:
         self._awaited.pop(name, None)
+        self._linking.pop(name, None)
         self._leases.end_job(name)
         self._tasks.forget(name)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord, JobState, PlannedTree
+from netfold.controller.jobs.rings import rings
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.session import SwitchAwayError
@@ -43,6 +44,7 @@ async def explain(controller: Controller, name: str) -> list[str]:
         return steps
     steps += _switches(controller, job)
     steps += _members(controller, job)
+    steps += _connections(controller, job)
     before = await _counted(controller)
     await asyncio.sleep(WATCHED_S)
     after = await _counted(controller)
@@ -102,6 +104,22 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
         yield f"All {len(needed)} members attend."
     if job.lost:
         yield f"It went on without {', '.join(job.lost)}."
+
+
+def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
+    """Of a RoCE job: its rings, and how far its connections are."""
+    if not job.roce:
+        return
+    for leaf, ring in rings(controller.fabric, job.workers).items():
+        yield f"RoCE ring at {leaf}: {' -> '.join([*ring, ring[0]])}."
+    absent = [w for w in job.workers if w not in job.registered]
+    if absent:
+        yield f"No connections of epoch {job.epoch} are registered by {', '.join(absent)}; nobody sends before all are."
+    elif job.linked != job.epoch:
+        yield "All workers have registered their connections; the leaves do not have all of them yet."
+    else:
+        calls = [job.registered[w].calls for w in job.workers]
+        yield f"All connections of epoch {job.epoch} are installed; it began behind call {max(calls)}."
 
 
 def _moves(controller: Controller, planned: PlannedTree, before: Counts, after: Counts) -> Iterator[str]:

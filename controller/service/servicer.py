@@ -17,6 +17,7 @@ from netfold.controller.lifecycle.book import UnknownJobError
 from netfold.controller.lifecycle.members import NotAMemberError
 from netfold.controller.lifecycle.presence import Progress
 from netfold.controller.planning.plan import Tree
+from netfold.controller.service.connections import ends_from, ring_message
 from netfold.controller.service.explain import explain
 from netfold.controller.service.messages import (
     REFUSALS,
@@ -163,10 +164,12 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             self._controller.members.leave(message.job, message.host)
         else:
             self._controller.members.attend(message.job, message.host, worn_epoch=message.worn_epoch)
+            if message.HasField("ends"):
+                self._controller.members.register(message.job, ends_from(message))
 
     async def _notices(self, name: str, host: str, listener: asyncio.Task[None]) -> AsyncIterator[pb.Notice]:
         """Until the job is over, the member left, or its stream broke."""
-        told = 0
+        told, ring_told = 0, 0
         lease_ms = self._controller.book.order(name).file.lease_ms
         if self._controller.book.get(name).state in (JobState.QUEUED, JobState.INSTALLING):
             yield pb.Notice(lease_ms=lease_ms)
@@ -179,6 +182,10 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             if job.state is JobState.RUNNING and job.epoch != told and self._controller.book.needs(job, host):
                 yield pb.Notice(assignment=self._assignment(job, host), lease_ms=lease_ms)
                 told = job.epoch
+                continue
+            if job.linked == job.epoch == told != ring_told and host in job.roce:
+                yield pb.Notice(ring=ring_message(self._controller.setting, job, host), lease_ms=lease_ms)
+                ring_told = job.epoch
                 continue
             if listener.done():
                 if not listener.cancelled() and listener.exception() is not None:
@@ -224,6 +231,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             rate_mbps=bits / 1e6,
             trees=parts,
             numerics=pb.Numerics(mode=numerics.mode, fraction_bits=numerics.fraction_bits),
+            transport=job.transport.value,
+            address=str(controller.setting.addresses.ip(host)),
         )
 
     def _sources(self, tree: Tree, child: str) -> pb.Sources:

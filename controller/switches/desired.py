@@ -17,10 +17,11 @@ from netfold.controller.jobs.records import JobRecord, PlannedTree
 from netfold.controller.planning.pipes import Loop, loops
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches import admission_table as admission
-from netfold.controller.switches import delivery, forwarding, groups, tree_routes
+from netfold.controller.switches import delivery, forwarding, groups, roce, tree_routes
 from netfold.controller.switches.admission_table import Sender
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
+from netfold.controller.switches.roce import NO_RINGS, ROCE_SIDE
 from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.packets.wire import Kind
@@ -107,9 +108,15 @@ class Targets:
             self.learn(broken)
         assert self._base is not None
         held = {switch: dict(base) for switch, base in self._base[1].items()}
+        jobs = list(jobs)
         trees = {key: entities for job in jobs for key, entities in self._entities(job)}
         for entities in trees.values():
             for switch, entity in entities:
+                add(held[switch], entity)
+        for job in jobs:
+            for switch, entity in roce.connection_entities(
+                self._setting.fabric, self._setting.addresses, job
+            ):
                 add(held[switch], entity)
         self._trees = trees
         return held
@@ -119,8 +126,9 @@ class Targets:
             for planned, tree in zip(placement.trees, placement.plan.trees, strict=True):
                 key = (planned.tree, placement.epoch)
                 known = self._trees.get(key)
+                ring = roce.ring_of(self._setting.fabric, job, tree)
                 fresh = known or list(
-                    tree_entities(self._setting.fabric, planned, tree, placement.epoch, job.udp_port)
+                    tree_entities(self._setting.fabric, planned, tree, placement.epoch, job.udp_port, ring)
                 )
                 yield key, fresh
 
@@ -244,15 +252,21 @@ def _single(ip: IPv4Address) -> IPv4Network:
 
 
 def tree_entities(
-    fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int, udp_port: int
+    fabric: Fabric,
+    planned: PlannedTree,
+    tree: Tree,
+    epoch: int,
+    udp_port: int,
+    roce: Mapping[str, str] = NO_RINGS,
 ) -> Iterator[tuple[str, Entity]]:
-    """All that one tree puts into switches, for packets of the job's `udp_port`. Raises UnroutableError."""
+    """All that one tree puts into switches, for packets of the job's `udp_port`. `roce` are workers that speak RoCE,
+    each with the one that it sends to. Raises UnroutableError."""
     looped = loops(fabric, tree)
     for number in range(len(tree.edges)):
-        yield from _edge(fabric, planned, tree, number, looped.get(number), epoch, udp_port)
+        yield from _edge(fabric, planned, tree, number, looped.get(number), epoch, udp_port, roce)
     yield from _way_down(fabric, planned, tree, epoch, udp_port)
     if not fabric.is_host(tree.root):
-        yield from _answers(fabric, planned, tree, epoch, udp_port)
+        yield from _answers(fabric, planned, tree, epoch, udp_port, roce)
 
 
 def _edge(
@@ -263,19 +277,23 @@ def _edge(
     loop: Loop | None,
     epoch: int,
     udp_port: int,
+    roce: Mapping[str, str],
 ) -> Iterator[tuple[str, Entity]]:
     edge = tree.edges[number]
     path = edge.path
+
+    def entrance(at: str, before: str) -> int:
+        return fabric.ports[at][before] + (ROCE_SIDE if before in roce else 0)
+
     if not fabric.is_host(edge.child):
         yield edge.child, tree_routes.uplink(planned.tree, fabric.ports[edge.child][path[1]], number)
     for before, at, after in zip(path, path[1:], path[2:], strict=False):
-        sender = Sender(fabric.ports[at][before], udp_port, planned.tree, number, epoch, planned.slots)
+        sender = Sender(entrance(at, before), udp_port, planned.tree, number, epoch, planned.slots)
         yield at, admission.passed_up(sender, fabric.ports[at][after])
     if not fabric.is_host(edge.parent):
         children = tree.children(edge.parent)
-        sender = Sender(
-            fabric.ports[edge.parent][path[-2]], udp_port, planned.tree, number, epoch, planned.slots
-        )
+        port = entrance(edge.parent, path[-2])
+        sender = Sender(port, udp_port, planned.tree, number, epoch, planned.slots)
         if loop is not None:
             yield edge.parent, admission.passed_up(sender, loop.loopback)
             sender = replace(sender, port=loop.loopback)
@@ -313,11 +331,12 @@ def down_ports(fabric: Fabric, tree: Tree) -> dict[str, list[int]]:
 
 
 def _answers(
-    fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int, udp_port: int
+    fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int, udp_port: int, roce: Mapping[str, str]
 ) -> Iterator[tuple[str, Entity]]:
     """A root that is a switch answers a child that asks again by the port that the question came in from.
     Where that is no link of the way down, the answer is passed back along the child's own way up, until
-    it is at the child or joins the way down above all workers that the child speaks for."""
+    it is at the child or joins the way down above all workers that the child speaks for. What a RoCE worker sends again
+    is what the next one of its ring lacks: the answer goes there."""
     down = set(tree.down)
     below = _workers_below(fabric, tree)
     for number, edge in enumerate(tree.edges):
@@ -336,7 +355,8 @@ def _answers(
                 )
             sender = Sender(fabric.ports[at][above], udp_port, planned.tree, number, epoch, planned.slots)
             if step + 1 < len(back):
-                yield at, admission.answer_passed(sender, fabric.ports[at][back[step + 1]])
+                after = back[step + 1]
+                yield at, admission.answer_passed(sender, fabric.ports[at][roce.get(after, after)])
             elif wanted <= below[at]:
                 yield at, admission.relayed(sender.port, udp_port, planned.tree, epoch)
             else:

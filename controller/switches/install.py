@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """From what a switch holds to what it should hold, in an order that never admits a packet too early.
 
-New entries go in by phase: members and groups of ECMP sets, forwarding and management, multicast groups,
-routes of trees, refusals, and the entries that admit packets last. Only then the old ones go, in reverse:
-what admits first. So a job that moves is made before it is broken, and a switch that is left halfway admits
-nothing that it cannot deliver.
+New entries go in by phase: queue pairs that only a job may send to, members and groups of ECMP sets,
+forwarding and management, multicast groups, routes of trees, refusals, and the entries that admit packets
+last. Only then the old ones go, in reverse: what admits first. So a job that moves is made before it is
+broken, and a switch that is left halfway admits nothing that it cannot deliver.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from netfold.controller.switches import roce
 from netfold.controller.switches.admission_table import is_management, is_refusal
 from netfold.controller.switches.entries import (
     Contents,
@@ -28,13 +29,14 @@ BATCH = 200
 
 
 class Phase(IntEnum):
-    MEMBERS = 0
-    SETS = 1
-    FORWARDING = 2
-    GROUPS = 3
-    ROUTES = 4
-    REFUSALS = 5
-    ADMISSION = 6
+    RESERVATIONS = 0
+    MEMBERS = 1
+    SETS = 2
+    FORWARDING = 3
+    GROUPS = 4
+    ROUTES = 5
+    REFUSALS = 6
+    ADMISSION = 7
 
 
 class Op(Enum):
@@ -58,8 +60,12 @@ def phase_of(entity: Entity) -> Phase:
         return Phase.MEMBERS
     if isinstance(entity, SelectorGroup):
         return Phase.SETS
-    if entity.table in ("uplink", "downlink"):
+    if entity.table == roce.ENDS:
+        return Phase.RESERVATIONS
+    if entity.table in ("uplink", "downlink", roce.WORKERS):
         return Phase.ROUTES
+    if entity.table == roce.CONNECTIONS:
+        return Phase.ADMISSION
     if entity.table == "admission" and not is_management(entity):
         return Phase.REFUSALS if is_refusal(entity) else Phase.ADMISSION
     return Phase.FORWARDING

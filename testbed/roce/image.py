@@ -79,7 +79,9 @@ def _libraries(root: Path, programs: list[Path]) -> dict[str, Path]:
     )
     missing = re.findall(r"(\S+) => not found", done.stdout)
     if done.returncode != 0 or missing:
-        raise RunError(f"libraries of the verbs programs are missing here: {', '.join(missing) or done.stderr}")
+        raise RunError(
+            f"libraries of the verbs programs are missing here: {', '.join(missing) or done.stderr}"
+        )
     found = {Path(p).name: Path(p) for p in re.findall(r"=> (/\S+)", done.stdout)}
     loader = re.findall(r"^\s(/lib64/\S+)", done.stdout, re.MULTILINE)
     libc = found["libc.so.6"].parent

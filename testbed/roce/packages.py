@@ -28,7 +28,7 @@ PACKAGES = (
     "librdmacm1",
     "perftest",
 )
-"""What is unpacked beside the kernel's package. The C library and the like come from this machine, as ldd names them."""
+"""What is unpacked beside the kernel's package. The C library and the like are this machine's, as ldd names them."""
 
 QEMU = "qemu-system-x86_64"
 APT_TIMEOUT_S = 600.0
@@ -72,7 +72,9 @@ def _kernel_package() -> str:
     listed = _run(["apt-cache", "depends", KERNEL], Path("/"))
     found = re.search(r"Depends: (linux-image-\S+)", listed)
     if found is None:
-        raise RunError(f"apt knows no package {KERNEL}: the machines need Debian's kernel (try apt-get update)")
+        raise RunError(
+            f"apt knows no package {KERNEL}: the machines need Debian's kernel (try apt-get update)"
+        )
     return found[1]
 
 

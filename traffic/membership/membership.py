@@ -231,6 +231,10 @@ class Attending:
             reason = notice.over.reason or "no reason given"
             self._publish(_News(failure=JobFailed(f"job {self._job} is {state}: {reason}", done)))
         elif notice.HasField("assignment"):
+            if notice.assignment.transport == "roce":
+                raise BadAssignment(
+                    f"job {self._job}: its transport is RoCE; its workers run netfold-roce (docs/roce.md)"
+                )
             self._publish(_News(assignment=from_proto(notice.assignment)))
 
     def _attendance(self) -> Iterator[pb.Attendance]:

@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Who sends to whom in a job of `transport: roce`: the workers of each leaf, in the order of their ranks, in a ring."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from netfold.topologies.fabric import Fabric
+
+
+def rings(fabric: Fabric, workers: Iterable[str]) -> dict[str, list[str]]:
+    """By leaf its workers; each sends to the next, the last one to the first."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for worker in workers:
+        found[fabric.attachment(worker)].append(worker)
+    return dict(found)
+
+
+def successors(fabric: Fabric, workers: Iterable[str]) -> dict[str, str]:
+    """By worker the one that it sends to."""
+    return {
+        a: b
+        for ring in rings(fabric, workers).values()
+        for a, b in zip(ring, [*ring[1:], *ring[:1]], strict=True)
+    }
+
+
+def lonely(fabric: Fabric, workers: Iterable[str]) -> str:
+    """Why these workers cannot be in rings, with the first leaf that has but one of them; "" if they can."""
+    for leaf, ring in rings(fabric, workers).items():
+        if len(ring) == 1:
+            return (
+                f"'{ring[0]}' is the job's only worker at {leaf}; a RoCE worker sends to another one of its leaf: "
+                f"name two or more at {leaf}, or none"
+            )
+    return ""

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The tables `connections`, `ends` (p4src/v1model/roce_in.p4) and `workers` (roce_out.p4): what a leaf knows of the RC
+connections of a job's workers. All else of a RoCE job is in switches as of any other.
+
+Worker k sends to s(k), the next of its leaf's ring. k's packets on that connection are its contributions; what s(k)
+receives on it are the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from netfold.controller.jobs.records import JobRecord, PlannedTree
+from netfold.controller.jobs.rings import successors
+from netfold.controller.planning.plan import Tree
+from netfold.controller.switches.entries import Entity, TableEntry, action, entry
+from netfold.topologies.addressing import Addressing
+from netfold.topologies.fabric import Fabric
+
+CONNECTIONS, ENDS, WORKERS = "connections", "ends", "workers"
+
+ROCE_SIDE = 0x100
+"""Added to the port of a RoCE worker where its contributions are admitted, so that nobody on its host sends them
+otherwise."""
+
+NOBODY = 511
+"""A port that no packet comes from."""
+
+NO_RINGS: Mapping[str, str] = MappingProxyType({})
+_SOURCE_PORT = 0xC000
+_HIDDEN_QPN = 0  # fragments and the like, whose queue pair cannot be seen
+
+
+def ring_of(fabric: Fabric, job: JobRecord, tree: Tree) -> Mapping[str, str]:
+    """By worker of a tree the next in its ring; nothing for a job of another transport."""
+    if not job.roce:
+        return NO_RINGS
+    below = set(tree.workers_below(tree.root))
+    return successors(fabric, [m.host for m in job.members if m.host in below])
+
+
+def connection_entities(
+    fabric: Fabric, addresses: Addressing, job: JobRecord
+) -> Iterator[tuple[str, Entity]]:
+    """What leaves hold of an installed job's connections. Those of an older epoch are closed, not forgotten: until
+    their worker has made new ones nothing gets through to them that was not added up."""
+    if not job.placements or not job.roce:
+        return
+    for ends in job.ends:
+        leaf, address = fabric.attachment(ends.host), int(addresses.ip(ends.host))
+        yield leaf, reserved(address, _HIDDEN_QPN, NOBODY, 0)
+        for connection in ends.connections:
+            yield leaf, reserved(address, connection.in_qpn, NOBODY, 0)
+            if ends.epoch != job.epoch:
+                yield leaf, reserved(address, connection.out_qpn, NOBODY, 0)
+    placement = job.placement
+    assert placement is not None
+    if not is_complete(job):
+        return
+    for planned, tree in zip(placement.trees, placement.plan.trees, strict=True):
+        for worker, following in ring_of(fabric, job, tree).items():
+            yield from _connected(fabric, addresses, job, planned, tree, worker, following)
+
+
+def is_complete(job: JobRecord) -> bool:
+    """All workers have registered connections of the newest epoch, for each of its trees."""
+    known = job.registered
+    trees = [] if job.placement is None else [t.tree for t in job.placement.trees]
+    return all(w in known and all(known[w].of(t) for t in trees) for w in job.workers)
+
+
+def _connected(
+    fabric: Fabric,
+    addresses: Addressing,
+    job: JobRecord,
+    planned: PlannedTree,
+    tree: Tree,
+    worker: str,
+    following: str,
+) -> Iterator[tuple[str, Entity]]:
+    leaf = fabric.attachment(worker)
+    own, theirs = job.registered[worker].of(planned.tree), job.registered[following].of(planned.tree)
+    assert own is not None
+    assert theirs is not None
+    source, target = int(addresses.ip(worker)), int(addresses.ip(following))
+    port, next_port = fabric.ports[leaf][worker], fabric.ports[leaf][following]
+    slots = planned.slots.bit_length() - 1
+    contribute = action(
+        "contribute",
+        udp_port=job.udp_port,
+        tree=planned.tree,
+        child=next(n for n, e in enumerate(tree.edges) if e.child == worker),
+        epoch=job.epoch,
+        root=int(addresses.ip(tree.root)),
+        first_psn=own.first_psn,
+        log2_slots=slots,
+        successor_port=next_port,
+    )
+    match = {"ingress_port": port, "src": source, "dst": target, "qpn": theirs.in_qpn}
+    yield leaf, entry(CONNECTIONS, dict(match), contribute)
+    deliver = action(
+        "deliver",
+        src=source,
+        dst=target,
+        udp_src_port=_SOURCE_PORT,
+        qpn=theirs.in_qpn,
+        first_psn=own.first_psn,
+        log2_slots=slots,
+    )
+    place = {"port": next_port, "udp_port": job.udp_port, "tree": planned.tree}
+    yield leaf, entry(WORKERS, dict(place), deliver)
+    yield leaf, reserved(source, own.out_qpn, next_port, target)
+
+
+def reserved(dst: int, qpn: int, port: int, src: int) -> TableEntry:
+    """RoCE to this queue pair comes by this port from this address, or is dropped."""
+    return entry(ENDS, {"dst": dst, "qpn": qpn}, action("reserve", port=port, src=src))

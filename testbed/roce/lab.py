@@ -1,0 +1,162 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A fabric in Mininet whose first hosts are machines with RDMA devices, its controller, and RoCE jobs on them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from netfold.api.connection import Connection
+from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.errors import RunError, RunTimeout
+from netfold.testbed.roce.image import make_image
+from netfold.testbed.roce.machine import BOOT_S, Answer, Machine
+from netfold.testbed.roce.packages import QEMU, unpacked
+from netfold.topologies.network.signals import held_back
+from netfold.traffic.roce import recipe
+from netfold.traffic.roce.agent import Agent
+
+COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
+PROGRESS_S = 2.0
+RC_TIMEOUT = 15
+"""4.096 us * 2^15, 134 ms: a machine without hardware virtualization may be off its processor for so long."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One all-reduce as a worker reports it."""
+
+    bytes: int
+    seconds: float
+    wrong: int
+
+
+class Lab:
+    """A context manager that takes everything down again. `per_leaf` machines at each leaf."""
+
+    def __init__(
+        self, per_leaf: int = 2, fabric: str = "leaf-spine-2x2", tell: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._per_leaf = per_leaf
+        self._fabric = fabric
+        self._tell = tell
+        self._open = ExitStack()
+        self.machines: dict[str, Machine] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            if shutil.which(QEMU) is None:
+                raise RunError(f"'{QEMU}' is missing: apt-get install qemu-system-x86")
+            root = unpacked(self._tell)
+            self.deployment = self._open.enter_context(Deployment(Setup(self._fabric), self._tell))
+            try:
+                worker = recipe.build(self.deployment.directory / "netfold-roce", root)
+            except recipe.BuildError as error:
+                raise RunError(str(error)) from error
+            image = make_image(root, [worker], self.deployment.directory / "initrd")
+            self._boot([*self._places()], image)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with held_back():
+            self._open.close()
+
+    @property
+    def hosts(self) -> list[str]:
+        return list(self.machines)
+
+    def _places(self) -> list[str]:
+        fabric = self.deployment.fabric
+        taken: dict[str, list[str]] = {}
+        for host in self.deployment.workers:
+            taken.setdefault(fabric.attachment(host), []).append(host)
+        return [h for hosts in taken.values() for h in hosts[: self._per_leaf]]
+
+    def _boot(self, hosts: Sequence[str], image: Any) -> None:
+        self._tell(f"booting {len(hosts)} machines: {', '.join(hosts)}")
+        started = time.monotonic()
+        for host in hosts:
+            machine = self.machines[host] = Machine(self.deployment.net, host, image)
+            self._open.callback(machine.close)
+        for machine in self.machines.values():
+            machine.wait_ready(started + BOOT_S)
+        self._tell(f"they took {time.monotonic() - started:.0f} s")
+
+    # ---- jobs ----
+
+    def submit(self, name: str, hosts: Sequence[str] | None = None, **spec: object) -> None:
+        """Admits a RoCE job of machines."""
+        wanted = {"transport": "roce", "parameter_servers": 0, "numerics": {"mode": "integer"}, **spec}
+        self.deployment.submit(name, list(hosts or self.hosts), **wanted)
+
+    def reduce(
+        self, name: str, flags: str, timeout_s: float, hosts: Sequence[str] | None = None
+    ) -> dict[str, list[Call]]:
+        """Run the worker on all machines of an admitted job; its calls by machine. Raises RunError."""
+        running = self.start(name, flags, hosts)
+        return self.finish(running, timeout_s)
+
+    def start(self, name: str, flags: str, hosts: Sequence[str] | None = None) -> dict[str, Future[Answer]]:
+        chosen = list(hosts or self.hosts)
+        command = f"netfold-roce --agent /dev/agent --rc-timeout {RC_TIMEOUT} {flags} > /tmp/{name} && cat /tmp/{name}"
+        for host in chosen:
+            threading.Thread(target=self._attend, args=(name, host), daemon=True).start()
+        return {host: self.machines[host].start(command) for host in chosen}
+
+    def finish(self, running: Mapping[str, Future[Answer]], timeout_s: float) -> dict[str, list[Call]]:
+        """Waits for workers that were started. Raises RunError."""
+        until = time.monotonic() + timeout_s
+        while not all(f.done() for f in running.values()):
+            self.deployment.check()
+            for host, future in running.items():
+                if future.done():
+                    self.machines[host].result(
+                        future, 1.0, "netfold-roce"
+                    )  # raises for the first that failed
+                self.machines[host].check()
+            if time.monotonic() > until:
+                late = ", ".join(h for h, f in running.items() if not f.done())
+                raise RunTimeout(f"{late} did not finish within {timeout_s:.0f} s")
+            time.sleep(0.1)
+        found = {}
+        for host, future in running.items():
+            output = self.machines[host].result(future, 1.0, "netfold-roce")
+            lines = [json.loads(x) for x in output.splitlines()]
+            found[host] = [Call(x["bytes"], x["seconds"], x["wrong"]) for x in lines]
+        return found
+
+    def _attend(self, name: str, host: str) -> None:
+        stream = socket.socket(socket.AF_UNIX)
+        with stream:
+            stream.connect(str(self.machines[host].agent_socket))
+            Agent(Connection(self.deployment.service.address), name, host, stream).run()
+
+    # ---- what happened ----
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """rxe's own counters of each machine."""
+        command = f"cd {COUNTERS} && for f in *; do echo $f $(cat $f); done"
+        found = {}
+        for host, machine in self.machines.items():
+            pairs = (line.split() for line in machine.run(command, 30.0).splitlines())
+            found[host] = {name: int(value) for name, value in pairs}
+        return found
+
+    def console(self, host: str) -> Path:
+        return self.deployment.directory / f"{host}.console"
