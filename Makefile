@@ -18,6 +18,7 @@ TARGET ?= auto
 # What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
 APT_TEST := tshark
+APT_ROCE := qemu-system-x86
 
 # What root writes here (results, caches) belongs to the user afterwards, who would else be unable to clean up.
 define as-root
@@ -48,6 +49,10 @@ run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-
 train: $(VENV)/.ready $(TORCH_VENV)/.ready ## PyTorch's DistributedDataParallel on eight hosts, over netfold and over Gloo
 	@$(call as-root,$(BIN)/python -m examples.in_mininet --target $(TARGET))
 
+.PHONY: roce
+roce: $(VENV)/.ready-roce ## four virtual machines with Linux's own RDMA endpoints as hosts: RoCE added up by the leaves
+	@$(call as-root,$(BIN)/netfold roce run $(ROCE_ARGS))
+
 .PHONY: stop
 stop: $(VENV)/.ready ## take down whatever a run has left
 	$(SUDO) $(BIN)/netfold down
@@ -64,7 +69,7 @@ bench: $(VENV)/.ready ## the benchmarks, as ratios against peers in the same run
 
 .PHONY: test
 test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skipped loudly)
-	@$(call as-root,$(BIN)/pytest -m "not long" $(PYTEST_ARGS))
+	@$(call as-root,$(BIN)/pytest -m "not long and not machines" $(PYTEST_ARGS))
 
 .PHONY: test-long
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
@@ -73,6 +78,10 @@ test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model check
 .PHONY: test-torch
 test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
 	@$(call as-root,$(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS))
+
+.PHONY: test-roce
+test-roce: $(VENV)/.ready-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
+	@$(call as-root,$(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS))
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready ## build the wheel, and let pip install it with all that it needs
@@ -140,6 +149,11 @@ $(TORCH_VENV)/.ready: pyproject.toml requirements.lock requirements-torch.lock
 	rm -rf netfold.egg-info  # an older one would hide the entry point that tells PyTorch of netfold
 	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
 	  --constraint requirements-torch.lock --editable '.[torch]' pytest pytest-timeout hypothesis
+	touch $@
+
+# Machines are made of packages that are unpacked, not installed; only QEMU is, and libc6-dev is there already.
+$(VENV)/.ready-roce: $(VENV)/.ready
+	@$(call install-missing,$(APT_ROCE))
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready $(SHELL_VENV)/.ready

@@ -103,7 +103,7 @@ COMMANDS: dict[str, Command] = {
         extra="testbed",
     ),
     "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker", extra="testbed"),
-    "roce": Command("traffic.roce.cli", "Workers whose hosts speak RoCE: their agent, their program."),
+    "roce": Command("testbed.roce.cli", "RDMA endpoints as workers: try it, their agent, their program."),
     "ps": Command("traffic.cli", "Run a parameter server of a job on this host.", "ps"),
     "ring": Command("traffic.cli", "Run a worker of the peer, a TCP ring.", "ring", extra="testbed"),
     "send": Command("traffic.cli", "Craft gradient packets by hand.", "send", extra="testbed"),

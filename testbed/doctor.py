@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from netfold.testbed.roce import packages
 from netfold.topologies.network.debian import show_mininet
 from netfold.topologies.network.tools import ADMINISTRATOR
 
@@ -81,6 +82,26 @@ def examine() -> list[Finding]:
             "build p4lang's p4c with ENABLE_TOFINO (docs/tofino.md)",
         ),
         _tool("simple_switch_grpc", Need.OPTIONAL, "TARGET=bmv2, comparisons with BMv2", P4LANG_PACKAGES),
+        _tool(
+            "qemu-system-x86_64",
+            Need.OPTIONAL,
+            "make roce: RDMA endpoints in virtual machines",
+            "apt-get install qemu-system-x86",
+        ),
+        Finding(
+            "RoCE packages",
+            Need.OPTIONAL,
+            "make roce: Debian's kernel with rdma_rxe, verbs programs",
+            _path(packages.cache() / "complete"),
+            "make roce fetches them by apt into a cache, and installs nothing",
+        ),
+        Finding(
+            "infiniband/verbs.h",
+            Need.OPTIONAL,
+            "netfold roce build: a RoCE worker for this machine",
+            _path(Path("/usr/include/infiniband/verbs.h")),
+            "apt-get install libibverbs-dev",
+        ),
         Finding(
             "torch",
             Need.OPTIONAL,

@@ -24,8 +24,8 @@ from netfold.topologies.network.builder import Network
 T = TypeVar("T")
 
 MEMORY_MB = 224
-BOOT_S = 180.0
-"""Four machines at once on two cores take 30 s without hardware virtualization."""
+BOOT_S = 300.0
+"""Four machines on two idle cores take 30 s without hardware virtualization, on busy ones several times that."""
 
 _OFF = ",".join(
     f"{o}=off"

@@ -40,7 +40,15 @@ from tests.controller.fake_stratum import FakeStratum
 from tests.controller.fake_switch import FakeSwitch
 
 COMPILED = Path(__file__).resolve().parents[2] / "p4src" / "compiled"
-PIPELINE = Pipeline(COMPILED / "netfold-v1model-32.p4info.txtpb", COMPILED / "netfold-v1model-32.json")
+
+
+def pipeline(lanes: int) -> Pipeline:
+    return Pipeline(
+        COMPILED / f"netfold-v1model-{lanes}.p4info.txtpb", COMPILED / f"netfold-v1model-{lanes}.json"
+    )
+
+
+PIPELINE = pipeline(32)
 PATIENCE = Patience(reroute=0.1, restart=3.0, start=10.0, install=5.0)
 DEADLINE_S = 60.0
 
@@ -68,13 +76,15 @@ class Deployment:
         patience: Patience = PATIENCE,
         devices: Mapping[str, Device] | None = None,
         plans: Plans | None = None,
+        lanes: int = 32,
     ) -> None:
+        self.pipeline = pipeline(lanes)
         self.fabric = fabric
         self.plans = plans or PlanThread(fabric)
         self.folder = folder
         self.devices = devices or {}
         self.switches = {s.name: self._switch(s.name, i + 1) for i, s in enumerate(fabric.switches)}
-        self.options = Options(Wire(32), PIPELINE, patience, FleetOptions(audit_s), probe_s)
+        self.options = Options(Wire(lanes), self.pipeline, patience, FleetOptions(audit_s), probe_s)
         self.cut: set[frozenset[str]] = set()
         self.slot: Callable[[str, int], tuple[int, int]] = lambda switch, slot: (0, 0)
         for name, switch in self.switches.items():
@@ -89,7 +99,7 @@ class Deployment:
     def _switch(self, name: str, number: int) -> FakeSwitch:
         device = self._device(name)
         if device.full_width:
-            return FakeDrivers(PIPELINE.p4info)
+            return FakeDrivers(self.pipeline.p4info)
         kind = FakeSwitch if device.one_shot else FakeStratum
         return kind(device.device_id or number)
 
@@ -171,7 +181,7 @@ class Deployment:
             await asyncio.gather(*self.controller.tasks.under_way)
 
     def held(self) -> dict[str, Contents]:
-        return {name: switch_contents(switch) for name, switch in self.switches.items()}
+        return {name: switch_contents(switch, self.pipeline) for name, switch in self.switches.items()}
 
     def state(self, name: str) -> JobState:
         return self.controller.book.get(name).state
@@ -183,7 +193,7 @@ class Deployment:
         """Each switch holds what the store asks for, to the entry."""
         wanted = desired(self.controller.setting, self.store.jobs(), broken or self.controller.broken)
         for name, switch in self.switches.items():
-            held, exact = switch_contents(switch), wanted[name]
+            held, exact = switch_contents(switch, self.pipeline), wanted[name]
             if not self._device(name).one_shot:
                 exact = spelled_out(exact)
             assert held == exact, (
@@ -192,8 +202,8 @@ class Deployment:
             )
 
 
-def switch_contents(switch: FakeSwitch) -> Contents:
-    schema = fy.P4Schema(PIPELINE.p4info)
+def switch_contents(switch: FakeSwitch, running: Pipeline = PIPELINE) -> Contents:
+    schema = fy.P4Schema(running.p4info)
     codec = Codec(schema)
     found: Contents = {}
     messages = [p4r.Entity(table_entry=e) for e in switch.state.tables.values()]

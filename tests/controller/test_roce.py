@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""RoCE jobs: rings at the leaves, connections that are registered, installed, replaced with each epoch, and closed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import pytest
+
+from netfold.api import netfold_pb2 as pb
+from netfold.controller.jobs.file import JobError, read_order
+from netfold.controller.jobs.records import Connection, Ends, JobRecord, JobState, Member, Transport
+from netfold.controller.lifecycle.admission import (
+    Numbers,
+    PlanRequest,
+    RefusedError,
+    Wire,
+    place,
+    plan_order,
+)
+from netfold.controller.switches.desired import Broken, Setting, desired
+from netfold.controller.switches.entries import TableEntry
+from netfold.controller.switches.roce import NOBODY, ROCE_SIDE
+from netfold.topologies.addressing import addresses
+from netfold.topologies.generators import leaf_spine, single_switch
+from netfold.topologies.spec import load_fabric
+from tests.controller.deployment import MemberStream, asked, deployed
+
+SPEC = "name: j\nworkers: [h1, h2, h4, h5]\nparameter_servers: 0\nscheme: {scheme}\ntransport: roce\n"
+FABRIC = leaf_spine(2, 2, 3, parameter_servers=1)
+WORKERS = ("h1", "h2", "h4", "h5")
+NEXT = {"h1": "h2", "h2": "h1", "h4": "h5", "h5": "h4"}
+ROCE_TABLES = ("connections", "ends", "workers")
+
+
+def _job(scheme: str = "switchml", epoch: int = 1, registered: tuple[str, ...] = WORKERS) -> JobRecord:
+    spec = SPEC.format(scheme=scheme)
+    order = read_order(spec, FABRIC)
+    plan = plan_order(FABRIC, PlanRequest(order))
+    placement = place(FABRIC, Wire(256), order, plan, [], Numbers(0, {}), after_epoch=0)
+    ends = tuple(_ends(w, epoch, [t.tree for t in placement.trees]) for w in registered)
+    return JobRecord(
+        name="j",
+        seq=1,
+        spec_yaml=spec,
+        state=JobState.RUNNING,
+        placement=placement,
+        udp_port=61440,
+        members=tuple(Member(host=w) for w in WORKERS),
+        transport=Transport.ROCE,
+        ends=ends,
+    )
+
+
+def _ends(worker: str, epoch: int, trees: list[int]) -> Ends:
+    rank = WORKERS.index(worker)
+    connections = tuple(
+        Connection(tree=t, out_qpn=100 * t + rank, in_qpn=100 * t + 50 + rank, first_psn=1000 * rank)
+        for t in trees
+    )
+    return Ends(host=worker, epoch=epoch, calls=0, connections=connections)
+
+
+def _held(job: JobRecord) -> dict[tuple[str, str], list[TableEntry]]:
+    """By switch and table."""
+    switches = desired(Setting(FABRIC, addresses(FABRIC), mark=2000), [job], Broken())
+    found: dict[tuple[str, str], list[TableEntry]] = {}
+    for switch, contents in switches.items():
+        for entity in contents.values():
+            if isinstance(entity, TableEntry):
+                found.setdefault((switch, entity.table), []).append(entity)
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["switchml", "hierarchical"])
+def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sums(scheme):
+    job = _job(scheme)
+    held, known = _held(job), addresses(FABRIC)
+    for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
+        for worker, following in NEXT.items():
+            leaf = FABRIC.attachment(worker)
+            port, next_port = FABRIC.ports[leaf][worker], FABRIC.ports[leaf][following]
+            own, theirs = (
+                next(e for e in job.ends if e.host == w).of(planned.tree) for w in (worker, following)
+            )
+            match = {
+                "dst": int(known.ip(following)),
+                "ingress_port": port,
+                "qpn": theirs.in_qpn,
+                "src": int(known.ip(worker)),
+            }
+            [into] = [e for e in held[leaf, "connections"] if dict(e.match) == match]
+            args = dict(into.actions[0].args)
+            assert (args["tree"], args["epoch"], args["first_psn"]) == (
+                planned.tree,
+                job.epoch,
+                own.first_psn,
+            )
+            assert tree.edges[args["child"]].child == worker
+            assert (1 << args["log2_slots"], args["successor_port"]) == (planned.slots, next_port)
+            place = {"port": next_port, "tree": planned.tree, "udp_port": job.udp_port}
+            [out] = [e for e in held[leaf, "workers"] if dict(e.match) == place]
+            args = dict(out.actions[0].args)
+            assert (args["dst"], args["qpn"], args["first_psn"]) == (
+                match["dst"],
+                theirs.in_qpn,
+                own.first_psn,
+            )
+            admitted = [
+                e for e in held[leaf, "admission"] if dict(e.match)["ingress_port"] == port + ROCE_SIDE
+            ]
+            assert admitted, "contributions are admitted as from RoCE"
+            udp = [e for e in held[leaf, "admission"] if dict(e.match)["ingress_port"] == port]
+            assert not udp, "nobody on the worker's host contributes from a socket"
+
+
+def test_nothing_but_sums_comes_to_where_a_worker_receives():
+    held, known = _held(_job()), addresses(FABRIC)
+    closed = {
+        tuple(v for _, v in e.match)
+        for e in held["leaf1", "ends"]
+        if dict(e.actions[0].args)["port"] == NOBODY
+    }
+    assert (int(known.ip("h1")), 0) in closed
+    assert (int(known.ip("h1")), _job().ends[0].connections[0].in_qpn) in closed
+    acknowledged = {e for e in held["leaf1", "ends"] if dict(e.actions[0].args)["port"] != NOBODY}
+    assert {dict(e.actions[0].args)["src"] for e in acknowledged} == {int(known.ip(w)) for w in ("h1", "h2")}
+
+
+def test_connections_of_an_older_epoch_are_closed_and_nobody_sends_before_all_have_registered():
+    for job in (_job(epoch=7), _job(registered=WORKERS[:3])):
+        held = _held(job)
+        assert not [t for _, t in held if t in ("connections", "workers")]
+        ends = [e for (_, table), entries in held.items() if table == "ends" for e in entries]
+        assert ends
+        assert all(dict(e.actions[0].args)["port"] == NOBODY for e in ends)
+
+
+def test_a_job_that_is_over_leaves_nothing():
+    held = _held(_job().model_copy(update={"state": JobState.DONE}))
+    assert not [table for _, table in held if table in ROCE_TABLES]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ("workers: [h1, h2, h4]\nparameter_servers: 0\n", "'h4' is the job's only worker at leaf2"),
+        ("workers: [h1, h2]\n", "no parameter servers"),
+        ("workers: [h1, h2]\nparameter_servers: 0\nnumerics: {mode: half}\n", "'half' is not for RoCE"),
+    ],
+)
+def test_a_file_that_cannot_be_is_refused_with_the_reason(changes, words):
+    with pytest.raises(JobError, match=words):
+        read_order(f"name: j\ntransport: roce\n{changes}", FABRIC)
+
+
+def test_a_program_without_roce_and_a_worker_left_alone_are_refused():
+    order = read_order(SPEC.format(scheme="switchml"), FABRIC)
+    plan = plan_order(FABRIC, PlanRequest(order))
+    with pytest.raises(RefusedError, match="RoCE needs 256 lanes"):
+        place(FABRIC, Wire(32), order, plan, [], Numbers(0, {}), after_epoch=0)
+    with pytest.raises(RefusedError, match="only worker at leaf1"):
+        plan_order(FABRIC, PlanRequest(order, without=frozenset({"h2"})))
+    assert read_order("name: j\ntransport: roce\nparameter_servers: 0\n", single_switch(2))
+
+
+def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
+    async def ring(members: list[MemberStream], trees: list[int], epoch: int, base: int) -> list[pb.RoceRing]:
+        for rank, member in enumerate(members):
+            await member.say(ends=_told(epoch, trees, base + 10 * rank))
+        return [(await m.hear()).ring for m in members]
+
+    async def scenario():
+        fabric = load_fabric("leaf-spine-2x2")
+        async with deployed(fabric, tmp_path, lanes=64) as deployment, asked(deployment) as stub:
+            hosts = ("h1", "h2", "h5", "h6")
+            spec = f"name: j\nworkers: [{', '.join(hosts)}]\nparameter_servers: 0\ntransport: roce\n"
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+            members = [MemberStream(stub, "j", h) for h in hosts]
+            for member in members:
+                await member.say()
+            first = [(await m.hear()).assignment for m in members]
+            trees = [t.tree for t in first[0].trees]
+            assert {a.transport for a in first} == {"roce"}
+            steps = (await stub.ExplainJob(pb.JobName(name="j"))).steps
+            assert "RoCE ring at leaf1: h1 -> h2 -> h1." in steps
+            assert any("No connections of epoch 1 are registered by h1, h2, h5, h6" in s for s in steps)
+            rings = await ring(members, trees, first[0].epoch, 1000)
+            deployment.assert_exact()
+            n = rings[0].trees[0]
+            assert (n.next, n.next_qpn, n.before_qpn) == (first[1].address, 1010 + 5, 1010)
+            assert n.next == n.before, "of two, each is before and behind the other"
+
+            await members[1].say(worn_epoch=first[0].epoch, ends=_told(first[0].epoch, trees, 1010))
+            second = [(await m.hear()).assignment for m in members]
+            assert {a.epoch for a in second} == {first[0].epoch + 1}
+            rings = await ring(members, trees, second[0].epoch, 2000)
+            assert {r.epoch for r in rings} == {second[0].epoch}
+            deployment.assert_exact()
+
+            # a worker that began again has other queue pairs: all have to connect anew
+            await members[0].say(ends=_told(second[0].epoch, trees, 3000))
+            third = [(await m.hear()).assignment for m in members]
+            assert {a.epoch for a in third} == {second[0].epoch + 1}
+
+            stranger = MemberStream(stub, "j", "h1")
+            await stranger.say(ends=_told(third[0].epoch, [999], 4000))
+            with pytest.raises(grpc.aio.AioRpcError, match="not those of job"):
+                await asyncio.wait_for(stranger.hear(), 10)
+
+            for member in members:
+                await member.say(leave=True)
+            await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def _told(epoch: int, trees: list[int], base: int) -> pb.RoceEnds:
+    connections = [pb.RoceConnection(tree=t, out_qpn=base, in_qpn=base + 5, first_psn=base) for t in trees]
+    return pb.RoceEnds(epoch=epoch, connections=connections)

@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Linux's own RDMA endpoints, in virtual machines, as workers: their RC connections are added up by the leaves."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from netfold.testbed.counters import read_verdicts
+from netfold.testbed.errors import RunError
+from netfold.testbed.roce.lab import Call, Lab
+from netfold.testbed.roce.packages import QEMU
+from netfold.testbed.roce.run import plain_connection
+from netfold.topologies.network.faults import Faults
+
+pytestmark = [
+    pytest.mark.machines,
+    pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"needs {QEMU}: make test-roce installs it"),
+]
+
+STEP_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as one:
+        yield one
+
+
+def _assert_right(calls: dict[str, list[Call]], hosts: int, sizes: list[int]) -> None:
+    assert len(calls) == hosts
+    for host, made in calls.items():
+        assert [c.bytes for c in made] == sizes, host
+        assert not any(c.wrong for c in made), host
+
+
+def test_arrays_add_up_at_every_machine(lab: Lab):
+    sizes = [4, 4096, 65536, 262144]
+    lab.submit("sizes")
+    calls = lab.reduce("sizes", f"--sizes {','.join(map(str, sizes))} --timeout {STEP_S}", STEP_S)
+    _assert_right(calls, len(lab.hosts), sizes)
+    verdicts = read_verdicts(lab.deployment.net)
+    assert any(v.get("result_sent", 0) for v in verdicts.values()), "switches added up"
+
+
+def test_floats_share_exponents_by_the_headers(lab: Lab):
+    lab.submit("floats", numerics={"mode": "block"})
+    calls = lab.reduce("floats", f"--float --sizes 65536,65536 --timeout {STEP_S}", STEP_S)
+    _assert_right(calls, len(lab.hosts), [65536, 65536])
+
+
+def test_lost_packets_are_sent_again_by_the_devices_and_no_sum_is_wrong(lab: Lab):
+    net = lab.deployment.net
+    before = lab.counters()
+    for host in lab.hosts:
+        leaf = lab.deployment.fabric.attachment(host)
+        net.set_faults(host, leaf, Faults(loss=0.02, seed=3))
+        net.set_faults(leaf, host, Faults(loss=0.02, seed=4))
+    try:
+        lab.submit("lossy")
+        calls = lab.reduce("lossy", f"--sizes 65536 --iterations 3 --timeout {STEP_S}", STEP_S)
+    finally:
+        net.clear_faults()
+    _assert_right(calls, len(lab.hosts), [65536] * 3)
+    after = lab.counters()
+    sent_again = sum(after[h]["completer_retry_err"] - before[h]["completer_retry_err"] for h in lab.hosts)
+    gaps = sum(after[h]["out_of_seq_request"] - before[h]["out_of_seq_request"] for h in lab.hosts)
+    assert sent_again + gaps > 0, "something was lost"
+
+
+def test_a_plain_connection_is_not_disturbed_by_a_job(lab: Lab):
+    lab.submit("beside")
+    running = lab.start("beside", f"--sizes 65536 --iterations 3 --timeout {STEP_S}")
+    assert plain_connection(lab) > 0
+    _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 3)
+
+
+def test_a_worker_that_is_killed_ends_the_job_with_a_reason_at_all_others(lab: Lab):
+    lab.submit("killed", lease_ms=3000)
+    running = lab.start("killed", "--sizes 4096 --iterations 1000000 --timeout 60")
+    victim = lab.machines[lab.hosts[-1]]
+    victim.run("until [ -s /tmp/killed ]; do sleep 0.1; done; killall -9 netfold-roce", 120.0)
+    with pytest.raises(RunError, match=r"job over: .*lease|ended with 137"):
+        lab.finish(running, 120.0)
+    for host in lab.hosts[:-1]:
+        answer = running[host].result(timeout=60)
+        assert (answer.code, "job over" in answer.output) == (1, True), answer.output[-300:]
