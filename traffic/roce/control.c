@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 4096, FIRST_ALIVE_MS = 500 };
+enum { LINE_BYTES = 4096, FIRST_ALIVE_MS = 500, MOST_WAIT_MS = 3000 /* for an agent that takes nothing */ };
 
 struct nr_control {
     int stream, wake, stop;
@@ -219,6 +219,7 @@ enum nr_error nr_control_open(struct nr_control **control, const char *agent, ch
     c->alive_ms = FIRST_ALIVE_MS;
     pthread_mutex_init(&c->lock, NULL);
     c->stream = opened(agent);
+    if (c->stream >= 0) fcntl(c->stream, F_SETFL, fcntl(c->stream, F_GETFL) | O_NONBLOCK); /* no write hangs */
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->stream < 0 || c->wake < 0 || c->stop < 0) {
@@ -251,14 +252,22 @@ void nr_control_close(struct nr_control *c) {
 
 int nr_control_wake(struct nr_control *c) { return c->wake; }
 
+/* An agent that is gone is an error, not a signal. */
+static ssize_t put(int stream, const char *bytes, size_t count) {
+    ssize_t n = send(stream, bytes, count, MSG_NOSIGNAL);
+    return n < 0 && errno == ENOTSOCK ? write(stream, bytes, count) : n;
+}
+
 enum nr_error nr_control_say(struct nr_control *c, const char *line) {
     char with_end[LINE_BYTES];
     int size = snprintf(with_end, sizeof with_end, "%s\n", line), said = 0;
     pthread_mutex_lock(&c->lock);
     while (said < size) {
-        ssize_t n = write(c->stream, with_end + said, (size_t)(size - said));
-        if (n < 0 && errno != EINTR) break;
+        struct pollfd room = {c->stream, POLLOUT, 0};
+        ssize_t n = put(c->stream, with_end + said, (size_t)(size - said));
         if (n > 0) said += (int)n;
+        if (n < 0 && errno == EAGAIN && poll(&room, 1, MOST_WAIT_MS) > 0 && room.revents & POLLOUT) continue;
+        if (n < 0 && errno != EINTR) break;
     }
     pthread_mutex_unlock(&c->lock);
     return said == size ? NR_OK : NR_AGENT;
