@@ -1,0 +1,20 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libibverbs without devices: every opened device is a host of its own on one network in this process, whose switch adds
+ * up message m of all hosts' newest connections and gives each host the sum where its predecessor's message would be. */
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+/* What the network does from its message `at` on (counted over all connections since `fake_start`). */
+enum fault {
+    FAULT_NONE,
+    FAULT_RAW,    /* two messages pass as they were sent */
+    FAULT_BREAK,  /* the connections break, once */
+    FAULT_SOME,   /* the sum reaches host 0 alone, whose own send is acknowledged; then the connections break */
+};
+
+void fake_start(int hosts, enum fault fault, int at);
+/* Everything that was made has been taken down again. */
+int fake_left_over(void);
+
+#endif

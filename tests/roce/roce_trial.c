@@ -1,0 +1,275 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers in threads on a network without devices (fake_verbs.h), with a controller in lines of words: sums, errors,
+ * epochs. Run under sanitizers. A scenario ends with exit code 0, or with a line that says what was wrong. */
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "fake_verbs.h"
+#include "worker.h"
+
+enum { MOST = 8, LANES = 256 };
+
+#define CHECK(condition, ...)                                             \
+    do {                                                                  \
+        if (!(condition)) {                                               \
+            fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);               \
+            fprintf(stderr, __VA_ARGS__);                                 \
+            fputc('\n', stderr);                                          \
+            exit(1);                                                      \
+        }                                                                 \
+    } while (0)
+
+/* ---- the controller ---- */
+
+static struct {
+    int workers, trees, window, epoch, streams[MOST], listeners[MOST];
+    const char *numerics, *folder;
+    char ends[MOST][512];
+    unsigned long long calls[MOST];
+    bool known[MOST], gave;
+    pthread_t thread;
+} control;
+
+static void tell(int worker, const char *format, ...) {
+    char line[2048];
+    va_list words;
+    va_start(words, format);
+    int size = vsnprintf(line, sizeof line, format, words);
+    va_end(words);
+    if (control.streams[worker] >= 0) (void)!send(control.streams[worker], line, (size_t)size, MSG_NOSIGNAL);
+}
+
+static void assign(int worker) {
+    char trees[512];
+    int said = 0;
+    for (int t = 0; t < control.trees; t++)
+        said += snprintf(trees + said, sizeof trees - (size_t)said, " %d %d %d %d", t + 5, 2 * control.window,
+                         control.window, 1000000000 / control.trees);
+    tell(worker, "assign %d 10.0.0.%d %d %d %d %s 300 %d%s\n", control.epoch, worker + 1, worker, control.workers, LANES,
+         control.numerics, control.trees, trees);
+}
+
+static void new_epoch(void) {
+    control.epoch++;
+    memset(control.known, 0, sizeof control.known);
+    for (int w = 0; w < control.workers; w++) assign(w);
+}
+
+/* Numbers of a worker's ends: tree t's out QPN, in QPN, PSN at 3 t. */
+static void read_ends(int worker, unsigned numbers[3 * 4]) {
+    char *rest = control.ends[worker], *end;
+    for (int t = 0; t < control.trees; t++) {
+        strtoul(rest, &end, 10);
+        for (int i = 0; i < 3; i++) numbers[3 * t + i] = (unsigned)strtoul(end, &end, 10);
+        rest = end;
+    }
+}
+
+static void tell_rings(void) {
+    unsigned long long least = control.calls[0], most = control.calls[0];
+    int giver = 0;
+    for (int w = 0; w < control.workers; w++) {
+        if (!control.known[w]) return;
+        if (control.calls[w] < least) least = control.calls[w];
+        if (control.calls[w] > most) most = control.calls[w], giver = w;
+    }
+    control.gave = control.gave || least != most;
+    unsigned of[MOST][3 * 4];
+    for (int w = 0; w < control.workers; w++) read_ends(w, of[w]);
+    for (int w = 0; w < control.workers; w++) {
+        int next = (w + 1) % control.workers, before = (w + control.workers - 1) % control.workers, said = 0;
+        char trees[1024];
+        for (int t = 0; t < control.trees; t++)
+            said += snprintf(trees + said, sizeof trees - (size_t)said, " %d 10.0.0.%d %u 10.0.0.%d %u %u", t + 5,
+                             next + 1, of[next][3 * t + 1], before + 1, of[before][3 * t], of[before][3 * t + 2]);
+        tell(w, "ring %d %llu %llu %d %d%s\n", control.epoch, least, most, giver, control.trees, trees);
+    }
+}
+
+static void hear(int worker, char *line) {
+    int epoch, trees, used = 0;
+    unsigned long long calls;
+    if (strcmp(line, "hello 1") == 0) assign(worker);
+    if (sscanf(line, "ends %d %llu %d%n", &epoch, &calls, &trees, &used) == 3 && epoch == control.epoch) {
+        snprintf(control.ends[worker], sizeof control.ends[worker], "%s", line + used);
+        control.calls[worker] = calls;
+        control.known[worker] = true;
+        tell_rings();
+    }
+    if (sscanf(line, "worn %d", &epoch) == 1 && epoch == control.epoch) new_epoch();
+}
+
+static void *attend(void *nothing) {
+    static char held[MOST][4096];
+    static size_t sizes[MOST];
+    int gone = 0;
+    for (int w = 0; w < control.workers; w++) control.streams[w] = accept(control.listeners[w], NULL, NULL);
+    while (gone < control.workers) {
+        struct pollfd watched[MOST];
+        for (int w = 0; w < control.workers; w++) watched[w] = (struct pollfd){control.streams[w], POLLIN, 0};
+        poll(watched, (nfds_t)control.workers, -1);
+        for (int w = 0; w < control.workers; w++) {
+            if (!watched[w].revents) continue;
+            ssize_t got = read(control.streams[w], held[w] + sizes[w], sizeof held[w] - 1 - sizes[w]);
+            if (got <= 0) {
+                close(control.streams[w]);
+                control.streams[w] = -1;
+                gone++;
+                continue;
+            }
+            sizes[w] += (size_t)got;
+            held[w][sizes[w]] = '\0';
+            char *begin = held[w], *end;
+            while ((end = strchr(begin, '\n')) != NULL) {
+                *end = '\0';
+                hear(w, begin);
+                begin = end + 1;
+            }
+            sizes[w] -= (size_t)(begin - held[w]);
+            memmove(held[w], begin, sizes[w]);
+        }
+    }
+    return nothing;
+}
+
+static void path_of(char *path, size_t room, int worker) { snprintf(path, room, "%s/%d", control.folder, worker); }
+
+static void start_control(int workers, int trees, int window, const char *numerics) {
+    control.workers = workers, control.trees = trees, control.window = window, control.numerics = numerics;
+    control.epoch = 1;
+    for (int w = 0; w < workers; w++) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        path_of(address.sun_path, sizeof address.sun_path, w);
+        control.listeners[w] = socket(AF_UNIX, SOCK_STREAM, 0);
+        CHECK(bind(control.listeners[w], (struct sockaddr *)&address, sizeof address) == 0, "bind");
+        listen(control.listeners[w], 1);
+    }
+    pthread_create(&control.thread, NULL, attend, NULL);
+}
+
+/* ---- workers ---- */
+
+struct part {
+    pthread_t thread;
+    int rank, rounds;
+    size_t elements;
+    enum nr_dtype dtype;
+    enum nr_op op;
+    enum nr_error expected;
+    double join_seconds, seconds;
+    int special; /* 1: rank 0 calls with another size; 2: rank 0 has an infinity; 3: sums reach a rail; 4: rank 0 is late */
+    float bits; /* of the last sum: the same at all */
+};
+
+static int32_t whole(size_t i, int rank, int round) { return (int32_t)((i * 31 + (size_t)rank * 7 + (size_t)round) % 2001) - 1000; }
+static float real(size_t i, int rank, int round) { return (float)whole(i, rank, round) * ldexpf(1.0f, -(int)(i / 4096)); }
+
+static void *work(void *given) {
+    struct part *p = given;
+    char path[128], agent[160];
+    path_of(path, sizeof path, p->rank);
+    snprintf(agent, sizeof agent, "unix:%s", path);
+    struct nr_options options = {.agent = agent};
+    struct nr_worker *worker;
+    enum nr_error joined = nr_join(&worker, &options, p->join_seconds);
+    CHECK(joined == NR_OK, "rank %d does not join: %s", p->rank, nr_why(worker));
+    int workers = nr_workers(worker);
+    size_t count = p->elements - (p->special == 1 && p->rank == 0 ? 300 : 0);
+    void *array = malloc(4 * count + 4);
+    for (int round = 0; round < p->rounds; round++) {
+        for (size_t i = 0; i < count; i++) {
+            if (p->dtype == NR_INT32)
+                ((int32_t *)array)[i] = p->special == 3 ? INT32_MAX / 2 : whole(i, p->rank, round);
+            else
+                ((float *)array)[i] = real(i, p->rank, round);
+        }
+        if (p->special == 2 && p->rank == 0) ((float *)array)[count / 2] = INFINITY;
+        if (p->special == 4 && p->rank == 0) usleep(300000);
+        enum nr_error error = nr_all_reduce(worker, array, count, p->dtype, p->op, p->seconds);
+        CHECK(error == p->expected, "rank %d round %d: error %d: %s", p->rank, round, error, nr_why(worker));
+        double divisor = p->op == NR_AVERAGE ? workers : 1;
+        for (size_t i = 0; i < count; i++) {
+            double sum = 0, most = 0;
+            for (int r = 0; r < workers; r++)
+                sum += p->dtype == NR_INT32 ? whole(i, r, round) : (double)real(i, r, round), most = 1024;
+            if (error != NR_OK) { /* as before */
+                if (p->special == 0) CHECK(p->dtype != NR_INT32 || ((int32_t *)array)[i] == whole(i, p->rank, round), "touched");
+            } else if (p->dtype == NR_INT32) {
+                CHECK(((int32_t *)array)[i] == (int32_t)sum, "rank %d element %zu is wrong", p->rank, i);
+            } else {
+                double off = fabs(((float *)array)[i] * divisor - sum), allowed = workers * ldexp(most, 3 - 31) + fabs(sum) * 1e-6;
+                CHECK(off <= allowed, "rank %d element %zu is off by %g", p->rank, i, off);
+            }
+        }
+        p->bits = count == 0 || p->dtype == NR_INT32 ? 0 : ((float *)array)[count - 1];
+    }
+    free(array);
+    nr_leave(worker);
+    return NULL;
+}
+
+static void all_work(struct part plan, int workers) {
+    struct part parts[MOST];
+    for (int r = 0; r < workers; r++) {
+        parts[r] = plan;
+        parts[r].rank = r;
+        pthread_create(&parts[r].thread, NULL, work, &parts[r]);
+    }
+    for (int r = 0; r < workers; r++) pthread_join(parts[r].thread, NULL);
+    pthread_join(control.thread, NULL);
+    for (int w = 0; w < workers; w++) close(control.listeners[w]);
+    for (int r = 1; r < workers && plan.expected == NR_OK; r++) CHECK(parts[r].bits == parts[0].bits, "not the same bits");
+    CHECK(fake_left_over() == 0, "%d things are left over", fake_left_over());
+}
+
+int main(int count, char **words) {
+    CHECK(count == 3, "roce_trial SCENARIO FOLDER");
+    const char *scenario = words[1];
+    control.folder = words[2];
+    struct part plan = {.rounds = 3, .elements = 200000, .dtype = NR_INT32, .expected = NR_OK, .join_seconds = 20, .seconds = 30};
+    int workers = 4, trees = 1, window = 512;
+    enum fault fault = FAULT_NONE;
+    const char *numerics = "integer";
+    if (strcmp(scenario, "floats") == 0) {
+        numerics = "block", plan.dtype = NR_FLOAT32, plan.op = NR_AVERAGE;
+    } else if (strcmp(scenario, "trees") == 0) {
+        trees = 3, window = 16, workers = 3, plan.elements = 70001;
+    } else if (strcmp(scenario, "few") == 0) {
+        plan.elements = 1, workers = 2, window = 8, numerics = "block", plan.dtype = NR_FLOAT32;
+    } else if (strcmp(scenario, "none") == 0) {
+        plan.elements = 0, workers = 2;
+    } else if (strcmp(scenario, "raw") == 0) {
+        fault = FAULT_RAW;
+    } else if (strcmp(scenario, "break") == 0) {
+        fault = FAULT_BREAK, numerics = "block", plan.dtype = NR_FLOAT32;
+    } else if (strcmp(scenario, "given") == 0) {
+        fault = FAULT_SOME;
+    } else if (strcmp(scenario, "late") == 0) {
+        plan.special = 4, plan.elements = 1000;
+    } else if (strcmp(scenario, "mismatch") == 0) {
+        plan.special = 1, plan.rounds = 1, plan.expected = NR_MISMATCH;
+    } else if (strcmp(scenario, "infinity") == 0) {
+        plan.special = 2, plan.rounds = 2, plan.expected = NR_NUMBERS, numerics = "block", plan.dtype = NR_FLOAT32;
+    } else if (strcmp(scenario, "rail") == 0) {
+        plan.special = 3, plan.rounds = 2, plan.expected = NR_OVERFLOW;
+    } else {
+        CHECK(strcmp(scenario, "integers") == 0, "no scenario %s", scenario);
+    }
+    /* a call of 200,000 elements is five messages with data and one more: so `given` breaks at the last message of the first */
+    fake_start(workers, fault, fault == FAULT_SOME ? 5 : 2);
+    start_control(workers, trees, window, numerics);
+    all_work(plan, workers);
+    CHECK(fault == FAULT_NONE || control.epoch > 1, "no new epoch");
+    CHECK((fault == FAULT_SOME) == control.gave, "sums were given %d", control.gave);
+    return 0;
+}

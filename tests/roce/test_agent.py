@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The agent between a RoCE worker's lines and the controller's stream."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from pathlib import Path
+
+import grpc
+import pytest
+
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as rpc
+from netfold.api.connection import Connection
+from netfold.traffic.roce.agent import Agent, WorkerLineError
+
+
+class Controller(rpc.ControllerServicer):  # type: ignore[misc]
+    """Answers each stream's first word with `notices`; keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[pb.Attendance] = []
+        self.notices: list[pb.Notice] = []
+        self.left = threading.Event()
+
+    def Attend(self, words: Iterator[pb.Attendance], context: grpc.ServicerContext) -> Iterator[pb.Notice]:  # noqa: N802
+        self.heard.append(next(words))
+        yield from self.notices
+        for word in words:
+            self.heard.append(word)
+            if word.leave:
+                self.left.set()
+                return
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[Controller]:
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    one = Controller()
+    rpc.add_ControllerServicer_to_server(one, server)
+    server.add_insecure_port(f"unix:{tmp_path}/c")
+    server.start()
+    yield one
+    server.stop(0)
+
+
+@pytest.fixture
+def worker(controller: Controller, tmp_path: Path) -> Iterator[tuple[socket.socket, list[Exception]]]:
+    ours, agents = socket.socketpair()
+    ours.settimeout(20)
+    failures: list[Exception] = []
+
+    def attend() -> None:
+        try:
+            Agent(Connection(f"unix:{tmp_path}/c"), "j", "h1", agents).run()
+        except WorkerLineError as error:
+            failures.append(error)
+        agents.close()
+
+    thread = threading.Thread(target=attend)
+    thread.start()
+    yield ours, failures
+    ours.close()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_worker_is_told_in_lines_and_heard(controller, worker):
+    ours, _ = worker
+    trees = [pb.TreePart(tree=9, slots=1024, window=512, share=1.0)]
+    told = pb.Assignment(
+        epoch=3, rank=1, workers=4, lanes=256, trees=trees, transport="roce", address="10.0.0.2",
+        numerics=pb.Numerics(mode="auto"),
+    )  # fmt: skip
+    n = pb.RoceNeighbors(tree=9, next="10.0.0.3", next_qpn=7, before="10.0.0.1", before_qpn=8, before_psn=6)
+    ring = pb.RoceRing(epoch=3, least_calls=2, most_calls=3, giver=1, trees=[n])
+    controller.notices = [pb.Notice(assignment=told, lease_ms=900), pb.Notice(ring=ring)]
+    ours.sendall(b"hello 1\n")
+    with ours.makefile("r") as lines:
+        assert lines.readline() == "assign 3 10.0.0.2 1 4 256 block 900 1 9 1024 512 1000000000\n"
+        assert lines.readline() == "ring 3 2 3 1 1 9 10.0.0.3 7 10.0.0.1 8 6\n"
+        ours.sendall(b"ends 3 2 1 9 17 18 42\nalive\nworn 3\nreport 77\nleave\n")
+        assert controller.left.wait(20)
+    last = controller.heard[-1]
+    assert last.leave
+    assert last.worn_epoch == 3
+    assert last.report.chunks == 77
+    assert (last.ends.epoch, last.ends.calls) == (3, 2)
+    [end] = last.ends.connections
+    assert (end.tree, end.out_qpn, end.in_qpn, end.first_psn) == (9, 17, 18, 42)
+
+
+@pytest.mark.parametrize("line", [b"nonsense\n", b"ends 1 0 2 9 17 18 42\n", b"worn x\n", b"ends -1 0 0\n"])
+def test_what_no_worker_says_ends_the_attendance_with_its_words(controller, worker, line):
+    ours, failures = worker
+    ours.sendall(b"hello 1\n" + line)
+    with ours.makefile("r") as lines:
+        heard = lines.readlines()
+    assert heard[-1].startswith("over the agent does not understand this worker")
+    assert failures
+
+
+def test_a_job_of_another_transport_is_over_for_a_roce_worker(controller, worker):
+    ours, _ = worker
+    controller.notices = [
+        pb.Notice(assignment=pb.Assignment(job="j", epoch=1, transport="udp"), lease_ms=900)
+    ]
+    ours.sendall(b"hello 1\n")
+    with ours.makefile("r") as lines:
+        assert "is not a RoCE job" in lines.readline()

@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The RoCE worker under sanitizers, on a network without devices: sums, errors at all workers alike, epochs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from netfold.traffic.roce.recipe import FLAGS, HERE, SOURCES
+
+TESTS = Path(__file__).parent
+SANITIZERS = {"memory": "address,undefined", "threads": "thread"}
+SCENARIOS = (
+    "integers",
+    "floats",
+    "trees",
+    "few",
+    "none",
+    "raw",
+    "break",
+    "given",
+    "late",
+    "mismatch",
+    "infinity",
+    "rail",
+)
+
+pytestmark = pytest.mark.skipif(
+    not Path("/usr/include/infiniband/verbs.h").exists(), reason="needs libibverbs-dev (its headers)"
+)
+
+
+@pytest.fixture(scope="module", params=SANITIZERS)
+def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("trial") / "trial"
+    sources = [TESTS / "roce_trial.c", TESTS / "fake_verbs.c", *(HERE / name for name in SOURCES)]
+    sanitize = [f"-fsanitize={SANITIZERS[request.param]}", "-fno-sanitize-recover=all", "-g", f"-I{HERE}"]
+    subprocess.run(["gcc", *FLAGS, *sanitize, "-o", made, *sources, "-lm"], check=True, timeout=100)
+    return made
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_scenario(trial: Path, scenario: str, tmp_path: Path):
+    done = subprocess.run(
+        [trial, scenario, tmp_path], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
