@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from netfold.measure.plans.cli import plans
+from netfold.measure.reroute.cli import reroute
 
 app = typer.Typer(
     add_completion=False,
@@ -15,6 +16,6 @@ app = typer.Typer(
     help="Measure on this machine, in Mininet: figures as a table, as JSON, as a picture.",
 )
 
-for measurement in (plans,):
+for measurement in (plans, reroute):
     app.command()(measurement)
 app.callback()(lambda: None)  # a group also with one command

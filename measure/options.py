@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -53,6 +54,23 @@ def measuring(*, root: bool = True) -> Iterator[None]:
     except (RunError, NetworkError, FabricError, OSError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
+
+
+def drawn(file: Path, draw: Callable[[Path], None]) -> None:
+    """Let `draw` write a picture, which belongs to the user who called sudo. Raises RunError."""
+    with tempfile.TemporaryDirectory(prefix="netfold-") as folder:
+        made = Path(folder) / file.name
+        try:
+            draw(made)
+        except ValueError as error:  # a format that matplotlib does not know
+            raise RunError(f"--picture {file}: {error}") from error
+        content = made.read_bytes()
+    try:
+        with as_caller():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    except OSError as error:
+        raise RunError(f"--picture {file}: {error.strerror}") from error
 
 
 def written(to: Path | None, figures: dict[str, Any]) -> bool:

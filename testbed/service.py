@@ -24,6 +24,7 @@ from netfold.testbed.processes import last_line
 from netfold.topologies.network.targets import netfold_command
 
 READY_S = 30.0
+ANSWER_S = 10.0
 
 # Hosts and switches of a testbed share a few cores: a chunk's round trip is mostly waiting for its turn on one of them,
 # and windows have to cover that.
@@ -82,6 +83,12 @@ class Service:
                 if state.state in (pb.FAILED, pb.CANCELED, pb.DONE):
                     raise RunError(f"job {job.name} does not run: {state.reason}")
         raise RunError(f"job {job.name} ended before it ran")
+
+    def job(self, name: str) -> pb.Job:
+        """The job as it is now."""
+        with _plain_answers():
+            answer: pb.Job = self._stub.GetJob(pb.JobName(name=name), timeout=ANSWER_S)
+            return answer
 
     def wait_over(self, name: str, timeout_s: float) -> pb.Job:
         """Waits until the job is over, whichever way."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,7 +64,8 @@ Out = Annotated[
     Path | None, typer.Option(help="Write the result, JSON, to this file; else to standard output.")
 ]
 ProgressFile = Annotated[
-    Path | None, typer.Option("--progress", help="Append progress, one JSON object a line.")
+    Path | None,
+    typer.Option("--progress", help="Append progress, one JSON object a line; 'at' is the monotonic clock."),
 ]
 Timeout = Annotated[
     float, typer.Option(min=0.01, help="Seconds for one all-reduce, or for the job to start.")
@@ -271,7 +273,7 @@ def _measure(
     def note(report: dict[str, Any]) -> None:
         if progress is not None:
             with progress.open("a") as file:
-                file.write(json.dumps({"rank": rank, **report}) + "\n")
+                file.write(json.dumps({"rank": rank, "at": time.monotonic(), **report}) + "\n")
 
     return work(Run(all_reduce, rank, workers, scheme, check, note))
 

@@ -1,0 +1,247 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold measure reroute`: what jobs lose when TCP flows fill the links of a spine, and what re-routing gives back.
+
+One job or two, with a worker in each rack, reduce arrays one after the other. At the onset other hosts of the racks, a
+ring of racks, start to send TCP over the links of the first spine, both ways; later they stop. The same once for each
+way of choosing trees:
+
+static      one tree, over that spine, whatever happens
+ecmp        equal parts over both spines, as ECMP spreads flows, whatever happens
+r-inart     one tree at first; planned again with the split fixed, as published
+re-routed   one tree at first, or more; planned again with any split
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from netfold.measure.tcp_flows import Foreign
+from netfold.testbed.deployment import Deployment, RunningJob, Setup
+from netfold.testbed.errors import RunError
+from netfold.topologies.fabric import Fabric
+
+MODEL, MODEL_ELEMENTS = "resnet50", 25_557_032
+POLL_S = 0.03
+STEADY_S = 4.0
+"""After the onset and after the end of the load: what is timed is what is left when everybody had time to react."""
+
+MODES: Mapping[str, Mapping[str, Any]] = {
+    "static": {"options": {"trees": 1}, "reroute": "off"},
+    "ecmp": {"options": {"trees": 2}, "reroute": "off"},
+    "r-inart": {"options": {"trees": 1}, "reroute": "fixed-split"},
+    "re-routed": {"options": {"trees": 2}, "reroute": "on"},
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`size` is in bytes; `load` a part of the links between switches. The load begins `before_s` after the first
+    iterations, and lasts `load_s`; the jobs go on for about `after_s`."""
+
+    setup: Setup
+    modes: Sequence[str] = tuple(MODES)
+    jobs: Sequence[int] = (1, 2)
+    size: int = 1 << 18
+    load: float = 0.7
+    before_s: float = 4.0
+    load_s: float = 10.0
+    after_s: float = 9.0
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True)
+class Move:
+    """A new epoch: when, and what the job is promised since then (fabric units)."""
+
+    at: float
+    epoch: int
+    rate: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job in one mode. Times of iterations are medians in milliseconds; others are seconds since the onset, or
+    (`back_s`) since the end of the load; None: it did not move. `settled_s`: iterations are as short as they stay."""
+
+    mode: str
+    jobs: int
+    job: str
+    before_ms: float
+    under_ms: float
+    after_ms: float
+    reaction_s: float | None
+    settled_s: float | None
+    back_s: float | None
+    moves: int
+    wrong_elements: int
+    timeline: list[tuple[float, float]] = field(default_factory=list)
+    """Second since the onset at which an iteration ended, and its milliseconds."""
+
+    @property
+    def slowdown(self) -> float:
+        return self.under_ms / self.before_ms
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "slowdown": self.slowdown}
+
+
+class Rerouting:
+    """One experiment; `run` gives a row for each mode, number of jobs and job."""
+
+    def __init__(self, experiment: Experiment, tell: Callable[[str], None]) -> None:
+        self._experiment = experiment
+        self._tell = tell
+        self._system = Deployment(experiment.setup, tell)
+        self._racks = racks(self._system.fabric)
+        if len(self._racks) < 2 or min(len(r) for r in self._racks) < 3:
+            raise RunError(f"{self._system.fabric.name}: it takes two racks of three workers or more")
+        unknown = [m for m in experiment.modes if m not in MODES]
+        if unknown:
+            raise RunError(f"there is no way '{unknown[0]}'; there are {', '.join(MODES)}")
+
+    def run(self) -> list[Row]:
+        """Raises RunError, netfold.topologies.network.errors.NetworkError."""
+        rows = []
+        with self._system as system:
+            senders = [r[-2:] for r in self._racks]
+            pairs = [
+                (a, b)
+                for here, there in zip(senders, [*senders[1:], senders[0]], strict=True)
+                for a, b in zip(here, there, strict=True)
+            ]
+            self._tell("looking for TCP connections over the first spine")
+            with Foreign(system.net, pairs, self._spine()) as foreign:
+                for jobs, mode in itertools.product(self._experiment.jobs, self._experiment.modes):
+                    self._tell(f"{mode}, {jobs} job{'s' if jobs > 1 else ''}")
+                    rows += self._measure(mode, jobs, foreign)
+        return rows
+
+    def _spine(self) -> str:
+        """The one that the first job's one tree has as its root."""
+        fabric = self._system.fabric
+        leaf = fabric.attachment(self._racks[0][0])
+        return next(n for n in fabric.ports[leaf] if not fabric.is_host(n))
+
+    def _measure(self, mode: str, jobs: int, foreign: Foreign) -> list[Row]:
+        system, experiment = self._system, self._experiment
+        running = [self._start(mode, jobs, number) for number in range(jobs)]
+        moves: dict[str, list[Move]] = {j.name: [] for j in running}
+        begun = self._begun(running)
+        onset, end = begun + experiment.before_s, begun + experiment.before_s + experiment.load_s
+        steps: list[tuple[float, Callable[[], None]]] = [
+            (onset, lambda: foreign.go(self._flow_mbps())),
+            (end, foreign.stop),
+        ]
+
+        def meanwhile() -> None:
+            """Called again and again until all jobs are done."""
+            until = time.monotonic() + 0.1
+            while time.monotonic() < until:
+                if steps and time.monotonic() >= steps[0][0]:
+                    steps.pop(0)[1]()
+                for job in running:
+                    self._look(job.name, moves[job.name])
+                time.sleep(POLL_S)
+
+        rows = []
+        try:
+            for job in running:
+                results = system.finish(job, experiment.timeout_s, meanwhile)
+                wrong = sum(r["wrong_elements"] for r in results.values())
+                rows.append(row(mode, jobs, job, moves[job.name], onset, end, wrong))
+        finally:
+            foreign.stop()
+        return rows
+
+    def _begun(self, running: Sequence[RunningJob]) -> float:
+        """Now, when every job has done an iteration. Raises RunError."""
+        deadline = time.monotonic() + self._experiment.timeout_s
+        while not all(j.progress.exists() for j in running):
+            self._system.check()
+            if time.monotonic() > deadline:
+                raise RunError("no job did an iteration in time")
+            time.sleep(POLL_S)
+        return time.monotonic()
+
+    def _start(self, mode: str, jobs: int, number: int) -> RunningJob:
+        experiment, system = self._experiment, self._system
+        seconds = experiment.before_s + experiment.load_s + experiment.after_s
+        each = experiment.size * 8 / (system.link_mbps * 1e6) * 1.1
+        flags = ["--workload", MODEL, "--scale", experiment.size / 4 / MODEL_ELEMENTS]
+        flags += ["--iterations", max(8, round(seconds / each))]
+        workers = [rack[number] for rack in self._racks]
+        name = f"{mode}-{jobs}-{number + 1}"
+        keys = {"scheme": "panama", "parameter_servers": 0, "elements": experiment.size // 4, **MODES[mode]}
+        return system.start_job(name, flags, workers, **keys)
+
+    def _look(self, name: str, moves: list[Move]) -> None:
+        job = self._system.service.job(name)
+        if job.plan_json and (not moves or job.epoch != moves[-1].epoch):
+            rate = float(json.loads(job.plan_json)["rate"])
+            moves.append(Move(time.monotonic(), job.epoch, rate, job.reason))
+
+    def _flow_mbps(self) -> float:
+        """Payload of each flow; two share a link between switches."""
+        fabric = self._system.fabric
+        leaf, spine = fabric.attachment(self._racks[0][0]), self._spine()
+        wire = self._system.net.rate_bps(leaf, spine) / 1e6 * self._experiment.load
+        return wire / 2 * PAYLOAD
+
+
+PAYLOAD = 1448 / 1538
+"""Of a TCP segment's bytes on the wire."""
+
+
+def racks(fabric: Fabric) -> list[list[str]]:
+    """The workers of each rack."""
+    found: dict[str, list[str]] = {}
+    for host in fabric.hosts:
+        if not host.parameter_server:
+            found.setdefault(fabric.attachment(host.name), []).append(host.name)
+    return list(found.values())
+
+
+def row(
+    mode: str, jobs: int, job: RunningJob, moves: Sequence[Move], onset: float, end: float, wrong: int
+) -> Row:
+    """What the first worker's iterations and the controller's epochs say."""
+    ended = _ended(job.progress)
+    times = [(b, (b - a) * 1e3) for a, b in itertools.pairwise(ended)]
+
+    def median(since: float, until: float) -> float:
+        inside = [ms for at, ms in times if since <= at - ms / 1e3 and at <= until]
+        return statistics.median(inside) if inside else float("nan")
+
+    first = next((m for m in moves[1:] if m.at >= onset), None)
+    back = next((m for m in moves[1:] if m.at >= end), None)
+    under = median(onset + STEADY_S, end)
+    settled = next(
+        (at for at, ms in times if first is not None and at > first.at and ms <= 1.2 * under), None
+    )
+    return Row(
+        mode=mode,
+        jobs=jobs,
+        job=job.name,
+        before_ms=median(onset - 3.0, onset),
+        under_ms=under,
+        after_ms=median(end + STEADY_S, ended[-1]),
+        reaction_s=None if first is None or first.at > end else first.at - onset,
+        settled_s=None if settled is None or settled > end else settled - onset,
+        back_s=None if back is None else back.at - end,
+        moves=len(moves) - 1,
+        wrong_elements=wrong,
+        timeline=[(round(at - onset, 3), round(ms, 1)) for at, ms in times],
+    )
+
+
+def _ended(progress: Path) -> list[float]:
+    return [json.loads(line)["at"] for line in progress.read_text().splitlines()]
