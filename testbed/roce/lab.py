@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from netfold.api.connection import Connection
+from netfold.controller.planning.plan import Plan
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError, RunTimeout
 from netfold.testbed.roce.image import make_image
@@ -100,10 +101,10 @@ class Lab:
 
     # ---- jobs ----
 
-    def submit(self, name: str, hosts: Sequence[str] | None = None, **spec: object) -> None:
-        """Admits a RoCE job of machines."""
+    def submit(self, name: str, hosts: Sequence[str] | None = None, **spec: object) -> Plan:
+        """Admits a RoCE job of machines, and waits until its trees are installed."""
         wanted = {"transport": "roce", "parameter_servers": 0, "numerics": {"mode": "integer"}, **spec}
-        self.deployment.submit(name, list(hosts or self.hosts), **wanted)
+        return self.deployment.submit(name, list(hosts or self.hosts), **wanted)
 
     def reduce(
         self, name: str, flags: str, timeout_s: float, hosts: Sequence[str] | None = None

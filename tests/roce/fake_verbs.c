@@ -45,6 +45,7 @@ static struct {
     int hosts, opened, at, messages, things;
     enum fault fault;
     uint32_t next_qpn;
+    char addresses[HOSTS][16];
     struct fake_qp *pairs;
 } net = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -52,6 +53,10 @@ void fake_start(int hosts, enum fault fault, int at) {
     pthread_mutex_lock(&net.lock);
     net.hosts = hosts, net.fault = fault, net.at = at, net.messages = 0, net.next_qpn = 17;
     pthread_mutex_unlock(&net.lock);
+}
+
+void fake_address(int host, const char *address) {
+    snprintf(net.addresses[host], sizeof net.addresses[host], "%s", address);
 }
 
 int fake_left_over(void) { return net.things; }
@@ -226,7 +231,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     return 0;
 }
 
-/* Each host finds its address, 10.0.0.1 + i, at index i: that is how it becomes host i. */
+/* Each host finds its address at index i: that is how it becomes host i. */
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
                       uint32_t flags, size_t size) {
     (void)context, (void)port, (void)flags, (void)size;
@@ -235,6 +240,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
     entry->gid.raw[10] = entry->gid.raw[11] = 0xff;
     entry->gid.raw[12] = 10;
     entry->gid.raw[15] = (uint8_t)(index + 1);
+    if (net.addresses[index][0]) inet_pton(AF_INET, net.addresses[index], entry->gid.raw + 12);
     return 0;
 }
 

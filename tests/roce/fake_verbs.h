@@ -13,6 +13,8 @@ enum fault {
     FAULT_SOME,   /* the sum reaches host 0 alone, whose own send is acknowledged; then the connections break */
 };
 
+/* Host i has this address; otherwise 10.0.0.1 + i. */
+void fake_address(int host, const char *address);
 void fake_start(int hosts, enum fault fault, int at);
 /* Everything that was made has been taken down again. */
 int fake_left_over(void);

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 
@@ -76,6 +77,20 @@ def test_a_plain_connection_is_not_disturbed_by_a_job(lab: Lab):
     running = lab.start("beside", f"--sizes 65536 --iterations 3 --timeout {STEP_S}")
     assert plain_connection(lab) > 0
     _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 3)
+
+
+def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):
+    plan = lab.submit("moved", scheme="switchml")
+    [spine] = {n for e in plan.trees[0].edges for n in e.path if n.startswith("spine")}
+    running = lab.start("moved", f"--sizes 65536 --iterations 40 --timeout {STEP_S}")
+    lab.machines[lab.hosts[0]].run("until [ -s /tmp/moved ]; do sleep 0.1; done", 120.0)
+    lab.deployment.net.link_down("leaf1", spine)
+    try:
+        _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 40)
+        epochs = [json.loads(x)["epochs"] for x in running[lab.hosts[0]].result().output.splitlines()]
+        assert epochs[-1] > epochs[0], "the job has moved"
+    finally:
+        lab.deployment.net.link_up("leaf1", spine)
 
 
 def test_a_worker_that_is_killed_ends_the_job_with_a_reason_at_all_others(lab: Lab):

@@ -80,12 +80,12 @@ def _built_in() -> ctypes.CDLL | None:
     return code if code.nf_sources() == recipe.fingerprint().encode() else None
 
 
-def build(sources: Sequence[Path], folder: Path) -> Path:
-    """Compiles `sources` (and the headers among them) into `folder` unless that was done before. Safe among
-    processes: the file appears whole. Raises OSError without a compiler or if `folder` is another user's,
+def build(sources: Sequence[Path], folder: Path, libraries: Sequence[str] = ("-lm",)) -> Path:
+    """Compiles `sources` (and the headers among them) with `libraries` into `folder` unless that was done
+    before. Safe among processes: the file appears whole. Raises OSError without a compiler or if `folder` is another user's,
     subprocess.SubprocessError if it fails."""
     text = b"\0".join(source.read_bytes() for source in sources)
-    key = hashlib.sha256(text + " ".join((*FLAGS, platform.machine())).encode()).hexdigest()[:16]
+    key = hashlib.sha256(text + " ".join((*FLAGS, *libraries, platform.machine())).encode()).hexdigest()[:16]
     target = folder / f"{sources[0].stem}-{key}.so"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid == os.geteuid():
@@ -103,7 +103,7 @@ def build(sources: Sequence[Path], folder: Path) -> Path:
     os.close(handle)
     try:
         files = [str(source) for source in sources if source.suffix == ".c"]
-        command = [compiler, *FLAGS, "-o", part, *files, "-lm"]
+        command = [compiler, *FLAGS, "-o", part, *files, *libraries]
         subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
         Path(part).chmod(0o700)  # whatever the umask is
         Path(part).replace(target)

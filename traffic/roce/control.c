@@ -206,6 +206,7 @@ static int connected_tcp(const char *agent, const char *colon) {
 }
 
 static int opened(const char *agent) {
+    if (strncmp(agent, "fd:", 3) == 0) return fcntl(atoi(agent + 3), F_DUPFD_CLOEXEC, 0);
     if (strncmp(agent, "unix:", 5) == 0) return connected_unix(agent + 5);
     const char *colon = strrchr(agent, ':');
     if (agent[0] == '/' || colon == NULL) return open(agent, O_RDWR | O_CLOEXEC);

@@ -11,6 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SOURCES = ("numbers.c", "control.c", "links.c", "call.c", "worker.c")
+HEADERS = ("numbers.h", "control.h", "links.h", "call.h", "worker.h")
 PROGRAM = "main.c"
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
 LIBRARIES = ("-libverbs", "-lm")

@@ -27,7 +27,7 @@ enum nr_dtype { NR_INT32, NR_FLOAT32 };
 enum nr_op { NR_SUM, NR_AVERAGE };
 
 struct nr_options {
-    const char *agent;   /* unix:PATH, HOST:PORT, or a serial port's device file */
+    const char *agent;   /* unix:PATH, HOST:PORT, fd:NUMBER, or a serial port's device file */
     const char *device;  /* of ibv_devices; NULL: the one that has the worker's address */
     int timeout;         /* of RC: 4.096 us * 2^timeout; 0: 14, 67 ms */
     int retries;         /* of RC, 1 to 7; 0: 7, which rxe takes for ever: the calls' deadlines end it */

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The whole way of a RoCE job in one process: a controller with switches, agents, workers in Python, and a network
+without devices that adds up what they send."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from netfold.api import netfold_pb2 as pb
+from netfold.api.connection import Connection
+from netfold.controller.jobs.records import JobState
+from netfold.topologies.addressing import addresses
+from netfold.topologies.spec import load_fabric
+from netfold.traffic.engine.native import build
+from netfold.traffic.errors import JobFailed, WrongNumbers
+from netfold.traffic.numerics import ReduceOp
+from netfold.traffic.roce.worker import SOURCES, RoceWorker, library
+from tests.controller.deployment import asked, deployed
+
+HOSTS = ("h1", "h2", "h5", "h6")
+
+pytestmark = pytest.mark.skipif(
+    not Path("/usr/include/infiniband/verbs.h").exists(), reason="needs libibverbs-dev (its headers)"
+)
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    fakes = [Path(__file__).with_name(name) for name in ("fake_verbs.c", "fake_verbs.h")]
+    headers = [s for s in SOURCES if s.suffix == ".h"]
+    folder = tmp_path_factory.mktemp("code")
+    for file in (*SOURCES, *fakes):
+        (folder / file.name).write_bytes(file.read_bytes())
+    names = [s.name for s in (*SOURCES, *fakes) if s not in headers]
+    made = library(build([folder / n for n in names], folder / "built"))
+    known = addresses(load_fabric("leaf-spine-2x2"))
+    for index, host in enumerate(HOSTS):
+        made.fake_address(index, str(known.ip(host)).encode())
+    return made
+
+
+@pytest.mark.parametrize("numerics", ["integer", "block"])
+def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str, tmp_path: Path):
+    code.fake_start(len(HOSTS), 0, 0)
+    dtype = np.int32 if numerics == "integer" else np.float32
+    other = np.float32 if numerics == "integer" else np.int32
+    where = Connection(f"unix:{tmp_path}/s")
+
+    def work(rank: int) -> np.ndarray:
+        with RoceWorker(where, "j", HOSTS[rank], 30.0, code) as worker:
+            assert (worker.rank, worker.workers) == (rank, len(HOSTS))
+            array = np.arange(-5000, 65000, dtype=dtype) * (rank + 1)
+            worker.all_reduce(array, 30.0)
+            if numerics == "block":
+                worker.all_reduce(array, 30.0, ReduceOp.AVERAGE)
+            with pytest.raises(WrongNumbers):
+                worker.all_reduce(np.zeros(4, other))
+            return array
+
+    async def scenario() -> None:
+        fabric = load_fabric("leaf-spine-2x2")
+        async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment) as stub:
+            spec = (
+                f"name: j\nworkers: [{', '.join(HOSTS)}]\nparameter_servers: 0\ntransport: roce\n"
+                f"numerics: {{mode: {numerics}}}\n"
+            )
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+            with ThreadPoolExecutor(len(HOSTS)) as pool:
+                loop = asyncio.get_running_loop()
+                sums = await asyncio.gather(*(loop.run_in_executor(pool, work, r) for r in range(len(HOSTS))))
+            expected = np.arange(-5000, 65000, dtype=np.float64) * 10
+            for got in sums:
+                np.testing.assert_array_equal(got, sums[0])
+                np.testing.assert_allclose(got, expected, rtol=0, atol=0 if numerics == "integer" else 0.05)
+            await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
+
+    asyncio.run(scenario())
+    assert code.fake_left_over() == 0
+
+
+def test_a_refused_worker_hears_why(code: ctypes.CDLL, tmp_path: Path):
+    async def scenario() -> None:
+        fabric = load_fabric("leaf-spine-2x2")
+        async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment):
+            with pytest.raises(JobFailed, match="there is no job 'none'"):
+                await asyncio.to_thread(
+                    RoceWorker, Connection(f"unix:{tmp_path}/s"), "none", "h1", 20.0, code
+                )
+
+    asyncio.run(scenario())

@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A RoCE worker for Python programs: worker.h's calls on numpy arrays, with the agent in the same process."""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import subprocess
+import threading
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netfold.api.connection import Connection
+from netfold.traffic.engine.native import build, cache_folder
+from netfold.traffic.errors import (
+    AllReduceTimeout,
+    BadAssignment,
+    CallMismatch,
+    ConcurrentUse,
+    EngineMissing,
+    JobFailed,
+    MembershipLost,
+    TrafficError,
+    WrongNumbers,
+)
+from netfold.traffic.numerics import ReduceOp
+from netfold.traffic.roce import recipe
+from netfold.traffic.roce.agent import Agent
+
+SOURCES = tuple(recipe.HERE / name for name in (*recipe.SOURCES, *recipe.HEADERS))
+_DTYPES = {np.dtype(np.int32): 0, np.dtype(np.float32): 1}
+_OPS = {ReduceOp.SUM: 0, ReduceOp.AVERAGE: 1}
+
+
+class RdmaDeviceError(TrafficError, OSError):
+    """The RDMA device, or what the kernel gives of it; the message has its words."""
+
+
+class RailReached(TrafficError, OverflowError):
+    """A sum is at the end of int32's range, where switches stop. All workers raise it for the same call."""
+
+
+_ERRORS: dict[int, type[TrafficError]] = {
+    1: AllReduceTimeout,
+    2: JobFailed,
+    3: MembershipLost,
+    4: RdmaDeviceError,
+    5: BadAssignment,
+    6: CallMismatch,
+    7: RailReached,
+    8: WrongNumbers,
+    9: RdmaDeviceError,
+}
+"""By `nr_error` of worker.h."""
+
+
+class _Options(ctypes.Structure):
+    _fields_ = (
+        ("agent", ctypes.c_char_p),
+        ("device", ctypes.c_char_p),
+        ("timeout", ctypes.c_int),
+        ("retries", ctypes.c_int),
+    )
+
+
+@cache
+def library(path: Path | None = None) -> ctypes.CDLL:
+    """The worker's code at `path`, or compiled for this machine. Raises EngineMissing."""
+    try:
+        code = ctypes.CDLL(str(path or build(SOURCES, cache_folder(), recipe.LIBRARIES)))
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        raise EngineMissing(
+            f"the RoCE worker cannot be compiled here (gcc, libibverbs-dev): {error}"
+        ) from error
+    pointer, number, real = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_double
+    code.nr_join.argtypes = (ctypes.POINTER(pointer), ctypes.POINTER(_Options), real)
+    code.nr_all_reduce.argtypes = (pointer, pointer, number, ctypes.c_int, ctypes.c_int, real)
+    code.nr_why.argtypes, code.nr_why.restype = (pointer,), ctypes.c_char_p
+    code.nr_leave.argtypes, code.nr_leave.restype = (pointer,), None
+    for name in ("nr_rank", "nr_workers"):
+        getattr(code, name).argtypes = (pointer,)
+    return code
+
+
+class RoceWorker:
+    """One worker of a job with `transport: roce`, on a host with an RDMA device; a context manager. Joining waits until
+    all workers have registered, at most `timeout` seconds.
+
+    Raises AllReduceTimeout, JobFailed, MembershipLost, RdmaDeviceError, BadAssignment, EngineMissing."""
+
+    def __init__(
+        self, where: Connection, job: str, host: str, timeout: float = 60.0, code: ctypes.CDLL | None = None
+    ) -> None:
+        self._code = code or library()
+        self._worker = ctypes.c_void_p()
+        self._using = threading.Lock()
+        ours, agents = socket.socketpair()
+        self._agent = threading.Thread(
+            target=self._attend, args=(where, job, host, agents), name=f"agent {job}", daemon=True
+        )
+        self._agent.start()
+        with ours:
+            options = _Options(f"fd:{ours.fileno()}".encode(), None, 0, 0)
+            failed = self._code.nr_join(ctypes.byref(self._worker), ctypes.byref(options), timeout)
+        try:
+            self._check(failed)
+        except TrafficError:
+            self.close()
+            raise
+        self.rank = int(self._code.nr_rank(self._worker))
+        self.workers = int(self._code.nr_workers(self._worker))
+
+    def all_reduce(self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM) -> None:
+        """Replaces `array` (float32, or int32 in a job of `integer`; C order) by its sum or average over all workers,
+        in place. On any error it is as before. Raises what joining does, CallMismatch, RailReached, WrongNumbers,
+        ConcurrentUse."""
+        if array.dtype not in _DTYPES or not array.flags.c_contiguous or not array.flags.writeable:
+            raise WrongNumbers(
+                "a RoCE worker takes float32 and int32 arrays that are writable and in C order"
+            )
+        if not self._using.acquire(blocking=False):
+            raise ConcurrentUse("another thread is in a call of this worker")
+        try:
+            if not self._worker:
+                raise MembershipLost("the worker has left its job")
+            data = array.ctypes.data
+            dtype, what = _DTYPES[array.dtype], _OPS[op]
+            self._check(self._code.nr_all_reduce(self._worker, data, array.size, dtype, what, timeout))
+        finally:
+            self._using.release()
+
+    def close(self) -> None:
+        """Leaves the job."""
+        with self._using:
+            worker, self._worker = self._worker, ctypes.c_void_p()
+            if worker:
+                self._code.nr_leave(worker)
+        self._agent.join(5.0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self, failed: int) -> None:
+        if failed:
+            raise _ERRORS[failed](self._code.nr_why(self._worker).decode(errors="replace"))
+
+    @staticmethod
+    def _attend(where: Connection, job: str, host: str, stream: socket.socket) -> None:
+        with stream:
+            Agent(where, job, host, stream).run()
