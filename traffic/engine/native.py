@@ -81,8 +81,8 @@ def _built_in() -> ctypes.CDLL | None:
 
 
 def build(sources: Sequence[Path], folder: Path, libraries: Sequence[str] = ("-lm",)) -> Path:
-    """Compiles `sources` (and the headers among them) with `libraries` into `folder` unless that was done
-    before. Safe among processes: the file appears whole. Raises OSError without a compiler or if `folder` is another user's,
+    """Compiles `sources` (and the headers among them) with `libraries` into `folder` unless that was done before.
+    Safe among processes: the file appears whole. Raises OSError without a compiler or if `folder` is another user's,
     subprocess.SubprocessError if it fails."""
     text = b"\0".join(source.read_bytes() for source in sources)
     key = hashlib.sha256(text + " ".join((*FLAGS, *libraries, platform.machine())).encode()).hexdigest()[:16]
