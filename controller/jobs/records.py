@@ -117,6 +117,11 @@ class Ends(_Record):
     calls: int
     connections: tuple[Connection, ...]
 
+    @property
+    def pairs(self) -> set[int]:
+        """The numbers of all its queue pairs."""
+        return {q for c in self.connections for q in (c.out_qpn, c.in_qpn)}
+
     def of(self, tree: int) -> Connection | None:
         return next((c for c in self.connections if c.tree == tree), None)
 

@@ -113,11 +113,8 @@ class Targets:
         for entities in trees.values():
             for switch, entity in entities:
                 add(held[switch], entity)
-        for job in jobs:
-            for switch, entity in roce.connection_entities(
-                self._setting.fabric, self._setting.addresses, job
-            ):
-                add(held[switch], entity)
+        for switch, entity in roce.connection_entities(self._setting.fabric, self._setting.addresses, jobs):
+            add(held[switch], entity)
         self._trees = trees
         return held
 

@@ -9,7 +9,7 @@ receives on it are the sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from netfold.controller.jobs.records import JobRecord, PlannedTree
@@ -42,22 +42,34 @@ def ring_of(fabric: Fabric, job: JobRecord, tree: Tree) -> Mapping[str, str]:
 
 
 def connection_entities(
-    fabric: Fabric, addresses: Addressing, job: JobRecord
+    fabric: Fabric, addresses: Addressing, jobs: Iterable[JobRecord]
 ) -> Iterator[tuple[str, Entity]]:
-    """What leaves hold of an installed job's connections. Those of an older epoch are closed, not forgotten: until
-    their worker has made new ones nothing gets through to them that was not added up."""
-    if not job.placements or not job.roce:
-        return
-    for ends in job.ends:
+    """What leaves hold of all installed jobs' connections. Those of an older epoch are closed, not forgotten: until
+    their worker has made new ones nothing gets through to them that was not added up; unless the device has handed
+    their queue pair out again."""
+    live = [j for j in jobs if j.placements and j.roce]
+    known: set[tuple[str, int]] = set()
+    for job in live:
+        known.update((e.host, q) for e in job.registered.values() for q in e.pairs)
+        yield from _current(fabric, addresses, job)
+    for job in live:
+        for ends in job.ends:
+            leaf, address = fabric.attachment(ends.host), int(addresses.ip(ends.host))
+            yield leaf, reserved(address, _HIDDEN_QPN, NOBODY, 0)
+            for pair in ends.pairs:
+                if (ends.host, pair) not in known:
+                    known.add((ends.host, pair))
+                    yield leaf, reserved(address, pair, NOBODY, 0)
+
+
+def _current(fabric: Fabric, addresses: Addressing, job: JobRecord) -> Iterator[tuple[str, Entity]]:
+    """Of the newest epoch."""
+    for ends in job.registered.values():
         leaf, address = fabric.attachment(ends.host), int(addresses.ip(ends.host))
-        yield leaf, reserved(address, _HIDDEN_QPN, NOBODY, 0)
         for connection in ends.connections:
             yield leaf, reserved(address, connection.in_qpn, NOBODY, 0)
-            if ends.epoch != job.epoch:
-                yield leaf, reserved(address, connection.out_qpn, NOBODY, 0)
     placement = job.placement
-    assert placement is not None
-    if not is_complete(job):
+    if placement is None or not is_complete(job):
         return
     for planned, tree in zip(placement.trees, placement.plan.trees, strict=True):
         for worker, following in ring_of(fabric, job, tree).items():

@@ -28,7 +28,7 @@ from netfold.traffic.roce import recipe
 from netfold.traffic.roce.agent import Agent
 
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
-PROGRESS_S = 2.0
+LOOK_S, OVER_S = 0.1, 30.0
 RC_TIMEOUT = 15
 """4.096 us * 2^15, 134 ms: a machine without hardware virtualization may be off its processor for so long."""
 
@@ -40,6 +40,14 @@ class Call:
     bytes: int
     seconds: float
     wrong: int
+
+
+@dataclass(frozen=True)
+class Running:
+    """The workers of a job, by machine."""
+
+    job: str
+    answers: Mapping[str, Future[Answer]]
 
 
 class Lab:
@@ -113,33 +121,33 @@ class Lab:
         running = self.start(name, flags, hosts)
         return self.finish(running, timeout_s)
 
-    def start(self, name: str, flags: str, hosts: Sequence[str] | None = None) -> dict[str, Future[Answer]]:
+    def start(self, name: str, flags: str, hosts: Sequence[str] | None = None) -> Running:
         chosen = list(hosts or self.hosts)
         command = f"netfold-roce --agent /dev/agent --rc-timeout {RC_TIMEOUT} {flags} > /tmp/{name} && cat /tmp/{name}"
         for host in chosen:
             threading.Thread(target=self._attend, args=(name, host), daemon=True).start()
-        return {host: self.machines[host].start(command) for host in chosen}
+        return Running(name, {host: self.machines[host].start(command) for host in chosen})
 
-    def finish(self, running: Mapping[str, Future[Answer]], timeout_s: float) -> dict[str, list[Call]]:
-        """Waits for workers that were started. Raises RunError."""
+    def finish(self, running: Running, timeout_s: float) -> dict[str, list[Call]]:
+        """Waits for workers that were started, and for the job's end. Raises RunError."""
         until = time.monotonic() + timeout_s
-        while not all(f.done() for f in running.values()):
+        answers = running.answers
+        while not all(f.done() for f in answers.values()):
             self.deployment.check()
-            for host, future in running.items():
-                if future.done():
-                    self.machines[host].result(
-                        future, 1.0, "netfold-roce"
-                    )  # raises for the first that failed
+            for host, future in answers.items():
                 self.machines[host].check()
+                if future.done():  # the first that failed ends the wait
+                    self.machines[host].result(future, 1.0, "netfold-roce")
             if time.monotonic() > until:
-                late = ", ".join(h for h, f in running.items() if not f.done())
+                late = ", ".join(h for h, f in answers.items() if not f.done())
                 raise RunTimeout(f"{late} did not finish within {timeout_s:.0f} s")
-            time.sleep(0.1)
+            time.sleep(LOOK_S)
         found = {}
-        for host, future in running.items():
+        for host, future in answers.items():
             output = self.machines[host].result(future, 1.0, "netfold-roce")
             lines = [json.loads(x) for x in output.splitlines()]
             found[host] = [Call(x["bytes"], x["seconds"], x["wrong"]) for x in lines]
+        self.deployment.service.wait_over(running.job, OVER_S)
         return found
 
     def _attend(self, name: str, host: str) -> None:

@@ -35,11 +35,13 @@ NEXT = {"h1": "h2", "h2": "h1", "h4": "h5", "h5": "h4"}
 ROCE_TABLES = ("connections", "ends", "workers")
 
 
-def _job(scheme: str = "switchml", epoch: int = 1, registered: tuple[str, ...] = WORKERS) -> JobRecord:
+def _job(
+    scheme: str = "switchml", epoch: int = 1, registered: tuple[str, ...] = WORKERS, last_tree: int = 0
+) -> JobRecord:
     spec = SPEC.format(scheme=scheme)
     order = read_order(spec, FABRIC)
     plan = plan_order(FABRIC, PlanRequest(order))
-    placement = place(FABRIC, Wire(256), order, plan, [], Numbers(0, {}), after_epoch=0)
+    placement = place(FABRIC, Wire(256), order, plan, [], Numbers(last_tree, {}), after_epoch=0)
     ends = tuple(_ends(w, epoch, [t.tree for t in placement.trees]) for w in registered)
     return JobRecord(
         name="j",
@@ -63,9 +65,9 @@ def _ends(worker: str, epoch: int, trees: list[int]) -> Ends:
     return Ends(host=worker, epoch=epoch, calls=0, connections=connections)
 
 
-def _held(job: JobRecord) -> dict[tuple[str, str], list[TableEntry]]:
+def _held(*jobs: JobRecord) -> dict[tuple[str, str], list[TableEntry]]:
     """By switch and table."""
-    switches = desired(Setting(FABRIC, addresses(FABRIC), mark=2000), [job], Broken())
+    switches = desired(Setting(FABRIC, addresses(FABRIC), mark=2000), jobs, Broken())
     found: dict[tuple[str, str], list[TableEntry]] = {}
     for switch, contents in switches.items():
         for entity in contents.values():
@@ -143,6 +145,14 @@ def test_a_job_that_is_over_leaves_nothing():
     assert not [table for _, table in held if table in ROCE_TABLES]
 
 
+def test_a_queue_pair_that_a_device_hands_out_again_belongs_to_the_newer_job():
+    new = _job()
+    closed = tuple(e.model_copy(update={"epoch": 7}) for e in new.ends)
+    old = _job(last_tree=10).model_copy(update={"name": "k", "seq": 2, "udp_port": 61441, "ends": closed})
+    for jobs in ([old, new], [new, old]):
+        assert _held(*jobs)["leaf1", "ends"] == _held(new)["leaf1", "ends"]
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -176,7 +186,9 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
         fabric = load_fabric("leaf-spine-2x2")
         async with deployed(fabric, tmp_path, lanes=64) as deployment, asked(deployment) as stub:
             hosts = ("h1", "h2", "h5", "h6")
-            spec = f"name: j\nworkers: [{', '.join(hosts)}]\nparameter_servers: 0\ntransport: roce\n"
+            spec = (
+                f"name: j\nworkers: [{', '.join(hosts)}]\nparameter_servers: 0\ntransport: roce\nrate: 20\n"
+            )
             await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
             members = [MemberStream(stub, "j", h) for h in hosts]
             for member in members:
@@ -209,6 +221,20 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             await stranger.say(ends=_told(third[0].epoch, [999], 4000))
             with pytest.raises(grpc.aio.AioRpcError, match="not those of job"):
                 await asyncio.wait_for(stranger.hear(), 10)
+
+            # nobody registers a queue pair of another job
+            other = "name: k\nworkers: [h1, h2]\nparameter_servers: 0\ntransport: roce\nrate: 20\n"
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=other))
+            second_job = MemberStream(stub, "k", "h1")
+            await second_job.say()
+            told = (await second_job.hear()).assignment
+            await members[0].say(ends=_told(third[0].epoch, trees, 5000))
+            await deployment.until(lambda: bool(deployment.controller.book.get("j").registered), "heard")
+            second_job = MemberStream(stub, "k", "h1")
+            await second_job.say(ends=_told(told.epoch, [t.tree for t in told.trees], 5000))
+            with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is job j's"):
+                await asyncio.wait_for(second_job.hear(), 10)
+            await stub.CancelJob(pb.JobName(name="k"))
 
             for member in members:
                 await member.say(leave=True)

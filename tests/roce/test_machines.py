@@ -87,7 +87,7 @@ def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):
     lab.deployment.net.link_down("leaf1", spine)
     try:
         _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 40)
-        epochs = [json.loads(x)["epochs"] for x in running[lab.hosts[0]].result().output.splitlines()]
+        epochs = [json.loads(x)["epochs"] for x in running.answers[lab.hosts[0]].result().output.splitlines()]
         assert epochs[-1] > epochs[0], "the job has moved"
     finally:
         lab.deployment.net.link_up("leaf1", spine)
@@ -101,5 +101,5 @@ def test_a_worker_that_is_killed_ends_the_job_with_a_reason_at_all_others(lab: L
     with pytest.raises(RunError, match=r"job over: .*lease|ended with 137"):
         lab.finish(running, 120.0)
     for host in lab.hosts[:-1]:
-        answer = running[host].result(timeout=60)
+        answer = running.answers[host].result(timeout=60)
         assert (answer.code, "job over" in answer.output) == (1, True), answer.output[-300:]
