@@ -63,7 +63,8 @@ class SlotResult:
 @dataclass(frozen=True)
 class Result:
     """`completions` has for each flow, in the scenario's order, the seconds from its start to its last byte's arrival;
-    None for one that was not over. `events` is how much work it was."""
+    None for one that was not over. `events` is how much work it was. `progress` has for
+    each moment of `Details.sample_s` the bytes of each flow that were acknowledged until then."""
 
     jobs: tuple[JobResult, ...]
     completions: tuple[float | None, ...]
@@ -71,6 +72,7 @@ class Result:
     switches: Mapping[str, SlotResult] = field(default_factory=dict)
     end: float = 0.0
     events: int = 0
+    progress: tuple[tuple[float, ...], ...] = ()
 
     def job(self, name: str) -> JobResult:
         return next(j for j in self.jobs if j.name == name)

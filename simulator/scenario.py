@@ -25,11 +25,13 @@ class ScenarioError(ValueError):
 
 
 class Transport(StrEnum):
-    """How a stream of bytes from host to host shares links."""
+    """How a stream of bytes from host to host shares links, in the order of the packet level's `enum np_transport`.
+    CUBIC_ECN takes marks for losses (RFC 3168)."""
 
     RENO = "reno"
     CUBIC = "cubic"
     DCTCP = "dctcp"
+    CUBIC_ECN = "cubic-ecn"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.packets.wire import Kind
 
-MARK_FRACTION = 0.4
-"""From how full a queue on packets are marked. Results leave a node in bursts, as many as its last child sent at once;
-a threshold below a burst (a quarter of 64 packets) marks links that are not full."""
+MARK_FRACTION = 0.25
+"""From how full a queue on packets are marked: a burst of results, as many as a node's last child sent at once, is less
+than a quarter of 64 packets. More, and short flows wait twice as long beside a job as alone (docs/dynamics.md)."""
 
 NEXTHOPS = 512
 """Members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""

@@ -24,7 +24,12 @@ from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 LEAST_WINDOW = 2
 """Packets: TCP's window however often it is marked (Linux), which a fixed window's share of a full link is against."""
 
-KINDS = {Transport.DCTCP: Kind.RELIEVED, Transport.RENO: Kind.FILLING, Transport.CUBIC: Kind.FILLING}
+KINDS = {
+    Transport.DCTCP: Kind.RELIEVED,
+    Transport.CUBIC_ECN: Kind.RELIEVED,
+    Transport.RENO: Kind.FILLING,
+    Transport.CUBIC: Kind.FILLING,
+}
 
 
 @dataclass(frozen=True)

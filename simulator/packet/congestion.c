@@ -24,6 +24,8 @@ static void begin_stage(struct np_cwnd *w, double now) {
     }
 }
 
+static int is_cubic(const struct np_cwnd *w) { return w->transport == NP_CUBIC || w->transport == NP_CUBIC_ECN; }
+
 /* RFC 9438, sections 4.2 to 4.5. */
 static void grow_cubic(struct np_cwnd *w, int64_t segments, double now, double rtt) {
     if (w->epoch < 0) begin_stage(w, now);
@@ -41,17 +43,17 @@ void np_cwnd_grow(struct np_cwnd *w, int64_t segments, double now, double rtt) {
         w->size += w->transport == NP_RENO ? 1 : (double)segments;
         return;
     }
-    if (w->transport == NP_CUBIC)
+    if (is_cubic(w))
         grow_cubic(w, segments, now, rtt);
     else
         w->size += (w->transport == NP_RENO ? 1 : (double)segments) / w->size;
 }
 
 void np_cwnd_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t acknowledged, uint32_t next) {
-    if (w->transport != NP_DCTCP) return;
+    if (!np_capable(w->transport)) return;
     w->acked += segments;
     if (echo) w->echoed += segments;
-    if (acknowledged > w->mark && w->acked) {
+    if (w->transport == NP_DCTCP && acknowledged > w->mark && w->acked) {
         w->alpha += DCTCP_G * ((double)w->echoed / (double)w->acked - w->alpha);
         w->acked = w->echoed = 0;
         w->mark = next;
@@ -60,11 +62,16 @@ void np_cwnd_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t acknow
     if (!echo || w->reduced) return;
     w->reduced = 1;
     w->reduced_until = next;
+    if (is_cubic(w)) { /* RFC 3168: as a loss */
+        np_cwnd_loss(w, w->size);
+        w->size = w->threshold;
+        return;
+    }
     w->size = w->threshold = fmax(LEAST, w->size * (1 - w->alpha / 2));
 }
 
 void np_cwnd_loss(struct np_cwnd *w, double under_way) {
-    if (w->transport == NP_CUBIC) {
+    if (is_cubic(w)) {
         /* fast convergence */
         w->peak = w->size < w->peak ? w->size * (1 + CUBIC_BETA) / 2 : w->size;
         w->epoch = -1;

@@ -8,7 +8,10 @@
 
 #include <stdint.h>
 
-enum np_transport { NP_RENO, NP_CUBIC, NP_DCTCP };
+enum np_transport { NP_RENO, NP_CUBIC, NP_DCTCP, NP_CUBIC_ECN };
+
+/* Whether a sender's packets may be marked in place of being lost. */
+static inline int np_capable(int transport) { return transport >= NP_DCTCP; }
 
 struct np_cwnd {
     int transport;
@@ -23,7 +26,7 @@ struct np_cwnd {
 void np_cwnd_start(struct np_cwnd *w, int transport, double initial);
 /* `segments` are acknowledged; grows unless it may not (recovery, or lately reduced). */
 void np_cwnd_grow(struct np_cwnd *w, int64_t segments, double now, double rtt);
-/* DCTCP: before growth; `echo`: the acknowledgment says that they met congestion. */
+/* Before growth; `echo`: the acknowledgment says that they met congestion. */
 void np_cwnd_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t acknowledged, uint32_t next);
 /* Segments are lost; the new threshold. */
 void np_cwnd_loss(struct np_cwnd *w, double under_way);

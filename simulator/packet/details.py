@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from netfold.traffic.membership.assignment import Timing
 
-MARK_FRACTION = 0.4
+MARK_FRACTION = 0.25
 """Of a port's queue: a controller lets its switches mark from there on."""
 
 DATA_CENTER = Timing(
@@ -40,6 +40,7 @@ class Details:
     loss            the share of packets that get lost on each line, at random
     least_timeout   of TCP (RFC 6298 says 1 s; data centers set it to a few milliseconds), and `first_timeout` before a
                     round trip is known
+    sample_s        how often to note what flows have got through (Result.progress); 0: never
     delayed         segments for one acknowledgment, which waits for them at most `delay`
     """
 
@@ -57,3 +58,4 @@ class Details:
     first_timeout: float = 10e-3
     delayed: int = 2
     delay: float = 1e-3
+    sample_s: float = 0.0

@@ -46,7 +46,7 @@ _OUTPUTS = (
     *(("line_result", np.float64, "line", 8), ("node_result", np.float64, "node", VERDICTS + 2)),
     *(("job_result", np.int64, "job", 2), ("worker_result", np.int64, "worker", 1)),
     *(("exchange_result", np.int64, "exchange", 1), ("flow_result", np.int64, "flow", 3)),
-    ("time", np.float64, "time", 2),
+    *(("time", np.float64, "time", 2), ("sample", np.int64, "sample", 0)),
 )
 
 
@@ -76,6 +76,8 @@ class _Setup(ctypes.Structure):
         ("tcp", TcpSettings),
         ("seed", ctypes.c_uint64),
         ("until", ctypes.c_int64),
+        ("sample_every", ctypes.c_int64),
+        ("samples", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name, _, _, _ in _OUTPUTS),
         *((name, ctypes.c_int64) for name in ("events", "packets", "end", "failed")),
     )
@@ -84,7 +86,8 @@ class _Setup(ctypes.Structure):
 @dataclass(frozen=True)
 class Outcome:
     """Rows as in the tables that went in. `time` has pairs of seconds, NaN where it did not come to that; `failed` is
-    the engine's status of a call that failed, or 0; `packets` how many there was room for at once."""
+    the engine's status of a call that failed, or 0; `packets` how many there was room for at once. `sample` has for each
+    moment what each flow's segments had come to."""
 
     line: NDArray[np.float64]
     node: NDArray[np.float64]
@@ -93,6 +96,7 @@ class Outcome:
     exchange: NDArray[np.int64]
     flow: NDArray[np.int64]
     time: NDArray[np.float64]
+    sample: NDArray[np.int64]
     events: int
     packets: int
     end: int
@@ -121,9 +125,12 @@ def run(
     tcp: TcpSettings,
     seed: int,
     until: int,
+    sampling: tuple[int, int] = (0, 0),
 ) -> Outcome:
-    """`tables` has rows by the names of _INPUTS. Raises MemoryError."""
-    setup = _Setup(tcp=tcp, seed=seed, until=until, times=times)
+    """`tables` has rows by the names of _INPUTS; `sampling` is how often to look at flows, and how many times. Raises
+    MemoryError."""
+    every, samples = sampling
+    setup = _Setup(tcp=tcp, seed=seed, until=until, times=times, sample_every=every, samples=samples)
     held: dict[str, NDArray[Any]] = {}
     for name, kind, columns in _INPUTS:
         held[name] = np.ascontiguousarray(tables[name], kind).reshape(-1, columns)
@@ -132,7 +139,7 @@ def run(
     epochs = (Epoch * max(1, len(assignments)))(*assignments)
     setup.assignment = ctypes.addressof(epochs)
     for name, kind, rows, columns in _OUTPUTS:
-        held[name] = np.full((getattr(setup, f"{rows}s"), columns), np.nan if kind is np.float64 else 0, kind)
+        held[name] = np.full((getattr(setup, f"{rows}s"), columns or setup.flows), np.nan if kind is np.float64 else 0, kind)
         setattr(setup, name, held[name].ctypes.data)
     if library().np_run(ctypes.byref(setup)):
         raise MemoryError("no memory for the packets that are under way")

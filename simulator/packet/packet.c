@@ -179,6 +179,13 @@ static void give_results(const struct all *a, struct np_setup *s) {
     s->failed = a->reduction.failed;
 }
 
+/* What flows have got through by each moment that is over at `now`. */
+static int64_t take_samples(const struct all *a, const struct np_setup *s, int64_t taken, np_time now) {
+    for (; taken < s->samples && (taken + 1) * s->sample_every <= now; taken++)
+        for (int64_t i = 0; i < s->flows; i++) s->sample[taken * s->flows + i] = a->tcp.flows[i].una;
+    return taken;
+}
+
 int np_run(struct np_setup *s) {
     struct all a = {.network = {.free = NP_NOBODY, .random = s->seed}};
     make_lines(&a, s);
@@ -191,13 +198,16 @@ int np_run(struct np_setup *s) {
         good = np_tcp_start(&a.tcp) == 0 && np_reduction_start(&a.reduction) == 0;
         np_exchanges_start(&a.exchanges);
         struct np_events *events = &a.network.events;
+        int64_t taken = 0;
         while (good && events->count && events->heap[0].at <= s->until) {
             struct np_event event = events->heap[0];
+            taken = take_samples(&a, s, taken, event.at);
             a.network.now = event.at;
             handle(&a, event);
             s->events++;
             good = !a.network.broken && !a.reduction.failed;
         }
+        take_samples(&a, s, taken, s->until < NP_NEVER - 1 ? s->until : a.network.now);
         np_reduction_stop(&a.reduction);
         np_tcp_stop(&a.tcp);
         give_results(&a, s);

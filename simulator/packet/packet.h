@@ -43,11 +43,13 @@ struct np_setup {
     struct np_tcp_settings tcp;
     uint64_t seed;
     int64_t until;
+    int64_t sample_every, samples; /* how often, and how many times at most, flows are looked at */
     /* what came of it */
     double *line_result;
     double *node_result;
     int64_t *job_result, *worker_result, *exchange_result, *flow_result;
     double *time;
+    int64_t *sample; /* by sample and flow: segments that were acknowledged */
     int64_t events, packets, end, failed;
 };
 

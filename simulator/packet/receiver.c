@@ -82,7 +82,7 @@ void np_receiver_packet(struct np_tcp *t, struct np_flow *f, const struct np_pac
         return;
     }
     int marked = p->ecn == NP_CE;
-    if (f->transport == NP_DCTCP && marked != f->marked) {
+    if (np_capable(f->transport) && marked != f->marked) {
         if (f->unanswered) np_receiver_answer(t, f); /* what came before was marked otherwise */
         f->marked = marked;
     }

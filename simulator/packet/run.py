@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from netfold.simulator.packet.details import Details
 from netfold.simulator.packet.native import NEVER, PS, VERDICTS, Outcome, TcpSettings, run
 from netfold.simulator.packet.tables import Layout
 from netfold.simulator.result import Iteration, JobResult, LinkResult, Result, SlotResult
-from netfold.simulator.scenario import Free, Job, Scenario
+from netfold.simulator.scenario import Free, Job, Scenario, ScenarioError
 from netfold.traffic.engine.engine import Status
 
 
@@ -32,6 +33,7 @@ def simulate(scenario: Scenario, details: Details | None = None) -> Result:
         _tcp(scenario, details),
         scenario.seed,
         NEVER - 1 if scenario.until is None else round(scenario.until * PS),
+        _sampling(scenario, details),
     )
     if outcome.failed:
         raise SimulationFailed(
@@ -57,6 +59,24 @@ def _tcp(scenario: Scenario, details: Details) -> TcpSettings:
     )
 
 
+def _sampling(scenario: Scenario, details: Details) -> tuple[int, int]:
+    if not details.sample_s:
+        return 0, 0
+    if scenario.until is None:
+        raise ScenarioError("flows are looked at every so often only in a scenario that has an end: give `until`")
+    return round(details.sample_s * PS), math.floor(scenario.until / details.sample_s + 1e-9)
+
+
+def _progress(scenario: Scenario, layout: Layout, outcome: Outcome) -> tuple[tuple[float, ...], ...]:
+    flows = scenario.flows
+    row_of = {number: row for row, number in enumerate(layout.flow_order) if number is not None}
+    segment = scenario.settings.segment_bytes
+    return tuple(
+        tuple(min(flow.bytes, float(sample[row_of[i]]) * segment) for i, flow in enumerate(flows))
+        for sample in outcome.sample
+    )
+
+
 def _result(scenario: Scenario, layout: Layout, outcome: Outcome) -> Result:
     seconds = outcome.end / PS
     completions: list[float | None] = [None] * len(scenario.flows)
@@ -72,6 +92,7 @@ def _result(scenario: Scenario, layout: Layout, outcome: Outcome) -> Result:
         switches=_switches(scenario, layout, outcome, seconds or 1.0),
         end=end,
         events=outcome.events,
+        progress=_progress(scenario, layout, outcome),
     )
 
 

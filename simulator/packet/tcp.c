@@ -46,7 +46,7 @@ static void send_data(struct np_tcp *t, struct np_flow *f, uint32_t segment, enu
     if (kind == NP_SYN) bytes = 0;
     *p = (struct np_packet){.way = f->there + 1, .owner = (int32_t)(f - t->flows), .kind = (uint8_t)kind};
     p->bytes = (uint16_t)(bytes + s->header_bytes);
-    p->ecn = f->transport == NP_DCTCP && kind == NP_DATA ? NP_ECT : NP_NOT_ECT;
+    p->ecn = np_capable(f->transport) && kind == NP_DATA ? NP_ECT : NP_NOT_ECT;
     p->tcp.number = segment;
     p->tcp.stamp = t->network->now;
     np_line_send(t->network, t->hops[f->there], packet);

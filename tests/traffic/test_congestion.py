@@ -19,6 +19,16 @@ from netfold.traffic.membership.assignment import Timing
 
 FLOOR, UNMARKED_FLOOR, INITIAL, ATP_CEILING = 4, 32, 4, 100
 LATE = Timing().late
+TRIP = 0.002
+
+
+class Came(ctypes.Structure):
+    """struct nf_came."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("count", "marked")),
+        *((name, ctypes.c_double) for name in ("delay", "trip")),
+    )
 
 
 class Control(ctypes.Structure):
@@ -27,8 +37,12 @@ class Control(ctypes.Structure):
     _fields_ = (
         ("kind", ctypes.c_int),
         ("limit", ctypes.c_int64),
-        *((name, ctypes.c_double) for name in ("size", "alpha", "late", "delay")),
+        *((name, ctypes.c_double) for name in ("size", "alpha", "late", "step")),
         *((name, ctypes.c_int64) for name in ("seen", "marked")),
+        *((name, ctypes.c_double) for name in ("delay", "trip", "high", "low", "dip")),
+        ("full", ctypes.c_int64),
+        *((name, ctypes.c_double) for name in ("before", "held")),
+        ("contending", ctypes.c_int64),
         *((name, ctypes.c_int) for name in ("starting", "marks_ever", "marks_lately")),
     )
 
@@ -36,7 +50,11 @@ class Control(ctypes.Structure):
     def start(cls, kind: Congestion, limit: int) -> Control:
         control = cls()
         library().nf_window_start(
-            ctypes.byref(control), list(Congestion).index(kind), ctypes.c_int64(limit), ctypes.c_double(LATE)
+            ctypes.byref(control),
+            list(Congestion).index(kind),
+            ctypes.c_int64(limit),
+            ctypes.c_double(LATE),
+            ctypes.c_double(1.0),
         )
         return control
 
@@ -47,10 +65,8 @@ class Control(ctypes.Structure):
         return int(size(ctypes.byref(self)))
 
     def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
-        late = NEVER if delay is None else delay
-        library().nf_window_results(
-            ctypes.byref(self), ctypes.c_int64(count), ctypes.c_int64(marked), ctypes.c_double(late)
-        )
+        came = Came(count, marked, NEVER if delay is None else delay, TRIP)
+        library().nf_window_results(ctypes.byref(self), ctypes.byref(came))
 
     def on_loss(self) -> None:
         library().nf_window_loss(ctypes.byref(self))
@@ -127,7 +143,7 @@ def test_dctcp_doubles_until_marked_then_follows_the_marked_part():
         turn(control, marked=control.window // 10)
     light = control.window
     for _ in range(60):
-        turn(control, marked=control.window)
+        turn(control, marked=control.window - 1)
     assert control.window < light < 512
     assert control.window == FLOOR
     turn(control)
@@ -195,6 +211,83 @@ def test_a_loss_long_after_the_last_mark_is_no_congestion():
     before = control.window
     control.on_loss()
     assert control.window == before // 2
+
+
+def beside(control, theirs, pipe=50, marking=20, windows=400):
+    """A queue that others keep `theirs(window)` chunks in: gives the window's sizes."""
+    sizes = []
+    for number in range(windows):
+        queue = control.window + theirs(number) - pipe
+        marked = control.window if queue > marking else 0
+        control.on_results(control.window, marked, TRIP * max(0, queue) / pipe)
+        sizes.append(control.window)
+    return sizes
+
+
+def test_it_contends_with_those_who_fill_the_queue_whatever_is_marked():
+    control = Control.start(Congestion.PANAMA, 512)
+    beside(control, lambda _: 0, windows=100)
+    sizes = beside(control, lambda _: 100)
+    assert max(sizes[100:]) > 4 * FLOOR
+    before = control.window
+    control.on_loss()
+    assert control.window == pytest.approx(0.7 * before, abs=1)  # as CUBIC
+    for _ in range(60):
+        control.on_loss()
+    assert control.window == FLOOR
+
+
+def test_it_contends_no_more_when_the_others_have_left():
+    control = Control.start(Congestion.PANAMA, 512)
+    beside(control, lambda _: 100)
+    alone = beside(control, lambda _: 0, windows=600)[300:]
+    assert max(alone) < 50 + 20 + 10  # what is under way, the threshold, and how far it goes beyond it
+
+
+def test_alone_it_never_fills_a_queue():
+    control = Control.start(Congestion.PANAMA, 512)
+    assert max(beside(control, lambda _: 0, windows=2000)[20:]) < 50 + 20 + 10
+    assert control.contending == 0
+
+
+def test_it_contends_where_nothing_marks_and_others_keep_a_queue():
+    control = Control.start(Congestion.PANAMA, 2048)
+    for _ in range(30):
+        control.on_results(control.window, 0, 0.0)
+    low = min(late(control) for _ in range(60))
+    assert low < control.window
+
+
+def late(control):
+    control.on_results(control.window, 0, 4 * LATE)
+    return control.window
+
+
+def test_it_gives_up_as_much_as_all_did_the_last_time():
+    """After marks round trips fell by a quarter: others have cut their windows by more than alpha."""
+    meek, even = (Control.start(Congestion.PANAMA, 512) for _ in range(2))
+    for control, low in ((meek, 0.0019), (even, 0.001)):
+        for _ in range(60):
+            control.on_results(control.window + 1, 0, 0.0)
+        for _ in range(3):
+            control.on_results(control.window + 1, 1, 0.002)
+            for _ in range(100):
+                control.on_results(control.window + 1, 0, low)
+    before = meek.window, even.window
+    for control in (meek, even):
+        control.on_results(control.window + 1, 1, 0.002)
+    assert meek.window > 0.95 * before[0]
+    assert even.window == pytest.approx((1 - 0.8 * 0.25) * before[1], abs=1)
+
+
+def test_trees_that_share_a_link_grow_together_as_one_connection():
+    step = library().nf_step
+    step.restype = ctypes.c_double
+    whole = step(ctypes.c_double(1096), ctypes.c_double(1))
+    quarter = step(ctypes.c_double(1096), ctypes.c_double(0.25))
+    small = step(ctypes.c_double(186), ctypes.c_double(1))
+    assert whole * 1096 == pytest.approx(small * 186)  # bytes
+    assert 4 * quarter == pytest.approx(whole)
 
 
 def test_atp_halves_once_in_a_marked_window():

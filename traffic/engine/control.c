@@ -3,7 +3,10 @@
 
 /* What PANAMA publishes (MLSys 2021) is the mechanism: windows follow the marks that nodes OR over all contributions, so that
  * those of a job move in step. The constants are DCTCP's (RFC 8257), and our own choice. A switch that marks nothing (BMv2
- * does not know how full its own buffers are) is noticed by the delay that builds up in it, as in LEDBAT (RFC 6817). */
+ * does not know how full its own buffers are) is noticed by the delay that builds up in it, as in LEDBAT (RFC 6817).
+ *
+ * Beside TCP that is too meek or too greedy, so two rules more (docs/decisions/0024): who is marked gives up as large a part
+ * as all senders together did the last time; and where others fill the queue whatever is marked, losses count, as for them. */
 
 #include "control.h"
 
@@ -18,7 +21,18 @@ enum {
     BURST_LEAST = 4
 };
 
+enum {
+    FULL = 6,    /* windows in a row that met a queue as a whole */
+    CONTEND = 256 /* windows, until it is tried again whether others still fill the queue */
+};
+
 static const double G = 1.0 / 16;
+static const double FRAMES = 1.25;     /* of 1514 bytes, that a window grows by: TCP's one, and a quarter as one mark of all counts */
+static const double DIP = 0.8;         /* of what all senders gave up, this one does */
+static const double DIP_MOST = 0.3;    /* CUBIC's (RFC 9438) */
+static const double CUT = 4;           /* down to this part of itself a window yields before it contends */
+static const double BETA = 0.7;        /* what a loss leaves of a window that contends: CUBIC's */
+static const double FADING = 1.0 / 64; /* of `held`, in a window */
 
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
@@ -61,8 +75,10 @@ double nf_rtt_reordering(const struct nf_rtt *r, const struct nf_timing *t) {
     return most(t->least_reordering, r->smoothed / 4);
 }
 
-void nf_window_start(struct nf_window *w, enum nf_congestion kind, int64_t limit, double late) {
-    *w = (struct nf_window){.kind = kind, .limit = limit, .alpha = 1, .late = late, .delay = NF_UNKNOWN, .starting = 1};
+double nf_step(double wire_bytes, double share) { return FRAMES * 1514 / wire_bytes * share; }
+
+void nf_window_start(struct nf_window *w, enum nf_congestion kind, int64_t limit, double late, double step) {
+    *w = (struct nf_window){.kind = kind, .limit = limit, .alpha = 1, .late = late, .step = step, .delay = NF_UNKNOWN, .starting = 1};
     if (kind == NF_ATP && limit > ATP_CEILING) w->limit = ATP_CEILING;
     int64_t first = kind == NF_FIXED ? limit : kind == NF_ATP ? ATP_INITIAL : INITIAL;
     w->size = (double)(first < w->limit ? first : w->limit);
@@ -83,30 +99,71 @@ static void shrink(struct nf_window *w, double factor, int64_t floor) {
 
 static void grow(struct nf_window *w, double by) { w->size = least((double)w->limit, w->size + by); }
 
+/* Between two runs of marks, round trips fall by the part of their windows that all senders gave up, on average. */
+static void note_trips(struct nf_window *w) {
+    if (w->delay >= NF_UNKNOWN) return;
+    double trip = w->trip + w->delay;
+    if (!w->marked) {
+        w->low = least(w->low, trip);
+        return;
+    }
+    if (!w->marks_lately && w->high > 0) {
+        w->dip = least(DIP_MOST, DIP * (1 - w->low / w->high));
+        w->high = 0;
+    }
+    w->high = w->low = most(w->high, trip);
+}
+
+static int is_late(const struct nf_window *w) { return !w->marks_ever && w->delay > w->late && w->delay < NF_UNKNOWN; }
+
+/* What is left of a window that met congestion. */
+static double rest(const struct nf_window *w) {
+    if (w->marked) return 1 - most(w->alpha / 2, w->dip);
+    return is_late(w) ? most(0.5, w->late / w->delay) : 1;
+}
+
+/* Whether others fill the queue: whole windows met it one after the other, however far the size came down. */
+static int others_fill(struct nf_window *w) {
+    int full = w->marked == w->seen || is_late(w);
+    w->held -= FADING * w->held;
+    if (!w->full) w->before = most(w->size, w->held);
+    w->full = full ? w->full + 1 : 0;
+    return w->full >= FULL && w->size <= most(least(FLOOR, (double)w->limit), w->before / CUT);
+}
+
 /* Once in a window. Windows without a mark may come several at a time. */
 static void panama_turn(struct nf_window *w) {
+    double grown = w->step * most(1, (double)(int64_t)((double)w->seen / w->size));
     w->alpha += G * ((double)w->marked / (double)w->seen - w->alpha);
+    note_trips(w);
     w->marks_lately = w->marked > 0;
     w->marks_ever |= w->marks_lately;
-    if (w->marked) {
-        w->starting = 0;
-        shrink(w, 1 - w->alpha / 2, FLOOR);
-    } else if (!w->marks_ever && w->delay > w->late && w->delay < NF_UNKNOWN) {
-        shrink(w, most(0.5, w->late / w->delay), LATE_FLOOR);
+    if (w->marked) w->starting = 0;
+    if (w->contending) {
+        w->contending--;
+        w->full = 0;
+        grow(w, grown);
+        w->held = w->size;
+    } else if (others_fill(w)) {
+        w->contending = CONTEND;
+        w->size = most(w->size, w->before);
+    } else if (rest(w) < 1) {
+        shrink(w, rest(w), w->marked ? FLOOR : LATE_FLOOR);
     } else if (!w->starting) {
-        grow(w, most(1, (double)(int64_t)((double)w->seen / w->size)));
+        grow(w, grown);
     }
     forget(w);
 }
 
-static void panama_results(struct nf_window *w, int64_t count, int64_t marked, double delay) {
-    if (delay < NF_UNKNOWN) {
-        w->delay = least(w->delay, delay);
-        w->starting = w->starting && (w->marks_ever || delay <= w->late);
-        if (w->starting && !marked) grow(w, (double)count);
+static void panama_results(struct nf_window *w, const struct nf_came *came) {
+    w->trip = came->trip;
+    if (came->delay < NF_UNKNOWN) {
+        w->delay = least(w->delay, came->delay);
+        w->starting = w->starting && (w->marks_ever || came->delay <= w->late);
+        if (w->starting && !came->marked) grow(w, (double)came->count);
     }
-    w->seen += count;
-    w->marked += marked;
+    w->seen += came->count;
+    w->marked += came->marked;
     if ((double)w->seen >= w->size) panama_turn(w);
 }
 
@@ -121,9 +178,9 @@ static void atp_results(struct nf_window *w, int64_t count, int64_t marked) {
     forget(w);
 }
 
-void nf_window_results(struct nf_window *w, int64_t count, int64_t marked, double delay) {
-    if (w->kind == NF_PANAMA) panama_results(w, count, marked, delay);
-    if (w->kind == NF_ATP) atp_results(w, count, marked);
+void nf_window_results(struct nf_window *w, const struct nf_came *came) {
+    if (w->kind == NF_PANAMA) panama_results(w, came);
+    if (w->kind == NF_ATP) atp_results(w, came->count, came->marked);
 }
 
 void nf_window_loss(struct nf_window *w) {
@@ -133,6 +190,10 @@ void nf_window_loss(struct nf_window *w) {
     }
     if (w->kind != NF_PANAMA) return;
     /* queues that mark do so before they overflow: where marks were seen but not lately, a loss is bad luck on a line */
+    if (w->contending) {
+        shrink(w, BETA, FLOOR);
+        return;
+    }
     if (!w->marks_ever && w->size <= UNMARKED_FLOOR) return;
     w->starting = 0;
     if (!w->marks_ever)

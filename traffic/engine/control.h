@@ -42,18 +42,31 @@ double nf_rtt_reordering(const struct nf_rtt *r, const struct nf_timing *t);
 struct nf_window {
     enum nf_congestion kind;
     int64_t limit;
-    double size, alpha, late, delay; /* `delay`: the least in this window; NF_UNKNOWN */
-    int64_t seen, marked;
+    double size, alpha, late, step; /* `step`: what it grows by in a window that met no congestion */
+    int64_t seen, marked;           /* of the results of this window */
+    double delay;                   /* the least of them; NF_UNKNOWN */
+    double trip, high, low;         /* the quickest round trip ever; the longest when marks came last, the shortest since */
+    double dip;                     /* by what part round trips fell the last time after marks */
+    int64_t full;                   /* so many windows, one after the other, met a queue as a whole */
+    double before, held;            /* the size before these; the size when it contended last, fading */
+    int64_t contending;             /* so many windows more it holds its own against others who fill the queue */
     int starting, marks_ever, marks_lately;
 };
 
 #define NF_UNKNOWN 1e300
 
-void nf_window_start(struct nf_window *w, enum nf_congestion kind, int64_t limit, double late);
+/* Results that came back. */
+struct nf_came {
+    int64_t count, marked; /* `marked`: of these, with a congestion mark */
+    double delay;          /* so much later than the quickest ever; NF_UNKNOWN: some went twice */
+    double trip;           /* of the quickest ever */
+};
+
+/* In chunks, so that trees that share a link grow together as one TCP connection would. */
+double nf_step(double wire_bytes, double share);
+void nf_window_start(struct nf_window *w, enum nf_congestion kind, int64_t limit, double late, double step);
 int64_t nf_window_size(const struct nf_window *w);
-/* `count` chunks came back, `marked` of them with a congestion mark, `delay` later than the quickest ever (NF_UNKNOWN:
- * some went twice). */
-void nf_window_results(struct nf_window *w, int64_t count, int64_t marked, double delay);
+void nf_window_results(struct nf_window *w, const struct nf_came *came);
 /* A chunk was taken for lost. Called at most once for each round trip. */
 void nf_window_loss(struct nf_window *w);
 

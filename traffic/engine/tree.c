@@ -39,7 +39,8 @@ int tree_start(struct tree *t, const struct nf_assignment *a, int64_t index, dou
         h->lanes = __builtin_bswap16((uint16_t)t->lanes);
     }
     nf_rtt_start(&t->rtt, &t->timing);
-    nf_window_start(&t->window, (enum nf_congestion)a->congestion, t->spec.window, t->timing.late);
+    nf_window_start(&t->window, (enum nf_congestion)a->congestion, t->spec.window, t->timing.late,
+                    nf_step((double)a->wire_bytes, t->spec.share));
     nf_pacer_start(&t->pacer, a->rate_mbps, (double)a->wire_bytes, t->spec.share, t->timing.burst, now);
     return 0;
 }
@@ -187,11 +188,11 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
  * make the timeout forget within one round trip how long a way can take. */
 static void account_window(struct tree *t) {
     struct found f = t->found;
-    double delay = NF_UNKNOWN;
     t->found = (struct found){0};
     if (f.fresh) nf_rtt_sample(&t->rtt, &t->timing, f.rtt_sum / (double)f.fresh);
-    if (f.judged) delay = f.judged_sum / (double)f.judged - t->rtt.least;
-    nf_window_results(&t->window, f.count, f.marked, delay);
+    struct nf_came came = {f.count, f.marked, NF_UNKNOWN, t->rtt.least};
+    if (f.judged) came.delay = f.judged_sum / (double)f.judged - t->rtt.least;
+    nf_window_results(&t->window, &came);
 }
 
 void tree_account(struct tree *t, double now) {
