@@ -22,7 +22,7 @@ enum {
 };
 
 enum {
-    FULL = 6,    /* windows in a row that met a queue as a whole */
+    FULL = 16,    /* windows in a row that met a queue as a whole */
     CONTEND = 256 /* windows, until it is tried again whether others still fill the queue */
 };
 
