@@ -12,7 +12,7 @@ import pytest
 
 from netfold.traffic.engine.recipe import FOLDER, SOURCES
 
-CORE = ("numbers", "dtypes", "codec", "control", "tree", "predict", "call", "hand", "core")
+CORE = ("numbers", "dtypes", "codec", "control", "tree", "balance", "predict", "call", "hand", "core")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DNF_PLAIN")
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 

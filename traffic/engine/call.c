@@ -53,6 +53,8 @@ static void forget_again(struct nf_call *c) {
         free(a->halves);
         *a = (struct again){0};
     }
+    free(c->balance);
+    c->balance = NULL;
 }
 
 void call_restart(struct nf_call *c, const struct nf_assignment *a) {
@@ -73,6 +75,18 @@ void call_restart(struct nf_call *c, const struct nf_assignment *a) {
         c->again[i].first = from;
         c->again[i].last = from = upto > from ? upto : from;
     }
+}
+
+int call_spread(struct nf_call *c, const struct nf_assignment *a, const struct tree *trees) {
+    int64_t channels[NF_TREES_MAX];
+    int failed = 0;
+    for (int64_t i = 0; i < a->tree_count; i++) channels[i] = rows_ahead(&trees[i]);
+    c->balance = nf_balance_start(c->rows, a, channels, &failed);
+    return failed ? -1 : 0;
+}
+
+struct nf_run call_run(const struct nf_call *c, int64_t tree, int64_t lap) {
+    return c->balance ? c->balance->run[lap][tree] : (struct nf_run){c->again[tree].first, c->again[tree].last};
 }
 
 void call_restore(struct nf_call *c) {
@@ -113,8 +127,9 @@ static struct nf_tolerance tolerance(const struct nf_call *c) {
 
 /* The rows of a tree whose scales no earlier row of the call brings. */
 static int64_t first_rows(const struct nf_call *c, const struct tree *t) {
-    int64_t ahead = rows_ahead(t), run = c->again[t->index].last - c->again[t->index].first;
-    return run < ahead ? run : ahead;
+    struct nf_run run = call_run(c, t->index, 0);
+    int64_t ahead = rows_ahead(t), count = run.last - run.first;
+    return count < ahead ? count : ahead;
 }
 
 static int64_t all_first_rows(const struct nf_call *c, const struct tree *trees) {
@@ -131,7 +146,7 @@ void call_predict(struct nf_call *c, const struct nf_predictions *p, const struc
     if (!known) return;
     c->predicted = 1;
     for (int64_t i = 0; i < c->tree_count; i++)
-        for (int64_t row = c->again[i].first, n = first_rows(c, &trees[i]); n > 0; n--, row++, known++) {
+        for (int64_t row = call_run(c, i, 0).first, n = first_rows(c, &trees[i]); n > 0; n--, row++, known++) {
             c->seen[row] = *known;
             c->agreed[row] = nf_predicted(tolerance(c), *known);
             c->print = mix(c->print, c->agreed[row]); /* workers that predict otherwise are not in the same call */
@@ -144,7 +159,7 @@ void call_learn(const struct nf_call *c, struct nf_predictions *p, const struct 
     if (!to) return;
     for (int64_t i = 0; i < c->tree_count; i++) {
         int64_t count = first_rows(c, &trees[i]);
-        memcpy(to, c->seen + c->again[i].first, (size_t)count);
+        memcpy(to, c->seen + call_run(c, i, 0).first, (size_t)count);
         to += count;
     }
 }
@@ -206,11 +221,29 @@ static void take_votes(struct nf_call *c, const struct tree *t, struct header *h
     }
 }
 
-static void fill_opening(const struct nf_call *c, const struct again *a, const struct tree *t, struct header *h) {
+static void fill_opening(const struct nf_call *c, const struct tree *t, struct header *h) {
     for (int i = 0; i < FINGERPRINT; i++) lanes_of(h)[i] = __builtin_bswap32(print_lane(c, i));
     if (c->holders) return;
-    for (int64_t row = a->first; row < a->first + first_rows(c, t); row++)
+    int64_t first = call_run(c, t->index, 0).first;
+    for (int64_t row = first; row < first + first_rows(c, t); row++)
         if (c->own[row] > h->exponent) h->exponent = c->own[row];
+}
+
+/* The trees' speeds, and then what they owe. */
+static void fill_vote(const struct nf_call *c, struct header *h) {
+    const struct nf_balance *b = c->balance;
+    for (int64_t i = 0; i < b->trees; i++) {
+        lanes_of(h)[i] = __builtin_bswap32((uint32_t)b->speed[i]);
+        lanes_of(h)[b->trees + i] = __builtin_bswap32((uint32_t)b->owed[i]);
+    }
+}
+
+static void take_vote(struct nf_balance *b, struct header *h) {
+    for (int64_t i = 0; i < b->trees; i++) {
+        b->sum_speed[i] = (int64_t)__builtin_bswap32(lanes_of(h)[i]);
+        b->sum_owed[i] = (int64_t)__builtin_bswap32(lanes_of(h)[b->trees + i]);
+    }
+    b->counted = 1;
 }
 
 int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t) {
@@ -220,9 +253,11 @@ int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t) {
     case CLOSING:
         return t->index == 0;
     case OPENING:
-        return t->index == 0 || (a->first < a->last && waits_for_opening(c) && !c->holders);
+        return t->index == 0 || (first_rows(c, t) && waits_for_opening(c) && !c->holders);
     case DATA:
         return a->last - a->first;
+    case VOTE:
+        return t->index == 0;
     case HAND:
         return t->index == 0 ? hand_chunks(c, t) : 0;
     case KINDS:
@@ -235,18 +270,27 @@ int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t) {
 }
 
 /* Whether no earlier row of the call is on the row's channel. */
-static int is_first(const struct again *a, const struct tree *t, int64_t row) { return row < a->first + rows_ahead(t); }
+static int is_first(const struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row) {
+    return s->lap == 0 && row < call_run(c, t->index, 0).first + rows_ahead(t);
+}
 
-static void fill_data(const struct nf_call *c, const struct again *a, const struct tree *t, int64_t row, struct header *h) {
+/* The next row of the row's channel, or -1. */
+static int64_t follower(const struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row) {
+    if (c->balance) return nf_balance_follower(c->balance, t->index, s->lap, row, rows_ahead(t));
+    int64_t next = row + rows_ahead(t);
+    return next < c->again[t->index].last ? next : -1;
+}
+
+static void fill_data(const struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row, struct header *h) {
     const void *from = input_row(c, row);
     if (c->codec.fixed) {
         h->exponent = c->own[row];
         h->flags = nf_row_pack_fixed(&c->codec, lanes_of(h), from) ? OVERFLOW : 0;
         return;
     }
-    int64_t next = row + rows_ahead(t);
-    h->exponent = is_float(c) && next < a->last ? c->own[next] : 0; /* of the next one of the channel */
-    if (predicts(c) && is_first(a, t, row)) {
+    int64_t next = follower(c, t, s, row);
+    h->exponent = is_float(c) && next >= 0 ? c->own[next] : 0;
+    if (predicts(c) && is_first(c, t, s, row)) {
         if (c->own[row] > h->exponent) h->exponent = c->own[row];
         if (c->predicted && c->own[row] > c->agreed[row]) {
             h->flags = OVERFLOW;
@@ -272,7 +316,7 @@ static void fill_repeat(const struct nf_call *c, const struct again *a, int64_t 
 void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
     const struct nf_call *c = s->call;
     const struct again *a = &c->again[t->index];
-    if (s->part != DATA) memset(lanes_of(h), 0, (size_t)(4 * t->lanes));
+    if (s->part != DATA && s->part != TAIL) memset(lanes_of(h), 0, (size_t)(4 * t->lanes));
     switch (s->part) {
     case RESUME:
         fill_votes(c, h);
@@ -283,10 +327,14 @@ void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, str
     case CLOSING:
         break;
     case OPENING:
-        fill_opening(c, a, t, h);
+        fill_opening(c, t, h);
         break;
     case DATA:
-        fill_data(c, a, t, a->first + chunk, h);
+    case TAIL:
+        fill_data(c, t, s, s->first + chunk, h);
+        break;
+    case VOTE:
+        fill_vote(c, h);
         break;
     case KINDS: {
         int64_t chunks = nf_row_kind_chunks(&c->codec);
@@ -309,7 +357,7 @@ static void write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, in
     c->excess = (struct nf_excess){at + excess.index, excess.total};
 }
 
-static int64_t take_data(struct nf_call *c, const struct again *a, const struct tree *t, int64_t row, struct header *h) {
+static int64_t take_data(struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row, struct header *h) {
     int overflow = (h->flags & OVERFLOW) != 0;
     if (c->codec.form == NF_WORDS) {
         write_sums(c, row, lanes_of(h), 0, NULL);
@@ -322,15 +370,15 @@ static int64_t take_data(struct nf_call *c, const struct again *a, const struct 
         if (!c->repeat[row]) write_sums(c, row, lanes_of(h), c->codec.fixed_bits, NULL);
         return NF_PENDING;
     }
-    int64_t next = row + rows_ahead(t);
+    int64_t next = follower(c, t, s, row);
     uint8_t scale = c->agreed[row], seen = h->exponent;
-    int foretold = c->predicted && is_first(a, t, row);
+    int foretold = c->predicted && is_first(c, t, s, row);
     if (overflow && !foretold) return NF_BEYOND_SCALE;
     c->repeat[row] = foretold ? overflow || nf_mispredicted(tolerance(c), scale, seen) : is_float(c) && scale == NF_NOT_FINITE;
     if (!c->repeat[row]) write_sums(c, row, lanes_of(h), nf_row_bits(&c->codec, scale), NULL);
     if (foretold) c->agreed[row] = seen;
-    if (is_first(a, t, row) && seen && seen != NF_NOT_FINITE) c->seen[row] = seen;
-    if (next < a->last) c->agreed[next] = seen;
+    if (is_first(c, t, s, row) && seen && seen != NF_NOT_FINITE) c->seen[row] = seen;
+    if (next >= 0) c->agreed[next] = seen;
     return NF_PENDING;
 }
 
@@ -354,15 +402,16 @@ static void take_kinds(struct nf_call *c, const struct again *a, int64_t chunk, 
 }
 
 /* Only the first tree's opening is everybody's, so it alone can tell everybody. */
-static int64_t take_opening(struct nf_call *c, const struct again *a, const struct tree *t, struct header *h) {
+static int64_t take_opening(struct nf_call *c, const struct tree *t, struct header *h) {
     if (t->index == 0) c->opened = 1;
     for (int i = 0; i < FINGERPRINT; i++)
         if (__builtin_bswap32(lanes_of(h)[i]) != (uint32_t)c->workers * print_lane(c, i)) return NF_MISMATCH;
-    if (waits_for_opening(c) && !c->holders) memset(c->agreed + a->first, h->exponent, (size_t)first_rows(c, t));
+    if (waits_for_opening(c) && !c->holders)
+        memset(c->agreed + call_run(c, t->index, 0).first, h->exponent, (size_t)first_rows(c, t));
     return NF_PENDING;
 }
 
-int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct header *h) {
+int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct header *h, double now) {
     struct nf_call *c = s->call;
     const struct again *a = &c->again[t->index];
     switch (s->part) {
@@ -373,9 +422,14 @@ int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct
         hand_take(c, t, chunk, h);
         return NF_PENDING;
     case OPENING:
-        return take_opening(c, a, t, h);
+        return take_opening(c, t, h);
     case DATA:
-        return take_data(c, a, t, a->first + chunk, h);
+    case TAIL:
+        if (c->balance) nf_balance_got(c->balance, t->index, now);
+        return take_data(c, t, s, s->first + chunk, h);
+    case VOTE:
+        take_vote(c->balance, h);
+        return NF_PENDING;
     case KINDS:
         take_kinds(c, a, chunk, h);
         return NF_PENDING;

@@ -7,12 +7,15 @@
 #ifndef NETFOLD_CALL_H
 #define NETFOLD_CALL_H
 
+#include "balance.h"
 #include "codec.h"
 #include "predict.h"
 #include "tree.h"
 
-/* What a segment carries; of a call, what it waits for: DATA (or HAND) includes the opening. */
-enum part { WAITING, RESUME, HAND, OPENING, DATA, KINDS, REPEAT, CLOSING, OVER };
+/* What a segment carries; of a call, what it waits for: DATA (or HAND) includes the opening. Of a call that is balanced, DATA
+ * is a lap but for its last rows in each channel, which are a TAIL: they say what scale the next lap's first rows have, so they
+ * wait until that lap is divided by a VOTE. */
+enum part { WAITING, RESUME, HAND, OPENING, DATA, KINDS, REPEAT, CLOSING, OVER, TAIL, VOTE };
 
 enum {
     FINGERPRINT = 3, /* lanes of the opening */
@@ -57,6 +60,7 @@ struct nf_call {
     int64_t verdict[4];       /* of a call that is handed over: result, and index and total of the outcome */
     int64_t ballot;           /* of RESUME: what this worker adds 1 to, */
     int64_t votes[VOTES_MAX]; /* and the sums */
+    struct nf_balance *balance; /* NULL: each tree carries the run of its `again` */
     struct again again[NF_TREES_MAX];
     int64_t tree_count;
 };
@@ -66,6 +70,13 @@ struct nf_call *call_create(const struct nf_request *request);
 int call_cut(struct nf_call *c, int64_t lanes);
 /* Begins the call in an epoch, with nothing known. */
 void call_restart(struct nf_call *c, const struct nf_assignment *a);
+/* Deals the rows out to trees, in laps if there are enough. -1: no memory. */
+int call_spread(struct nf_call *c, const struct nf_assignment *a, const struct tree *trees);
+/* A tree's rows of a lap, and whether all laps are divided. */
+struct nf_run call_run(const struct nf_call *c, int64_t tree, int64_t lap);
+static inline int call_divided(const struct nf_call *c) {
+    return !c->balance || c->part != DATA || c->balance->divided == c->balance->laps;
+}
 /* Takes the scales of the first rows of each tree from an earlier call of its kind, if there is one. */
 void call_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees);
 void call_learn(const struct nf_call *c, struct nf_predictions *p, const struct tree *trees);
@@ -78,7 +89,7 @@ void call_free(struct nf_call *c);
 
 /* What a chunk carries, and what its result is taken for. call_take gives a status: NF_PENDING if all is well. */
 void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h);
-int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct header *h);
+int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct header *h, double now);
 
 /* How many chunks a part has in a tree; prepares what the part needs. -1: no memory. */
 int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t);

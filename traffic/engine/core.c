@@ -211,42 +211,85 @@ void nf_core_no_epoch(struct nf_core *core) {
     if (core->first && core->totals.worn) fail(core, NF_EXHAUSTED);
 }
 
-/* Gives the trees what a part consists of; 0: not possible (the call is over, or waits for an epoch). */
+/* Gives a tree chunks of a part; 0: not possible (the call is over, or waits for an epoch). */
+static int begin_segment(struct nf_core *core, struct tree *t, const struct segment *of) {
+    struct nf_call *call = of->call;
+    struct segment *s = malloc(sizeof *s);
+    if (!s) {
+        fail(core, NF_NO_MEMORY);
+        return 0;
+    }
+    *s = *of;
+    if (!tree_append(t, s)) {
+        free(s);
+        const struct stream *r = stream_of(t, of->stream);
+        snprintf(call->outcome.message, NF_MESSAGE_BYTES,
+                 "tree %lld: epoch %lld has %lld chunk numbers left and the call needs %lld",
+                 (long long)t->spec.tree, (long long)t->epoch, (long long)(r->limit - r->end), (long long)of->count);
+        if (call->alone) /* what does not fit into an epoch of its own fits into none */
+            fail(core, NF_EXHAUSTED);
+        else
+            core->totals.worn = core->assignment.epoch;
+        return 0;
+    }
+    call->outstanding++;
+    return 1;
+}
+
+/* Gives the trees what a part consists of; 0 as above. */
 static int begin_part(struct nf_core *core, struct nf_call *call, enum part part) {
     for (int64_t i = 0; i < core->tree_count; i++) {
-        struct tree *t = &core->trees[i];
-        int64_t count = call_plan(call, part, t);
-        if (count == 0) continue;
-        struct segment *s = count < 0 ? NULL : malloc(sizeof *s);
-        if (!s) {
+        int64_t count = call_plan(call, part, &core->trees[i]);
+        if (count < 0) {
             fail(core, NF_NO_MEMORY);
             return 0;
         }
-        *s = (struct segment){.call = call, .part = part, .count = count};
-        s->stream = part == OPENING || part == DATA || part == HAND ? MAIN : CONTROL;
-        s->held = part == DATA && waits_for_opening(call);
-        if (!tree_append(t, s)) {
-            free(s);
-            const struct stream *r = stream_of(t, part == KINDS || part == REPEAT || part == CLOSING ? CONTROL : MAIN);
-            snprintf(call->outcome.message, NF_MESSAGE_BYTES,
-                     "tree %lld: epoch %lld has %lld chunk numbers left and the call needs %lld",
-                     (long long)t->spec.tree, (long long)t->epoch, (long long)(r->limit - r->end), (long long)count);
-            if (call->alone) /* what does not fit into an epoch of its own fits into none */
-                fail(core, NF_EXHAUSTED);
-            else
-                core->totals.worn = core->assignment.epoch;
-            return 0;
-        }
-        call->outstanding++;
+        struct segment s = {.call = call, .part = part, .count = count, .first = call->again[i].first};
+        s.stream = part == OPENING || part == DATA || part == HAND ? MAIN : CONTROL;
+        s.held = part == DATA && waits_for_opening(call);
+        if (count && !begin_segment(core, &core->trees[i], &s)) return 0;
     }
     return 1;
+}
+
+/* The same with the last lap that is divided; the rows that waited for that go. */
+static int begin_lap(struct nf_core *core, struct nf_call *call) {
+    int64_t lap = call->balance->divided - 1;
+    for (int64_t i = 0; i < core->tree_count; i++) {
+        struct tree *t = &core->trees[i];
+        struct nf_run run = call_run(call, i, lap);
+        int64_t tail = call_divided(call) || run.first == run.last ? 0 : rows_ahead(t);
+        tree_unhold(t, call, TAIL);
+        struct segment s = {.call = call, .part = DATA, .stream = MAIN, .first = run.first, .lap = lap};
+        s.count = run.last - run.first - tail;
+        s.held = lap == 0 && waits_for_opening(call);
+        if (s.count && !begin_segment(core, t, &s)) return 0;
+        s.part = TAIL;
+        s.first += s.count;
+        s.count = tail;
+        s.held = 1;
+        if (s.count && !begin_segment(core, t, &s)) return 0;
+    }
+    return 1;
+}
+
+/* Lets a call that is balanced go on; gives whether there is more to do at once. */
+static int deal(struct nf_core *core, struct nf_call *call, double now) {
+    if (call->balance->counted) {
+        nf_balance_divide(call->balance, now);
+        return begin_lap(core, call);
+    }
+    if (!nf_balance_due(call->balance)) return 0;
+    nf_balance_vote(call->balance, now);
+    return begin_part(core, call, VOTE);
 }
 
 static int begin_call(struct nf_core *core, struct nf_call *call, enum part part) {
     call->part = call->kept ? call->part : part;
     call->alone = !core->used;
     core->used = 1;
-    return begin_part(core, call, OPENING) && begin_part(core, call, part);
+    if (!begin_part(core, call, OPENING)) return 0;
+    return part == DATA && call->balance ? begin_lap(core, call) : begin_part(core, call, part);
 }
 
 /* Does a call in the usual way. All workers have done those `depth` before it, so of these alone it is known what everybody
@@ -262,6 +305,10 @@ static int begin_new(struct nf_core *core, struct nf_call *call) {
         return 0;
     }
     call_restart(call, &core->assignment);
+    if (call_spread(call, &core->assignment, core->trees)) {
+        fail(core, NF_NO_MEMORY);
+        return 0;
+    }
     call_predict(call, &core->predictions, core->trees);
     call->epoch = core->assignment.epoch;
     return begin_call(core, call, DATA);
@@ -270,7 +317,10 @@ static int begin_new(struct nf_core *core, struct nf_call *call) {
 static int begin_next(struct nf_core *core) {
     int64_t ahead = 0;
     struct nf_call *call = core->first;
-    for (; call && call->part != WAITING; call = call->next) ahead++;
+    for (; call && call->part != WAITING; call = call->next) {
+        if (!call_divided(call)) return 0; /* what is behind it in the streams has no place yet */
+        ahead++;
+    }
     if (!call || ahead >= core->depth) return 0;
     call->outcome.number = core->number + ahead;
     return begin_new(core, call);
@@ -358,7 +408,7 @@ static int go_on(struct nf_core *core, struct nf_call *call) {
     return begin_part(core, call, (enum part)call->part);
 }
 
-static int step(struct nf_core *core) {
+static int step(struct nf_core *core, double now) {
     if (!core->together) return come_together(core);
     struct nf_call *call = core->first;
     if (call && call->part != WAITING && call->opened) {
@@ -366,14 +416,15 @@ static int step(struct nf_core *core) {
             fail(core, call->wrong);
             return 0;
         }
+        if (!call_divided(call)) return deal(core, call, now);
         if (call->outstanding == 0) return go_on(core, call);
     }
     return begin_next(core);
 }
 
 /* Lets calls go on as far as they can without further results. */
-static void advance(struct nf_core *core) {
-    while (core->tree_count && !core->totals.worn && step(core)) {
+static void advance(struct nf_core *core, double now) {
+    while (core->tree_count && !core->totals.worn && step(core, now)) {
     }
 }
 
@@ -384,9 +435,9 @@ static void note_progress(struct nf_core *core, const struct segment *s) {
     if (s->part == CLOSING) prove(core, s->call->outcome.number + 1);
 }
 
-static void take(struct nf_core *core, struct tree *t, struct segment *s, int64_t chunk, struct header *h) {
+static void take(struct nf_core *core, struct tree *t, struct segment *s, int64_t chunk, struct header *h, double now) {
     struct nf_call *call = s->call;
-    int64_t status = call_take(t, s, chunk, h);
+    int64_t status = call_take(t, s, chunk, h, now);
     if (s->part == OPENING) tree_unhold(t, call, DATA);
     if (status == NF_PENDING) note_progress(core, s);
     if (s->left == 0) {
@@ -409,7 +460,7 @@ void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *pack
         if (t->spec.tree != number || t->spec.endpoint != endpoint) continue;
         int64_t chunk;
         struct segment *s = tree_accept(t, h, marked, now, &chunk);
-        if (s) take(core, t, s, chunk, h);
+        if (s) take(core, t, s, chunk, h, now);
         return;
     }
 }
@@ -427,7 +478,7 @@ static void look_at_deadlines(struct nf_core *core, double now) {
 
 void nf_core_turn(struct nf_core *core, double now) {
     for (int64_t i = 0; i < core->tree_count; i++) tree_account(&core->trees[i], now);
-    advance(core);
+    advance(core, now);
     look_at_deadlines(core, now); /* what has arrived counts */
 }
 

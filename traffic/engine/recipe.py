@@ -14,6 +14,7 @@ _WORKER = (
     "codec",
     "control",
     "tree",
+    "balance",
     "predict",
     "call",
     "hand",

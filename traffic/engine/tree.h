@@ -40,6 +40,7 @@ struct segment {
     struct segment *next;
     struct nf_call *call;
     int64_t part; /* enum part of call.h */
+    int64_t first, lap; /* of data: the first row, and the lap that it is of */
     int64_t base, count, left;
     int64_t stream;
     int held;    /* its contents are not known yet: nothing goes, from here on */

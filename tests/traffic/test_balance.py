@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that are dealt out to trees in laps: a slow tree takes fewer chunks, and the sums are what they are without."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netfold.traffic.congestion import Congestion
+from netfold.traffic.engine.engine import Status
+from netfold.traffic.numerics import Fixed, SharedExponent
+from tests.traffic.cores import Core, Fabric, assignment
+from tests.traffic.test_core import numbers, run
+
+LANES = 8
+SLOTS = 8  # 4 channels, of which 3 carry data
+LEAST_LAP = 4 * 3  # rows, for each tree
+
+
+class Slow(Fabric):
+    """Trees pass on a packet with the chance that `speeds` gives them, or let it wait."""
+
+    speeds: tuple[float, ...] = ()
+
+    def _arrive(self, to: str, which: int, endpoint: int, record: np.ndarray) -> None:
+        if self.rng.random() > self.speeds[endpoint]:
+            self.flying.append((to, which, endpoint, record))
+            return
+        super()._arrive(to, which, endpoint, record)
+
+
+def team(workers: int, shares: tuple[float, ...], seed: int, speeds: tuple[float, ...], **odds: float) -> Slow:
+    cores = [Core(Congestion.FIXED) for _ in range(workers)]
+    fabric = Slow(cores, random.Random(seed), odds.get("loss", 0.0), odds.get("duplicate", 0.0))
+    fabric.speeds = speeds
+    begin(fabric, shares, 1)
+    return fabric
+
+
+def begin(fabric: Slow, shares: tuple[float, ...], epoch: int) -> None:
+    workers = len(fabric.cores)
+    parts = [assignment(rank, workers, LANES, SLOTS, shares, epoch) for rank in range(workers)]
+    fabric.assign(parts)
+    for rank in fabric.rng.sample(range(workers), workers):
+        fabric.cores[rank].assign(parts[rank], fabric.now)
+        for _ in range(fabric.rng.randrange(20)):
+            fabric.step()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    workers=st.integers(1, 3),
+    rows=st.lists(st.integers(1, 400), min_size=1, max_size=3),
+    shares=st.sampled_from([(0.5, 0.5), (0.25, 0.25, 0.25, 0.25), (0.2, 0.0, 0.8), (0.01, 0.99)]),
+    speeds=st.tuples(*[st.sampled_from([1.0, 0.5, 0.1])] * 4),
+    dtype=st.sampled_from(["float32", "float16", "int32", "float64"]),
+    scheme=st.sampled_from([SharedExponent(), Fixed(12)]),
+    loss=st.sampled_from([0.0, 0.05]),
+    duplicate=st.sampled_from([0.0, 0.1]),
+    epochs=st.lists(st.integers(1, 800), max_size=2),
+    seed=st.integers(0, 10_000),
+)
+def test_sums_are_right_and_the_same_whatever_trees_and_epochs_do(
+    workers, rows, shares, speeds, dtype, scheme, loss, duplicate, epochs, seed
+):
+    scheme = SharedExponent() if dtype == "float64" else scheme
+    draw = np.random.default_rng(seed)
+    fabric = team(workers, shares, seed, speeds, loss=loss, duplicate=duplicate)
+    before = [[numbers(draw, dtype, LANES * n) for n in rows] for _ in range(workers)]
+    after = [[a.copy() for a in arrays] for arrays in before]
+    calls = [
+        [core.submit(a, scheme=scheme) for a in arrays]
+        for core, arrays in zip(fabric.cores, after, strict=True)
+    ]
+    for number, packets in enumerate(epochs):
+        for _ in range(packets):
+            fabric.step()
+        begin(fabric, shares, number + 2)
+    run(fabric, calls)
+    for n in range(len(rows)):
+        results = [arrays[n] for arrays in after]
+        assert all(core.status(mine[n]) is Status.DONE for core, mine in zip(fabric.cores, calls, strict=True))
+        assert all(r.tobytes() == results[0].tobytes() for r in results)
+        with np.errstate(invalid="ignore", over="ignore"):
+            exact = np.sum([arrays[n] for arrays in before], axis=0, dtype="int64" if dtype == "int32" else "float64")
+            if dtype == "int32":
+                np.testing.assert_array_equal(results[0], exact)
+                continue
+            finite = np.isfinite(exact)
+            largest = max(np.abs(np.where(np.isfinite(a[n]), a[n], 0).astype(np.float64)).max() for a in before)
+            slack = workers * (largest * 2.0**-24 + 2.0**-12) + np.abs(exact) * np.finfo(dtype).eps
+            off = np.abs(results[0].astype(np.float64) - exact)
+            assert (off[finite] <= slack[finite]).all()
+            np.testing.assert_array_equal(results[0][~finite].astype(np.float64), exact[~finite])
+
+
+def reduce(speeds: tuple[float, ...], rows: int, seed: int) -> tuple[np.ndarray, list[int]]:
+    """The sums, and how many data packets each tree carried."""
+    fabric = team(2, (0.5, 0.5), seed, speeds)
+    draw = np.random.default_rng(1)
+    arrays = [(draw.standard_normal(LANES * rows) * 10.0 ** draw.integers(-6, 6, LANES * rows)) for _ in range(2)]
+    arrays = [a.astype(np.float32) for a in arrays]
+    calls = [[core.submit(a)] for core, a in zip(fabric.cores, arrays, strict=True)]
+    carried = [0, 0]
+    arrive = fabric._arrive
+
+    def counting(to: str, which: int, endpoint: int, record: np.ndarray) -> None:
+        carried[endpoint] += to == "worker" and which == 0
+        arrive(to, which, endpoint, record)
+
+    fabric._arrive = counting  # type: ignore[method-assign]
+    run(fabric, calls)
+    assert arrays[0].tobytes() == arrays[1].tobytes()
+    return arrays[0], carried
+
+
+def test_the_same_bits_whichever_tree_is_slow():
+    """A row's scale is its own exponent, and that of a call's first rows is given by the plan's shares alone."""
+    one, _ = reduce((1.0, 1.0), 600, 1)
+    for seed, speeds in ((2, (1.0, 0.1)), (3, (0.1, 1.0)), (4, (0.5, 0.3))):
+        assert reduce(speeds, 600, seed)[0].tobytes() == one.tobytes()
+
+
+@pytest.mark.parametrize("rows", [3 * 2 * LEAST_LAP - 1, 3 * 2 * LEAST_LAP, 3 * 2 * LEAST_LAP + 1, 2000])
+def test_calls_of_any_size_end(rows: int):
+    reduce((1.0, 0.2), rows, rows)
