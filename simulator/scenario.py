@@ -133,7 +133,8 @@ Scheme = Exchange | InNetwork | Free
 @dataclass(frozen=True)
 class Job:
     """Training by `workers` from `start` on, for so many iterations. Workers are in step. A Model without compute
-    time is a row of all-reduces, back to back."""
+    time is a row of all-reduces, back to back. `arrivals`: of each worker, how many seconds after the start it comes
+    (packet level, jobs over trees); empty: all are there."""
 
     name: str
     workers: tuple[str, ...]
@@ -141,6 +142,7 @@ class Job:
     scheme: Scheme
     start: float = 0.0
     iterations: int = 1
+    arrivals: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -214,5 +216,7 @@ class Scenario:
                 yield f"{what}: '{unknown[0]}' is no host of {self.fabric.name}"
             if not job.workers or job.iterations < 1 or not 0 <= job.start < math.inf:
                 yield f"{what} needs a worker, an iteration, and a start of 0 or more"
+            if job.arrivals and (len(job.arrivals) != len(job.workers) or min(job.arrivals) < 0):
+                yield f"{what}: arrivals are one for each worker, 0 or more"
             if any(b.bytes < 1 or not 0 <= b.ready <= 1 for b in job.model.buckets):
                 yield f"{what}: a bucket needs a byte at least, and is ready at 0 to 1 of the backward pass"

@@ -34,7 +34,7 @@ _P, _N = ctypes.c_void_p, ctypes.c_int64
 
 _INPUTS = (
     *(("line", np.float64, 9), ("hop", np.int32, 1), ("arc", np.int64, 4), ("edge", np.int64, 6)),
-    *(("node", np.int64, 7), ("job", np.int64, 10), ("worker", np.int64, 3), ("worker_edge", np.int32, 1)),
+    *(("node", np.int64, 7), ("job", np.int64, 10), ("worker", np.int64, 4), ("worker_edge", np.int32, 1)),
     *(("bucket", np.int64, 3), ("exchange", np.int64, 9), ("stream", np.float64, 5), ("source", np.int32, 1)),
     *(("portion", np.int64, 2), ("flow", np.int64, 6)),
 )

@@ -68,7 +68,7 @@ static void make_jobs(struct all *a, const struct np_setup *s) {
     }
     for (int64_t i = 0; workers && i < s->workers; i++) {
         const int64_t *c = s->worker + i * NP_WORKER_COLUMNS;
-        workers[i] = (struct np_worker){.job = (int32_t)c[0], .rank = (int32_t)c[1], .first_edge = (int32_t)c[2]};
+        workers[i] = (struct np_worker){.job = (int32_t)c[0], .rank = (int32_t)c[1], .first_edge = (int32_t)c[2], .late = c[3]};
     }
     for (int64_t i = 0; buckets && i < s->buckets; i++) {
         const int64_t *c = s->bucket + i * NP_BUCKET_COLUMNS;

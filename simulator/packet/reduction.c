@@ -99,7 +99,7 @@ static void bucket_reduced(struct np_reduction *r, struct np_worker *w, int32_t 
 
 static void look_at_calls(struct np_reduction *r, struct np_worker *w) {
     struct np_job *job = &r->jobs[w->job];
-    for (int32_t b = w->open; b < job->submitted; b++) {
+    for (int32_t b = w->open; b < w->submitted; b++) {
         if (!w->calls[b]) continue;
         int64_t status = nf_core_outcome(w->calls[b])->status;
         if (status == NF_PENDING) break; /* calls end in their order */
@@ -112,14 +112,25 @@ static void look_at_calls(struct np_reduction *r, struct np_worker *w) {
     }
 }
 
+static void submit(struct np_reduction *r, struct np_worker *w, int32_t b);
+
+/* What is ready, as soon as the worker is there. */
+static void submit_all(struct np_reduction *r, struct np_worker *w) {
+    const struct np_job *job = &r->jobs[w->job];
+    if (r->network->now < job->start + w->late) return;
+    while (w->submitted < job->submitted && !r->network->broken) submit(r, w, w->submitted++);
+}
+
 /* Lets a worker go on after a packet or a timer. */
 static void turn(struct np_reduction *r, struct np_worker *w) {
+    submit_all(r, w);
     nf_core_turn(w->core, seconds(r));
     look_at_calls(r, w);
     send_chunks(r, w);
     double next = nf_core_next(w->core, seconds(r));
-    np_time due = NP_NEVER, soonest = r->network->now + LEAST_WAIT;
-    if (next < NF_UNKNOWN) {
+    np_time comes = r->jobs[w->job].start + w->late;
+    np_time due = comes > r->network->now ? comes : NP_NEVER, soonest = r->network->now + LEAST_WAIT;
+    if (next < NF_UNKNOWN && due == NP_NEVER) {
         due = (np_time)(next * PS_PER_SECOND) + 1;
         due = due > soonest ? due : soonest;
     }
@@ -149,7 +160,7 @@ static void set_job_timer(struct np_reduction *r, struct np_job *job, np_time du
 
 static void begin_iteration(struct np_reduction *r, struct np_job *job) {
     job->submitted = job->reduced = 0;
-    for (int32_t i = 0; i < job->workers; i++) r->workers[job->first_worker + i].open = 0;
+    for (int32_t i = 0; i < job->workers; i++) r->workers[job->first_worker + i].open = r->workers[job->first_worker + i].submitted = 0;
     for (int32_t b = 0; b < job->buckets; b++) r->waiting_for[job->first_bucket + b] = job->workers;
     set_job_timer(r, job, job->began + r->buckets[job->first_bucket].ready);
 }
@@ -170,10 +181,8 @@ static void submit_ready(struct np_reduction *r, struct np_job *job) {
     const struct np_bucket *buckets = r->buckets + job->first_bucket;
     int32_t first = job->submitted;
     double *times = r->times + 2 * (job->first_time + job->iteration * job->buckets);
-    for (; job->submitted < job->buckets && buckets[job->submitted].ready <= since; job->submitted++) {
+    for (; job->submitted < job->buckets && buckets[job->submitted].ready <= since; job->submitted++)
         times[2 * job->submitted] = seconds(r);
-        for (int32_t i = 0; i < job->workers; i++) submit(r, &r->workers[job->first_worker + i], job->submitted);
-    }
     if (r->network->broken || job->submitted == first) return;
     if (job->submitted < job->buckets) set_job_timer(r, job, job->began + buckets[job->submitted].ready);
     for (int32_t i = 0; i < job->workers; i++) turn(r, &r->workers[job->first_worker + i]);

@@ -48,7 +48,8 @@ struct np_job {
 
 struct np_worker {
     int32_t job, rank, first_edge; /* in worker_edges, one for each tree of its job */
-    int32_t open, pad;             /* the first bucket that is not reduced here */
+    int32_t open, submitted;       /* the first bucket that is not reduced here; how many this worker has asked for */
+    np_time late;                  /* it comes so long after the job's start */
     struct nf_core *core;
     struct np_timer timer;
     struct nf_call **calls; /* by bucket */

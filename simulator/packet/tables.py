@@ -42,7 +42,7 @@ class Layout:
         self.assignments: list[Epoch] = []
         self.times = 0
         self._jobs: list[tuple[int, ...]] = []
-        self._workers: list[tuple[int, int, int]] = []
+        self._workers: list[tuple[int, int, int, int]] = []
         self._worker_edges: list[int] = []
         self._buckets: list[tuple[int, int, int]] = []
         self._exchanges: list[tuple[int, ...]] = []
@@ -135,7 +135,8 @@ class Layout:
         ]
         packet = self._packet(scheme)
         for rank, name in enumerate(job.workers):
-            self._workers.append((len(self._jobs), rank, len(self._worker_edges)))
+            late = round(job.arrivals[rank] * PS) if job.arrivals else 0
+            self._workers.append((len(self._jobs), rank, len(self._worker_edges), late))
             self._worker_edges += [own[name] for own in edges]
             self.assignments.append(self._assignment(job, scheme, rank, slots))
         buckets = sorted(model.buckets, key=lambda b: b.ready)
