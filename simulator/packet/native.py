@@ -139,7 +139,9 @@ def run(
     epochs = (Epoch * max(1, len(assignments)))(*assignments)
     setup.assignment = ctypes.addressof(epochs)
     for name, kind, rows, columns in _OUTPUTS:
-        held[name] = np.full((getattr(setup, f"{rows}s"), columns or setup.flows), np.nan if kind is np.float64 else 0, kind)
+        held[name] = np.full(
+            (getattr(setup, f"{rows}s"), columns or setup.flows), np.nan if kind is np.float64 else 0, kind
+        )
         setattr(setup, name, held[name].ctypes.data)
     if library().np_run(ctypes.byref(setup)):
         raise MemoryError("no memory for the packets that are under way")

@@ -63,7 +63,9 @@ def _sampling(scenario: Scenario, details: Details) -> tuple[int, int]:
     if not details.sample_s:
         return 0, 0
     if scenario.until is None:
-        raise ScenarioError("flows are looked at every so often only in a scenario that has an end: give `until`")
+        raise ScenarioError(
+            "flows are looked at every so often only in a scenario that has an end: give `until`"
+        )
     return round(details.sample_s * PS), math.floor(scenario.until / details.sample_s + 1e-9)
 
 

@@ -34,7 +34,9 @@ class Slow(Fabric):
         super()._arrive(to, which, endpoint, record)
 
 
-def team(workers: int, shares: tuple[float, ...], seed: int, speeds: tuple[float, ...], **odds: float) -> Slow:
+def team(
+    workers: int, shares: tuple[float, ...], seed: int, speeds: tuple[float, ...], **odds: float
+) -> Slow:
     cores = [Core(Congestion.FIXED) for _ in range(workers)]
     fabric = Slow(cores, random.Random(seed), odds.get("loss", 0.0), odds.get("duplicate", 0.0))
     fabric.speeds = speeds
@@ -84,15 +86,21 @@ def test_sums_are_right_and_the_same_whatever_trees_and_epochs_do(
     run(fabric, calls)
     for n in range(len(rows)):
         results = [arrays[n] for arrays in after]
-        assert all(core.status(mine[n]) is Status.DONE for core, mine in zip(fabric.cores, calls, strict=True))
+        assert all(
+            core.status(mine[n]) is Status.DONE for core, mine in zip(fabric.cores, calls, strict=True)
+        )
         assert all(r.tobytes() == results[0].tobytes() for r in results)
         with np.errstate(invalid="ignore", over="ignore"):
-            exact = np.sum([arrays[n] for arrays in before], axis=0, dtype="int64" if dtype == "int32" else "float64")
+            exact = np.sum(
+                [arrays[n] for arrays in before], axis=0, dtype="int64" if dtype == "int32" else "float64"
+            )
             if dtype == "int32":
                 np.testing.assert_array_equal(results[0], exact)
                 continue
             finite = np.isfinite(exact)
-            largest = max(np.abs(np.where(np.isfinite(a[n]), a[n], 0).astype(np.float64)).max() for a in before)
+            largest = max(
+                np.abs(np.where(np.isfinite(a[n]), a[n], 0).astype(np.float64)).max() for a in before
+            )
             slack = workers * (largest * 2.0**-24 + 2.0**-12) + np.abs(exact) * np.finfo(dtype).eps
             off = np.abs(results[0].astype(np.float64) - exact)
             assert (off[finite] <= slack[finite]).all()
@@ -103,7 +111,9 @@ def reduce(speeds: tuple[float, ...], rows: int, seed: int) -> tuple[np.ndarray,
     """The sums, and how many data packets each tree carried."""
     fabric = team(2, (0.5, 0.5), seed, speeds)
     draw = np.random.default_rng(1)
-    arrays = [(draw.standard_normal(LANES * rows) * 10.0 ** draw.integers(-6, 6, LANES * rows)) for _ in range(2)]
+    arrays = [
+        (draw.standard_normal(LANES * rows) * 10.0 ** draw.integers(-6, 6, LANES * rows)) for _ in range(2)
+    ]
     arrays = [a.astype(np.float32) for a in arrays]
     calls = [[core.submit(a)] for core, a in zip(fabric.cores, arrays, strict=True)]
     carried = [0, 0]

@@ -1,0 +1,133 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""TCP in the hosts of a running network. The module is also the program that they run:
+
+sink ADDRESS PORT                              takes what comes; a connection that is ended is ended there, too
+bulk ADDRESS PORT CONTROL                      sends as much as it can
+short ADDRESS PORT CONTROL SIZE RATE SECONDS   sends so many bytes at a time, a new connection each, at random moments;
+                                               then prints how many seconds each took, as JSON
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from netfold.testbed.errors import RunError
+from netfold.topologies.network.builder import Network
+
+PORT = 7101
+CHUNK = 1 << 16
+PATIENCE_S = 10.0
+PROGRAM = (sys.executable, "-P", "-m", "netfold.measure.fairness.hosts")
+
+
+def start(net: Network, host: str, *arguments: object) -> subprocess.Popen[str]:
+    """The program in a host."""
+    process: subprocess.Popen[str] = net.hosts[host].popen(
+        [*PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    )
+    return process
+
+
+def sink(net: Network, host: str) -> subprocess.Popen[str]:
+    """Returns when it listens. Raises RunError."""
+    process = start(net, host, "sink", net.addressing.hosts[host].ip, PORT)
+    if not process.stdout or not process.stdout.readline():
+        raise RunError(f"no TCP sink on {host}")
+    return process
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+
+
+def allow_marks(net: Network, allowed: bool) -> None:
+    """Whether connections that begin now ask for ECN."""
+    for host in net.hosts.values():
+        process = host.popen(["sh", "-c", f"echo {int(allowed)} > /proc/sys/net/ipv4/tcp_ecn"])
+        if process.wait(PATIENCE_S):
+            raise RunError("TCP's ECN cannot be set in a host: tcp_ecn is not writable")
+
+
+def available() -> list[str]:
+    """TCP's congestion controls of this kernel."""
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as file:
+        return file.read().split()
+
+
+# ---- in the hosts -----------------------------------------------------------------------------------------
+
+
+def _sink(address: str, port: int) -> None:
+    with socket.create_server((address, port), backlog=64) as listener:
+        sys.stdout.write("listening\n")
+        sys.stdout.flush()
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=_drain, args=(connection,), daemon=True).start()
+
+
+def _drain(connection: socket.socket) -> None:
+    with connection:
+        while connection.recv(CHUNK):
+            continue
+
+
+def _socket(control: str) -> socket.socket:
+    one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
+    return one
+
+
+def _bulk(address: str, port: int, control: str) -> None:
+    with _socket(control) as one:
+        one.connect((address, port))
+        while True:
+            one.sendall(bytes(CHUNK))
+
+
+def _transfer(address: str, port: int, control: str, size: int, found: list[float]) -> None:
+    began = time.monotonic()
+    with _socket(control) as one:
+        one.connect((address, port))
+        one.sendall(bytes(size))
+        one.shutdown(socket.SHUT_WR)
+        one.recv(1)
+    found.append(time.monotonic() - began)
+
+
+def _short(address: str, port: int, control: str, size: int, rate: float, seconds: float) -> None:
+    rng, found, over = random.Random(1), [], time.monotonic() + seconds
+    threads = []
+    while time.monotonic() < over:
+        thread = threading.Thread(target=_transfer, args=(address, port, control, size, found), daemon=True)
+        thread.start()
+        threads.append(thread)
+        time.sleep(min(rng.expovariate(rate), 10 / rate))
+    last = time.monotonic() + PATIENCE_S
+    for thread in threads:
+        thread.join(max(0.0, last - time.monotonic()))
+    sys.stdout.write(json.dumps({"seconds": found, "unfinished": len(threads) - len(found)}) + "\n")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """What a host runs."""
+    what, address, port, *rest = arguments
+    if what == "sink":
+        _sink(address, int(port))
+    elif what == "bulk":
+        _bulk(address, int(port), rest[0])
+    else:
+        _short(address, int(port), rest[0], int(rest[1]), float(rest[2]), float(rest[3]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
