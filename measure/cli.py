@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typer
 
+from netfold.measure.arrivals.cli import arrivals
+from netfold.measure.balance.cli import balance
 from netfold.measure.fairness.cli import fairness
 from netfold.measure.plans.cli import plans
 from netfold.measure.reroute.cli import reroute
@@ -17,6 +19,6 @@ app = typer.Typer(
     help="Measure on this machine, in Mininet: figures as a table, as JSON, as a picture.",
 )
 
-for measurement in (plans, reroute, fairness):
+for measurement in (plans, reroute, fairness, balance, arrivals):
     app.command()(measurement)
 app.callback()(lambda: None)  # a group also with one command

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from netfold.testbed.errors import RunError
 from netfold.topologies.network.builder import Network
@@ -59,8 +60,7 @@ def allow_marks(net: Network, allowed: bool) -> None:
 
 def available() -> list[str]:
     """TCP's congestion controls of this kernel."""
-    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as file:
-        return file.read().split()
+    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
 
 
 # ---- in the hosts -----------------------------------------------------------------------------------------
@@ -105,7 +105,8 @@ def _transfer(address: str, port: int, control: str, size: int, found: list[floa
 
 
 def _short(address: str, port: int, control: str, size: int, rate: float, seconds: float) -> None:
-    rng, found, over = random.Random(1), [], time.monotonic() + seconds
+    rng, over = random.Random(1), time.monotonic() + seconds
+    found: list[float] = []
     threads = []
     while time.monotonic() < over:
         thread = threading.Thread(target=_transfer, args=(address, port, control, size, found), daemon=True)

@@ -29,7 +29,7 @@ BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """`flows` of a control against `jobs`; `uplink`: they leave from the host of worker w1, whose link is the one shared."""
+    """`flows` of a control against `jobs`; `uplink`: they leave from the host of worker w1, whose link is shared."""
 
     control: str
     ecn: bool
@@ -43,9 +43,8 @@ class Case:
         return name + (" uplink" if self.uplink else "")
 
 
-CASES = tuple(
-    Case(control, ecn, n) for control in ("cubic", "reno") for ecn in (False, True) for n in (1, 2, 4)
-) + (
+CASES = (
+    *(Case(control, ecn, n) for control in ("cubic", "reno") for ecn in (False, True) for n in (1, 2, 4)),
     Case("cubic", False, 0, 2),
     Case("cubic", False, 1, 1, True),
     Case("cubic", True, 1, 1, True),

@@ -86,8 +86,8 @@ class _Setup(ctypes.Structure):
 @dataclass(frozen=True)
 class Outcome:
     """Rows as in the tables that went in. `time` has pairs of seconds, NaN where it did not come to that; `failed` is
-    the engine's status of a call that failed, or 0; `packets` how many there was room for at once. `sample` has for each
-    moment what each flow's segments had come to."""
+    the engine's status of a call that failed, or 0; `packets` how many there was room for at once. `sample` has for
+    each moment what each flow's segments had come to."""
 
     line: NDArray[np.float64]
     node: NDArray[np.float64]
