@@ -278,7 +278,7 @@ class JobOver(_message.Message):
     def __init__(self, state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics", "transport", "address")
+    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics", "transport", "address", "timing")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -291,6 +291,7 @@ class Assignment(_message.Message):
     NUMERICS_FIELD_NUMBER: _ClassVar[int]
     TRANSPORT_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TIMING_FIELD_NUMBER: _ClassVar[int]
     job: str
     epoch: int
     udp_port: int
@@ -303,7 +304,26 @@ class Assignment(_message.Message):
     numerics: Numerics
     transport: str
     address: str
-    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ..., transport: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+    timing: Timing
+    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ..., transport: _Optional[str] = ..., address: _Optional[str] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ...) -> None: ...
+
+class Timing(_message.Message):
+    __slots__ = ("first_timeout", "least_variance", "longest_timeout", "least_reordering", "late", "burst", "gather")
+    FIRST_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    LEAST_VARIANCE_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    LEAST_REORDERING_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
+    BURST_FIELD_NUMBER: _ClassVar[int]
+    GATHER_FIELD_NUMBER: _ClassVar[int]
+    first_timeout: float
+    least_variance: float
+    longest_timeout: float
+    least_reordering: float
+    late: float
+    burst: float
+    gather: float
+    def __init__(self, first_timeout: _Optional[float] = ..., least_variance: _Optional[float] = ..., longest_timeout: _Optional[float] = ..., least_reordering: _Optional[float] = ..., late: _Optional[float] = ..., burst: _Optional[float] = ..., gather: _Optional[float] = ...) -> None: ...
 
 class Numerics(_message.Message):
     __slots__ = ("mode", "fraction_bits")

@@ -353,10 +353,8 @@ def _free_trees(room: int, placements: Iterable[Placement], last: int) -> Iterab
     return (n for i in range(room) if (n := (last + i) % room + 1) not in taken)
 
 
-def _window(fabric: Fabric, wire: Wire, plan: Plan, tree: Tree, asked: int | None) -> int:
-    """W: what is under way at the tree's rate in one round trip, as a power of two."""
-    if asked is not None:
-        return asked // 2
+def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
+    """Of the links from a sender to the root."""
     parents = {e.child: e for e in tree.edges}
 
     def delay(child: str) -> float:
@@ -367,7 +365,14 @@ def _window(fabric: Fabric, wire: Wire, plan: Plan, tree: Tree, asked: int | Non
             child = path[-1]
         return total
 
-    round_trip = 2e-3 * max(delay(c) for c in parents) + wire.host_rtt_s
+    return 1e-3 * max(delay(c) for c in parents)
+
+
+def _window(fabric: Fabric, wire: Wire, plan: Plan, tree: Tree, asked: int | None) -> int:
+    """W: what is under way at the tree's rate in one round trip, as a power of two."""
+    if asked is not None:
+        return asked // 2
+    round_trip = 2 * longest_delay_s(fabric, tree) + wire.host_rtt_s
     packets = wire.bits_per_second(fabric, plan.rate * tree.share) * round_trip / wire.packet_bits
     wanted = 1 << max(0, math.ceil(math.log2(max(packets, 1.0))))
     return min(max(wanted, _LEAST_WINDOW), _MOST_WINDOW)

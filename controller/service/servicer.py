@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
 from typing import TypeVar
 
 from netfold.api import netfold_pb2 as pb
@@ -29,6 +30,7 @@ from netfold.controller.service.messages import (
     state_of,
     version,
 )
+from netfold.controller.service.timing import timing_of
 
 log = logging.getLogger(__name__)
 
@@ -233,6 +235,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             numerics=pb.Numerics(mode=numerics.mode, fraction_bits=numerics.fraction_bits),
             transport=job.transport.value,
             address=str(controller.setting.addresses.ip(host)),
+            timing=pb.Timing(**asdict(timing_of(controller.setting, plan, controller.options.wire))),
         )
 
     def _sources(self, tree: Tree, child: str) -> pb.Sources:

@@ -6,21 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netfold.traffic.membership.assignment import Timing
+from netfold.traffic.membership.assignment import DATA_CENTER, Timing
 
 MARK_FRACTION = 0.25
 """Of a port's queue: a controller lets its switches mark from there on."""
-
-DATA_CENTER = Timing(
-    first_timeout=2e-3,
-    least_variance=2e-4,
-    longest_timeout=0.1,
-    least_reordering=5e-6,
-    late=1e-3,
-    burst=20e-6,
-    gather=0.0,
-)
-"""What workers wait for where round trips take microseconds and hosts have nothing else to do."""
 
 
 @dataclass(frozen=True)

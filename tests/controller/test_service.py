@@ -113,6 +113,7 @@ def test_members_learn_all_they_need(tmp_path):
         worker, server = told["h2"], told["ps1"]
         assert worker.trees[0].destination == str(known.hosts["ps1"].ip)
         assert (worker.rank, worker.workers, worker.rate_mbps) == (1, 2, pytest.approx(20))
+        assert 0.04 <= worker.timing.least_variance < worker.timing.longest_timeout
         assert list(server.trees[0].children) == [told["h1"].trees[0].child, told["h2"].trees[0].child]
         assert worker.trees[0].tree == server.trees[0].tree
         sources = [list(s.addresses) for s in server.trees[0].sources]

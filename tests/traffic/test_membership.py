@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import grpc
@@ -26,6 +26,7 @@ from netfold.traffic.errors import (
     JobFailed,
     MembershipLost,
 )
+from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS
 from netfold.traffic.membership.membership import Attending, from_proto
 from netfold.traffic.membership.part import Stats
 from netfold.traffic.numerics import Automatic, Fixed, Half, SharedExponent, WholeNumbers
@@ -110,6 +111,16 @@ def tls(tmp_path_factory) -> Tls:
 def reached(target: str, tls: Tls, folder: Path, token: str = "a-token") -> Connection:
     (folder / "token").write_text(token + "\n")
     return connection(target, tls.certificate, folder / "token", "controller.test")
+
+
+def test_what_a_worker_waits_for_is_what_the_controller_says():
+    message = assignment()
+    assert from_proto(message).timing == SHARED_PROCESSORS, "an older controller says nothing"
+    message.timing.CopyFrom(pb.Timing(**asdict(DATA_CENTER)))
+    assert from_proto(message).timing == DATA_CENTER
+    message.timing.late = -1
+    with pytest.raises(BadAssignment, match="timing: late is -1"):
+        from_proto(message)
 
 
 def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():

@@ -120,7 +120,7 @@ int64_t nf_core_send(struct nf_core *core, struct nf_out *out, int64_t room, dou
 /* When to turn if nothing comes. */
 double nf_core_next(struct nf_core *core, double now);
 
-/* For how many seconds more results may gather while packets are looked for no more: until half of what is under way can be
+/* For how many seconds more results may gather while packets are looked for no more: until a quarter of what is under way can be
  * back at the paced rate, up to the assignment's bound; 0: too few are. */
 double nf_core_gather(const struct nf_core *core);
 

@@ -341,5 +341,5 @@ double tree_next(const struct tree *t, double now) {
 
 double tree_gather(const struct tree *t) {
     if (t->pacer.per_second == 0 || t->under_way < GATHER_LEAST) return 0;
-    return (double)t->under_way / (2 * t->pacer.per_second);
+    return (double)t->under_way / (4 * t->pacer.per_second);
 }

@@ -122,7 +122,7 @@ int64_t tree_send(struct tree *t, fill_chunk *fill, struct nf_out *out, int64_t 
 
 double tree_next(const struct tree *t, double now);
 
-/* In how many seconds half of what is under way can be back at the paced rate; 0: there is no rate, or few are. */
+/* In how many seconds a quarter of what is under way can be back at the paced rate; 0: there is no rate, or few are. */
 double tree_gather(const struct tree *t);
 
 #endif

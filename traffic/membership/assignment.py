@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from netfold.traffic.errors import BadAssignment
 from netfold.traffic.numerics import Automatic, Scheme
@@ -78,6 +78,15 @@ class Timing:
     burst: float = 0.004
     gather: float = 0.001
 
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            seconds = getattr(self, item.name)
+            least = 0.0 if item.name in ("gather", "least_reordering") else 1e-9
+            _check(
+                math.isfinite(seconds) and seconds >= least,
+                f"timing: {item.name} is {seconds} s; it must be {'0 or more' if not least else 'above 0'}",
+            )
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -130,3 +139,17 @@ def _check_address(where: str, what: str, text: str) -> None:
 def _check(good: bool, message: str) -> None:
     if not good:
         raise BadAssignment(f"assignment: {message}")
+
+
+SHARED_PROCESSORS = Timing()
+
+DATA_CENTER = Timing(
+    first_timeout=2e-3,
+    least_variance=2e-4,
+    longest_timeout=0.1,
+    least_reordering=5e-6,
+    late=1e-3,
+    burst=20e-6,
+    gather=0.0,
+)
+"""Where round trips take microseconds and hosts have nothing else to do."""

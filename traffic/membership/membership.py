@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import grpc
 
@@ -28,7 +28,7 @@ from netfold.traffic.errors import (
     MembershipLost,
     TrafficError,
 )
-from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.membership.assignment import Assignment, Timing, TreePart
 from netfold.traffic.membership.part import Stats
 from netfold.traffic.numerics import Automatic, Fixed, Half, Scheme, SharedExponent, WholeNumbers
 
@@ -55,6 +55,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
         workers=message.workers,
         rate_mbps=message.rate_mbps,
         numerics=_numerics(message.numerics),
+        timing=_timing(message),
         trees=tuple(
             TreePart(
                 tree=part.tree,
@@ -69,6 +70,13 @@ def from_proto(message: pb.Assignment) -> Assignment:
             for part in message.trees
         ),
     )
+
+
+def _timing(message: pb.Assignment) -> Timing:
+    if not message.HasField("timing"):
+        return Timing()
+    told = message.timing
+    return Timing(**{field.name: getattr(told, field.name) for field in fields(Timing)})
 
 
 _PLAIN: dict[str, Scheme] = {

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a job's workers wait for: what their switches are, how long links hold packets, and at what rate they
+send. docs/protocol.md, section 5.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from netfold.controller.lifecycle.admission import Wire, longest_delay_s
+from netfold.controller.planning.plan import Plan, Tree
+from netfold.controller.switches.desired import Setting
+from netfold.controller.switches.devices import SwitchTarget
+from netfold.topologies.fabric import Link
+from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS, Timing
+
+_PACKETS = 16
+"""A timeout allows for so many packets more than were before: what is less is no silence where each takes long."""
+
+_BURST_OF_QUEUE = 0.75
+"""What goes at once fits into each queue on the way with room for another's."""
+
+
+def timing_of(setting: Setting, plan: Plan, wire: Wire) -> Timing:
+    """The same for all workers. Where any switch on the way is a program, it shares a processor with others."""
+    ways = [link for tree in plan.trees for link in _links(setting, tree)]
+    switches = {node for tree in plan.trees for node in _switches(setting, tree)}
+    chips = all(setting.device(s).target is not SwitchTarget.V1MODEL for s in switches)
+    base = DATA_CENTER if chips else SHARED_PROCESSORS
+    packet = wire.packet_bits / wire.bits_per_second(setting.fabric, plan.rate)
+    delay = 2 * max(longest_delay_s(setting.fabric, tree) for tree in plan.trees)
+    queue = min(x.queue * wire.packet_bits / wire.bits_per_second(setting.fabric, x.rate) for x in ways)
+    variance = max(base.least_variance, _PACKETS * packet)
+    first = base.first_timeout + delay + (variance - base.least_variance)
+    return replace(
+        base,
+        first_timeout=first,
+        least_variance=variance,
+        longest_timeout=max(base.longest_timeout, 4 * first),
+        late=max(base.late, _PACKETS / 2 * packet),
+        burst=min(base.burst, _BURST_OF_QUEUE * queue),
+    )
+
+
+def _links(setting: Setting, tree: Tree) -> Iterator[Link]:
+    for edge in tree.edges:
+        yield from (setting.fabric.link(a, b) for a, b in pairwise(edge.path))
+
+
+def _switches(setting: Setting, tree: Tree) -> Iterator[str]:
+    for edge in tree.edges:
+        yield from (node for node in edge.path if not setting.fabric.is_host(node))

@@ -1,0 +1,53 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What workers are told to wait for follows from rates, queues, delays and switches."""
+
+from __future__ import annotations
+
+import pytest
+
+from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.planning.plan import JobSpec
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.service.timing import timing_of
+from netfold.controller.switches.desired import Setting
+from netfold.controller.switches.devices import Device, SwitchTarget
+from netfold.topologies.addressing import addresses
+from netfold.topologies.generators import single_switch
+from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS, Timing
+
+WIRE = Wire(256)
+
+
+def told(rate: float = 100.0, queue: int = 64, delay_ms: float = 0.0, chip: bool = False) -> Timing:
+    fabric = single_switch(4, rate=rate, queue=queue, delay_ms=delay_ms)
+    devices = {"s1": Device(target=SwitchTarget.TOFINO)} if chip else {}
+    setting = Setting(fabric, addresses(fabric), mark=2000, devices=devices)
+    workers = tuple(host.name for host in fabric.hosts)
+    return timing_of(setting, make_plan(fabric, JobSpec("job", workers, (), scheme="switchml")), WIRE)
+
+
+def test_the_testbed_s_links_change_nothing():
+    assert told() == SHARED_PROCESSORS
+
+
+def test_where_a_packet_takes_long_a_timeout_allows_for_many():
+    slow = told(rate=3.0)
+    packet_s = WIRE.packet_bits / 3e6
+    assert slow.least_variance >= 10 * packet_s
+    assert slow.first_timeout > slow.least_variance
+    assert slow.late > 5 * packet_s
+
+
+def test_delays_come_on_top_of_the_first_timeout():
+    assert told(delay_ms=20.0).first_timeout == pytest.approx(SHARED_PROCESSORS.first_timeout + 0.04)
+    assert told(delay_ms=1000.0).longest_timeout > 4
+
+
+def test_what_goes_at_once_fits_into_the_shortest_queue():
+    assert told(rate=1000.0).burst < 64 * WIRE.packet_bits / 1e9
+    assert told(queue=8).burst < 8 * WIRE.packet_bits / 1e8
+
+
+def test_where_all_switches_are_chips_hosts_have_nothing_else_to_do():
+    assert told(rate=10_000.0, queue=1000, chip=True) == DATA_CENTER
