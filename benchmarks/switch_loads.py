@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -12,18 +13,22 @@ from pathlib import Path
 import finsy as fy
 from finsy.proto import p4r
 from google.protobuf import text_format
+from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, groups, tree_routes
-from netfold.controller.switches.entries import Codec
+from netfold.controller.switches.entries import Codec, action, entry
+from netfold.controller.switches.roce import CONNECTIONS, ROCE_SIDE
+from netfold.controller.switches.roce import WORKERS as ROCE_WORKERS
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, Kind, Packet
 
 ROOT = Path(__file__).parents[1]
 WORKERS, SLOTS = 4, 1024
 TREE, EPOCH, UDP_PORT = 1, 1, 0xF001
+QPN = 0x100
 SWITCH_MAC = "02:00:00:00:00:fe"
 ETHERNET_IP_UDP = 14 + 20 + 8
 SHORTEST = 60  # 64 on the wire, with the checksum that Ethernet adds
@@ -31,8 +36,8 @@ SHORTEST = 60  # 64 on the wire, with the checksum that Ethernet adds
 
 @dataclass(frozen=True)
 class Load:
-    """A program, its entries, and each host's frame, with the places of its 32-bit tag and 16-bit slot. Of a chunk
-    every host sends one frame and gets one."""
+    """A program, its entries, and each host's frame, with the places of its 32-bit tag and 16-bit slot; in RoCE's form
+    that of the word with the PSN, and 0. Of a chunk every host sends one frame and gets one."""
 
     name: str
     config: p4r.ForwardingPipelineConfig
@@ -77,6 +82,62 @@ def aggregation(lanes: int) -> Load:
     frames = tuple(_gradient(port, lanes) for port in range(1, WORKERS + 1))
     at = FRAME_OVERHEAD_BYTES + 4
     return Load(f"netfold-{lanes}", config, updates, frames, at, at + 4)
+
+
+def roce(lanes: int) -> Load:
+    """The same, but that each host sends RC SENDs of one packet to the next one's QP, and gets the sums so. The switch
+    checks the ICRC of each packet that comes in, and computes that of each that leaves."""
+    config = _config(ROOT / "p4src" / "compiled" / f"netfold-v1model-{lanes}.json")
+    codec = Codec(fy.P4Schema(config.p4info))
+    root, log2_slots = int(IPv4Address("10.0.0.254")), SLOTS.bit_length() - 1
+    made = []
+    for port in range(1, WORKERS + 1):
+        sender = admission.Sender(ROCE_SIDE + port, UDP_PORT, TREE, port - 1, EPOCH, SLOTS)
+        made += admission.added_up(sender, root=True, bit=port - 1, full=(1 << WORKERS) - 1, base=0)
+        made.append(delivery.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
+        before, own, after = (
+            int(IPv4Address(address(p))) for p in (_previous(port), port, port % WORKERS + 1)
+        )
+        sends = action(
+            "contribute",
+            udp_port=UDP_PORT,
+            tree=TREE,
+            child=port - 1,
+            epoch=EPOCH,
+            root=root,
+            first_psn=0,
+            log2_slots=log2_slots,
+            successor_port=port % WORKERS + 1,
+        )
+        match = {"ingress_port": port, "src": own, "dst": after, "qpn": QPN + port % WORKERS + 1}
+        made.append(entry(CONNECTIONS, match, sends))
+        gets = action(
+            "deliver",
+            src=before,
+            dst=own,
+            udp_src_port=0xC000,
+            qpn=QPN + port,
+            first_psn=0,
+            log2_slots=log2_slots,
+        )
+        made.append(entry(ROCE_WORKERS, {"port": port, "udp_port": UDP_PORT, "tree": TREE}, gets))
+    made += [groups.down(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]
+    updates = _inserts(config, [codec.encode(entity) for entity in made])
+    frames = tuple(_send(port, lanes) for port in range(1, WORKERS + 1))
+    return Load(f"roce-{lanes}", config, updates, frames, ETHERNET_IP_UDP + 8, 0)
+
+
+def _previous(port: int) -> int:
+    return (port - 2) % WORKERS + 1
+
+
+def _send(port: int, lanes: int) -> bytes:
+    after = port % WORKERS + 1
+    values = struct.pack(f">{lanes}i", *range(-lanes // 2, lanes - lanes // 2))
+    ip = IP(src=address(port), dst=address(after), flags="DF") / UDP(sport=0xC000, dport=4791, chksum=0)
+    return bytes(
+        Ether(src=mac(port), dst=SWITCH_MAC) / ip / BTH(opcode=4, migreq=1, dqpn=QPN + after) / Raw(values)
+    )
 
 
 def _gradient(port: int, lanes: int) -> bytes:

@@ -33,7 +33,7 @@ import grpc
 from finsy.proto import p4r, p4r_grpc
 
 sys.path.insert(0, str(Path(__file__).parent))
-from switch_loads import ROOT, SLOTS, WORKERS, Load, aggregation, router
+from switch_loads import ROOT, SLOTS, WORKERS, Load, aggregation, roce, router
 
 WINDOW = 128
 WARM_UP_S = 1.0
@@ -43,6 +43,8 @@ LOADS: dict[str, Callable[[], Load]] = {
     "router": router,
     "netfold-64": lambda: aggregation(64),
     "netfold-256": lambda: aggregation(256),
+    "roce-64": lambda: roce(64),
+    "roce-256": lambda: roce(256),
 }
 
 

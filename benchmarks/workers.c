@@ -6,7 +6,8 @@
  *
  * Standard input: for each interface a native 32-bit length and the frame of its worker. Chunk c is sent as that frame with
  * tag + c / SLOTS at TAG_AT (32 bits) and c mod SLOTS at SLOT_AT (16 bits), big-endian. A chunk is done when each
- * interface got a frame of that chunk; then the chunk WINDOW further goes out. A chunk that rests for 2 s is sent again.
+ * interface got a frame of that chunk; then the chunk WINDOW further goes out. With 0 for SLOT_AT the frames are RoCE's: c is in the
+ * low 24 bits at TAG_AT, and the ICRC at the end follows it. A chunk that rests for 2 s is sent again.
  * Prints "begin" after WARM_UP seconds, and then "end CHUNKS SECONDS REPEATED". */
 
 #define _GNU_SOURCE
@@ -29,6 +30,7 @@ struct worker {
     int fd;
     uint8_t *ring, *frame;
     uint32_t next, length, first_tag;
+    uint32_t icrc, psn_in_icrc[3][256]; /* of the template; what a byte of the PSN changes in it */
     uint32_t queued;
     struct iovec vector[BATCH];
     struct mmsghdr message[BATCH];
@@ -75,6 +77,42 @@ static void open_worker(struct worker *w, const char *interface) {
     check(address.sll_ifindex && !bind(w->fd, (struct sockaddr *)&address, sizeof address), interface);
 }
 
+static uint32_t crc32(const uint8_t *p, uint32_t n) {
+    uint32_t r = ~0u;
+    for (; n; n--, p++) {
+        r ^= *p;
+        for (int k = 0; k < 8; k++) r = (r >> 1) ^ (0xedb88320u & (0u - (r & 1)));
+    }
+    return ~r;
+}
+
+/* A CRC is linear in what changes, so a byte of the PSN changes the same bits of it whatever the others are; what the frame says
+ * where the ICRC takes ones does not matter. */
+static void prepare_icrc(struct worker *w) {
+    uint32_t from = tag_at + 1, covered = w->length - from - 4, none;
+    uint8_t *rest = calloc(covered, 1);
+    check(rest != NULL, "calloc");
+    none = crc32(rest, covered);
+    for (uint32_t byte = 0; byte < 3; byte++)
+        for (uint32_t value = 0; value < 256; value++) {
+            rest[byte] = (uint8_t)value;
+            w->psn_in_icrc[byte][value] = crc32(rest, covered) ^ none;
+            rest[byte] = 0;
+        }
+    memcpy(&w->icrc, w->frame + w->length - 4, 4);
+    free(rest);
+}
+
+static void number_roce(struct worker *w, uint8_t *frame, uint64_t chunk) {
+    uint32_t icrc = w->icrc;
+    for (int byte = 0; byte < 3; byte++) {
+        uint8_t value = (uint8_t)(chunk >> (16 - 8 * byte));
+        frame[tag_at + 1 + byte] = value;
+        icrc ^= w->psn_in_icrc[byte][value];
+    }
+    memcpy(frame + w->length - 4, &icrc, 4);
+}
+
 static void read_template(struct worker *w) {
     w->frame = malloc(FRAME_SIZE);
     check(w->frame && fread(&w->length, 4, 1, stdin) == 1, "template");
@@ -82,6 +120,7 @@ static void read_template(struct worker *w) {
     check(fread(w->frame, w->length, 1, stdin) == 1, "template");
     memcpy(&w->first_tag, w->frame + tag_at, 4);
     w->first_tag = ntohl(w->first_tag);
+    if (!slot_at) prepare_icrc(w);
     for (int i = 0; i < BATCH; i++) {
         memcpy(w->copy[i], w->frame, w->length);
         w->vector[i] = (struct iovec){w->copy[i], w->length};
@@ -105,9 +144,13 @@ static void send_chunk(struct chunk *chunk, double now) {
         struct worker *w = &worker[i];
         if (w->queued == BATCH) flush(w);
         uint32_t tag = htonl(w->first_tag + (uint32_t)(chunk->number / slots));
-        memcpy(w->copy[w->queued] + tag_at, &tag, 4);
-        memcpy(w->copy[w->queued] + slot_at, &slot, 2);
-        w->queued++;
+        uint8_t *frame = w->copy[w->queued++];
+        if (!slot_at) {
+            number_roce(w, frame, chunk->number);
+            continue;
+        }
+        memcpy(frame + tag_at, &tag, 4);
+        memcpy(frame + slot_at, &slot, 2);
     }
 }
 
@@ -117,7 +160,7 @@ static void take(uint32_t index, const uint8_t *data, uint32_t length, double no
     if (length < tag_at + 4 || length < slot_at + 2u) return;
     memcpy(&tag, data + tag_at, 4);
     memcpy(&slot, data + slot_at, 2);
-    uint64_t number = (uint64_t)(ntohl(tag) - worker[0].first_tag) * slots + ntohs(slot);
+    uint64_t number = slot_at ? (uint64_t)(ntohl(tag) - worker[0].first_tag) * slots + ntohs(slot) : ntohl(tag) & 0xffffff;
     struct chunk *chunk = &window[number % window_size];
     if (chunk->number != number) return;
     chunk->seen |= 1u << index;
