@@ -69,7 +69,8 @@ class Bench:
 
     def _why_illegal(self, port: int, frame: bytes) -> str | None:
         """Also of RoCE, where it is for a QP that nothing but sums goes to."""
-        if frame[36:38] == ROCE_PORT.to_bytes(2, "big") and frame[BTH_AT] <= ONLY_IMMEDIATE:
+        to_roce = len(frame) > BTH_AT and frame[36:38] == ROCE_PORT.to_bytes(2, "big")
+        if to_roce and frame[BTH_AT] <= ONLY_IMMEDIATE:
             own = [w.own for workers in self._roce.values() for w in workers if w.own.port == port]
             ends = [ip(peer.address) + peer.receiving.to_bytes(3, "big") for peer in own]
             if frame[30:34] + frame[QPN_AT : QPN_AT + 3] in ends:
