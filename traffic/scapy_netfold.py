@@ -42,7 +42,10 @@ class Netfold(Packet):  # type: ignore[misc]  # scapy has no types
         ShortField("slot", 0),
         ShortField("child", 0),
         ByteField("exponent", 0),
-        ByteField("reserved2", 0),
+        BitField("roce", 0, 1),
+        BitField("ack_request", 0, 1),
+        BitField("solicited", 0, 1),
+        BitField("opcode", 0, 5),
         FieldLenField("lanes", None, count_of="lane", fmt="H"),
         FieldListField(
             "lane", [], SignedIntField("", 0), count_from=lambda packet: packet.lanes, max_count=LANES_MAX

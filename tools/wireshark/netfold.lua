@@ -4,6 +4,7 @@
 -- Wireshark dissector for netfold (docs/protocol.md, section 2). Use it once with
 --   wireshark -X lua_script:tools/wireshark/netfold.lua
 -- or copy it into the personal Lua plugins folder (Help > About Wireshark > Folders).
+-- Of RoCE (docs/roce.md) it shows the lanes of SENDs of 64 and 256 of them, behind the headers that Wireshark knows.
 
 local netfold = Proto("netfold", "netfold gradient aggregation")
 
@@ -11,6 +12,8 @@ local PORTS = "61440-61695"
 local VERSION = 1
 local HEADER = 16
 local KINDS = { [0] = "GRADIENT", [1] = "RESULT", [2] = "READ", [3] = "RESET" }
+
+local SENDS = { [0] = "SEND first", [1] = "SEND middle", [2] = "SEND last", [4] = "SEND only" }
 
 local f = {
     version    = ProtoField.uint8("netfold.version", "Version", base.DEC, nil, 0xF0),
@@ -23,6 +26,10 @@ local f = {
     slot       = ProtoField.uint16("netfold.slot", "Slot"),
     child      = ProtoField.uint16("netfold.child", "Child"),
     exponent   = ProtoField.uint8("netfold.exponent", "Exponent"),
+    roce       = ProtoField.bool("netfold.roce", "Says what RoCE said", 8, nil, 0x80),
+    ack        = ProtoField.bool("netfold.roce.ack_request", "Ack request", 8, nil, 0x40),
+    solicited  = ProtoField.bool("netfold.roce.solicited", "Solicited event", 8, nil, 0x20),
+    opcode     = ProtoField.uint8("netfold.roce.opcode", "Opcode", base.DEC, SENDS, 0x1F),
     lanes      = ProtoField.uint16("netfold.lanes", "Lanes"),
     lane       = ProtoField.int32("netfold.lane", "Lane"),
 }
@@ -49,15 +56,16 @@ local function header(buffer, tree)
     tree:add(f.slot, buffer(8, 2))
     tree:add(f.child, buffer(10, 2))
     tree:add(f.exponent, buffer(12, 1))
+    if buffer(13, 1):uint() >= 0x80 then
+        for _, field in ipairs({ f.roce, f.ack, f.solicited, f.opcode }) do tree:add(field, buffer(13, 1)) end
+    end
     tree:add(f.lanes, buffer(14, 2))
 end
 
-local function lanes(buffer, tree)
-    local there = math.floor((buffer:len() - HEADER) / 4)
-    local count = math.min(buffer(14, 2):uint(), there)
-    local list = tree:add(buffer(HEADER, 4 * count), string.format("Lanes (%d)", count))
+local function lanes(buffer, tree, at, count)
+    local list = tree:add(buffer(at, 4 * count), string.format("Lanes (%d)", count))
     for i = 0, count - 1 do
-        list:add(f.lane, buffer(HEADER + 4 * i, 4)):prepend_text(string.format("[%d] ", i))
+        list:add(f.lane, buffer(at + 4 * i, 4)):prepend_text(string.format("[%d] ", i))
     end
 end
 
@@ -79,7 +87,8 @@ function netfold.dissector(buffer, pinfo, root)
         return
     end
     header(buffer, tree)
-    lanes(buffer, tree)
+    local there = math.floor((buffer:len() - HEADER) / 4)
+    lanes(buffer, tree, HEADER, math.min(buffer(14, 2):uint(), there))
     judge(buffer, tree)
     local tag = buffer(4, 4):uint()
     pinfo.cols.info = string.format("%s tree=%d epoch=%d round=%d slot=%d child=%d",
@@ -88,3 +97,10 @@ function netfold.dissector(buffer, pinfo, root)
 end
 
 DissectorTable.get("udp.port"):add(PORTS, netfold)
+
+-- What a SEND carries, if it is of a packet's size.
+netfold:register_heuristic("infiniband.payload", function(buffer, pinfo, root)
+    if buffer:len() ~= 4 * 64 and buffer:len() ~= 4 * 256 then return false end
+    lanes(buffer, root:add(netfold, buffer(), "netfold lanes in RoCE"), 0, buffer:len() / 4)
+    return true
+end)
