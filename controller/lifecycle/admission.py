@@ -45,6 +45,8 @@ NEARLY = 0.99
 """Another split has to be better than the same one by a hundredth."""
 
 ROCE_LANES = (64, 256)
+ROCE_TREES = 16
+"""traffic/roce/control.h: connections of a worker."""
 
 _HEADERS_BYTES = 14 + 20 + 8 + 16
 _FRAMING_BYTES = 24  # preamble, check sequence, gap
@@ -308,6 +310,8 @@ def _check_roce(fabric: Fabric, wire: Wire, name: str, plan: Plan) -> None:
             f"job '{name}': the controller runs programs of {wire.lanes} lanes; RoCE needs 256 lanes (a path MTU of "
             "1024 bytes) or 64 (256 bytes)"
         )
+    if len(plan.trees) > ROCE_TREES:
+        raise RefusedError(f"job '{name}': a RoCE job has at most {ROCE_TREES} trees; name another scheme")
     for tree in plan.trees:
         if fabric.is_host(tree.root):
             raise RefusedError(f"job '{name}': a RoCE job's trees cannot end in a parameter server yet")

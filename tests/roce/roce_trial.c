@@ -262,11 +262,17 @@ int main(int count, char **words) {
         plan.special = 2, plan.rounds = 2, plan.expected = NR_NUMBERS, numerics = "block", plan.dtype = NR_FLOAT32;
     } else if (strcmp(scenario, "rail") == 0) {
         plan.special = 3, plan.rounds = 2, plan.expected = NR_OVERFLOW;
+    } else if (strcmp(scenario, "given-rail") == 0) {
+        fault = FAULT_SOME, plan.special = 3, plan.rounds = 2, plan.expected = NR_OVERFLOW;
+    } else if (strcmp(scenario, "given-infinity") == 0) {
+        fault = FAULT_SOME, plan.special = 2, plan.rounds = 2, plan.expected = NR_NUMBERS;
+        numerics = "block", plan.dtype = NR_FLOAT32;
     } else {
         CHECK(strcmp(scenario, "integers") == 0, "no scenario %s", scenario);
     }
-    /* a call of 200,000 elements is five messages with data and one more: so `given` breaks at the last message of the first */
-    fake_start(workers, fault, fault == FAULT_SOME ? 5 : 2);
+    /* a call of 200,000 elements is five messages with data and one more, of floats three before: `given` breaks at the
+     * last message of the first call */
+    fake_start(workers, fault, fault != FAULT_SOME ? 2 : plan.dtype == NR_INT32 ? 5 : 8);
     start_control(workers, trees, window, numerics);
     all_work(plan, workers);
     CHECK(fault == FAULT_NONE || control.epoch > 1, "no new epoch");

@@ -26,6 +26,8 @@ SCENARIOS = (
     "mismatch",
     "infinity",
     "rail",
+    "given-rail",
+    "given-infinity",
 )
 
 pytestmark = pytest.mark.skipif(

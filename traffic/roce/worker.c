@@ -197,6 +197,22 @@ static enum nr_error check(struct nr_worker *w, enum nr_dtype dtype, enum nr_op 
     return NR_NUMBERS;
 }
 
+/* Sums that nobody may use are kept as words that no sum has, so that a worker which gets them from another one fails
+ * as all others do. A sum of integers at a rail says it by itself. */
+enum { LOST = 0xff };
+
+static void spoil(struct nr_worker *w, const struct nr_call *call) {
+    if (call->not_finite) memset(w->next, LOST, 4 * call->elements);
+}
+
+static void see_spoilt(const struct nr_worker *w, struct nr_call *call) {
+    const int32_t *words = w->last;
+    for (size_t i = 0; i < call->elements; i++) {
+        if (call->kind == NR_KIND_BLOCK && words[i] == -1) call->not_finite = true;
+        if (call->kind == NR_KIND_INTEGER && (words[i] == INT32_MAX || words[i] == INT32_MIN)) call->overflow = true;
+    }
+}
+
 static enum nr_error finished(struct nr_worker *w, const struct nr_call *call, void *array) {
     if (call->overflow || call->not_finite) {
         snprintf(w->why, sizeof w->why, call->overflow ? "a sum is at the end of int32's range"
@@ -220,7 +236,10 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
         bool given = false;
         failed = be_connected(w, &call, &given, until);
         if (failed != NR_OK) return failed;
-        if (given) return finished(w, &call, array);
+        if (given) {
+            see_spoilt(w, &call);
+            return finished(w, &call, array);
+        }
         uint64_t packets = nr_call_packets(&call, &w->assignment, w->links);
         if (packets > PACKETS_OF_EPOCH) {
             snprintf(w->why, sizeof w->why, "%zu elements are more packets than an epoch has numbers", elements);
@@ -234,6 +253,7 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
         call.to = w->next;
         switch (run(w, &call, until)) {
             case NR_DONE:
+                spoil(w, &call);
                 complete(w, elements);
                 return finished(w, &call, array);
             case NR_NEWS: /* the call is begun again in the new epoch */
