@@ -29,31 +29,29 @@ BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """`flows` of a control against `jobs`; `uplink`: they leave from the host of worker w1, whose link is shared."""
+    """`flows` of a control against a job; `uplink`: they leave from the host of worker w1, whose link is shared."""
 
     control: str
     ecn: bool
     flows: int
-    jobs: int = 1
     uplink: bool = False
 
     @property
     def against(self) -> str:
-        name = self.control + ("-ecn" if self.ecn else "") if self.flows else "netfold"
+        name = self.control + ("-ecn" if self.ecn else "")
         return name + (" uplink" if self.uplink else "")
 
 
 CASES = (
     *(Case(control, ecn, n) for control in ("cubic", "reno") for ecn in (False, True) for n in (1, 2, 4)),
-    Case("cubic", False, 0, 2),
-    Case("cubic", False, 1, 1, True),
-    Case("cubic", True, 1, 1, True),
+    Case("cubic", False, 1, uplink=True),
+    Case("cubic", True, 1, uplink=True),
 )
 QUICK = (
     Case("cubic", False, 1),
     Case("cubic", True, 1),
     Case("reno", False, 2),
-    Case("cubic", False, 1, 1, True),
+    Case("cubic", False, 1, uplink=True),
 )
 
 
@@ -103,7 +101,7 @@ class Testbed:
     def job(self, name: str, congestion: str, workers: Sequence[str]) -> None:
         """An endless one."""
         flags = ["--workload", "sizes", "--bytes", BYTES, "--iterations", ENDLESS, "--congestion", congestion]
-        keys = {"scheme": "panama", "elements": BYTES // 4, "options": {"trees": 1}, "rate": 1}
+        keys = {"scheme": "panama", "elements": BYTES // 4, "options": {"trees": 1}}
         self._system.start_job(name, flags, workers, **keys)
 
     def shares(self, case: Case) -> Shares:
@@ -114,13 +112,12 @@ class Testbed:
             raise RunError(f"this kernel has no TCP {case.control}")
         hosts.allow_marks(net, case.ecn)
         senders = ["w1"] * case.flows if case.uplink else [f"t{i + 1}" for i in range(case.flows)]
-        took = [("w1", "s1"), ("w3", "s1")][: case.jobs]
         with ExitStack() as flows:
             for i, sender in enumerate(senders):
                 there = net.addressing.hosts[f"r{i + 1}"].ip
                 flows.callback(hosts.end, hosts.start(net, sender, "bulk", there, hosts.PORT, case.control))
             came = [("s2", f"r{i + 1}") for i in range(case.flows)]
-            times, carried = self._watch([*took, *came], seconds)
+            times, carried = self._watch([("w1", "s1"), *came], seconds)
         if case.uplink:  # what leaves w1 is the job's and the flow's
             carried = [[row[0] - sum(row[1:]), *row[1:]] for row in carried]
         first = int(SETTLING * len(times))
@@ -130,7 +127,7 @@ class Testbed:
             tuple((b - a) * 8 / (MBPS * 1e6 * (t - s)) for a, b in zip(one, other, strict=True))
             for s, t, one, other in zip(times, times[1:], carried, carried[1:], strict=False)
         )
-        return Shares(WORLD, case.against, case.jobs, case.flows, shares, tuple(times[1:]), series)
+        return Shares(WORLD, case.against, 1, case.flows, shares, tuple(times[1:]), series)
 
     def _watch(
         self, links: Sequence[tuple[str, str]], seconds: float
@@ -168,17 +165,13 @@ def measured(
     """All cases, and short flows beside nothing, a `panama` job and a fixed window. Raises RunError, NetworkError."""
     shares: list[Shares] = []
     short: list[Short] = []
-    kinds = sorted({(c.control, c.ecn) for c in cases if c.flows and c.control == "cubic"})
+    kinds = sorted({(c.control, c.ecn) for c in cases if c.control == "cubic"})
     for beside in ("nothing", "panama", "fixed"):
         with Testbed(seconds, tell) as testbed:
             if beside != "nothing":
                 testbed.job("one", beside, ("w1", "w2"))
                 time.sleep(1.0)
             short += [testbed.short(control, ecn, beside) for control, ecn in kinds]
-            if beside != "panama":
-                continue
-            shares += [testbed.shares(c) for c in cases if c.jobs == 1]
-            if any(c.jobs == 2 for c in cases):
-                testbed.job("two", beside, ("w3", "w4"))
-                shares += [testbed.shares(c) for c in cases if c.jobs == 2]
+            if beside == "panama":
+                shares += [testbed.shares(c) for c in cases]
     return shares, short

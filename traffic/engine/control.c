@@ -122,9 +122,10 @@ static double rest(const struct nf_window *w) {
     return is_late(w) ? most(0.5, w->late / w->delay) : 1;
 }
 
-/* Whether others fill the queue: whole windows met it one after the other, however far the size came down. */
+/* Whether others fill the queue: whole windows met it one after the other, however far the size came down. Only marks say
+ * so: where nothing marks, it may be a switch that is slow at any window. */
 static int others_fill(struct nf_window *w) {
-    int full = w->marked == w->seen || is_late(w);
+    int full = w->marked == w->seen;
     w->held -= FADING * w->held;
     if (!w->full) w->before = most(w->size, w->held);
     w->full = full ? w->full + 1 : 0;
