@@ -74,7 +74,7 @@ TESTBED = World(
     ),
     Settings(gap_bytes=0, hop_delay_s=0.002 / 6, handshake=True),
     20.0,
-    1 << 20,
+    1 << 19,
 )
 """As on a machine that runs hosts and switches (docs/simulator.md)."""
 
@@ -85,7 +85,7 @@ DATA_CENTER = World(
     Details(hosts_mark=False),
     Settings(hop_delay_s=2e-6, handshake=True),
     0.5,
-    1 << 23,
+    1 << 21,
 )
 
 
@@ -99,7 +99,7 @@ class Training:
     workers: tuple[str, ...] = field(default=("w1", "w2"))
 
     def job(self, world: World, name: str) -> Job:
-        per = 4
+        per = 2
         plan = make_plan(
             world.fabric,
             JobSpec(

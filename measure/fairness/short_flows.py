@@ -31,7 +31,8 @@ class Short:
     p99_ms: float
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """JSON has no infinity: null."""
+        return {k: None if v == math.inf else v for k, v in asdict(self).items()}
 
 
 def summary(world: str, transport: str, beside: str, seconds: list[float], unfinished: int) -> Short:
