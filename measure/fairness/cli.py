@@ -63,7 +63,7 @@ def _simulated(quick: bool) -> tuple[list[Shares], list[Short]]:
 
     job, other = worlds.Training(), worlds.Training(workers=("w3", "w4"))
     found, short = [], []
-    for world in (worlds.TESTBED,) if quick else (worlds.TESTBED, worlds.DATA_CENTER):
+    for world in (worlds.quick(worlds.TESTBED),) if quick else (worlds.TESTBED, worlds.DATA_CENTER):
         for transport in Transport:
             found += [shares.simulated(world, transport, n, [job]) for n in ((1,) if quick else (1, 2, 4))]
         found.append(shares.simulated(world, Transport.CUBIC, 0, [job, other]))
