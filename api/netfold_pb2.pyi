@@ -107,20 +107,36 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Status(_message.Message):
-    __slots__ = ("version", "primary", "switches", "trees", "broken", "primary_address")
+    __slots__ = ("version", "primary", "switches", "trees", "broken", "primary_address", "links")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PRIMARY_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
     TREES_FIELD_NUMBER: _ClassVar[int]
     BROKEN_FIELD_NUMBER: _ClassVar[int]
     PRIMARY_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
     version: str
     primary: bool
     switches: _containers.RepeatedCompositeFieldContainer[SwitchStatus]
     trees: _containers.RepeatedCompositeFieldContainer[TreeCounters]
     broken: _containers.RepeatedScalarFieldContainer[str]
     primary_address: str
-    def __init__(self, version: _Optional[str] = ..., primary: _Optional[bool] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., trees: _Optional[_Iterable[_Union[TreeCounters, _Mapping]]] = ..., broken: _Optional[_Iterable[str]] = ..., primary_address: _Optional[str] = ...) -> None: ...
+    links: _containers.RepeatedCompositeFieldContainer[LinkLoad]
+    def __init__(self, version: _Optional[str] = ..., primary: _Optional[bool] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., trees: _Optional[_Iterable[_Union[TreeCounters, _Mapping]]] = ..., broken: _Optional[_Iterable[str]] = ..., primary_address: _Optional[str] = ..., links: _Optional[_Iterable[_Union[LinkLoad, _Mapping]]] = ...) -> None: ...
+
+class LinkLoad(_message.Message):
+    __slots__ = ("sender", "receiver", "foreign", "jobs", "capacity")
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_FIELD_NUMBER: _ClassVar[int]
+    sender: str
+    receiver: str
+    foreign: float
+    jobs: float
+    capacity: float
+    def __init__(self, sender: _Optional[str] = ..., receiver: _Optional[str] = ..., foreign: _Optional[float] = ..., jobs: _Optional[float] = ..., capacity: _Optional[float] = ...) -> None: ...
 
 class TreeCounters(_message.Message):
     __slots__ = ("switch", "job", "tree", "packets")
@@ -246,16 +262,34 @@ class RoceNeighbors(_message.Message):
     def __init__(self, tree: _Optional[int] = ..., next: _Optional[str] = ..., next_qpn: _Optional[int] = ..., before: _Optional[str] = ..., before_qpn: _Optional[int] = ..., before_psn: _Optional[int] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("chunks", "retransmits", "overflows", "goodput_mbps")
+    __slots__ = ("chunks", "retransmits", "overflows", "goodput_mbps", "trees")
     CHUNKS_FIELD_NUMBER: _ClassVar[int]
     RETRANSMITS_FIELD_NUMBER: _ClassVar[int]
     OVERFLOWS_FIELD_NUMBER: _ClassVar[int]
     GOODPUT_MBPS_FIELD_NUMBER: _ClassVar[int]
+    TREES_FIELD_NUMBER: _ClassVar[int]
     chunks: int
     retransmits: int
     overflows: int
     goodput_mbps: float
-    def __init__(self, chunks: _Optional[int] = ..., retransmits: _Optional[int] = ..., overflows: _Optional[int] = ..., goodput_mbps: _Optional[float] = ...) -> None: ...
+    trees: _containers.RepeatedCompositeFieldContainer[TreeReport]
+    def __init__(self, chunks: _Optional[int] = ..., retransmits: _Optional[int] = ..., overflows: _Optional[int] = ..., goodput_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreeReport, _Mapping]]] = ...) -> None: ...
+
+class TreeReport(_message.Message):
+    __slots__ = ("tree", "results", "marked", "retransmits", "rtt_ms", "rtt_least_ms")
+    TREE_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    MARKED_FIELD_NUMBER: _ClassVar[int]
+    RETRANSMITS_FIELD_NUMBER: _ClassVar[int]
+    RTT_MS_FIELD_NUMBER: _ClassVar[int]
+    RTT_LEAST_MS_FIELD_NUMBER: _ClassVar[int]
+    tree: int
+    results: int
+    marked: int
+    retransmits: int
+    rtt_ms: float
+    rtt_least_ms: float
+    def __init__(self, tree: _Optional[int] = ..., results: _Optional[int] = ..., marked: _Optional[int] = ..., retransmits: _Optional[int] = ..., rtt_ms: _Optional[float] = ..., rtt_least_ms: _Optional[float] = ...) -> None: ...
 
 class Notice(_message.Message):
     __slots__ = ("assignment", "over", "ring", "lease_ms")

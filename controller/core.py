@@ -37,6 +37,7 @@ from netfold.controller.lifecycle.placing import Planner, Plans
 from netfold.controller.lifecycle.presence import Presence
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.tasks import Tasks
+from netfold.controller.planning.plan import Loads
 from netfold.controller.switches.desired import Broken, Setting, Targets, management
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.fleet import Fleet, FleetOptions
@@ -92,9 +93,9 @@ class Controller:
             self.tasks,
             options.patience,
             lambda: self.broken,
-            self.loads.foreign,
+            self._foreign,
         )
-        self.rerouter = Rerouter(setting.fabric, self.book, self.loads, self.planner)
+        self.rerouter = Rerouter(setting.fabric, self.book, self.loads, self.planner, self.presence)
         self.members = Members(self.book, self.lifecycle, leases, self.tasks, self.planner.repair)
         self.counters = Counters(self.fleet, self.book.all, self.pulse.wait, options.counters_s)
         self.recycler = Recycler(self.book, self.links)
@@ -151,6 +152,9 @@ class Controller:
 
     def _lease_expired(self, job: str, host: str) -> None:
         self.members.lease_expired(job, host)
+
+    def _foreign(self) -> Loads:
+        return self.rerouter.foreign()
 
     def _runs(self, job: JobRecord) -> None:
         self.members.expect(job)

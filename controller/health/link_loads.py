@@ -76,6 +76,11 @@ class LinkLoads:
         since = self._now() - STALE_S
         return {link: load for link, (at, load) in self._loads.items() if at >= since}
 
+    def load(self, link: Link) -> LinkLoad:
+        """Of one direction of a link; nothing where it is not known."""
+        at, load = self._loads.get(link, (-STALE_S, LinkLoad()))
+        return load if at >= self._now() - STALE_S else LinkLoad()
+
     def foreign(self) -> Loads:
         """What is not the jobs', as a plan has to reckon with it."""
         found = {}

@@ -19,21 +19,30 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
-from netfold.controller.health.link_loads import Link, LinkLoads
+from netfold.controller.health.link_loads import MOST, Link, LinkLoads
 from netfold.controller.jobs.file import JobFile, Reroute
-from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.book import Book, UnknownJobError
-from netfold.controller.planning.plan import Plan
+from netfold.controller.lifecycle.presence import Presence
+from netfold.controller.planning.plan import Loads, Plan
 from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)
 
 SQUEEZED = 0.9
 """Of its promise: whoever keeps less is planned again."""
+
+MARKED, RESENT = 0.1, 0.05
+"""Of a tree's results: with more marks or repeated packets it suffers, and a link of it that is full and that others
+send over leaves it no more than jobs get there now, though that be less than what the others' bytes say."""
+
+FULL = 0.9
+"""Of a link: what so much is sent over has no room left."""
 
 GAIN = 1.1
 """What a move has to give, over what is kept without it."""
@@ -81,12 +90,14 @@ class Rerouter:
         book: Book,
         loads: LinkLoads,
         mover: Mover,
+        presence: Presence,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fabric = fabric
         self._book = book
         self._loads = loads
         self._mover = mover
+        self._presence = presence
         self._now = now
         self._stays: dict[str, _Stay] = {}
 
@@ -97,7 +108,7 @@ class Rerouter:
 
     async def look(self) -> None:
         """Plan the job again that has the best reason."""
-        foreign = self._loads.foreign().links
+        foreign = self.foreign().links
         running = {
             j.name: j.placement.plan
             for j in self._book.all()
@@ -110,6 +121,31 @@ class Rerouter:
             if why:
                 await self._plan_again(name, why, kept[name], foreign)
                 return
+
+    def foreign(self) -> Loads:
+        """What others send, as plans have to reckon with it: what is counted, and on full links of trees that suffer
+        all that jobs do not get."""
+        counted = self._loads.foreign().links
+        pressed: dict[Link, float] = {}
+        for link in counted:
+            load, rate = self._loads.load(link), self._fabric.link(*link).rate
+            if load.foreign + load.jobs >= FULL * rate and rate - load.jobs > counted[link]:
+                pressed[link] = min(rate - load.jobs, MOST * rate)
+        if not pressed:
+            return Loads(links=counted)
+        suffering = {link for job in self._book.all() for link in self._suffering(job)}
+        return Loads(links={**counted, **{k: load for k, load in pressed.items() if k in suffering}})
+
+    def _suffering(self, job: JobRecord) -> Iterator[Link]:
+        """The links of a job's trees of which a worker says that they suffer."""
+        if job.state is not JobState.RUNNING or job.placement is None:
+            return
+        told = [t for progress in self._presence.of(job.name).values() for t in progress.lately]
+        hit = {t.tree for t in told if t.marks > MARKED or t.losses > RESENT}
+        for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=False):
+            if planned.tree in hit:
+                yield from tree.down
+                yield from (hop for edge in tree.edges for hop in pairwise(edge.path))
 
     def kept(self, foreign: Mapping[Link, float]) -> dict[str, float]:
         """By installed job: the part of its promise that its links have room for, 0 to 1."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from netfold.api.options import Where, reaches_controller
 from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
 from netfold.controller.lifecycle.admission import slowed
+from netfold.controller.operator.conversation import ask
+from netfold.controller.operator.live import live_loads
 from netfold.controller.planning.document import plan_document
 from netfold.controller.planning.hierarchy import Hierarchy
+from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.pipes import loopback_rate
-from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.plan import Loads, Plan, PlanningError
 from netfold.controller.planning.planner import SCHEMES, make_plan
 from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import load_fabric
@@ -31,7 +36,9 @@ FILE_WIDTH = 140
 
 
 @app.command()
+@reaches_controller
 def plan(
+    where: Where,
     fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
     job: Annotated[
         str | None,
@@ -51,10 +58,15 @@ def plan(
     ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the plan to this file (.png, .svg, .pdf).")] = None,
     compare: Annotated[bool, typer.Option(help="Plan by every scheme and print one table.")] = False,
+    live: Annotated[
+        bool,
+        typer.Option(help="On what the controller's jobs and the traffic of others leave of the fabric now."),
+    ] = False,
 ) -> None:
     """Decide where a job's gradients are added up, and show at what rate its workers can send.
 
-    Exit codes: 0 planned, 2 bad fabric, job or option, 3 no plan (the message names the resource that binds).
+    Exit codes: 0 planned, 2 bad fabric, job or option, 3 no plan (the message names the resource that binds), 4 no
+    controller answers (--live).
     """
     errors = Console(stderr=True)
     try:
@@ -66,10 +78,12 @@ def plan(
         )
         if seed is not None:
             example = replace(example, seed=seed)
+        loads = ask(where, partial(live_loads, without=example.spec.name)) if live else NOTHING
+        _check_names(known, loads)
         if compare:
-            _compare(known, example, as_json)
+            _compare(known, example, as_json, loads)
         else:
-            _show(known, example, as_json, plot)
+            _show(known, example, as_json, plot, loads)
     except (FabricError, _BadOptionError) as error:
         errors.print(f"netfold plan: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
@@ -92,9 +106,23 @@ def _with_options(example: ExampleJob, algorithm: str | None, roundings: int | N
     return replace(example, spec=replace(example.spec, scheme=scheme, options=options))
 
 
-def _planned(fabric: Fabric, example: ExampleJob) -> Plan:
-    """As it would be admitted on an empty fabric. Raises PlanningError."""
-    made = make_plan(fabric, example.spec, seed=example.seed)
+def _check_names(fabric: Fabric, loads: Loads) -> None:
+    """Raises _BadOptionError for loads of another fabric."""
+    strange = [link for link in loads.links if not _has_link(fabric, *link)]
+    if strange:
+        raise _BadOptionError(
+            f"--live: the controller has a link {'-'.join(strange[0])}, which fabric '{fabric.name}' has not; "
+            "name the fabric that the controller runs"
+        )
+
+
+def _has_link(fabric: Fabric, a: str, b: str) -> bool:
+    return any({k.a, k.b} == {a, b} for k in fabric.links)
+
+
+def _planned(fabric: Fabric, example: ExampleJob, loads: Loads) -> Plan:
+    """As it would be admitted on what `loads` leave. Raises PlanningError."""
+    made = make_plan(fabric, example.spec, background=loads, seed=example.seed)
     made = replace(made, published=example.published.get(made.algorithm))
     if example.min_rate is not None and made.rate < example.min_rate * (1 - 1e-9):
         raise PlanningError(
@@ -103,8 +131,8 @@ def _planned(fabric: Fabric, example: ExampleJob) -> Plan:
     return made if example.rate is None else slowed(made, example.rate)
 
 
-def _show(fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None) -> None:
-    made = _planned(fabric, example)
+def _show(fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None, loads: Loads) -> None:
+    made = _planned(fabric, example, loads)
     if plot is not None:
         from netfold.controller.planning.plot import plot_plan
 
@@ -128,12 +156,12 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
 
 
-def _compare(fabric: Fabric, example: ExampleJob, as_json: bool) -> None:
+def _compare(fabric: Fabric, example: ExampleJob, as_json: bool, loads: Loads) -> None:
     rows: list[tuple[str, Plan | str]] = []
     for name in SCHEMES:
         try:
             chosen = replace(example, spec=replace(example.spec, scheme=name))
-            rows.append((name, _planned(fabric, chosen)))
+            rows.append((name, _planned(fabric, chosen, loads)))
         except PlanningError as error:
             rows.append((name, str(error)))
     if as_json:

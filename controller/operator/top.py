@@ -17,6 +17,8 @@ from rich.text import Text
 from netfold.api import netfold_pb2 as pb
 
 LINKS = 10
+NOISE = 0.02
+"""Of a link: less foreign load is not shown."""
 
 Cell = tuple[str, str, int, str]
 """Switch, job, tree, verdict."""
@@ -69,7 +71,16 @@ def document(before: Snapshot | None, now: Snapshot) -> dict[str, Any]:
             {"name": s.name, "ready": s.ready, "slots_in_use": s.slots_in_use, "slots": s.slots}
             for s in now.status.switches
         ],
-        "links": [{"link": link, "load": load, "capacity": capacity} for link, load, capacity in _loads(now)],
+        "links": [
+            {
+                "link": row.link,
+                "load": row.planned,
+                "capacity": row.capacity,
+                "jobs": row.jobs,
+                "foreign": row.foreign,
+            }
+            for row in _loads(now)
+        ],
         "broken": list(now.status.broken),
         "primary": now.status.primary,
     }
@@ -120,25 +131,45 @@ def _switches(now: Snapshot) -> Table:
 
 
 def _links(now: Snapshot) -> Table:
-    table = Table("link", "planned", "", title="fullest links, by plan", expand=True)
-    for link, load, capacity in _loads(now)[:LINKS]:
-        bar = ProgressBar(total=capacity, completed=min(load, capacity), width=20)
-        table.add_row(link, f"{load:g}/{capacity:g}", bar)
+    table = Table("link", "planned", "jobs", "others", "", title="fullest links", expand=True)
+    for row in _loads(now)[:LINKS]:
+        bar = ProgressBar(total=row.capacity, completed=min(row.full, row.capacity), width=20)
+        measured = (f"{row.jobs:.3g}", f"{row.foreign:.3g}") if row.known else ("", "")
+        table.add_row(row.link, f"{row.planned:g}/{row.capacity:g}", *measured, bar)
     return table
 
 
-def _loads(now: Snapshot) -> list[tuple[str, float, float]]:
-    """Planned load and capacity of every link that a job uses, the fullest first."""
-    loads: dict[str, float] = defaultdict(float)
-    capacity: dict[str, float] = {}
+@dataclass
+class LinkRow:
+    """A link that jobs use or others send over: what is planned on it, and what is measured if that is `known`."""
+
+    link: str
+    capacity: float
+    planned: float = 0.0
+    jobs: float = 0.0
+    foreign: float = 0.0
+    known: bool = False
+
+    @property
+    def full(self) -> float:
+        """What jobs were promised, and what others send."""
+        return max(self.planned, self.jobs) + self.foreign
+
+
+def _loads(now: Snapshot) -> list[LinkRow]:
+    """The fullest first."""
+    rows: dict[str, LinkRow] = {}
     for job in now.jobs:
         if job.state not in (pb.INSTALLING, pb.RUNNING) or not job.plan_json:
             continue
         for link, row in json.loads(job.plan_json)["loads"]["links"].items():
-            loads[link] += row["load"]
-            capacity[link] = row["capacity"]
-    rows = [(link, load, capacity[link]) for link, load in loads.items()]
-    return sorted(rows, key=lambda r: (-r[1] / r[2], r[0]))
+            rows.setdefault(link, LinkRow(link, row["capacity"])).planned += row["load"]
+    for load in now.status.links:
+        link = f"{load.sender}->{load.receiver}"
+        if link in rows or load.foreign > NOISE * load.capacity:
+            found = rows.setdefault(link, LinkRow(link, load.capacity))
+            found.jobs, found.foreign, found.known = load.jobs, load.foreign, True
+    return sorted(rows.values(), key=lambda r: (-r.full / r.capacity, r.link))
 
 
 def _broken(now: Snapshot) -> Text:

@@ -9,8 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from netfold.controller.core import Controller
+from netfold.controller.health.reroute import SQUEEZED
+from netfold.controller.jobs.file import Reroute
 from netfold.controller.jobs.records import JobRecord, JobState, PlannedTree
 from netfold.controller.jobs.rings import rings
+from netfold.controller.lifecycle.presence import TreeProgress
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.session import SwitchAwayError
@@ -19,6 +22,7 @@ from netfold.traffic.packets.wire import Kind, Verdict
 
 WATCHED_S = 0.5
 SLOTS_READ = 32
+SHOWN = 4
 
 _FORWARD = {
     Verdict.ABSORBED,
@@ -45,6 +49,8 @@ async def explain(controller: Controller, name: str) -> list[str]:
     steps += _switches(controller, job)
     steps += _members(controller, job)
     steps += _connections(controller, job)
+    steps += _links(controller, job)
+    steps += _tree_reports(controller, job)
     before = await _counted(controller)
     await asyncio.sleep(WATCHED_S)
     after = await _counted(controller)
@@ -120,6 +126,42 @@ def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
     else:
         calls = [job.registered[w].calls for w in job.workers]
         yield f"All connections of epoch {job.epoch} are installed; it began behind call {max(calls)}."
+
+
+def _links(controller: Controller, job: JobRecord) -> Iterator[str]:
+    """What others leave of its promise, and on which of its links they send the most."""
+    assert job.placement is not None
+    plan, foreign = job.placement.plan, controller.rerouter.foreign().links
+    hit = sorted((k for k in plan.loads.links if k in foreign), key=lambda k: -foreign[k])
+    if not hit:
+        yield "Nobody else sends over its links."
+        return
+    kept = controller.rerouter.kept(foreign)[job.name]
+    shown = ", ".join(
+        f"{a}->{b} {foreign[a, b]:.3g} of {controller.fabric.link(a, b).rate:g}" for a, b in hit[:SHOWN]
+    )
+    yield f"Others send over {len(hit)} of its links ({plan.unit}): {shown}; {kept:.0%} of its rate has room beside."
+    if kept < SQUEEZED:
+        mode = controller.book.order(job.name).file.reroute
+        yield (
+            "It stays: its file says so."
+            if mode is Reroute.OFF
+            else "It moves where it gains a tenth or more."
+        )
+
+
+def _tree_reports(controller: Controller, job: JobRecord) -> Iterator[str]:
+    """Of each tree what the worker says that suffers most."""
+    worst: dict[int, tuple[str, TreeProgress]] = {}
+    for host, told in controller.presence.of(job.name).items():
+        for tree in told.lately:
+            if tree.results and (tree.tree not in worst or tree.marks > worst[tree.tree][1].marks):
+                worst[tree.tree] = (host, tree)
+    for number, (host, tree) in sorted(worst.items()):
+        yield (
+            f"Tree {number} at {host}: {tree.marks:.0%} of results marked, {tree.losses:.1%} sent again, round trips "
+            f"{tree.rtt_ms:.1f} ms (at least {tree.rtt_least_ms:.1f})."
+        )
 
 
 def _moves(controller: Controller, planned: PlannedTree, before: Counts, after: Counts) -> Iterator[str]:

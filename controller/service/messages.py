@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
 import grpc
 
 from netfold.api import netfold_pb2 as pb
+from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.lifecycle.admission import RefusedError
 from netfold.controller.lifecycle.book import UnknownJobError
 from netfold.controller.lifecycle.members import NotAMemberError
 from netfold.controller.lifecycle.placing import JobExistsError
 from netfold.controller.lifecycle.plan_process import PlannerBrokeError
-from netfold.controller.lifecycle.presence import Presence
+from netfold.controller.lifecycle.presence import Presence, Progress, TreeProgress
 from netfold.controller.planning.document import plan_document
 from netfold.controller.switches.desired import Setting
 from netfold.topologies.fabric import Fabric, FabricError
@@ -114,5 +116,32 @@ def _member(job: JobRecord, member: Member, presence: Presence) -> pb.Member:
         host=member.host,
         parameter_server=member.parameter_server,
         attending=presence.attends(job.name, member.host),
-        report=pb.Report(**asdict(progress)),
+        report=pb.Report(
+            chunks=progress.chunks,
+            retransmits=progress.retransmits,
+            overflows=progress.overflows,
+            goodput_mbps=progress.goodput_mbps,
+            trees=[pb.TreeReport(**asdict(tree)) for tree in progress.trees],
+        ),
     )
+
+
+def progress_of(told: pb.Report) -> Progress:
+    """What a member reports, in the controller's terms."""
+    trees = tuple(
+        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.rtt_least_ms) for t in told.trees
+    )
+    return Progress(told.chunks, told.retransmits, told.overflows, told.goodput_mbps, trees)
+
+
+def link_messages(fabric: Fabric, loads: Mapping[Link, LinkLoad]) -> list[pb.LinkLoad]:
+    return [
+        pb.LinkLoad(
+            sender=a,
+            receiver=b,
+            foreign=load.foreign,
+            jobs=load.jobs,
+            capacity=fabric.link(a, b).rate,
+        )
+        for (a, b), load in loads.items()
+    ]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.presence import TreeProgress
 from netfold.controller.service.server import ListenError
 
 
@@ -47,6 +48,7 @@ class ControllerCollector(Collector):
         yield from self._switches()
         yield from self._jobs()
         yield from self._members()
+        yield from self._links()
 
     def _packets(self) -> Metric:
         packets = CounterMetricFamily(
@@ -116,6 +118,35 @@ class ControllerCollector(Collector):
             overflows.add_metric(holder, report.overflows)
             goodput.add_metric(holder, report.goodput_mbps * 1e6)
         yield from (chunks, again, overflows, goodput)
+        yield from _trees({holder: r.trees for holder, r in reports.items()})
+
+    def _links(self) -> Iterator[Metric]:
+        unit = self._controller.options.wire.bits_per_second(self._controller.fabric, 1.0)
+        labels = ["sender", "receiver"]
+        foreign = GaugeMetricFamily(
+            "netfold_link_foreign_bits_per_second", "What is no job's, by direction of a link.", labels=labels
+        )
+        jobs = GaugeMetricFamily("netfold_link_jobs_bits_per_second", "Packets of jobs.", labels=labels)
+        for link, load in self._controller.loads.all().items():
+            foreign.add_metric(link, load.foreign * unit)
+            jobs.add_metric(link, load.jobs * unit)
+        yield from (foreign, jobs)
+
+
+def _trees(reports: Mapping[tuple[str, str], tuple[TreeProgress, ...]]) -> Iterator[Metric]:
+    """Of the present epochs, so they are gauges: they begin again at 0."""
+    labels = ["job", "host", "tree"]
+    marks = GaugeMetricFamily("netfold_tree_marked_ratio", "Results with a congestion mark.", labels=labels)
+    losses = GaugeMetricFamily(
+        "netfold_tree_resent_ratio", "Packets sent again, over results.", labels=labels
+    )
+    trips = GaugeMetricFamily("netfold_tree_round_trip_seconds", "Smoothed.", labels=labels)
+    for (job, host), trees in reports.items():
+        for tree in trees:
+            marks.add_metric([job, host, str(tree.tree)], tree.marks)
+            losses.add_metric([job, host, str(tree.tree)], tree.losses)
+            trips.add_metric([job, host, str(tree.tree)], tree.rtt_ms / 1e3)
+    yield from (marks, losses, trips)
 
 
 def _gauge(name: str, text: str, values: dict[str, float], label: str = "switch") -> Metric:

@@ -16,7 +16,6 @@ from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.book import UnknownJobError
 from netfold.controller.lifecycle.members import NotAMemberError
-from netfold.controller.lifecycle.presence import Progress
 from netfold.controller.planning.plan import Tree
 from netfold.controller.service.connections import ends_from, ring_message
 from netfold.controller.service.explain import explain
@@ -26,6 +25,8 @@ from netfold.controller.service.messages import (
     hosts_message,
     job_message,
     jobs_message,
+    link_messages,
+    progress_of,
     refuse,
     state_of,
     version,
@@ -122,6 +123,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             trees=counters,
             broken=sorted(broken),
             primary_address=controller.book.primary,
+            links=link_messages(controller.fabric, controller.loads.all()),
         )
 
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
@@ -159,9 +161,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     def _heard(self, message: pb.Attendance) -> None:
         self._controller.members.check(message.job, message.host)
-        told = message.report
-        progress = Progress(told.chunks, told.retransmits, told.overflows, told.goodput_mbps)
-        self._controller.presence.heard(message.job, message.host, progress)
+        self._controller.presence.heard(message.job, message.host, progress_of(message.report))
         if message.leave:
             self._controller.members.leave(message.job, message.host)
         else:

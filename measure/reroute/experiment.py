@@ -30,7 +30,7 @@ from netfold.topologies.fabric import Fabric
 
 MODEL, MODEL_ELEMENTS = "resnet50", 25_557_032
 POLL_S = 0.03
-STEADY_S = 4.0
+STEADY_S = 3.5
 """After the onset and after the end of the load: what is timed is what is left when everybody had time to react."""
 
 MODES: Mapping[str, Mapping[str, Any]] = {
@@ -51,9 +51,9 @@ class Experiment:
     jobs: Sequence[int] = (1, 2)
     size: int = 1 << 18
     load: float = 0.7
-    before_s: float = 4.0
-    load_s: float = 10.0
-    after_s: float = 9.0
+    before_s: float = 3.0
+    load_s: float = 9.0
+    after_s: float = 7.0
     timeout_s: float = 120.0
 
 

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 from netfold.controller.health import reroute
-from netfold.controller.health.link_loads import MOST, NOISE, Link
+from netfold.controller.health.link_loads import MOST, NOISE, Link, LinkLoad
 from netfold.controller.health.reroute import Rerouter
 from netfold.controller.jobs.file import JobOrder, read_order
-from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.jobs.records import JobRecord, JobState, Placement, PlannedTree
 from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, background_of, plan_order
+from netfold.controller.lifecycle.presence import Progress, TreeProgress
 from netfold.controller.planning.plan import Loads
 from netfold.controller.switches.port_counters import ARRIVALS, cell
 from netfold.topologies.fabric import Fabric
@@ -55,9 +56,10 @@ class World:
     """Of links that others send over."""
     moves: list[tuple[float, str]] = field(default_factory=list)
     plans: int = 0
+    told: dict[str, dict[str, Progress]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.rerouter = Rerouter(self.fabric, self, self, self, lambda: self.now)  # type: ignore[arg-type]
+        self.rerouter = Rerouter(self.fabric, self, self, self, self, lambda: self.now)  # type: ignore[arg-type]
 
     # ---- the book ---------------------------------------------------------------------------------------
 
@@ -84,6 +86,11 @@ class World:
                 found[link] = min(carried, MOST * rate)
         return Loads(links=found)
 
+    def load(self, link: Link) -> LinkLoad:
+        jobs = self.of_jobs(link)
+        rate = self.fabric.link(*link).rate
+        return LinkLoad(min(self.wanted.get(link, 0.0), rate - jobs), jobs)
+
     def of_jobs(self, link: Link) -> float:
         """What all jobs get of a link: the others press them down to a tenth of it, and no further."""
         promised = sum(self.plan(j).loads.links.get(link, 0.0) for j in self.jobs)
@@ -104,6 +111,11 @@ class World:
 
     def promised(self, name: str) -> float:
         return float(self.plan(name).rate)
+
+    # ---- what workers say ------------------------------------------------------------------------------
+
+    def of(self, name: str) -> dict[str, Progress]:
+        return self.told.get(name, {})
 
     # ---- the planner ------------------------------------------------------------------------------------
 
@@ -205,6 +217,24 @@ def test_what_does_not_squeeze_anybody_moves_nobody(fabric: Fabric):
     world.wanted = through(fabric, "spine1", 60.0)
     world.run(30)
     assert (world.moves, world.plans) == ([], 0)
+
+
+@pytest.mark.parametrize(("marked", "moves"), [(0, 0), (30, 1)])
+def test_a_tree_that_suffers_on_a_full_link_keeps_what_it_gets_there(fabric: Fabric, marked: int, moves: int):
+    """What others send leaves room for the promise by its bytes (their bursts do not), and workers get half of it."""
+    world = World(fabric)
+    world.submit(job_file("a", 1, 16, options="{trees: 1}"))
+    job = world.get("a")
+    tree = PlannedTree(tree=7, slots=16, window=8, bases={})
+    world.jobs["a"] = job.model_copy(
+        update={"placement": job.placement.model_copy(update={"trees": (tree,)})}
+    )
+    world.wanted = through(fabric, "spine1", 105.0)
+    pressed = LinkLoad(105.0, 80.0)
+    world.load = lambda link: pressed if link in world.wanted else LinkLoad()  # type: ignore[method-assign]
+    world.told = {"a": {"h1": Progress(lately=(TreeProgress(7, results=100, marked=marked),))}}
+    world.run(STEP_S)
+    assert len(world.moves) == moves
 
 
 SEEDS = 4

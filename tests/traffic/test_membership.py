@@ -28,7 +28,7 @@ from netfold.traffic.errors import (
 )
 from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS
 from netfold.traffic.membership.membership import Attending, from_proto
-from netfold.traffic.membership.part import Stats
+from netfold.traffic.membership.part import Stats, TreeStats
 from netfold.traffic.numerics import Automatic, Fixed, Half, SharedExponent, WholeNumbers
 
 
@@ -130,7 +130,7 @@ def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():
         first = servicer.heard.get(timeout=10)
         assert (first.job, first.host, first.leave) == ("j", "h1", False)
         assert member.wait(10).trees[0].children == (2, 3)
-        member.report(Stats(chunks=7, retransmits=2))
+        member.report(Stats(chunks=7, retransmits=2, trees=(TreeStats(3, 70, 7, 2, 1.5, 1.0),)))
         while servicer.heard.get(timeout=10).report.chunks != 7:
             pass
         member.close()
@@ -138,6 +138,8 @@ def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():
         while not words[-1].leave:
             words.append(servicer.heard.get(timeout=10))
         assert words[-1].report.retransmits == 2
+        [tree] = words[-1].report.trees
+        assert (tree.tree, tree.results, tree.marked, tree.rtt_ms) == (3, 70, 7, 1.5)
 
 
 def test_a_new_epoch_and_the_end_of_the_job_wake_the_worker():

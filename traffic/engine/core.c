@@ -524,5 +524,5 @@ int64_t nf_core_trees(const struct nf_core *core) { return core->tree_count; }
 struct nf_tree_report nf_core_report(const struct nf_core *core, int64_t tree) {
     const struct tree *t = &core->trees[tree];
     return (struct nf_tree_report){t->spec.tree,  nf_window_size(&t->window), t->window.limit, t->retransmits, t->probes,
-                                   t->rtt.smoothed, t->rtt.least};
+                                   t->results, t->marked, t->rtt.smoothed, t->rtt.least};
 }

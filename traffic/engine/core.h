@@ -74,6 +74,7 @@ struct nf_totals {
 
 struct nf_tree_report {
     int64_t tree, window, limit, retransmits, probes;
+    int64_t results, marked; /* that came in the epoch, and of them with a congestion mark */
     double rtt, rtt_least;
 };
 

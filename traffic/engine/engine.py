@@ -126,7 +126,10 @@ class Totals(ctypes.Structure):
 
 class TreeReport(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("tree", "window", "limit", "retransmits", "probes")),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("tree", "window", "limit", "retransmits", "probes", "results", "marked")
+        ),
         ("rtt", ctypes.c_double),
         ("rtt_least", ctypes.c_double),
     )

@@ -179,7 +179,10 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
     }
     if (now < s->back) s->back = now;
     t->found.count++;
-    t->found.marked += marked || (h->flags & CONGESTION);
+    marked |= (h->flags & CONGESTION) != 0;
+    t->found.marked += marked;
+    t->results++;
+    t->marked += marked;
     if (--s->left == 0) take_off(r, s);
     return s;
 }

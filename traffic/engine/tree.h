@@ -83,7 +83,7 @@ struct tree {
     double newest_back;     /* when the youngest chunk went whose result is in, of those that went once */
     double shrank_at, probed_at, active_at; /* `active_at`: when something went or came last */
     int tail_probed, held_back, probe_due; /* `probe_due`: the oldest chunk is to go again now */
-    int64_t retransmits, probes;
+    int64_t retransmits, probes, results, marked;
     struct nf_timing timing;
     struct nf_rtt rtt;
     struct nf_window window;

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 import grpc
 
@@ -267,5 +267,6 @@ class Attending:
                 retransmits=stats.retransmits,
                 overflows=stats.overflows,
                 goodput_mbps=stats.goodput_mbps,
+                trees=[pb.TreeReport(**asdict(tree)) for tree in stats.trees],
             ),
         )

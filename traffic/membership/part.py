@@ -12,9 +12,23 @@ from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
 
 
+@dataclass(frozen=True)
+class TreeStats:
+    """How a tree of the present epoch does: results that came, of them with a congestion mark, packets sent again, and
+    round trips in milliseconds."""
+
+    tree: int
+    results: int
+    marked: int
+    retransmits: int
+    rtt_ms: float
+    rtt_least_ms: float
+
+
 @dataclass
 class Stats:
-    """What a member reports: totals since it joined. `seconds` spent in calls, `elements` reduced in them."""
+    """What a member reports: totals since it joined. `seconds` spent in calls, `elements` reduced in them; `trees`
+    count from the beginning of the epoch."""
 
     calls: int = 0
     chunks: int = 0
@@ -24,6 +38,7 @@ class Stats:
     elements: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    trees: tuple[TreeStats, ...] = ()
 
     def count(self, elements: int, nbytes: int, chunks: int, seconds: float) -> None:
         """One more call."""

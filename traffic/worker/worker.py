@@ -24,7 +24,7 @@ from netfold.traffic.errors import (
     ConcurrentUse,
     TrafficError,
 )
-from netfold.traffic.membership.part import Connect, Membership, Stats, connect_udp
+from netfold.traffic.membership.part import Connect, Membership, Stats, TreeStats, connect_udp
 from netfold.traffic.numerics import ReduceOp, Scheme
 from netfold.traffic.packets.transport import Address, TransportError
 from netfold.traffic.worker.handle import Handle
@@ -218,6 +218,7 @@ class Worker:
             self.stats.count(
                 array.size, array.nbytes, -(-array.size // self._lanes), time.monotonic() - started
             )
+            self.stats.trees = self._trees()
             self._membership.report(self.stats)
             return None
         failure = self._failure or self._engine.error()
@@ -249,6 +250,13 @@ class Worker:
     def retransmits(self) -> int:
         """Packets that were sent again, up to now."""
         return int(self._engine.totals().retransmits)
+
+    def _trees(self) -> tuple[TreeStats, ...]:
+        """How the trees of the present epoch do, for the controller."""
+        return tuple(
+            TreeStats(r.tree, r.results, r.marked, r.retransmits, r.rtt * 1e3, r.rtt_least * 1e3)
+            for r in self._engine.reports()
+        )
 
     def flows(self) -> list[dict[str, float]]:
         """How the trees of the present epoch do: window and limit in chunks, round trips in milliseconds."""
