@@ -29,7 +29,7 @@ def reroute(
     load: Annotated[float, typer.Option(min=0.05, max=1.0, help="Of the spine's links, by TCP flows.")] = 0.7,
     scale: Annotated[float, typer.Option(help="Rates on the wire over those of the fabric's file.")] = 0.05,
     size: Annotated[int, typer.Option(min=1024, help="Bytes of the arrays.")] = 1 << 17,
-    load_seconds: Annotated[float, typer.Option(min=6, help="How long the flows send.")] = 9.0,
+    load_seconds: Annotated[float, typer.Option(min=6, help="How long the flows send.")] = 8.0,
     target: options.Target = "auto",
     lanes: options.Lanes = 256,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds for the jobs of one mode.")] = 120.0,

@@ -30,7 +30,7 @@ from netfold.topologies.fabric import Fabric
 
 MODEL, MODEL_ELEMENTS = "resnet50", 25_557_032
 POLL_S = 0.03
-STEADY_S = 3.5
+STEADY_S = 3.0
 """After the onset and after the end of the load: what is timed is what is left when everybody had time to react."""
 
 MODES: Mapping[str, Mapping[str, Any]] = {
@@ -52,8 +52,8 @@ class Experiment:
     size: int = 1 << 18
     load: float = 0.7
     before_s: float = 3.0
-    load_s: float = 9.0
-    after_s: float = 7.0
+    load_s: float = 8.0
+    after_s: float = 5.0
     timeout_s: float = 120.0
 
 
@@ -175,7 +175,7 @@ class Rerouting:
     def _start(self, mode: str, jobs: int, number: int) -> RunningJob:
         experiment, system = self._experiment, self._system
         seconds = experiment.before_s + experiment.load_s + experiment.after_s
-        each = experiment.size * 8 / (system.link_mbps * 1e6) * 1.1
+        each = experiment.size * 8 / (system.link_mbps * 1e6) * 1.3
         flags = ["--workload", MODEL, "--scale", experiment.size / 4 / MODEL_ELEMENTS]
         flags += ["--iterations", max(8, round(seconds / each))]
         workers = [rack[number] for rack in self._racks]

@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A job moves while TCP fills the spine that it uses: its sums stay exact. And what a row makes of times and epochs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from netfold.measure.reroute.experiment import Experiment, Move, Rerouting, row
+from netfold.measure.reroute.picture import draw
+from netfold.testbed.deployment import Setup
+from netfold.testbed.errors import RunError
+
+
+def test_a_row_says_when_it_moved_and_what_that_gave(tmp_path: Path):
+    """Iterations of 0.2 s; of 0.5 s from the onset at 110 on, until the move at 112."""
+    progress, at = tmp_path / "progress", 100.0
+    with progress.open("w") as file:
+        while at < 140:
+            at += 0.5 if 110 <= at < 112 else 0.2
+            file.write(json.dumps({"at": at}) + "\n")
+    job = SimpleNamespace(name="re-routed-1-1", progress=progress)
+    moves = [Move(100.0, 1, 100.0, ""), Move(112.0, 2, 90.0, "squeezed"), Move(123.0, 3, 100.0, "eased")]
+    found = row("re-routed", 1, job, moves, 110.0, 120.0, 0)  # type: ignore[arg-type]
+    assert (found.reaction_s, found.back_s, found.moves) == (2.0, 3.0, 2)
+    assert found.slowdown == pytest.approx(1.0)
+    assert found.settled_s == pytest.approx(2.2, abs=0.3)
+    draw([found], 10.0, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
+def test_what_it_cannot_do_is_said_before_anything_is_brought_up():
+    with pytest.raises(RunError, match="there is no way 'better'"):
+        Rerouting(Experiment(Setup("leaf-spine-4x2"), modes=["better"]), print)
+    with pytest.raises(RunError, match="two racks of three workers"):
+        Rerouting(Experiment(Setup("single")), print)
+
+
+@pytest.mark.root
+@pytest.mark.mininet
+def test_a_job_moves_under_load_and_every_sum_is_right():
+    setup = Setup("leaf-spine-2x2", "softswitch", 64, 0.05, name="rero", first_grpc_port=9760)
+    # loads of 90 %: slow machines, on which little is squeezed, have to move too
+    experiment = Experiment(setup, ["r-inart"], [1], 1 << 15, 0.9, before_s=1.0, load_s=8.0, after_s=1.0)
+    [found] = Rerouting(experiment, lambda text: None).run()
+    assert found.wrong_elements == 0
+    assert found.moves >= 1
