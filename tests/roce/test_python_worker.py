@@ -54,12 +54,12 @@ def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str
     where = Connection(f"unix:{tmp_path}/s")
 
     def work(rank: int) -> np.ndarray:
-        with RoceWorker(where, "j", HOSTS[rank], 30.0, code) as worker:
+        with RoceWorker(where, "j", HOSTS[rank], 60.0, code) as worker:
             assert (worker.rank, worker.workers) == (rank, len(HOSTS))
             array = np.arange(-5000, 65000, dtype=dtype) * (rank + 1)
-            worker.all_reduce(array, 30.0)
+            worker.all_reduce(array, 60.0)
             if numerics == "block":
-                worker.all_reduce(array, 30.0, ReduceOp.AVERAGE)
+                worker.all_reduce(array, 60.0, ReduceOp.AVERAGE)
             with pytest.raises(WrongNumbers):
                 worker.all_reduce(np.zeros(4, other))
             return array
@@ -69,7 +69,7 @@ def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str
         async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment) as stub:
             spec = (
                 f"name: j\nworkers: [{', '.join(HOSTS)}]\nparameter_servers: 0\ntransport: roce\n"
-                f"numerics: {{mode: {numerics}}}\n"
+                f"numerics: {{mode: {numerics}}}\nlease_ms: 30000\n"
             )
             await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
             with ThreadPoolExecutor(len(HOSTS)) as pool:
