@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import finsy as fy
-import grpc
-from finsy.proto import p4r, p4r_grpc
 
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
+from netfold.controller.switches.manners import read, read_raw
 from netfold.controller.switches.port_counters import PortReader
 from netfold.topologies.generators import leaf_spine
 from netfold.topologies.network.targets import netfold_command
@@ -30,6 +30,7 @@ from tests.ports import free_port
 COMPILED = Path(__file__).resolve().parents[1] / "p4src" / "compiled"
 P4INFO, PROGRAM = COMPILED / "netfold-v1model-64.p4info.txtpb", COMPILED / "netfold-v1model-64.json"
 SWITCHES, A_SECOND, READINGS = 64, 2, 400
+LISTENS_S = 60.0
 
 
 async def main() -> None:
@@ -38,34 +39,43 @@ async def main() -> None:
     switch = "leaf1"
     reader = PortReader(schema, 1, *metered_ports(fabric, switch))
     loads = LinkLoads(fabric, 1.0)
-    sign = p4r.ReadRequest(device_id=1)
-    sign.entities.add(
-        counter_entry=p4r.CounterEntry(counter_id=schema.counters["verdicts"].id)
-    ).counter_entry.index.index = 0
-    port = free_port()
-    command = [netfold_command(), "softswitch", str(PROGRAM), "--device-id", "1"]
-    process = subprocess.Popen([*command, "--grpc-server-addr", f"127.0.0.1:{port}"])
+    address = f"127.0.0.1:{free_port()}"
+    command = [netfold_command(), "softswitch", "--no-p4", "--device-id", "1", "--grpc-server-addr", address]
+    process = subprocess.Popen(command)
     try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            await asyncio.wait_for(channel.channel_ready(), 120)
-            stub = p4r_grpc.P4RuntimeStub(channel)
+        with socket_of(address):
+            pass
+        options = fy.SwitchOptions(p4info=P4INFO, p4blob=PROGRAM, device_id=1)
+        async with fy.Switch(switch, address, options) as connected:
 
-            async def signs() -> None:
-                async for _ in stub.Read(sign):
+            async def sign_of_life() -> None:
+                async for _ in read(connected, [fy.P4CounterEntry("verdicts", index=0)]):
                     pass
 
             async def ports() -> None:
-                answers = [answer async for answer in stub.Read(reader.request)]
-                loads.counted(switch, reader.counts(answers))
+                loads.counted(switch, reader.counts(await read_raw(connected, reader.request)))
 
             print(
                 f"{SWITCHES} switches, {A_SECOND} readings a second, {len(reader.request.entities)} cells each"
             )
-            for name, work in (("sign of life", signs), ("ports' counters", ports)):
+            for name, work in (("sign of life", sign_of_life), ("ports' counters", ports)):
                 await cost(name, work, process.pid)
     finally:
         process.terminate()
         process.wait()
+
+
+def socket_of(address: str) -> socket.socket:
+    """Open when the switch listens."""
+    host, _, port = address.rpartition(":")
+    deadline = time.monotonic() + LISTENS_S
+    while True:
+        try:
+            return socket.create_connection((host, int(port)))
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 async def cost(name: str, work: Callable[[], Awaitable[None]], switch: int) -> None:
