@@ -141,6 +141,7 @@ static int64_t all_first_rows(const struct nf_call *c, const struct tree *trees)
 void call_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees) {
     memset(c->seen, 0, (size_t)c->rows);
     call_sign(c);
+    if (c->balance) c->print = mix(c->print, (uint64_t)c->balance->laps); /* rows of who divides otherwise are not the same */
     if (!predicts(c)) return;
     const uint8_t *known = nf_predictions_find(p, kind_of(c), all_first_rows(c, trees));
     if (!known) return;
