@@ -312,7 +312,7 @@ class JobOver(_message.Message):
     def __init__(self, state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics", "transport", "address", "timing")
+    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics", "transport", "address", "quorum", "quorum_deadline_s", "timing")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -325,6 +325,8 @@ class Assignment(_message.Message):
     NUMERICS_FIELD_NUMBER: _ClassVar[int]
     TRANSPORT_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    QUORUM_FIELD_NUMBER: _ClassVar[int]
+    QUORUM_DEADLINE_S_FIELD_NUMBER: _ClassVar[int]
     TIMING_FIELD_NUMBER: _ClassVar[int]
     job: str
     epoch: int
@@ -338,8 +340,10 @@ class Assignment(_message.Message):
     numerics: Numerics
     transport: str
     address: str
+    quorum: int
+    quorum_deadline_s: float
     timing: Timing
-    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ..., transport: _Optional[str] = ..., address: _Optional[str] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ...) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ..., transport: _Optional[str] = ..., address: _Optional[str] = ..., quorum: _Optional[int] = ..., quorum_deadline_s: _Optional[float] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ...) -> None: ...
 
 class Timing(_message.Message):
     __slots__ = ("first_timeout", "least_variance", "longest_timeout", "least_reordering", "late", "burst", "gather")
@@ -368,7 +372,7 @@ class Numerics(_message.Message):
     def __init__(self, mode: _Optional[str] = ..., fraction_bits: _Optional[int] = ...) -> None: ...
 
 class TreePart(_message.Message):
-    __slots__ = ("tree", "share", "slots", "window", "child", "destination", "children", "sources")
+    __slots__ = ("tree", "share", "slots", "window", "child", "destination", "children", "sources", "own_children")
     TREE_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -377,6 +381,7 @@ class TreePart(_message.Message):
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     CHILDREN_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
+    OWN_CHILDREN_FIELD_NUMBER: _ClassVar[int]
     tree: int
     share: float
     slots: int
@@ -385,7 +390,8 @@ class TreePart(_message.Message):
     destination: str
     children: _containers.RepeatedScalarFieldContainer[int]
     sources: _containers.RepeatedCompositeFieldContainer[Sources]
-    def __init__(self, tree: _Optional[int] = ..., share: _Optional[float] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., child: _Optional[int] = ..., destination: _Optional[str] = ..., children: _Optional[_Iterable[int]] = ..., sources: _Optional[_Iterable[_Union[Sources, _Mapping]]] = ...) -> None: ...
+    own_children: int
+    def __init__(self, tree: _Optional[int] = ..., share: _Optional[float] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., child: _Optional[int] = ..., destination: _Optional[str] = ..., children: _Optional[_Iterable[int]] = ..., sources: _Optional[_Iterable[_Union[Sources, _Mapping]]] = ..., own_children: _Optional[int] = ...) -> None: ...
 
 class Sources(_message.Message):
     __slots__ = ("addresses",)

@@ -11,6 +11,7 @@ from netfold.measure.arrivals.cli import arrivals
 from netfold.measure.balance.cli import balance
 from netfold.measure.fairness.cli import fairness
 from netfold.measure.plans.cli import plans
+from netfold.measure.quorum.cli import quorum
 from netfold.measure.reroute.cli import reroute
 
 app = typer.Typer(
@@ -19,6 +20,6 @@ app = typer.Typer(
     help="Measure on this machine, in Mininet: figures as a table, as JSON, as a picture.",
 )
 
-for measurement in (plans, reroute, fairness, balance, arrivals):
+for measurement in (plans, reroute, fairness, balance, arrivals, quorum):
     app.command()(measurement)
 app.callback()(lambda: None)  # a group also with one command

@@ -113,8 +113,12 @@ def run_worker(
         members, host = _membership(where, job, host, assignment)
         with Worker(members, local, scheme, Congestion(congestion)) as one:
             mine = members.wait(timeout)
+
+            def reduce(array: Any) -> None:
+                one.all_reduce(array, timeout)
+
             measured = _measure(
-                lambda array: one.all_reduce(array, timeout),
+                reduce,
                 mine.rank,
                 mine.workers,
                 scheme or mine.numerics,

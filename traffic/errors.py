@@ -55,6 +55,12 @@ class CallMismatch(TrafficError):
     mended."""
 
 
+class Straggled(TrafficError):
+    """With a quorum: the others went on without this worker, and it cannot learn what they know any more. The array is
+    as it was; the next call joins them at the next epoch, in whatever call they are then: fetch what they have
+    (weights, the step) first."""
+
+
 class RoundsExhausted(TrafficError):
     """The epoch has no chunk numbers left for this call; the controller has to raise the epoch."""
 

@@ -19,6 +19,7 @@ from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import SCHEMES
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, parse_document
+from netfold.traffic.packets.wire import COUNT_MAX
 
 MAX_CHARACTERS = 256 << 10
 """Of a job file; YAML is read in the event loop."""
@@ -115,7 +116,15 @@ class JobFile(BaseModel):
     join_s: Annotated[float, _Number, Field(gt=0, le=86_400)] = 120.0
     numerics: Numerics = Numerics()
     transport: Transport = Transport.UDP
+    quorum: Annotated[int, _Number, Field(ge=1, le=COUNT_MAX, strict=True)] | None = None
+    quorum_deadline: Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,3})?(ms|s)$")] = "50ms"
     ranks: RanksPerHost = RanksPerHost()
+
+    @property
+    def quorum_deadline_s(self) -> float:
+        """Seconds."""
+        text = self.quorum_deadline
+        return float(text[:-2]) / 1e3 if text.endswith("ms") else float(text[:-1])
 
 
 class JobOrder(BaseModel):
@@ -165,7 +174,24 @@ def order_from(document: Document, text: str, fabric: Fabric) -> JobOrder:
     workers = _workers(document, file, fabric, servers)
     if file.transport is Transport.ROCE:
         _check_roce(document, file, fabric, workers, servers)
+    _check_quorum(document, file, len(workers))
     return JobOrder(text=text, file=file, workers=workers, parameter_servers=servers)
+
+
+def _check_quorum(document: Document, file: JobFile, workers: int) -> None:
+    if file.quorum is None:
+        return
+    if not file.quorum <= workers <= COUNT_MAX:
+        what = f"the job has {workers} workers; a quorum is at most that, and for at most {COUNT_MAX} workers"
+        raise _error(document, ("quorum",), f"quorum is {file.quorum}, and {what}")
+    if file.quorum_deadline_s == 0:
+        raise _error(document, ("quorum_deadline",), "quorum_deadline is 0; it must be above that")
+    if file.transport is Transport.ROCE:
+        raise _error(document, ("quorum",), "a RoCE job has no quorum: it awaits all its workers")
+    if file.numerics.mode == "integer":
+        raise _error(
+            document, ("quorum",), "a job with a quorum adds up floats, and numerics are 'integer' here"
+        )
 
 
 def _explain(error: dict[str, object]) -> tuple[Place, str]:

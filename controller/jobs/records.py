@@ -68,12 +68,14 @@ class PlannedTree(_Record):
     tree   number in the fabric, 1 ... 1023; also its tree_index and multicast group on every switch
     slots  A; bases are the first slots of the tree's ranges, by switch that adds up
     window W
+    quorum contributions of a chunk that are enough once a deadline is over; 0: all are wanted
     """
 
     tree: int
     slots: int
     window: int
     bases: dict[str, int]
+    quorum: int = 0
 
 
 class Placement(_Record):

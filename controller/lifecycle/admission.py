@@ -38,6 +38,9 @@ UDP_PORTS = range(61440, 61696)
 ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS = 8192, 4096
 """p4src/common/sizes.p4, p4src/tna/arch.p4. A tree's number is its index in every switch, so the smallest counts."""
 
+SENDERS_OF_A_QUORUM = 32
+"""A root that is a switch has a bit for each sender of the tree."""
+
 ACCEPTABLE = 0.05
 """Of the slowest worker's link: the least rate of a job that names none."""
 
@@ -282,6 +285,7 @@ def place(
     placements = [*(p for j in jobs for p in j.placements), *reserved]
     pools = slot_pools(fabric, placements, numbers.epochs)
     trees: list[PlannedTree] = []
+    quorum = check_quorum(fabric, order, plan)
     epoch = after_epoch
     room = min(TREES[s.chip] for s in fabric.switches)
     for number, tree in zip(_free_trees(room, placements, numbers.last_tree), plan.trees, strict=False):
@@ -291,7 +295,7 @@ def place(
         size, ranges = _take(fabric, tree, pools, 2 * window, order.file.name)
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
         bases = {s: r.base for s, r in ranges.items()}
-        trees.append(PlannedTree(tree=number, slots=size, window=size // 2, bases=bases))
+        trees.append(PlannedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
     if len(trees) < len(plan.trees):
         raise RefusedError(
             f"job '{order.file.name}': all {room} tree numbers are in use; wait for a job to end"
@@ -319,6 +323,29 @@ def _check_roce(fabric: Fabric, wire: Wire, name: str, plan: Plan) -> None:
             chip = fabric.switch(node).chip
             if chip is not None:
                 raise RefusedError(f"job '{name}': switch {node} is a {chip}; RoCE needs v1model programs")
+
+
+def check_quorum(fabric: Fabric, order: JobOrder, plan: Plan) -> int:
+    """How many contributions are enough, 0: all are wanted. Of fewer workers than the file names it cannot be more than
+    there are. Raises RefusedError where a node of the plan has no room for it."""
+    name, quorum = order.file.name, order.file.quorum
+    if quorum is None:
+        return 0
+    for tree in plan.trees:
+        for node in tree.nodes:
+            chip = None if fabric.is_host(node) else fabric.switch(node).chip
+            if chip is not None:
+                raise RefusedError(
+                    f"job '{name}' has a quorum, and switch {node} is a {chip.value}, whose program has no room for "
+                    "one (docs/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up elsewhere"
+                )
+        if not fabric.is_host(tree.root) and len(tree.edges) > SENDERS_OF_A_QUORUM:
+            raise RefusedError(
+                f"job '{name}' has a quorum and a tree of {len(tree.edges)} senders to switch {tree.root}; a switch as "
+                f"its root takes {SENDERS_OF_A_QUORUM}, a parameter server any number"
+            )
+    workers = {w for tree in plan.trees for edge in tree.edges if fabric.is_host(w := edge.child)}
+    return min(quorum, len(workers))
 
 
 def slot_pools(

@@ -36,6 +36,8 @@ _TROUBLE = {
     Verdict.BAD_SLOT: "named a slot outside the tree's range: a sender uses other slots than it was assigned",
     Verdict.STALE_EPOCH: "are of another epoch: a sender has not heard of the newest assignment",
     Verdict.STALE_CHUNK: "came after their slot had moved on: harmless copies, if they are few",
+    Verdict.LATE: "came when their sum had gone without them: a worker is slower than the quorum's deadline",
+    Verdict.LAPPED: "asked for a sum that cannot be had any more: a worker is far behind, and has to join again",
     Verdict.DUPLICATE: "were in already: a sender repeats while others are awaited",
 }
 
@@ -89,6 +91,8 @@ def _plan(job: JobRecord) -> Iterator[str]:
         plan = job.placement.plan
         roots = ", ".join(f"{t.root} ({t.share:.0%})" for t in plan.trees)
         yield f"Epoch {job.epoch}, planned by {plan.algorithm} at {plan.rate:g} {plan.unit} a worker; roots: {roots}."
+        if quorum := job.placement.trees[0].quorum:
+            yield f"A sum goes without those who are late when {quorum} workers are in it and a deadline is over."
         if plan.hierarchy is not None:
             yield f"Ranks of a host reduce {plan.hierarchy.why(plan.rate)}."
 
@@ -105,7 +109,10 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
     needed = [m.host for m in job.members if controller.book.needs(job, m.host)]
     absent = [h for h in needed if not controller.presence.attends(job.name, h)]
     if absent:
-        yield f"Not attending: {', '.join(absent)}; no chunk is complete without every worker."
+        why = "no chunk is complete without every worker"
+        if job.placement is not None and (quorum := job.placement.trees[0].quorum):
+            why = f"once together, sums go with {quorum} of the workers"
+        yield f"Not attending: {', '.join(absent)}; {why}."
     elif needed:
         yield f"All {len(needed)} members attend."
     if job.lost:

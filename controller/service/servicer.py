@@ -32,6 +32,7 @@ from netfold.controller.service.messages import (
     version,
 )
 from netfold.controller.service.timing import timing_of
+from netfold.controller.switches.desired import senders_beyond
 
 log = logging.getLogger(__name__)
 
@@ -208,6 +209,9 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             if serves and tree.root != host:
                 continue
             numbers = {e.child: n for n, e in enumerate(tree.edges)}
+            senders = list(tree.children(host)) if serves else []
+            if serves and planned.quorum:
+                senders += [tree.edges[n].child for n in senders_beyond(tree)]
             parts.append(
                 pb.TreePart(
                     tree=planned.tree,
@@ -216,8 +220,9 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                     window=planned.window,
                     child=numbers.get(host, 0),
                     destination=str(controller.setting.addresses.ip(tree.root)),
-                    children=[numbers[c] for c in tree.children(host)] if serves else [],
-                    sources=[self._sources(tree, c) for c in tree.children(host)] if serves else [],
+                    children=[numbers[c] for c in senders],
+                    sources=[self._sources(tree, c) for c in senders],
+                    own_children=len(tree.children(host)) if serves and planned.quorum else 0,
                 )
             )
         numerics = order.file.numerics
@@ -236,6 +241,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             transport=job.transport.value,
             address=str(controller.setting.addresses.ip(host)),
             timing=pb.Timing(**asdict(timing_of(controller.setting, plan, controller.options.wire))),
+            quorum=job.placement.trees[0].quorum,
+            quorum_deadline_s=order.file.quorum_deadline_s,
         )
 
     def _sources(self, tree: Tree, child: str) -> pb.Sources:

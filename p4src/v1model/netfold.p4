@@ -29,6 +29,7 @@
 #include "roce_in.p4"
 #include "roce_out.p4"
 #endif
+#include "quorum.p4"
 
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 
@@ -44,6 +45,8 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Verdict()     verdict;
     Exit()        exit_port;
     Forwarding()  forwarding;
+    QuorumEntry() quorum_entry;
+    QuorumExit()  quorum_exit;
 
     @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
     counter(VERDICT_CELLS, CounterType.packets_and_bytes) verdicts;
@@ -54,6 +57,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<1> of_a_job;
 
     apply {
+        quorum_t quorum = { 0, 0, 0, 0, 0, beside_t.NOTHING };
         meta.broken = standard.checksum_error == 1 || standard.parser_error != error.NoError;
         meta.verdict = verdict_t.MALFORMED;
         if (meta.netfold == 1 && hdr.udp.src_port != hdr.udp.dst_port) {
@@ -75,11 +79,22 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 admission.apply(hdr, meta);
                 if (meta.role == role_t.INNER || meta.role == role_t.ROOT || meta.role == role_t.MANAGER) {
                     slot_tag.apply(hdr, meta);
-                    slot_bitmap.apply(meta);
-                    slot_marks.apply(hdr, meta);
-                    lanes.apply(hdr, meta);
+                    if ((hdr.netfold.flags & FLAG_QUORUM) != 0 && meta.role != role_t.MANAGER) {
+                        quorum_entry.apply(hdr, meta, quorum);
+                    }
+                    if (quorum.beside != beside_t.PASSED) {
+                        slot_bitmap.apply(meta);
+                        slot_marks.apply(hdr, meta);
+                        lanes.apply(hdr, meta);
+                    }
+                    if (quorum.sealed == 1) {
+                        meta.slot.repeated = 0;
+                    }
                 }
                 tree_routes.apply(meta);
+                if (quorum.beside == beside_t.PASSED) {
+                    meta.role = role_t.PASS;
+                }
                 verdict.apply(hdr, meta);
 #ifdef ROCE
                 meta.ingress_port = answer_port;
@@ -89,6 +104,9 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #endif
             }
             exit_port.apply(hdr, meta, standard);
+            if (quorum.applies == 1) {
+                quorum_exit.apply(hdr, meta, quorum, standard);
+            }
             verdicts.count((bit<32>)(meta.tree_index ++ (bit<5>)meta.verdict));
         } else {
             forwarding.apply(hdr, meta, standard);

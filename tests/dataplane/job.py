@@ -4,17 +4,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag
+from netfold.traffic.server.quorum import QuorumPool
 from netfold.traffic.server.slots import SlotPool
 from tests.dataplane.layout import TreeShape
 
 Words = NDArray[np.int32]
-Result = tuple[Flag, int, tuple[int, ...]]  # overflow or not, exponent, lanes
+Result = tuple[Flag, int, tuple[int, ...], int]  # overflow or not, exponent, lanes, contributions
 
 
 @dataclass
@@ -24,13 +27,14 @@ class Worker:
     host: int
     epoch: int
     received: dict[int, Result] = field(default_factory=dict)
+    lapped: bool = False
 
 
 @dataclass
 class Server:
     """A parameter server as root of a tree."""
 
-    pool: SlotPool
+    pool: SlotPool | QuorumPool
     epoch: int
 
 
@@ -55,19 +59,38 @@ class Job:
             lanes[made.integers(self.lanes)] = made.choice([LANE_MIN, LANE_MIN + 1, LANE_MAX - 1, LANE_MAX])
         return int(made.integers(256)), lanes.astype(np.int32)
 
-    def exact(self, epoch: int, chunk: int) -> tuple[int, NDArray[np.int64]]:
-        parts = [self.contribution(child, epoch, chunk) for child in range(len(self.workers))]
+    def is_sum(self, epoch: int, chunk: int, result: Result) -> bool:
+        """Whether the lanes are the sum of all workers, or of as many as the packet says and the quorum wants; the
+        exponent the largest of theirs."""
+        flags, exponent, lanes, count = result
+        everybody = range(len(self.workers))
+        if self.shape.quorum is None:
+            return count == 0 and self._fits(flags, exponent, lanes, *self.exact(epoch, chunk, everybody))
+        return count >= self.shape.quorum and any(
+            self._fits(flags, exponent, lanes, *self.exact(epoch, chunk, some))
+            for some in combinations(everybody, count)
+        )
+
+    def _fits(
+        self, flags: Flag, exponent: int, lanes: tuple[int, ...], wanted: int, total: NDArray[np.int64]
+    ) -> bool:
+        return exponent == wanted and (Flag.OVERFLOW in flags or lanes == tuple(total.tolist()))
+
+    def exact(self, epoch: int, chunk: int, workers: Iterable[int]) -> tuple[int, NDArray[np.int64]]:
+        parts = [self.contribution(child, epoch, chunk) for child in workers]
         return max(e for e, _ in parts), np.sum([lanes.astype(np.int64) for _, lanes in parts], axis=0)
 
     def in_window(self, worker: Worker) -> list[int]:
         """The chunks that a worker may send now (docs/protocol.md, section 7)."""
         return [
             chunk
-            for chunk in range(self.chunks)
+            for chunk in range(0 if worker.lapped else self.chunks)
             if chunk not in worker.received
             and (chunk < self.window or chunk - self.window in worker.received)
         ]
 
     @property
     def done(self) -> bool:
-        return all(w.epoch == self.epoch and len(w.received) == self.chunks for w in self.workers)
+        return all(
+            w.epoch == self.epoch and (w.lapped or len(w.received) == self.chunks) for w in self.workers
+        )

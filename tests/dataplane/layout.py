@@ -111,6 +111,7 @@ class TreeShape:
     at_server: bool
     slots: int
     base: int
+    quorum: int | None = None
 
     @classmethod
     def random(cls, random: Random, fabric: Fabric, tree: int, slots: int, base: int) -> TreeShape:
@@ -120,7 +121,8 @@ class TreeShape:
         adding = {switch for switch in range(len(fabric.places)) if random.random() < 0.7}
         if not at_server:
             adding.add(0)
-        return cls(fabric, tree, hosts, frozenset(adding), at_server, slots, base)
+        quorum = random.randint(1, count) if random.random() < 0.4 else None
+        return cls(fabric, tree, hosts, frozenset(adding), at_server, slots, base, quorum)
 
     @property
     def root_address(self) -> str:
@@ -133,6 +135,11 @@ class TreeShape:
     @cached_property
     def server_children(self) -> list[int]:
         return [number for number, _ in self._leaving(0)]
+
+    @cached_property
+    def server_senders(self) -> list[int]:
+        """Its children, and with a quorum all senders under them."""
+        return self.server_children + [number for number, _ in self._late(0) + self._missed(0)]
 
     def at(self, switch: int) -> TreeAt | None:
         """What the switch is to the tree, in epoch 0; None if no worker is below it."""
@@ -148,6 +155,10 @@ class TreeShape:
             children = tuple(Child(port, number) for number, port in arriving)
         else:
             passes = tuple(Pass(port, number, up_port) for number, port in arriving)
+        below = tuple(Child(port, number) for number, port in self._late(switch)) if root else ()
+        if not root:
+            passes += tuple(Pass(port, number, up_port) for number, port in self._late(switch))
+        quorum = None if self.quorum is None or not children else self.quorum if root else 0
         return TreeAt(
             self.tree,
             0,
@@ -160,7 +171,24 @@ class TreeShape:
             up=(up_port, NODE + switch) if children and not root else None,
             udp_port=self.udp_port,
             down=tuple(sorted({port for _, port in arriving})),
+            quorum=quorum,
+            below=below,
         )
+
+    def _late(self, switch: int) -> list[tuple[int, int]]:
+        """(child number, port) of those whose late packets inner nodes below pass on to here."""
+        found = []
+        for port in DOWN_PORTS:
+            link = self.fabric.links.get((switch, port))
+            if link is not None and self.quorum is not None:
+                found += [(number, port) for number, _ in self._late(link[0]) + self._missed(link[0])]
+        return found
+
+    def _missed(self, switch: int) -> list[tuple[int, int]]:
+        """The children that a switch adds up, whose late packets it passes on."""
+        if self.quorum is None or switch not in self.adding:
+            return []
+        return self._arriving(switch)
 
     def _arriving(self, switch: int) -> list[tuple[int, int]]:
         """(child number, port) of all that comes into the switch from below."""

@@ -50,6 +50,8 @@ class TreeAt:
     up: tuple[int, int] | None = None
     down: tuple[int, ...] = ()
     udp_port: int = JOB_PORT
+    quorum: int | None = None  # contributions that are enough, 0 at an inner node; None: all are wanted
+    below: tuple[Child, ...] = ()  # at a root with a quorum: all senders under its inner nodes
 
     def at(self, epoch: int) -> TreeAt:
         return replace(self, epoch=epoch)
@@ -59,6 +61,11 @@ class TreeAt:
         for bit, child in enumerate(self.children):
             sender = self._sender(child)
             yield from admission.added_up(sender, root=self.root, bit=bit, full=full, base=self.base)
+        for bit, child in enumerate(self.below, len(self.children)):
+            sender = self._sender(child)
+            yield from admission.added_up(sender, root=True, bit=bit, full=full, base=self.base)
+        if self.quorum is not None:
+            yield tree_routes.quorum(self.tree, self.quorum)
         for way in self.passes:
             yield admission.passed_up(self._sender(way), way.to_port)
         for way in self.answers:

@@ -24,7 +24,8 @@ from netfold.traffic.packets.wire import (
     Kind,
     Verdict,
 )
-from netfold.traffic.server.slots import SlotPool, SlotState, Sum
+from netfold.traffic.server.quorum import QuorumPool
+from netfold.traffic.server.slots import Outcome, SlotPool, SlotState, Sum
 from tests.dataplane.device import Frames
 from tests.dataplane.frames import (
     ARP,
@@ -55,6 +56,7 @@ class _Installed:
 
     at: TreeAt
     pool: SlotPool | None
+    quorum: QuorumPool | None = None  # around `pool`
 
 
 class Oracle:
@@ -74,7 +76,7 @@ class Oracle:
 
     def install(self, setting: Setting | RoceWorker | RoceHost) -> None:
         if isinstance(setting, TreeAt):
-            self._trees[setting.tree] = _Installed(setting, self._pool(setting) if setting.children else None)
+            self._trees[setting.tree] = self._installed(setting)
         elif isinstance(setting, Neighbor):
             self._neighbors[setting.port] = setting
         elif isinstance(setting, Route):
@@ -86,13 +88,21 @@ class Oracle:
         else:
             self._roce.install(setting)
 
+    def _installed(self, at: TreeAt) -> _Installed:
+        if at.quorum is None or not at.children:
+            return _Installed(at, self._pool(at) if at.children else None)
+        quorum = QuorumPool(at.slots, self._lanes, len(at.children), at.root, at.quorum, len(at.below))
+        quorum.pool = self._pool(at)
+        return _Installed(at, quorum.pool, quorum)
+
     def _pool(self, at: TreeAt) -> SlotPool:
         """On the registers as they are: what a slot holds is brought about by the packets that would have."""
-        pool = SlotPool(at.slots, self._lanes, len(at.children), at.root)
+        senders = len(at.children) + len(at.below)
+        pool = SlotPool(at.slots, self._lanes, senders, at.root)
         for slot in range(at.slots):
             held = self._memory.get(at.base + slot, _EMPTY)
             lanes = np.broadcast_to(held.lanes, self._lanes)
-            for bit in sorted(held.seen & set(range(len(at.children)))) if held.tag else ():
+            for bit in sorted(held.seen & set(range(senders))) if held.tag else ():
                 pool.gradient(held.tag, slot, bit, held.flags, held.exponent, lanes)
                 lanes = np.zeros(self._lanes, np.int32)
         return pool
@@ -158,7 +168,7 @@ class Oracle:
         at = installed.at
         if kind is Kind.RESULT:
             return self._result(at, port, child, epoch, frame)
-        bit = next((b for b, c in enumerate(at.children) if c == Child(port, child)), None)
+        bit = next((b for b, c in enumerate(at.children + at.below) if c == Child(port, child)), None)
         if bit is not None:
             if epoch != at.epoch:
                 return tree, Verdict.STALE_EPOCH, []
@@ -214,14 +224,27 @@ class Oracle:
         flags, _, tag, slot, _, exponent = struct.unpack_from(">BHIHHB", frame, NETFOLD_AT + 1)
         marked = Flag.CONGESTION if frame[IP_AT + 1] & 3 == CE else 0
         lanes = np.frombuffer(frame, ">i4", self._lanes, LANES_AT)
-        outcome = pool.gradient(tag, slot, bit, flags & FLAGS | marked, exponent, lanes)
+        count = 0
+        if installed.quorum is not None and flags & Flag.QUORUM:
+            outcome, count = installed.quorum.gradient(
+                tag, slot, bit, flags | marked, exponent, lanes, frame[NETFOLD_AT + 13]
+            )
+        else:
+            outcome = pool.gradient(tag, slot, bit, flags & FLAGS | marked, exponent, lanes)
         self._memory[at.base + slot] = pool.read(slot)
+        if outcome.verdict is Verdict.PASSED:
+            return self._onwards(at, Verdict.PASSED, (at.up[0],) if at.up else (), frame)
+        if outcome.verdict is Verdict.LAPPED:
+            told = Sum(Flag.QUORUM | Flag.LAPPED, exponent, lanes.astype(np.int32))
+            outcome = Outcome(Verdict.LAPPED, told)
         if outcome.packet is None:
             return at.tree, outcome.verdict, []
         out = _carrying(frame, outcome.packet)
         out[8 + IP_AT] = _SENT_BACK_TTL
         out[1 + IP_AT] = out[1 + IP_AT] & 0xFC | ECT0
-        if not (self._roce.knows and out[NETFOLD_AT + 13] & 0x80):
+        if outcome.packet.flags & Flag.QUORUM:
+            out[NETFOLD_AT + 13] = count
+        elif not (self._roce.knows and out[NETFOLD_AT + 13] & 0x80):
             out[NETFOLD_AT + 13] = 0  # reserved, but for what RoCE says
         if not at.root:
             if at.up is None:
@@ -230,7 +253,7 @@ class Oracle:
             return at.tree, outcome.verdict, [self._deliver(at.up[0], out)]
         out[NETFOLD_AT] = VERSION << 4 | Kind.RESULT
         out[IP_AT + 12 : IP_AT + 20] = out[IP_AT + 16 : IP_AT + 20] + out[IP_AT + 12 : IP_AT + 16]
-        if outcome.verdict is Verdict.RESULT_REPEATED:
+        if outcome.verdict in (Verdict.RESULT_REPEATED, Verdict.LATE, Verdict.LAPPED):
             return at.tree, outcome.verdict, [self._deliver(answer_port, out)]
         if not at.down:
             return at.tree, Verdict.UNROUTED, []

@@ -28,9 +28,10 @@ EACH_CHIP = [
 
 
 def tables(schema: fy.P4Schema) -> dict[str, object]:
-    """What a controller can say to each table. Sizes are the target's own, and ids are the compiler's; RoCE is
-    v1model's alone."""
-    return {table.name: _table(table) for table in schema.tables if ".roce_" not in table.name}
+    """What a controller can say to each table. Sizes are the target's own, and ids are the compiler's; RoCE and quorums
+    are v1model's alone."""
+    own = {t.name for t in schema.tables if ".roce_" in t.name or t.alias == "quorums"}
+    return {table.name: _table(table) for table in schema.tables if table.name not in own}
 
 
 def _table(table: fy.P4Table) -> object:

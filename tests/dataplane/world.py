@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
+import numpy as np
+
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
-from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict, WireError, make_tag
-from netfold.traffic.server.slots import SlotPool
+from netfold.traffic.packets.wire import FLAGS, Flag, Kind, Packet, Verdict, WireError, make_tag
+from netfold.traffic.server.quorum import QuorumPool
+from netfold.traffic.server.slots import SlotPool, Sum
 from tests.dataplane.bench import Bench
 from tests.dataplane.frames import (
     CE,
@@ -60,8 +64,11 @@ class World:
         for switch in range(len(self._benches)):
             self._install(job, switch, epoch)
 
-    def _pool(self, shape: TreeShape) -> SlotPool:
-        return SlotPool(shape.slots, self.lanes, len(shape.server_children), root=True)
+    def _pool(self, shape: TreeShape) -> SlotPool | QuorumPool:
+        children, senders = len(shape.server_children), len(shape.server_senders)
+        if shape.quorum is None:
+            return SlotPool(shape.slots, self.lanes, children, root=True)
+        return QuorumPool(shape.slots, self.lanes, children, True, shape.quorum, senders - children)
 
     def _install(self, job: Job, switch: int, epoch: int) -> None:
         if (at := job.shape.at(switch)) is not None:
@@ -81,7 +88,7 @@ class World:
         self._later += steps
 
     def _restart(self, worker: Worker, epoch: int) -> None:
-        worker.epoch, worker.received = epoch, {}
+        worker.epoch, worker.received, worker.lapped = epoch, {}, False
 
     def _restart_server(self, job: Job, epoch: int) -> None:
         job.server = Server(self._pool(job.shape), epoch)
@@ -130,9 +137,10 @@ class World:
         job = random.choice(self.jobs)
         child = random.randrange(len(job.workers))
         if chunks := job.in_window(job.workers[child]):
-            self._send(job, child, random.choice(chunks))
+            self._send(job, child, random.choice(chunks), seal=random.random() < 0.3)
 
-    def _send(self, job: Job, child: int, chunk: int) -> None:
+    def _send(self, job: Job, child: int, chunk: int, seal: bool) -> None:
+        """`seal`: the worker's deadline is over, if the job has a quorum."""
         worker = job.workers[child]
         exponent, lanes = job.contribution(child, worker.epoch, chunk)
         round_, slot = divmod(chunk, job.shape.slots)
@@ -147,6 +155,9 @@ class World:
             exponent=exponent,
             reserved=child + 1 & 0xFF,  # ignored, and not sent on by a node that makes a packet of it
         )
+        if job.shape.quorum is not None:
+            flags = Flag.QUORUM | (Flag.SEAL if seal else Flag(0))
+            header = replace(header, reserved=1, flags=int(flags))
         host = self.fabric.hosts[worker.host]
         packet = Ip(
             src=host.address,
@@ -187,10 +198,11 @@ class World:
         chunk = packet.round * job.shape.slots + packet.slot
         if chunk not in job.in_window(worker):
             return
-        exponent, total = job.exact(packet.epoch, chunk)
-        assert packet.exponent == exponent
-        assert Flag.OVERFLOW in packet.flags or packet.lane == tuple(total.tolist())  # I1, I2, I6
-        result = (packet.flags & Flag.OVERFLOW, packet.exponent, packet.lane)
+        if Flag.LAPPED in packet.flags:
+            worker.lapped = True
+            return
+        result = (packet.flags & Flag.OVERFLOW, packet.exponent, packet.lane, packet.count)
+        assert job.is_sum(packet.epoch, chunk, result)  # I1, I2, I6
         assert job.results.setdefault((packet.epoch, chunk), result) == result  # I3
         worker.received[chunk] = result
 
@@ -199,17 +211,22 @@ class World:
         job = next((j for j in self.jobs if packet is not None and j.shape.tree == packet.tree), None)
         if packet is None or job is None or job.server is None or packet.epoch != job.server.epoch:
             return
-        if packet.kind is not Kind.GRADIENT or packet.child not in job.shape.server_children:
+        if packet.kind is not Kind.GRADIENT or packet.child not in job.shape.server_senders:
             return
-        bit = job.shape.server_children.index(packet.child)
+        bit = job.shape.server_senders.index(packet.child)
         marked = Flag.CONGESTION if frame[15] & 3 == CE else Flag(0)
         tag = make_tag(packet.epoch, packet.round)
-        outcome = job.server.pool.gradient(
-            tag, packet.slot, bit, packet.flags | marked, packet.exponent, packet.lane
-        )
-        if outcome.verdict in {Verdict.RESULT_SENT, Verdict.RESULT_REPEATED}:
-            sums = outcome.packet
-            assert sums is not None
+        pool, count, flags = job.server.pool, 0, packet.flags | marked
+        if isinstance(pool, QuorumPool):
+            outcome, count = pool.gradient(
+                tag, packet.slot, bit, flags, packet.exponent, packet.lane, packet.count
+            )
+        else:
+            outcome = pool.gradient(tag, packet.slot, bit, flags & FLAGS, packet.exponent, packet.lane)
+        sums = outcome.packet
+        if outcome.verdict is Verdict.LAPPED:
+            sums = Sum(Flag.QUORUM | Flag.LAPPED, 0, np.zeros(self.lanes, np.int32))
+        if sums is not None:
             answer = Netfold(
                 Kind.RESULT,
                 packet.tree,
@@ -220,6 +237,7 @@ class World:
                 sums.lanes.tolist(),
                 int(sums.flags),
                 sums.exponent,
+                reserved=count,
             )
             to = ".".join(map(str, frame[26:30]))
             back = gradient(answer, Ip(src=job.shape.root_address, dst=to), port=job.shape.udp_port)
@@ -355,7 +373,7 @@ class World:
             for job in self.jobs:
                 for child, worker in enumerate(job.workers):
                     for chunk in job.in_window(worker):
-                        self._send(job, child, chunk)
+                        self._send(job, child, chunk, seal=True)
             while self.flying:
                 self._arrive(*self.flying.pop(0))
         unfinished = [job.shape for job in self.jobs if not job.done]

@@ -18,6 +18,7 @@ from tools.p4build import REPOSITORY
 
 LANES = 32
 TYPES = REPOSITORY / "p4src/common/types.p4"
+QUORUM = REPOSITORY / "p4src/v1model/quorum.p4"
 HEADERS = REPOSITORY / "p4src/common/headers.p4"
 CORE_H, TREE_H = REPOSITORY / "traffic/engine/core.h", REPOSITORY / "traffic/engine/tree.h"
 DISSECTOR = REPOSITORY / "tools/wireshark/netfold.lua"
@@ -28,12 +29,16 @@ FIELDS = {  # bits from the start of the header, and how many
     "kind": (4, 4),
     "overflow": (8, 1),
     "congestion": (9, 1),
+    "quorum": (10, 1),
+    "seal": (11, 1),
+    "lapped": (12, 1),
     "tree": (16, 16),
     "epoch": (32, 12),
     "round": (44, 20),
     "slot": (64, 16),
     "child": (80, 16),
     "exponent": (96, 8),
+    "count": (105, 7),
     "lanes": (112, 16),
 }
 """By hand from the picture in docs/protocol.md, section 2."""
@@ -46,6 +51,12 @@ def without_comments(path: Path) -> str:
 def p4_constants() -> dict[str, int]:
     """Every `const TYPE NAME = number;` of types.p4."""
     found = re.findall(r"const\s+[\w<>]+\s+(\w+)\s*=\s*(-?\w+)\s*;", without_comments(TYPES))
+    return {name: int(value, 0) for name, value in found}
+
+
+def p4_consts(path: Path, kind: str) -> dict[str, int]:
+    """Every constant of that type, cast or not."""
+    found = re.findall(rf"const\s+{kind}\s+(\w+)\s*=\s*(?:\(\w+\))?(\w+)\s*;", without_comments(path))
     return {name: int(value, 0) for name, value in found}
 
 
@@ -65,6 +76,10 @@ def test_the_record_has_the_fields_where_the_picture_has_them():
         "kind": int(record["version_kind"]) & 15,
         "overflow": int(bool(int(record["flags"]) & Flag.OVERFLOW)),
         "congestion": int(bool(int(record["flags"]) & Flag.CONGESTION)),
+        "quorum": int(bool(int(record["flags"]) & Flag.QUORUM)),
+        "seal": int(bool(int(record["flags"]) & Flag.SEAL)),
+        "lapped": int(bool(int(record["flags"]) & Flag.LAPPED)),
+        "count": int(record["reserved"]) & wire.COUNT_MAX,
         "epoch": epoch,
         "round": round_,
         **{name: int(record[name]) for name in ("tree", "slot", "child", "exponent", "lanes")},
@@ -80,7 +95,12 @@ def test_p4_states_the_same_numbers():
     assert (constants["LANE_MIN"], constants["LANE_MAX"]) == (wire.LANE_MIN, wire.LANE_MAX)
     assert re.search(r"NETFOLD_BYTES\s*=\s*16 \+ 4 \* LANES;", TYPES.read_text())
     assert p4_enum("kind_t") == {kind.name: kind.value for kind in Kind}
-    assert p4_enum("verdict_t") == {"NONE": 0} | {verdict.name: verdict.value for verdict in Verdict}
+    assert p4_enum("verdict_t") | p4_consts(QUORUM, "verdict_t") == {"NONE": 0} | {
+        v.name: v.value for v in Verdict
+    }
+    assert p4_consts(QUORUM, "flags_t") == {
+        f"FLAG_{flag.name}": flag.value for flag in (Flag.QUORUM, Flag.SEAL, Flag.LAPPED)
+    }
 
 
 def test_p4_has_the_same_header():
@@ -97,7 +117,7 @@ def test_p4_has_the_same_header():
     assert found.pop("tag") == (32, 32)
     assert found.pop("flags") == (8, 8)
     assert found.pop("reserved") == (104, 8)
-    split = ("overflow", "congestion", "epoch", "round")
+    split = ("overflow", "congestion", "quorum", "seal", "lapped", "epoch", "round", "count")
     assert found == {name: place for name, place in FIELDS.items() if name not in split}
 
 
@@ -108,7 +128,10 @@ def test_scapy_has_the_same_header():
         found[field.name] = (at, bits)
         at += bits
     assert at == 8 * wire.HEADER_BYTES
-    assert {name: place for name, place in found.items() if name in FIELDS} == FIELDS
+    shared = {
+        name: place for name, place in FIELDS.items() if name != "count"
+    }  # RoCE's fields lie there, too
+    assert {name: place for name, place in found.items() if name in FIELDS} == shared
     assert found.keys() - FIELDS.keys() == {"reserved", "roce", "ack_request", "solicited", "opcode"}
 
 
@@ -173,7 +196,7 @@ def test_the_protocol_s_page_states_the_same_numbers():
     }
 
 
-@pytest.mark.parametrize("name", ["overflow", "congestion"])
+@pytest.mark.parametrize("name", ["overflow", "congestion", "quorum", "seal", "lapped"])
 def test_a_flag_is_one_bit(name: str):
     first, bits = FIELDS[name]
     assert bits == 1

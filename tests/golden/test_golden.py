@@ -67,7 +67,8 @@ def test_the_scapy_layer_reads_and_writes_it(number: int):
         )
         assert (layer.slot, layer.child, layer.exponent) == (packet.slot, packet.child, packet.exponent)
         assert tuple(layer.lane) == packet.lane
-        assert layer.overflow << 7 | layer.congestion << 6 == int(packet.flags)
+        flags = (layer.overflow, layer.congestion, layer.quorum, layer.seal, layer.lapped)
+        assert sum(bit << 7 - place for place, bit in enumerate(flags)) == int(packet.flags)
         for packet_again in (read.copy(), Ether(bytes(read))):
             packet_again[UDP].remove_payload()
             assert bytes(packet_again / layer.copy())[42:] == frame[42:]

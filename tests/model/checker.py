@@ -4,9 +4,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from tests.model.network import State, System, Violation
+from tests.model.network import Violation
+
+State = Hashable
+
+
+class System(Protocol):
+    """What is explored: a start, the steps from a state, and where nothing is left to do."""
+
+    def start(self) -> Any: ...
+
+    def finished(self, state: Any) -> bool: ...
+
+    def successors(self, state: Any) -> Iterator[tuple[str, Any]]: ...
 
 
 @dataclass(frozen=True)

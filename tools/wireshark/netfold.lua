@@ -20,6 +20,9 @@ local f = {
     kind       = ProtoField.uint8("netfold.kind", "Kind", base.DEC, KINDS, 0x0F),
     overflow   = ProtoField.bool("netfold.overflow", "Overflow", 8, nil, 0x80),
     congestion = ProtoField.bool("netfold.congestion", "Congestion", 8, nil, 0x40),
+    quorum     = ProtoField.bool("netfold.quorum", "Of a tree with a quorum", 8, nil, 0x20),
+    seal       = ProtoField.bool("netfold.seal", "A deadline is over, or it was late", 8, nil, 0x10),
+    lapped     = ProtoField.bool("netfold.lapped", "The slot has moved on", 8, nil, 0x08),
     tree       = ProtoField.uint16("netfold.tree", "Tree"),
     epoch      = ProtoField.uint32("netfold.epoch", "Epoch", base.DEC, nil, 0xFFF00000),
     round      = ProtoField.uint32("netfold.round", "Round", base.DEC, nil, 0x000FFFFF),
@@ -30,6 +33,7 @@ local f = {
     ack        = ProtoField.bool("netfold.roce.ack_request", "Ack request", 8, nil, 0x40),
     solicited  = ProtoField.bool("netfold.roce.solicited", "Solicited event", 8, nil, 0x20),
     opcode     = ProtoField.uint8("netfold.roce.opcode", "Opcode", base.DEC, SENDS, 0x1F),
+    count      = ProtoField.uint8("netfold.count", "Contributions", base.DEC, nil, 0x7F),
     lanes      = ProtoField.uint16("netfold.lanes", "Lanes"),
     lane       = ProtoField.int32("netfold.lane", "Lane"),
 }
@@ -50,6 +54,9 @@ local function header(buffer, tree)
     tree:add(f.kind, buffer(0, 1))
     tree:add(f.overflow, buffer(1, 1))
     tree:add(f.congestion, buffer(1, 1))
+    tree:add(f.quorum, buffer(1, 1))
+    tree:add(f.seal, buffer(1, 1))
+    tree:add(f.lapped, buffer(1, 1))
     tree:add(f.tree, buffer(2, 2))
     tree:add(f.epoch, buffer(4, 4))
     tree:add(f.round, buffer(4, 4))
@@ -58,6 +65,8 @@ local function header(buffer, tree)
     tree:add(f.exponent, buffer(12, 1))
     if buffer(13, 1):uint() >= 0x80 then
         for _, field in ipairs({ f.roce, f.ack, f.solicited, f.opcode }) do tree:add(field, buffer(13, 1)) end
+    else
+        tree:add(f.count, buffer(13, 1))
     end
     tree:add(f.lanes, buffer(14, 2))
 end

@@ -64,6 +64,9 @@ void call_restart(struct nf_call *c, const struct nf_assignment *a) {
     c->holders = c->holding = 0;
     c->overflows = 0;
     c->wrong = NF_PENDING;
+    c->quorum = a->quorum;
+    c->hurry.count = 0;
+    c->outcome.least = c->outcome.most = c->outcome.sums = c->outcome.contributions = 0;
     c->tree_count = a->tree_count;
     c->excess.index = -1;
     nf_codec_workers(&c->codec, c->workers, c->request.op == NF_AVERAGE);
@@ -81,7 +84,7 @@ int call_spread(struct nf_call *c, const struct nf_assignment *a, const struct t
     int64_t channels[NF_TREES_MAX];
     int failed = 0;
     for (int64_t i = 0; i < a->tree_count; i++) channels[i] = rows_ahead(&trees[i]);
-    c->balance = nf_balance_start(c->rows, a, channels, &failed);
+    c->balance = a->quorum ? NULL : nf_balance_start(c->rows, a, channels, &failed); /* all would have to vote */
     return failed ? -1 : 0;
 }
 
@@ -116,7 +119,10 @@ static uint64_t kind_of(const struct nf_call *c) {
     return hash;
 }
 
-void call_sign(struct nf_call *c) { c->print = mix(kind_of(c), (uint64_t)c->outcome.number); }
+void call_sign(struct nf_call *c) {
+    int64_t number = c->outcome.number;
+    c->print = mix(kind_of(c), (uint64_t)(c->quorum ? number % NUMBERS : number)); /* who came later counts from elsewhere */
+}
 
 void call_keep(struct nf_call *c) { memcpy(c->input, c->request.array, (size_t)call_bytes(c)); }
 
@@ -212,7 +218,10 @@ static int64_t plan_repeat(struct nf_call *c, struct again *a) {
 
 /* A vote is a half of a lane, as there are fewer than 2^15 workers. */
 static void fill_votes(const struct nf_call *c, struct header *h) {
-    lanes_of(h)[c->ballot / 2] = __builtin_bswap32(1u << 16 * (c->ballot % 2));
+    if (!c->strangers) lanes_of(h)[c->ballot / 2] = __builtin_bswap32(1u << 16 * (c->ballot % 2));
+    if (!c->quorum) return;
+    for (int i = 0; i < NUMBERS; i++) lanes_of(h)[NUMBERS + i] = __builtin_bswap32((uint32_t)c->sizes[i]);
+    lanes_of(h)[2 * NUMBERS] = __builtin_bswap32((uint32_t)c->strangers);
 }
 
 static void take_votes(struct nf_call *c, const struct tree *t, struct header *h) {
@@ -220,6 +229,9 @@ static void take_votes(struct nf_call *c, const struct tree *t, struct header *h
         uint32_t lane = i / 2 < t->lanes ? __builtin_bswap32(lanes_of(h)[i / 2]) : 0;
         c->votes[i] = lane >> 16 * (i % 2) & 0xFFFF;
     }
+    if (!c->quorum) return;
+    for (int i = 0; i < NUMBERS; i++) c->sizes[i] = __builtin_bswap32(lanes_of(h)[NUMBERS + i]);
+    c->strangers = __builtin_bswap32(lanes_of(h)[2 * NUMBERS]);
 }
 
 static void fill_opening(const struct nf_call *c, const struct tree *t, struct header *h) {
@@ -282,6 +294,22 @@ static int64_t follower(const struct nf_call *c, const struct tree *t, const str
     return next < c->again[t->index].last ? next : -1;
 }
 
+/* What does not fit the scale: all see it, and learn what would. */
+static void decline(const struct nf_call *c, int64_t row, struct header *h) {
+    if (c->own[row] > h->exponent) h->exponent = c->own[row];
+    h->flags = OVERFLOW;
+    memset(lanes_of(h), 0, (size_t)(4 * c->codec.lanes));
+}
+
+/* With a quorum scales are agreed without those who were late. What does not fit then, in a chunk that is repeated already,
+ * is zeros that do not count. */
+static int sits_out(const struct nf_call *c, int64_t row, struct header *h) {
+    if (!c->quorum || nf_row_exponent(&c->codec, input_row(c, row), 1) <= c->agreed[row]) return 0;
+    memset(lanes_of(h), 0, (size_t)(4 * c->codec.lanes));
+    h->reserved = 0;
+    return 1;
+}
+
 static void fill_data(const struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row, struct header *h) {
     const void *from = input_row(c, row);
     if (c->codec.fixed) {
@@ -294,10 +322,13 @@ static void fill_data(const struct nf_call *c, const struct tree *t, const struc
     if (predicts(c) && is_first(c, t, s, row)) {
         if (c->own[row] > h->exponent) h->exponent = c->own[row];
         if (c->predicted && c->own[row] > c->agreed[row]) {
-            h->flags = OVERFLOW;
-            memset(lanes_of(h), 0, (size_t)(4 * c->codec.lanes));
+            decline(c, row, h);
             return;
         }
+    }
+    if (c->quorum && c->own[row] > c->agreed[row]) {
+        decline(c, row, h);
+        return;
     }
     if (c->agreed[row] == NF_NOT_FINITE)
         memset(lanes_of(h), 0, (size_t)(4 * c->codec.lanes));
@@ -311,6 +342,7 @@ static void fill_repeat(const struct nf_call *c, const struct again *a, int64_t 
         return;
     }
     int64_t row = a->rows[chunk];
+    if (sits_out(c, row, h)) return;
     nf_row_pack(&c->codec, lanes_of(h), input_row(c, row), nf_row_bits(&c->codec, c->agreed[row]), 1);
 }
 
@@ -326,6 +358,9 @@ void call_fill(const struct tree *t, const struct segment *s, int64_t chunk, str
         hand_fill(c, t, chunk, h);
         break;
     case CLOSING:
+        break;
+    case STRANGE:
+        h->reserved = 0;
         break;
     case OPENING:
         fill_opening(c, t, h);
@@ -373,11 +408,12 @@ static int64_t take_data(struct nf_call *c, const struct tree *t, const struct s
     }
     int64_t next = follower(c, t, s, row);
     uint8_t scale = c->agreed[row], seen = h->exponent;
-    int foretold = c->predicted && is_first(c, t, s, row);
-    if (overflow && !foretold) return NF_BEYOND_SCALE;
-    c->repeat[row] = foretold ? overflow || nf_mispredicted(tolerance(c), scale, seen) : is_float(c) && scale == NF_NOT_FINITE;
+    int foretold = c->predicted && is_first(c, t, s, row), declined = overflow && !foretold;
+    if (declined && !c->quorum) return NF_BEYOND_SCALE;
+    c->repeat[row] = foretold ? overflow || nf_mispredicted(tolerance(c), scale, seen)
+                              : declined || (is_float(c) && scale == NF_NOT_FINITE);
     if (!c->repeat[row]) write_sums(c, row, lanes_of(h), nf_row_bits(&c->codec, scale), NULL);
-    if (foretold) c->agreed[row] = seen;
+    if (foretold || declined) c->agreed[row] = seen;
     if (is_first(c, t, s, row) && seen && seen != NF_NOT_FINITE) c->seen[row] = seen;
     if (next >= 0) c->agreed[next] = seen;
     return NF_PENDING;
@@ -395,26 +431,42 @@ static int64_t take_repeat(struct nf_call *c, const struct again *a, int64_t chu
     return NF_PENDING;
 }
 
+enum { NEITHER = 1 + (1 << 16) }; /* infinities of both signs: NaN */
+
 static void take_kinds(struct nf_call *c, const struct again *a, int64_t chunk, struct header *h) {
     int64_t chunks = nf_row_kind_chunks(&c->codec), place = chunk / chunks, width = c->codec.width, lanes = c->codec.lanes;
     int32_t *to = a->kinds + place * width + chunk % chunks * lanes;
     nf_swap((uint32_t *)to, lanes_of(h), width < lanes ? width : lanes);
+    if (c->quorum && (h->reserved & COUNT) < c->workers) /* whoever is missing may have one anywhere */
+        for (int64_t i = 0; i < (width < lanes ? width : lanes); i++) to[i] = NEITHER;
     c->agreed[a->special[place]] = h->exponent;
 }
 
 /* Only the first tree's opening is everybody's, so it alone can tell everybody. */
 static int64_t take_opening(struct nf_call *c, const struct tree *t, struct header *h) {
     if (t->index == 0) c->opened = 1;
+    int64_t callers = c->quorum ? h->reserved & COUNT : c->workers;
     for (int i = 0; i < FINGERPRINT; i++)
-        if (__builtin_bswap32(lanes_of(h)[i]) != (uint32_t)c->workers * print_lane(c, i)) return NF_MISMATCH;
+        if (__builtin_bswap32(lanes_of(h)[i]) != (uint32_t)callers * print_lane(c, i)) return NF_MISMATCH;
     if (waits_for_opening(c) && !c->holders)
         memset(c->agreed + call_run(c, t->index, 0).first, h->exponent, (size_t)first_rows(c, t));
     return NF_PENDING;
 }
 
+/* Averages are over those who are in the sum. */
+static void note_count(struct nf_call *c, int64_t count) {
+    struct nf_outcome *o = &c->outcome;
+    if (c->request.op == NF_AVERAGE && count) c->codec.divisor = count;
+    if (!o->sums || count < o->least) o->least = count;
+    if (count > o->most) o->most = count;
+    o->sums++;
+    o->contributions += count;
+}
+
 int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct header *h, double now) {
     struct nf_call *c = s->call;
     const struct again *a = &c->again[t->index];
+    if (c->quorum && (s->part == DATA || s->part == REPEAT)) note_count(c, h->reserved & COUNT);
     switch (s->part) {
     case RESUME:
         take_votes(c, t, h);

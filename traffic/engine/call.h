@@ -15,11 +15,14 @@
 /* What a segment carries; of a call, what it waits for: DATA (or HAND) includes the opening. Of a call that is balanced, DATA
  * is a lap but for its last rows in each channel, which are a TAIL: they say what scale the next lap's first rows have, so they
  * wait until that lap is divided by a VOTE. */
-enum part { WAITING, RESUME, HAND, OPENING, DATA, KINDS, REPEAT, CLOSING, OVER, TAIL, VOTE };
+enum part { WAITING, RESUME, HAND, OPENING, DATA, KINDS, REPEAT, CLOSING, OVER, TAIL, VOTE, STRANGE };
+
+/* STRANGE: chunks of others' calls, to which a worker who is not in them adds nothing. */
 
 enum {
     FINGERPRINT = 3, /* lanes of the opening */
-    VOTES_MAX = 2 * (2 * NF_UNDER_WAY + 1)
+    NUMBERS = 2 * NF_UNDER_WAY + 1, /* calls are told apart modulo this many, where packets have lanes enough */
+    VOTES_MAX = 2 * NUMBERS
 };
 
 /* The rows of a tree that go again. */
@@ -38,6 +41,8 @@ struct nf_call {
     struct nf_request request;
     struct nf_outcome outcome;
     int64_t part, outstanding; /* segments whose results are not all in */
+    struct hurry hurry;
+    int64_t quorum;
     int64_t epoch;             /* it was begun in, the last time; 0: none */
     int alone;                 /* the first one of its epoch */
     int opened;                /* all are known to be in the same call */
@@ -61,6 +66,8 @@ struct nf_call {
     int64_t ballot;           /* of RESUME: what this worker adds 1 to, */
     int64_t votes[VOTES_MAX]; /* and the sums */
     struct nf_balance *balance; /* NULL: each tree carries the run of its `again` */
+    int64_t sizes[NUMBERS];   /* with a quorum: how many chunks the calls take that may be handed over; own ones, then the sums */
+    int64_t strangers;        /* and who has been in none of them: 1 if this worker, then how many */
     struct again again[NF_TREES_MAX];
     int64_t tree_count;
 };

@@ -26,12 +26,19 @@ struct nf_core {
     int64_t generation;
     int together;         /* whether the workers know of each other in which call they are */
     int used;             /* a call was begun in this epoch */
+    int strange;          /* with a quorum: this worker was in no call, or left: it takes up the others' */
+    int64_t hand_next, hand_end;      /* calls that are still to be handed over */
+    int64_t hand_holders[NUMBERS];
     struct nf_call joint; /* carries the resume chunk */
     struct nf_predictions predictions;
     struct nf_totals totals;
 };
 
-struct nf_core *nf_core_create(void) { return calloc(1, sizeof(struct nf_core)); }
+struct nf_core *nf_core_create(void) {
+    struct nf_core *core = calloc(1, sizeof *core);
+    if (core) core->strange = 1;
+    return core;
+}
 
 static void begin_again(struct nf_call *call) {
     call->outstanding = 0;
@@ -42,11 +49,13 @@ static void begin_again(struct nf_call *call) {
 static void stop_trees(struct nf_core *core) {
     for (int64_t i = 0; i < core->tree_count; i++) {
         core->totals.retransmits += core->trees[i].retransmits;
+        core->totals.late += core->trees[i].late;
         tree_free(&core->trees[i]);
     }
     core->tree_count = 0;
     core->generation++;
     core->together = core->used = 0;
+    core->hand_next = core->hand_end = 0;
     begin_again(&core->joint);
     for (struct nf_call *call = core->first; call; call = call->next) begin_again(call);
     for (struct nf_call *call = core->kept; call; call = call->next) begin_again(call);
@@ -195,6 +204,7 @@ static void fail(struct nf_core *core, int64_t status) {
     if (call && status == NF_TIMEOUT) describe_missing(core, call->outcome.message, sizeof call->outcome.message);
     core->totals.broken = core->assignment.epoch > 0;
     core->totals.worn = 0;
+    core->strange |= status == NF_STRAGGLED;
     stop_trees(core);
     for (int behind = 0; (call = core->first); behind = 1) {
         if (behind) snprintf(call->outcome.message, NF_MESSAGE_BYTES, "an earlier call failed");
@@ -247,6 +257,7 @@ static int begin_part(struct nf_core *core, struct nf_call *call, enum part part
         struct segment s = {.call = call, .part = part, .count = count, .first = call->again[i].first};
         s.stream = part == OPENING || part == DATA || part == HAND ? MAIN : CONTROL;
         s.held = part == DATA && waits_for_opening(call);
+        s.hurry = core->assignment.quorum && part >= OPENING && !call->holders ? &call->hurry : NULL;
         if (count && !begin_segment(core, &core->trees[i], &s)) return 0;
     }
     return 1;
@@ -348,12 +359,49 @@ static int64_t ballot(const struct nf_core *core, int64_t calls) {
     return core->number % calls + (call && call->epoch ? 0 : calls);
 }
 
+/* A worker that was in none of the others' calls goes on with the first that nobody has: it counts from where they do, modulo
+ * the numbers that are told apart. */
+static void take_number(struct nf_core *core) {
+    const struct nf_call *joint = &core->joint;
+    int64_t here = 0;
+    for (int64_t n = 0; n < NUMBERS; n++) {
+        int after = 0; /* votes for any of the next ones */
+        for (int64_t k = 1; k <= NF_UNDER_WAY; k++)
+            after |= joint->votes[(n + k) % NUMBERS] + joint->votes[(n + k) % NUMBERS + NUMBERS] > 0;
+        if (joint->votes[n] + joint->votes[n + NUMBERS] > 0 && !after) here = n;
+    }
+    int64_t others = joint->strangers < core->assignment.workers ? NUMBERS : 0; /* room for lower ones */
+    if (core->number < others) core->number = others;
+    while (core->number % NUMBERS != here) core->number++;
+}
+
+/* What others hand over takes its chunks; this worker adds nothing to them. */
+static int let_be_handed(struct nf_core *core) {
+    core->strange = 0;
+    for (; core->hand_next < core->hand_end; core->hand_next++) {
+        int64_t at = core->hand_next % NUMBERS, holders = core->hand_holders[at];
+        int64_t counts[] = {1, holders > 0 ? core->joint.sizes[at] / holders : 0};
+        for (int i = 0; i < 2; i++) {
+            struct segment s = {.call = &core->joint, .part = STRANGE, .count = counts[i], .stream = MAIN};
+            if (counts[i] <= 0) {
+                fail(core, NF_OUT_OF_STEP);
+                return 0;
+            }
+            if (!begin_segment(core, &core->trees[0], &s)) return 0;
+        }
+    }
+    return 1;
+}
+
 /* Each worker has named the first call whose results it lacks. As none begins a call before it has the results of the one
  * `depth` before, these are at most so many apart. What anybody has is handed over; then all go on with the first call that
  * nobody has. */
 static int judge_votes(struct nf_core *core) {
     const int64_t *votes = core->joint.votes;
-    int64_t most = core->depth_most, calls = 2 * most + 1, lowest = INT64_MAX, highest = -1, newest = INT64_MAX, count = 0;
+    int64_t most = core->depth_most, calls = 2 * most + 1, lowest = INT64_MAX, highest = -1, newest = INT64_MAX;
+    int64_t strangers = core->assignment.quorum ? core->joint.strangers : 0, count = strangers;
+    int strange = core->assignment.quorum && core->strange;
+    if (strange) take_number(core);
     for (int64_t number = core->number - most; number <= core->number + most; number++) {
         int64_t lane = (number + calls) % calls, here = votes[lane] + votes[lane + calls];
         if (!here) continue;
@@ -362,6 +410,8 @@ static int judge_votes(struct nf_core *core) {
         if (votes[lane + calls] && newest == INT64_MAX) newest = number;
         highest = number;
     }
+    if (core->assignment.quorum) newest = INT64_MAX; /* sums went without those who had not begun */
+    if (strangers == core->assignment.workers) lowest = highest = core->number;
     if (count != core->assignment.workers || lowest < 0 || highest - lowest > most || newest < highest) {
         if (core->first)
             snprintf(core->first->outcome.message, NF_MESSAGE_BYTES, "it is in call %lld, others are in calls %lld to %lld",
@@ -370,22 +420,41 @@ static int judge_votes(struct nf_core *core) {
         return 0;
     }
     core->together = 1;
-    prove(core, lowest);
-    int64_t holders = core->assignment.workers;
+    prove(core, strange ? highest : lowest);
+    int64_t holders = core->assignment.workers - strangers;
+    core->hand_next = lowest;
+    core->hand_end = highest;
     for (int64_t number = lowest; number < highest; number++) {
         holders -= votes[number % calls] + votes[number % calls + calls];
-        if (!begin_hand(core, number, holders)) return 0;
+        core->hand_holders[number % calls] = holders;
     }
+    if (strange) return let_be_handed(core);
     return 1;
+}
+
+/* The next call that is handed over; a worker that lacks it may still have to be asked for it by its program. */
+static int hand_on(struct nf_core *core) {
+    int64_t number = core->hand_next, ahead = core->number;
+    for (const struct nf_call *call = core->first; call; call = call->next) ahead++;
+    if (number >= ahead) return 0;
+    core->hand_next++;
+    return begin_hand(core, number, core->hand_holders[number % (2 * core->depth_most + 1)]);
 }
 
 /* The resume chunk; gives whether there is more to do at once. */
 static int come_together(struct nf_core *core) {
     struct nf_call *joint = &core->joint;
     if (joint->part == RESUME) return joint->outstanding == 0 && judge_votes(core);
-    if (!core->first && !core->kept) return 0;
+    int64_t quorum = core->assignment.quorum;
+    if (!core->first && (quorum || !core->kept)) return 0;
     joint->part = RESUME;
     joint->ballot = ballot(core, 2 * core->depth_most + 1);
+    joint->quorum = quorum;
+    joint->strangers = quorum && core->strange;
+    memset(joint->sizes, 0, sizeof joint->sizes);
+    for (const struct nf_call *call = core->kept; call && quorum && !core->strange; call = call->next)
+        if (call->input && call->outcome.number >= core->number - core->depth_most)
+            joint->sizes[call->outcome.number % NUMBERS] = hand_chunks(call, &core->trees[0]);
     begin_part(core, joint, RESUME);
     return 0;
 }
@@ -419,6 +488,7 @@ static int step(struct nf_core *core, double now) {
         if (!call_divided(call)) return deal(core, call, now);
         if (call->outstanding == 0) return go_on(core, call);
     }
+    if (core->hand_next < core->hand_end) return hand_on(core);
     return begin_next(core);
 }
 
@@ -451,6 +521,14 @@ static void take(struct nf_core *core, struct tree *t, struct segment *s, int64_
         call->wrong = status;
 }
 
+/* The others went on without this worker, and it cannot learn what they know. */
+static void be_lapped(struct nf_core *core) {
+    if (!core->together || !core->first) /* it has just come: all have to begin together */
+        core->totals.worn = core->assignment.epoch;
+    else
+        fail(core, NF_STRAGGLED);
+}
+
 void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *packet, int64_t length, int marked, double now) {
     if (length != core->packet_bytes) return;
     struct header *h = (struct header *)packet;
@@ -461,6 +539,7 @@ void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *pack
         int64_t chunk;
         struct segment *s = tree_accept(t, h, marked, now, &chunk);
         if (s) take(core, t, s, chunk, h, now);
+        else if (t->lapped) be_lapped(core);
         return;
     }
 }
@@ -515,7 +594,10 @@ struct nf_totals nf_core_totals(const struct nf_core *core) {
     struct nf_totals totals = core->totals;
     totals.owing = core->tree_count && core->kept && !core->together;
     for (const struct nf_call *call = core->kept; call; call = call->next) totals.owing |= call->outstanding > 0;
-    for (int64_t i = 0; i < core->tree_count; i++) totals.retransmits += core->trees[i].retransmits;
+    for (int64_t i = 0; i < core->tree_count; i++) {
+        totals.retransmits += core->trees[i].retransmits;
+        totals.late += core->trees[i].late;
+    }
     return totals;
 }
 

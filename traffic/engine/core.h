@@ -27,7 +27,9 @@ struct nf_tree_spec {
 struct nf_assignment {
     int64_t epoch, lanes, workers, rounds; /* `rounds`: how often a slot can be used in an epoch */
     int64_t congestion, wire_bytes, tree_count;
+    int64_t quorum; /* contributions that are enough once a deadline is over, docs/protocol.md, 3.7. 0: all are wanted */
     double rate_mbps;
+    double quorum_deadline; /* what a chunk waits for all */
     struct nf_timing timing;
     struct nf_tree_spec trees[NF_TREES_MAX];
 };
@@ -50,12 +52,14 @@ enum nf_status {
     NF_SUM_OVERFLOW, /* a sum of integers does not fit; the workers are in step */
     NF_BEYOND_SCALE, /* a sum overflowed at a scale that leaves room for all */
     NF_ABORTED,      /* nf_core_abort, or an earlier call failed */
-    NF_NO_MEMORY
+    NF_NO_MEMORY,
+    NF_STRAGGLED /* with a quorum: the others are so far ahead that a result cannot be had any more */
 };
 
 struct nf_outcome {
     int64_t status, number;
     int64_t index, total, total_high; /* NF_SUM_OVERFLOW: which element, and its sum, of 128 bits */
+    int64_t least, most, sums, contributions; /* with a quorum: in a sum of data, at least and at most; in all `sums` */
     char message[NF_MESSAGE_BYTES];
 };
 
@@ -70,6 +74,7 @@ struct nf_totals {
     int64_t worn;    /* the epoch of no more use: another one is needed before a call can go on. 0: none */
     int64_t broken;  /* a call was given up in this epoch */
     int64_t owing;   /* other workers may need this one, though it has no call */
+    int64_t late;    /* contributions of this worker that came when their sums were sealed */
 };
 
 struct nf_tree_report {

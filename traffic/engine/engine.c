@@ -124,6 +124,7 @@ static int poll_sockets(struct nf_engine *e, double gather, double until) {
 static void drive(struct nf_engine *e, const struct nf_call *call, double until) {
     int64_t pending = nf_core_totals(e->core).pending;
     e->driving = 1;
+    if (!e->paused) nf_core_turn(e->core, monotonic()); /* what has come in the meantime may be a new call's */
     for (;;) {
         if (e->paused) {
             await(e, NF_UNKNOWN);

@@ -50,6 +50,7 @@ class Status(IntEnum):
     BEYOND_SCALE = 7
     ABORTED = 8
     NO_MEMORY = 9
+    STRAGGLED = 10
 
 
 class TreeSpec(ctypes.Structure):
@@ -83,8 +84,9 @@ class Epoch(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("epoch", "lanes", "workers", "rounds")),
-        *((name, ctypes.c_int64) for name in ("congestion", "wire_bytes", "tree_count")),
+        *((name, ctypes.c_int64) for name in ("congestion", "wire_bytes", "tree_count", "quorum")),
         ("rate_mbps", ctypes.c_double),
+        ("quorum_deadline", ctypes.c_double),
         ("timing", Timing),
         ("trees", TreeSpec * TREES_MAX),
     )
@@ -101,6 +103,7 @@ class Request(ctypes.Structure):
 class Outcome(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("status", "number", "index", "total", "total_high")),
+        *((name, ctypes.c_int64) for name in ("least", "most", "sums", "contributions")),
         ("message", ctypes.c_char * _MESSAGE_BYTES),
     )
 
@@ -116,11 +119,12 @@ class Outcome(ctypes.Structure):
 
 class Totals(ctypes.Structure):
     """`pending`: calls that are not over. `worn`: the epoch that is of no more use to a call, 0: none. `broken`: a call
-    was given up in this epoch. `owing`: other workers may need this one."""
+    was given up in this epoch. `owing`: other workers may need this one. `late`: contributions that came after their
+    sums were sealed."""
 
     _fields_ = tuple(
         (name, ctypes.c_int64)
-        for name in ("retransmits", "restarts", "overflows", "pending", "worn", "broken", "owing")
+        for name in ("retransmits", "restarts", "overflows", "pending", "worn", "broken", "owing", "late")
     )
 
 
@@ -158,7 +162,9 @@ def epoch_of(assignment: Assignment, endpoints: Sequence[str], congestion: Conge
         congestion=list(Congestion).index(congestion),
         wire_bytes=FRAME_OVERHEAD_BYTES + packet_bytes(assignment.lanes),
         tree_count=len(assignment.trees),
+        quorum=assignment.quorum,
         rate_mbps=assignment.rate_mbps,
+        quorum_deadline=assignment.quorum_deadline_s,
         timing=Timing(*astuple(assignment.timing)),
     )
     bounds = assignment.bounds()

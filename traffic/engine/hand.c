@@ -7,6 +7,7 @@
 
 void hand_begin(struct nf_call *c, const struct nf_assignment *a, int64_t holders, int holding) {
     c->workers = a->workers;
+    c->quorum = a->quorum;
     c->holders = holders;
     c->holding = holding;
     c->opened = 0;

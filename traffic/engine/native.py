@@ -60,6 +60,7 @@ _SIGNATURES: dict[str, tuple[object, ...]] = {
     "nf_root_destroy": (None, _P),
     "nf_root_begin": (None, _P, _N),
     "nf_root_tree": (ctypes.c_int, _P, _N, _N, _P, _N, _P, _P),
+    "nf_root_quorum": (ctypes.c_int, _P, _N, _N, _N),
     "nf_root_serve": (_N, _P, _R),
 }
 

@@ -110,6 +110,12 @@ int nf_root_tree(struct nf_root *r, int64_t tree, int64_t slots, const uint16_t 
     return 0;
 }
 
+int nf_root_quorum(struct nf_root *r, int64_t tree, int64_t own, int64_t least) {
+    struct rooted *t = r->trees;
+    while (t && t->tree != tree) t = t->next;
+    return t ? nf_pool_quorum(&t->pool, own, least) : 0;
+}
+
 static int may_send(const struct rooted *t, int64_t bit, uint32_t address) {
     if (!t->sources) return 1;
     int64_t low = t->starts[bit], high = t->starts[bit + 1];
@@ -172,7 +178,7 @@ static void take(void *context, const uint8_t *packet, int64_t length, int marke
     struct header *result = (struct header *)(r->rows + r->waiting * packet_bytes(r));
     enum nf_verdict verdict = nf_root_packet(r, packet, length, marked, from, result);
     __atomic_add_fetch(&r->verdicts[verdict], 1, __ATOMIC_RELAXED);
-    if (verdict != NF_RESULT_SENT && verdict != NF_RESULT_REPEATED) return;
+    if (verdict != NF_RESULT_SENT && verdict != NF_RESULT_REPEATED && verdict != NF_LATE && verdict != NF_LAPPED) return;
     r->names[r->waiting] = *from;
     r->first[r->waiting++] = verdict == NF_RESULT_SENT;
     if (r->waiting == BURSTS_BATCH) flush(r);

@@ -28,6 +28,10 @@ void nf_root_begin(struct nf_root *r, int64_t epoch);
 int nf_root_tree(struct nf_root *r, int64_t tree, int64_t slots, const uint16_t *children, int64_t count,
                  const uint32_t *sources, const int64_t *starts);
 
+/* The tree's sums may go with `least` contributions once a deadline is over; the first `own` children are the root's own,
+ * the others those under inner nodes. 0, or -1: no memory. */
+int nf_root_quorum(struct nf_root *r, int64_t tree, int64_t own, int64_t least);
+
 /* Adds up until `wake` is written, a signal comes, or so many seconds have passed. 0, or the errno of the socket. */
 int64_t nf_root_serve(struct nf_root *r, double seconds);
 

@@ -18,7 +18,15 @@ int nf_pool_create(struct nf_pool *p, int64_t slots, int64_t lanes, int64_t chil
     return p->tags && p->seen && p->flags && p->exponents && p->sums ? 0 : -1;
 }
 
+int nf_pool_quorum(struct nf_pool *p, int64_t own, int64_t least) {
+    p->own = own;
+    p->least = least;
+    p->sealing = calloc((size_t)p->slots, sizeof *p->sealing);
+    return p->sealing ? 0 : -1;
+}
+
 void nf_pool_free(struct nf_pool *p) {
+    free(p->sealing);
     free(p->tags);
     free(p->seen);
     free(p->flags);
@@ -50,23 +58,66 @@ static NF_VECTOR int answer(uint32_t *restrict lanes, const int32_t *restrict su
     return rail;
 }
 
-static int is_full(const struct nf_pool *p, const uint64_t *seen) {
-    int64_t whole = p->children / WORD, rest = p->children % WORD;
+/* Whether the first `count` senders are in. */
+static int are_in(const uint64_t *seen, int64_t count) {
+    int64_t whole = count / WORD, rest = count % WORD;
     for (int64_t i = 0; i < whole; i++)
         if (seen[i] != UINT64_MAX) return 0;
-    return !rest || seen[whole] == ((uint64_t)1 << rest) - 1;
+    return !rest || !(~seen[whole] & (((uint64_t)1 << rest) - 1));
+}
+
+/* A sum that leaves. */
+static void make_result(const struct nf_pool *p, int64_t slot, const struct header *h, struct header *result) {
+    *result = *h;
+    result->version_kind = VERSION_KIND_RESULT;
+    result->flags = p->flags[slot];
+    result->exponent = p->exponents[slot];
+    result->reserved = 0;
+    if (answer(lanes_of(result), p->sums + slot * p->lanes, p->lanes)) result->flags |= OVERFLOW;
+}
+
+static void count_in(struct nf_sealing *s, const struct header *h, int fresh) {
+    if (fresh) s->count = (uint8_t)((s->count + (h->reserved & COUNT)) & COUNT);
+    s->asked |= (h->flags & SEAL) != 0;
+}
+
+/* Whether a sum is enough, and whether it was before. */
+static int seal(const struct nf_pool *p, struct nf_sealing *s, const uint64_t *seen, int *again) {
+    *again = s->sealed;
+    if (!s->sealed) s->sealed = s->asked ? s->count >= p->least : are_in(seen, p->own);
+    return s->sealed;
+}
+
+/* What came when the sum was sealed, or when its slot has moved on: the sender is told. */
+static enum nf_verdict too_late(struct nf_pool *p, int64_t slot, const struct header *h, int marked, struct header *result) {
+    if (__builtin_bswap32(h->tag) < p->tags[slot]) {
+        *result = *h;
+        memmove(lanes_of(result), h + 1, (size_t)(4 * p->lanes));
+        result->version_kind = VERSION_KIND_RESULT;
+        result->flags = QUORUM | LAPPED;
+        result->reserved = 0;
+        return NF_LAPPED;
+    }
+    p->flags[slot] |= (uint8_t)((h->flags | (marked ? CONGESTION : 0)) & CONGESTION);
+    make_result(p, slot, h, result);
+    result->flags |= QUORUM | SEAL;
+    result->reserved = p->sealing[slot].count;
+    return NF_LATE;
 }
 
 enum nf_verdict nf_pool_gradient(struct nf_pool *p, int64_t child, const struct header *h, int marked, struct header *result) {
     int64_t slot = __builtin_bswap16(h->slot);
     if (slot >= p->slots) return NF_BAD_SLOT;
     uint32_t tag = __builtin_bswap32(h->tag);
-    if (tag < p->tags[slot]) return NF_STALE_CHUNK;
+    struct nf_sealing *sealing = p->least && h->flags & QUORUM ? p->sealing + slot : NULL;
+    if (tag < p->tags[slot]) return sealing ? too_late(p, slot, h, marked, result) : NF_STALE_CHUNK;
     uint64_t *seen = p->seen + slot * p->words, *word = seen + child / WORD, bit = (uint64_t)1 << child % WORD;
     const uint32_t *lanes = (const uint32_t *)(h + 1);
     int32_t *sums = p->sums + slot * p->lanes;
     uint8_t flags = (uint8_t)((h->flags | (marked ? CONGESTION : 0)) & FLAGS);
     int repeated = tag == p->tags[slot] && (*word & bit);
+    if (sealing && tag > p->tags[slot]) *sealing = (struct nf_sealing){0, 0, 0};
+    if (sealing && sealing->sealed && !repeated) return too_late(p, slot, h, marked, result);
     if (tag > p->tags[slot]) {
         p->tags[slot] = tag;
         memset(seen, 0, (size_t)p->words * sizeof *seen);
@@ -79,12 +130,13 @@ enum nf_verdict nf_pool_gradient(struct nf_pool *p, int64_t child, const struct 
         if (!repeated) add(sums, lanes, p->lanes);
     }
     *word |= bit;
-    if (!is_full(p, seen)) return repeated ? NF_DUPLICATE : NF_ABSORBED;
-    *result = *h;
-    result->version_kind = VERSION_KIND_RESULT;
-    result->flags = p->flags[slot];
-    result->exponent = p->exponents[slot];
-    result->reserved = 0;
-    if (answer(lanes_of(result), sums, p->lanes)) result->flags |= OVERFLOW;
-    return repeated ? NF_RESULT_REPEATED : NF_RESULT_SENT;
+    int again = repeated;
+    if (sealing) count_in(sealing, h, !repeated);
+    if (!(sealing ? seal(p, sealing, seen, &again) : are_in(seen, p->children))) return repeated ? NF_DUPLICATE : NF_ABSORBED;
+    make_result(p, slot, h, result);
+    if (sealing) {
+        result->flags |= QUORUM;
+        result->reserved = sealing->count;
+    }
+    return again ? NF_RESULT_REPEATED : NF_RESULT_SENT;
 }

@@ -22,6 +22,8 @@ enum nf_verdict {
     NF_STALE_CHUNK = 19,
     NF_DUPLICATE = 20,
     NF_MALFORMED = 21,
+    NF_LATE = 24,
+    NF_LAPPED = 25,
     NF_VERDICTS = 32
 };
 
@@ -31,13 +33,24 @@ struct nf_pool {
     uint64_t *seen; /* `words` for each slot, a bit for each child */
     uint8_t *flags, *exponents;
     int32_t *sums; /* in host order */
+    int64_t own, least; /* `least`: with a quorum (3.7), the contributions that are enough, else 0; `own`: of the senders, so
+                         * many are the root's children, the others are under its inner nodes */
+    struct nf_sealing *sealing;
+};
+
+/* Of a slot, with a quorum. */
+struct nf_sealing {
+    uint8_t count, asked, sealed;
 };
 
 /* 0, or -1: no memory. */
 int nf_pool_create(struct nf_pool *p, int64_t slots, int64_t lanes, int64_t children);
 void nf_pool_free(struct nf_pool *p);
 
-/* Takes a packet of the child with this bit. NF_RESULT_SENT and NF_RESULT_REPEATED: then `result` is the answer (the packet's
+/* 0, or -1: no memory. */
+int nf_pool_quorum(struct nf_pool *p, int64_t own, int64_t least);
+
+/* Takes a packet of the child with this bit. NF_RESULT_SENT, NF_RESULT_REPEATED, NF_LATE, NF_LAPPED: then `result` is the answer (the packet's
  * memory may be the same). */
 enum nf_verdict nf_pool_gradient(struct nf_pool *p, int64_t child, const struct header *h, int marked, struct header *result);
 

@@ -10,7 +10,8 @@ enum {
     TAIL_MOST = 4, /* more chunks under way are no tail */
     TAIL_FACTOR = 4,
     CONTROL_PART = 8, /* one channel in 8, at least one, is of the control stream */
-    GATHER_LEAST = 8  /* of fewer chunks under way each result is waited for */
+    GATHER_LEAST = 8, /* of fewer chunks under way each result is waited for */
+    SHORT = 4         /* round trips that are enough where somebody is missing anyway */
 };
 
 static void start_stream(struct tree *t, int64_t stream, int64_t from, int64_t count, int64_t rounds) {
@@ -23,6 +24,10 @@ int tree_start(struct tree *t, const struct nf_assignment *a, int64_t index, dou
     t->stride = NF_HEADER_BYTES + 4 * t->lanes;
     t->count = t->spec.slots / 2;
     t->oldest = t->newest = NOBODY;
+    t->quorum = a->quorum;
+    t->workers = a->workers;
+    t->deadline = a->quorum_deadline;
+    t->ask_at = NF_UNKNOWN;
     size_t count = (size_t)t->count;
     t->channels = calloc(count, sizeof *t->channels);
     t->rows = calloc(count, (size_t)t->stride);
@@ -149,6 +154,28 @@ static int64_t chunk_due(const struct tree *t, const struct stream *r, int64_t c
     return t->channels[channel].due / r->count * t->count + channel;
 }
 
+static void look_at_count(struct tree *t, const struct segment *s, const struct header *h) {
+    int64_t count = h->reserved & COUNT;
+    if (s->hurry && !s->hurry->count && count < t->workers) t->ask_at = 0; /* others under way have less time from now on */
+    if (s->hurry) s->hurry->count = count < t->workers ? count : 0;
+    t->late += h->flags & SEAL && __builtin_bswap16(h->child) == t->spec.child;
+}
+
+/* With a quorum a result may come before this worker sent its part: then that need not go any more. */
+static struct segment *skip_ready(struct stream *r, int64_t place) {
+    struct segment *s = r->first;
+    while (s && place >= s->base + s->count && !s->held) s = s->next;
+    if (!s || s->held || !s->hurry || place < s->base) return NULL;
+    for (int64_t at = 0; at < r->ready_count; at++) {
+        if (r->ready[at] != place) continue;
+        for (; at; at = (at - 1) / 2) r->ready[at] = r->ready[(at - 1) / 2]; /* its ancestors move down, and it is the top */
+        r->ready[0] = place;
+        pop_ready(r);
+        return s;
+    }
+    return NULL;
+}
+
 struct segment *tree_accept(struct tree *t, const struct header *h, int marked, double now, int64_t *chunk) {
     uint32_t tag = __builtin_bswap32(h->tag);
     if (h->version_kind != VERSION_KIND_RESULT || __builtin_bswap16(h->lanes) != t->lanes || tag >> ROUND_BITS != t->epoch)
@@ -159,9 +186,22 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
     int64_t channel = number & (t->count - 1);
     struct stream *r = &t->streams[channel < t->streams[MAIN].count ? MAIN : CONTROL];
     struct channel *c = &t->channels[channel];
-    if (!c->busy || chunk_due(t, r, channel) != number) return NULL;
-    struct segment *s = c->segment;
+    if (chunk_due(t, r, channel) != number) return NULL;
+    if (t->quorum && h->flags & LAPPED) {
+        t->lapped |= c->busy;
+        return NULL;
+    }
+    struct segment *s = c->busy ? c->segment : t->quorum ? skip_ready(r, c->due) : NULL;
+    if (!s) return NULL;
     *chunk = c->due - s->base;
+    if (t->quorum) look_at_count(t, s, h);
+    if (!c->busy) {
+        if (c->due >= r->highest) r->highest = c->due + 1;
+        c->due += r->count;
+        if (c->due < r->end) push_ready(r, c->due);
+        if (--s->left == 0) take_off(r, s);
+        return s;
+    }
     c->busy = 0;
     c->due += r->count;
     unlink_channel(t, (int32_t)channel);
@@ -221,6 +261,17 @@ static struct nf_out out_of(const struct tree *t, int64_t channel) {
     return (struct nf_out){t->rows + channel * t->stride, t->spec.endpoint};
 }
 
+/* How long a chunk waits for all workers, before it says that its deadline is over. Where sums of the same call went without
+ * some, a round trip or so is enough for those who are there; if the quorum just holds, those who are there are all in it
+ * whatever is said. */
+static double patience_with(const struct tree *t, const struct segment *s) {
+    if (!t->quorum || !s->hurry) return NF_UNKNOWN;
+    if (!s->hurry->count) return t->deadline;
+    if (s->hurry->count <= t->quorum) return 0;
+    double short_one = SHORT * (t->rtt.smoothed + t->timing.least_reordering);
+    return short_one < t->deadline ? short_one : t->deadline;
+}
+
 static void begin_chunk(struct tree *t, struct stream *r, int64_t channel, struct segment *s, fill_chunk *fill, double now) {
     struct channel *c = &t->channels[channel];
     struct header *h = (struct header *)(t->rows + channel * t->stride);
@@ -228,10 +279,20 @@ static void begin_chunk(struct tree *t, struct stream *r, int64_t channel, struc
     h->tag = __builtin_bswap32((uint32_t)(t->epoch << ROUND_BITS | chunk / t->spec.slots));
     h->slot = __builtin_bswap16((uint16_t)(chunk & (t->spec.slots - 1)));
     h->flags = h->exponent = 0;
+    h->reserved = t->quorum > 0;
     fill(t, s, c->due - s->base, h);
+    if (t->quorum) h->flags |= QUORUM;
     c->segment = s;
     c->busy = 1;
-    c->resent = 0;
+    c->resent = c->asked = 0;
+    c->begun_at = now;
+    double patience = patience_with(t, s);
+    if (patience == 0) {
+        h->flags |= SEAL;
+        c->asked = 1;
+    } else if (now + patience < t->ask_at) {
+        t->ask_at = now + patience;
+    }
     link_channel(t, (int32_t)channel, now);
     t->under_way++;
     r->under_way++;
@@ -300,6 +361,30 @@ static int64_t send_again(struct tree *t, struct nf_out *out, int64_t room, doub
     return n;
 }
 
+/* Chunks that have waited long enough go once more and say so; no loss, and nothing for the window. */
+static int64_t send_asking(struct tree *t, struct nf_out *out, int64_t room, double now) {
+    if (now < t->ask_at) return 0;
+    int64_t n = 0;
+    double next = NF_UNKNOWN;
+    for (int32_t i = t->oldest, newest = t->newest; i != NOBODY;) {
+        struct channel *c = &t->channels[i];
+        int32_t following = i == newest ? NOBODY : c->next;
+        double due = c->asked ? NF_UNKNOWN : c->begun_at + patience_with(t, c->segment);
+        if (due <= now && n < room) {
+            ((struct header *)(t->rows + i * t->stride))->flags |= SEAL;
+            c->asked = c->resent = 1;
+            unlink_channel(t, i);
+            link_channel(t, i, now);
+            out[n++] = out_of(t, i);
+        } else if (due < next) {
+            next = due;
+        }
+        i = following;
+    }
+    t->ask_at = next;
+    return n;
+}
+
 /* Chunks of a stream that go for the first time, as the rules of section 5.1 want it. */
 static int64_t send_new(struct tree *t, struct stream *r, fill_chunk *fill, struct nf_out *out, int64_t room, int64_t allowance,
                         double now) {
@@ -325,8 +410,9 @@ static int64_t send_new(struct tree *t, struct stream *r, fill_chunk *fill, stru
 int64_t tree_send(struct tree *t, fill_chunk *fill, struct nf_out *out, int64_t room, double now) {
     look_for_losses(t, now);
     int64_t allowance = nf_pacer_allowance(&t->pacer, now);
-    int64_t n = send_again(t, out, room < allowance ? room : allowance, now);
-    t->held_back = n == allowance && lacking(t);
+    int64_t n = t->quorum ? send_asking(t, out, room, now) : 0;
+    n += send_again(t, out + n, room - n < allowance ? room - n : allowance, now);
+    t->held_back = n >= allowance && lacking(t);
     n += send_new(t, &t->streams[CONTROL], fill, out + n, room - n, allowance - n, now);
     n += send_new(t, &t->streams[MAIN], fill, out + n, room - n, allowance - n, now);
     if (n) t->active_at = now;
@@ -339,6 +425,7 @@ double tree_next(const struct tree *t, double now) {
     if (t->oldest == NOBODY) return next;
     double due = timeout_at(t), tail = tail_probe_at(t);
     due = tail < due ? tail : due;
+    due = t->ask_at < due ? t->ask_at : due;
     return due < next ? due : next;
 }
 

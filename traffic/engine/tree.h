@@ -26,11 +26,20 @@ enum {
     VERSION_KIND_RESULT = 0x11,
     OVERFLOW = 0x80,
     CONGESTION = 0x40,
+    QUORUM = 0x20, /* these three with a quorum, docs/protocol.md, 3.7 */
+    SEAL = 0x10,
+    LAPPED = 0x08,
+    COUNT = 0x7F, /* of the reserved byte: how many contributions */
     ROUND_BITS = 20,
     NOBODY = -1
 };
 
 static inline uint32_t *lanes_of(struct header *h) { return (uint32_t *)(h + 1); }
+
+/* How a call does with a quorum. `count`: contributions in its last sum that was sealed without everybody; 0: none was. */
+struct hurry {
+    int64_t count;
+};
 
 /* What calls carry, and what is only known from results: kinds, repetitions, closings, and the resume chunk. */
 enum which { MAIN, CONTROL, STREAMS };
@@ -43,6 +52,7 @@ struct segment {
     int64_t first, lap; /* of data: the first row, and the lap that it is of */
     int64_t base, count, left;
     int64_t stream;
+    struct hurry *hurry; /* NULL: all have to contribute */
     int held;    /* its contents are not known yet: nothing goes, from here on */
     double back; /* when its first result came: what went before may have waited for other workers */
 };
@@ -59,10 +69,10 @@ struct stream {
 
 struct channel {
     int64_t due; /* place of its next chunk, or of that under way */
-    double sent_at;
+    double sent_at, begun_at; /* `begun_at`: when it went first */
     struct segment *segment; /* of the chunk under way */
     int32_t previous, next;  /* under way, by when they went last */
-    uint8_t busy, resent;
+    uint8_t busy, resent, asked; /* `asked`: it says that its deadline is over */
 };
 
 /* What came since a window was accounted last. */
@@ -82,6 +92,9 @@ struct tree {
     int32_t oldest, newest; /* channels under way, by when they went last */
     double newest_back;     /* when the youngest chunk went whose result is in, of those that went once */
     double shrank_at, probed_at, active_at; /* `active_at`: when something went or came last */
+    int64_t quorum, workers, late;
+    double deadline, ask_at; /* with a quorum: `ask_at`: no deadline of a chunk under way is over before */
+    int lapped;
     int tail_probed, held_back, probe_due; /* `probe_due`: the oldest chunk is to go again now */
     int64_t retransmits, probes, results, marked;
     struct nf_timing timing;

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field, fields
 
 from netfold.traffic.errors import BadAssignment
 from netfold.traffic.numerics import Automatic, Scheme
-from netfold.traffic.packets.wire import EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
+from netfold.traffic.packets.wire import COUNT_MAX, EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
+
+LEAST_LANES_OF_A_QUORUM = 32
+"""The resume chunk says more there (docs/protocol.md, section 5.5)."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class TreePart:
 
     sources  for each of `children` the IPv4 addresses that its packets may come from; empty: nobody has said, and any
              address is taken (an assignment from a file, without switches)
+    own_children  with a quorum: so many of `children` are the root's own, the others are those under inner nodes, whose
+             late packets come alone; 0: all are
     """
 
     tree: int
@@ -30,6 +35,7 @@ class TreePart:
     destination: str
     children: tuple[int, ...] = ()
     sources: tuple[tuple[str, ...], ...] = ()
+    own_children: int = 0
 
     def __post_init__(self) -> None:
         _check(0 <= self.tree < 1 << 16, f"tree is {self.tree}; it must be 0 to 65535")
@@ -91,7 +97,8 @@ class Timing:
 @dataclass(frozen=True)
 class Assignment:
     """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
-    how numbers become lanes, unless a worker is told otherwise."""
+    how numbers become lanes, unless a worker is told otherwise. `quorum`: contributions of a chunk that are enough once
+    it has waited `quorum_deadline_s` seconds for all; 0: all are wanted."""
 
     job: str
     epoch: int
@@ -103,6 +110,8 @@ class Assignment:
     rate_mbps: float = 0.0
     numerics: Scheme = field(default_factory=Automatic)
     timing: Timing = field(default_factory=Timing)
+    quorum: int = 0
+    quorum_deadline_s: float = 0.05
 
     def __post_init__(self) -> None:
         _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")
@@ -114,6 +123,18 @@ class Assignment:
         _check(1 <= self.workers < 1 << 15, f"workers is {self.workers}; it must be 1 to 32767")
         _check(self.rank >= 0, f"rank is {self.rank}; it must not be negative")
         _check(math.isfinite(self.rate_mbps) and self.rate_mbps >= 0, f"rate_mbps is {self.rate_mbps}")
+        _check(
+            0 <= self.quorum <= min(self.workers, COUNT_MAX),
+            f"quorum is {self.quorum}; it must be 0 (none) to {min(self.workers, COUNT_MAX)}",
+        )
+        _check(
+            not self.quorum or (self.workers <= COUNT_MAX and self.lanes >= LEAST_LANES_OF_A_QUORUM),
+            f"a quorum is for at most {COUNT_MAX} workers and at least {LEAST_LANES_OF_A_QUORUM} lanes",
+        )
+        _check(
+            math.isfinite(self.quorum_deadline_s) and self.quorum_deadline_s > 0,
+            f"quorum_deadline_s is {self.quorum_deadline_s}; it must be above 0",
+        )
         _check(len(self.trees) > 0, "trees is empty; a job has at least one tree")
         numbers = [part.tree for part in self.trees]
         _check(len(set(numbers)) == len(numbers), f"a tree is named twice in {numbers}")

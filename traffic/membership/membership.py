@@ -56,6 +56,8 @@ def from_proto(message: pb.Assignment) -> Assignment:
         rate_mbps=message.rate_mbps,
         numerics=_numerics(message.numerics),
         timing=_timing(message),
+        quorum=message.quorum,
+        quorum_deadline_s=message.quorum_deadline_s or 0.05,
         trees=tuple(
             TreePart(
                 tree=part.tree,
@@ -66,6 +68,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
                 destination=part.destination,
                 children=tuple(part.children),
                 sources=tuple(tuple(s.addresses) for s in part.sources),
+                own_children=part.own_children,
             )
             for part in message.trees
         ),

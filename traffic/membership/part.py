@@ -35,6 +35,7 @@ class Stats:
     retransmits: int = 0
     overflows: int = 0
     restarts: int = 0
+    late: int = 0
     elements: int = 0
     bytes: int = 0
     seconds: float = 0.0

@@ -42,12 +42,20 @@ class Kind(IntEnum):
 
 
 class Flag(IntFlag):
+    """The last three are those of trees with a quorum (docs/protocol.md, section 3.7)."""
+
     OVERFLOW = 0x80
     CONGESTION = 0x40
+    QUORUM = 0x20
+    SEAL = 0x10
+    LAPPED = 0x08
 
 
 NO_FLAGS = Flag(0)
 FLAGS = int(Flag.OVERFLOW | Flag.CONGESTION)
+ALL_FLAGS = FLAGS | Flag.QUORUM | Flag.SEAL | Flag.LAPPED
+COUNT_MAX = 127
+"""Contributions that a sum with a quorum can have: seven bits of the byte at offset 13."""
 
 
 class Verdict(IntEnum):
@@ -71,6 +79,8 @@ class Verdict(IntEnum):
     MALFORMED = 21
     UNROUTED = 22
     EXPIRED = 23
+    LATE = 24
+    LAPPED = 25
 
     @property
     def label(self) -> str:
@@ -151,6 +161,7 @@ class Packet:
     lane: tuple[int, ...]
     flags: Flag = NO_FLAGS
     exponent: int = 0
+    count: int = 0  # contributions, in a tree with a quorum
 
     def pack(self) -> bytes:
         record = np.zeros(1, packet(len(self.lane)))
@@ -161,6 +172,7 @@ class Packet:
         record["slot"] = self.slot
         record["child"] = self.child
         record["exponent"] = self.exponent
+        record["reserved"] = self.count
         record["lanes"] = len(self.lane)
         record["lane"] = self.lane
         return record.tobytes()
@@ -182,6 +194,7 @@ class Packet:
             )
         record = np.frombuffer(payload, packet(lanes))[0]
         epoch, round_ = split_tag(int(record["tag"]))
+        flags = Flag(int(record["flags"]) & ALL_FLAGS)
         return cls(
             kind=Kind(kind),
             tree=int(record["tree"]),
@@ -190,6 +203,7 @@ class Packet:
             slot=int(record["slot"]),
             child=int(record["child"]),
             lane=tuple(record["lane"].tolist()),
-            flags=Flag(int(record["flags"]) & FLAGS),
+            flags=flags,
             exponent=int(record["exponent"]),
+            count=int(record["reserved"]) & COUNT_MAX if Flag.QUORUM in flags else 0,
         )

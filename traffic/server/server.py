@@ -92,9 +92,9 @@ class ParameterServer:
         self._code.nf_root_begin(self._root, assignment.epoch)
         for part in assignment.trees:
             if part.children:
-                self._plant(part)
+                self._plant(part, assignment.quorum)
 
-    def _plant(self, part: TreePart) -> None:
+    def _plant(self, part: TreePart, least: int) -> None:
         children = np.array(part.children, np.uint16)
         known = [sorted({int(IPv4Address(address)) for address in own}) for own in part.sources]
         known += [[]] * (len(children) - len(known))
@@ -110,6 +110,9 @@ class ParameterServer:
             starts.ctypes.data,
         ):
             raise MemoryError(f"no memory for the {part.slots} slots of tree {part.tree}")
+        own = part.own_children or len(part.children)
+        if least and self._code.nf_root_quorum(self._root, part.tree, own, least):
+            raise MemoryError(f"no memory for the quorum of tree {part.tree}")
 
     def counts(self) -> dict[str, int]:
         """The verdicts by name, those that occurred."""

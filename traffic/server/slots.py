@@ -104,13 +104,13 @@ class SlotPool:
         if tag > held:
             self._claim(tag, slot, flags, exponent, np.asarray(lanes, np.int32))
         else:
-            self._mark(slot, flags, exponent)
+            self.mark(slot, flags, exponent)
             if not repeated:
                 self._sums[slot] = add_saturating(self._sums[slot], np.asarray(lanes, np.int32))
         self._seen[slot, word] |= bit
         if not np.array_equal(self._seen[slot], self._full):
             return Outcome(Verdict.DUPLICATE if repeated else Verdict.ABSORBED)
-        return Outcome(self._repeated if repeated else self._sent, self._sum(slot))
+        return Outcome(self._repeated if repeated else self._sent, self.sum(slot))
 
     def _claim(self, tag: int, slot: int, flags: int, exponent: int, lanes: Words) -> None:
         self._tag[slot] = tag
@@ -119,11 +119,13 @@ class SlotPool:
         self._exponent[slot] = exponent
         self._sums[slot] = lanes
 
-    def _mark(self, slot: int, flags: int, exponent: int) -> None:
+    def mark(self, slot: int, flags: int, exponent: int) -> None:
+        """What joins the sum in a slot beside lanes."""
         self._flags[slot] |= np.uint8(flags & FLAGS)
         self._exponent[slot] = max(int(self._exponent[slot]), exponent)
 
-    def _sum(self, slot: int) -> Sum:
+    def sum(self, slot: int) -> Sum:
+        """What leaves if the sum of this slot goes."""
         lanes = self._sums[slot].copy()
         cut = Flag.OVERFLOW if bool(at_rail(lanes)) else Flag(0)
         return Sum(Flag(int(self._flags[slot])) | cut, int(self._exponent[slot]), lanes)

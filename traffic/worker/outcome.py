@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from netfold.traffic.errors import (
     AllReduceTimeout,
     CallMismatch,
     RoundsExhausted,
+    Straggled,
     SumOverflow,
     TrafficError,
     WrongNumbers,
@@ -31,6 +33,31 @@ def check_array(array: NDArray[Any]) -> None:
     if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
         raise ValueError(
             "all_reduce writes in place: the array must be contiguous (C order), aligned and writeable"
+        )
+
+
+@dataclass(frozen=True)
+class Contributors:
+    """How many workers' arrays are in a result of a job with a quorum: at least, at most, and on average, of its
+    chunks."""
+
+    least: int
+    most: int
+    mean: float
+
+
+def contributors_of(outcome: Outcome) -> Contributors | None:
+    """None: all, as the job has no quorum."""
+    if not outcome.contributions:
+        return None
+    return Contributors(outcome.least, outcome.most, outcome.contributions / outcome.sums)
+
+
+def check_quorum(array: NDArray[Any], quorum: int, job: str) -> None:
+    """Raises WrongNumbers for integers in a job with a quorum."""
+    if quorum and array.dtype in INTEGERS:
+        raise WrongNumbers(
+            f"job {job} has a quorum: its sums may lack some workers, so it adds up floats; this is {array.dtype}"
         )
 
 
@@ -66,6 +93,11 @@ def error_of(
         case Status.OUT_OF_STEP:
             return CallMismatch(
                 f"{where}: the workers are in different calls: {outcome.text}; did a worker restart, or skip a call?"
+            )
+        case Status.STRAGGLED:
+            return Straggled(
+                f"{where}, call {outcome.number}: the others went on without this worker, and are so far ahead that "
+                "their results cannot be had any more; the next call joins them at the next epoch"
             )
         case Status.EXHAUSTED:
             return RoundsExhausted(f"{outcome.text}; the job needs a new epoch")

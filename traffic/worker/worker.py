@@ -28,7 +28,14 @@ from netfold.traffic.membership.part import Connect, Membership, Stats, TreeStat
 from netfold.traffic.numerics import ReduceOp, Scheme
 from netfold.traffic.packets.transport import Address, TransportError
 from netfold.traffic.worker.handle import Handle
-from netfold.traffic.worker.outcome import check_array, check_numerics, error_of
+from netfold.traffic.worker.outcome import (
+    Contributors,
+    check_array,
+    check_numerics,
+    check_quorum,
+    contributors_of,
+    error_of,
+)
 
 _SLICE = 0.25  # seconds that a call waits in C before signals are looked at
 
@@ -74,14 +81,16 @@ class Worker:
         self._closed = False
         membership.on_change(self._changed)
 
-    def all_reduce(self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM) -> None:
+    def all_reduce(
+        self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM
+    ) -> Contributors | None:
         """Replaces `array` (of numerics.DTYPES; any shape, C order) by its sum or average over all workers, in
         place. Averages are of floats, and over those workers whose arrays were added up.
 
         All workers get the same bits. NaN and infinities travel as IEEE 754 adds them. Peak memory: the array, a copy,
         and a few windows of packets. On any error the array is as before; after other ones than WrongNumbers,
         ConcurrentUse and SumOverflow the workers are out of step, and the next call asks the controller for a new
-        epoch. `timeout`: seconds.
+        epoch. `timeout`: seconds. Gives how many workers' arrays are in it where the job has a quorum, else None.
 
         Raises TypeError, ValueError (bad array), WrongNumbers, ConcurrentUse, AllReduceTimeout, JobFailed,
         ControllerUnreachable, CallMismatch, RoundsExhausted (a call of more chunks than an epoch has numbers),
@@ -89,17 +98,20 @@ class Worker:
         """
         check_array(array)
         if array.size == 0:
-            return
+            return None
         started = time.monotonic()
         self._begin()
         try:
-            error = self._reduce(array, op, started, started + timeout)
+            error, contributors = self._reduce(array, op, started, started + timeout)
         finally:
             self._end()
         if error is not None:
             raise error
+        return contributors
 
-    def _reduce(self, array: NDArray[Any], op: ReduceOp, started: float, deadline: float) -> Exception | None:
+    def _reduce(
+        self, array: NDArray[Any], op: ReduceOp, started: float, deadline: float
+    ) -> tuple[Exception | None, Contributors | None]:
         call = self._engine.submit(array, self._request(array, op, deadline), background=False)
         self._look_again()
         try:
@@ -155,6 +167,7 @@ class Worker:
         assignment = self._membership.wait(deadline - time.monotonic())
         scheme = self._scheme or assignment.numerics
         check_numerics(array, scheme, op, assignment.job)
+        check_quorum(array, assignment.quorum, assignment.job)
         self._enter()
         if self._engine.totals().broken:
             epoch = self._epoch
@@ -207,12 +220,12 @@ class Worker:
         if worn and not self._membership.renew(worn, deadline - time.monotonic()):
             self._engine.no_epoch()
 
-    def _finish(self, call: Call, started: float) -> Exception | None:
-        """Forgets a call that is over; gives the error that it ended in."""
+    def _finish(self, call: Call, started: float) -> tuple[Exception | None, Contributors | None]:
+        """Forgets a call that is over; gives the error that it ended in, or who contributed."""
         outcome = self._engine.release(call.handle)
         totals = self._engine.totals()
         self.stats.restarts, self.stats.overflows = totals.restarts, totals.overflows
-        self.stats.retransmits = totals.retransmits
+        self.stats.retransmits, self.stats.late = totals.retransmits, totals.late
         if outcome.status == Status.DONE:
             array = call.array
             self.stats.count(
@@ -220,9 +233,9 @@ class Worker:
             )
             self.stats.trees = self._trees()
             self._membership.report(self.stats)
-            return None
+            return None, contributors_of(outcome)
         failure = self._failure or self._engine.error()
-        return error_of(outcome, self._membership, self._epoch, failure, call.array.dtype)
+        return error_of(outcome, self._membership, self._epoch, failure, call.array.dtype), None
 
     def _finish_all(self) -> None:
         """Tells handles what became of their calls, until the worker is closed."""
@@ -237,9 +250,9 @@ class Worker:
                 continue
             with self._books:
                 handle, call, started, _ = self._handles.pop(over)
-            error = self._finish(call, started)
+            error, contributors = self._finish(call, started)
             self._end()
-            handle.finish(error)
+            handle.finish(error, contributors)
 
     @property
     def workers(self) -> int:

@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs with a quorum: what a job file may say, what is refused, and what switches hold of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netfold.controller.jobs.file import JobError, read_order
+from netfold.controller.jobs.records import PlannedTree
+from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, check_quorum, plan_order
+from netfold.controller.planning.plan import Edge, Tree
+from netfold.controller.switches.desired import tree_entities
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.generators import leaf_spine
+from netfold.topologies.ports import Chip
+
+JOB = "name: q\nworkers: [h1, h2, h3, h4]\nscheme: panama\n"
+
+
+@pytest.fixture
+def fabric() -> Fabric:
+    return leaf_spine(2, 2, 2)
+
+
+def test_the_file_names_a_quorum_and_its_deadline(fabric: Fabric):
+    file = read_order(JOB + "quorum: 3\nquorum_deadline: 20ms\n", fabric).file
+    assert (file.quorum, file.quorum_deadline_s) == (3, 0.02)
+    assert read_order(JOB + "quorum: 3\nquorum_deadline: 1.5s\n", fabric).file.quorum_deadline_s == 1.5
+    plain = read_order(JOB, fabric).file
+    assert (plain.quorum, plain.quorum_deadline_s) == (None, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("quorum: 5", "the job has 4 workers"),
+        ("quorum: 0", "quorum is 0"),
+        ("quorum: true", "truth value"),
+        ("quorum: 2\nquorum_deadline: soon", "quorum_deadline is 'soon'"),
+        ("quorum: 2\nquorum_deadline: 0ms", "must be above"),
+        ("quorum: 2\nnumerics: {mode: integer}", "adds up floats"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_line(said: str, why: str, fabric: Fabric):
+    with pytest.raises(JobError, match=why):
+        read_order(JOB + said + "\n", fabric)
+
+
+def test_a_node_on_a_chip_has_no_room_for_it(fabric: Fabric):
+    order = read_order(JOB + "quorum: 3\n", fabric)
+    plan = plan_order(fabric, PlanRequest(order))
+    assert check_quorum(fabric, order, plan) == 3
+    node = next(n for tree in plan.trees for n in tree.nodes if not fabric.is_host(n))
+    chips = tuple(replace(s, chip=Chip.TOFINO) if s.name == node else s for s in fabric.switches)
+    with pytest.raises(RefusedError, match=f"switch {node} is a tofino, whose program has no room"):
+        check_quorum(_with(fabric, chips), order, plan)
+    assert check_quorum(_with(fabric, chips), read_order(JOB, fabric), plan) == 0
+
+
+def _with(fabric: Fabric, switches: Any) -> Any:
+    """The fabric as far as the check looks at it."""
+
+    class Seen:
+        is_host = staticmethod(fabric.is_host)
+
+        def switch(self, name: str) -> Any:
+            return next(s for s in switches if s.name == name)
+
+    return Seen()
+
+
+def test_late_packets_have_a_way_to_the_root_and_a_bit_there(fabric: Fabric):
+    """h3 and h4 are added up at leaf2, behind spine1; leaf1 is the root."""
+    edges = (
+        Edge("h1", "leaf1", ("h1", "leaf1")),
+        Edge("h3", "leaf2", ("h3", "leaf2")),
+        Edge("h4", "leaf2", ("h4", "leaf2")),
+        Edge("leaf2", "leaf1", ("leaf2", "spine1", "leaf1")),
+    )
+    down = (("leaf1", "h1"), ("leaf1", "spine1"), ("spine1", "leaf2"), ("leaf2", "h3"), ("leaf2", "h4"))
+    planned = PlannedTree(tree=1, slots=16, window=8, bases={"leaf1": 0, "leaf2": 0}, quorum=2)
+    held = list(tree_entities(fabric, planned, Tree("leaf1", 1.0, edges, down), 1, 61440))
+    least = {s: dict(e.actions[0].args) for s, e in held if e.key[0] == "quorums"}
+    assert least == {"leaf1": {"least": 2}, "leaf2": {"least": 0}}
+    bits = {}
+    for switch, entity in held:
+        if entity.key[0] == "admission" and entity.actions[0].name == "add_at_root":
+            bits[dict(entity.match)["child"][0]] = dict(entity.actions[0].args)["bit_of_child"]
+            assert (switch, dict(entity.actions[0].args)["full"]) == ("leaf1", 0b11)
+    assert bits == {0: 1, 3: 2, 1: 4, 2: 8}
+    passed = {
+        dict(e.match)["child"][0]
+        for s, e in held
+        if s == "spine1" and e.key[0] == "admission" and e.actions[0].name == "pass"
+    }
+    assert passed == {1, 2, 3}
+    plain = tree_entities(
+        fabric, planned.model_copy(update={"quorum": 0}), Tree("leaf1", 1.0, edges, down), 1, 61440
+    )
+    assert not any(e.key[0] == "quorums" for _, e in plain)

@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a job with a quorum, in virtual time: nobody waits for a straggler longer than the deadline, all results are
+the same bits, averages are over those who are in, and who was left behind is told and comes back."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netfold.traffic.engine.engine import Status
+from netfold.traffic.membership.assignment import Assignment
+from netfold.traffic.numerics import Half, ReduceOp, SharedExponent
+from tests.traffic.cores import Core, assignment
+from tests.traffic.quorum_fabric import QuorumFabric
+
+LANES, SLOTS, DEADLINE = 32, 16, 0.05
+
+
+def parts_of(workers: int, quorum: int, epoch: int = 1, slots: int = SLOTS) -> list[Assignment]:
+    found = []
+    for rank in range(workers):
+        part = assignment(rank, workers, LANES, slots, epoch=epoch)
+        trees = tuple(replace(tree, child=rank) for tree in part.trees)
+        found.append(replace(part, trees=trees, quorum=quorum, quorum_deadline_s=DEADLINE))
+    return found
+
+
+def network(workers: int, quorum: int, seed: int = 1, slots: int = SLOTS, **how) -> QuorumFabric:
+    fabric = QuorumFabric([Core() for _ in range(workers)], random.Random(seed), **how)
+    parts = parts_of(workers, quorum, slots=slots)
+    fabric.assign(parts)
+    for core, part in zip(fabric.cores, parts, strict=True):
+        core.assign(part)
+    return fabric
+
+
+def until(fabric: QuorumFabric, calls, steps: int = 400_000) -> None:
+    """Until these (core, call) are over."""
+    for _ in range(steps):
+        if all(core.status(call) is not Status.PENDING for core, call in calls):
+            return
+        fabric.step()
+    raise AssertionError("nobody is done")
+
+
+def meet(fabric: QuorumFabric) -> None:
+    """A first call of all, so that they are together and it is known what comes late."""
+    arrays = [np.full(8, 1.0, np.float32) for _ in fabric.cores]
+    calls = [(core, core.submit(array)) for core, array in zip(fabric.cores, arrays, strict=True)]
+    until(fabric, calls)
+    assert all(core.status(call) is Status.DONE for core, call in calls)
+    assert all((array == len(fabric.cores)).all() for array in arrays)
+
+
+def gradients(workers: int, elements: int, seed: int = 0) -> list[np.ndarray]:
+    return [
+        np.random.default_rng([seed, rank]).standard_normal(elements).astype(np.float32)
+        for rank in range(workers)
+    ]
+
+
+@pytest.mark.parametrize("two_levels", [False, True], ids=["flat", "two levels"])
+@pytest.mark.parametrize("scheme", [SharedExponent(), Half()], ids=["block", "half"])
+def test_an_absent_worker_costs_a_deadline_and_averages_are_of_the_others(two_levels, scheme):
+    fabric = network(4, 3, two_levels=two_levels)
+    meet(fabric)
+    arrays = gradients(4, 5000)
+    exact = np.mean(arrays[:3], axis=0, dtype=np.float64)
+    began = fabric.now
+    calls = [
+        (core, core.submit(a, ReduceOp.AVERAGE, scheme))
+        for core, a in zip(fabric.cores[:3], arrays[:3], strict=True)
+    ]
+    until(fabric, calls)
+    assert [core.status(call) for core, call in calls] == [Status.DONE] * 3
+    assert arrays[0].tobytes() == arrays[1].tobytes() == arrays[2].tobytes()
+    np.testing.assert_allclose(arrays[0], exact, atol=2e-2 if isinstance(scheme, Half) else 1e-5)
+    outcome = fabric.cores[0].outcome(calls[0][1])
+    assert (outcome.least, outcome.most) == (3, 3)
+    assert DEADLINE < fabric.now - began < 10 * DEADLINE + 5000 * 4 * 0.0001
+
+
+def test_a_worker_that_comes_a_little_late_has_the_same_result_and_goes_on():
+    fabric = network(3, 2, slots=512)
+    meet(fabric)
+    arrays = gradients(3, 2000)
+    calls = [
+        (core, core.submit(a, ReduceOp.AVERAGE)) for core, a in zip(fabric.cores[:2], arrays[:2], strict=True)
+    ]
+    until(fabric, calls)
+    calls.append((fabric.cores[2], fabric.cores[2].submit(arrays[2], ReduceOp.AVERAGE)))
+    until(fabric, calls)
+    assert {core.status(call) for core, call in calls} == {Status.DONE}
+    assert len({array.tobytes() for array in arrays}) == 1
+    assert fabric.cores[2].totals().late > 0
+    assert (fabric.late > 0, fabric.lapped) == (True, 0)
+    again = gradients(3, 2000, seed=1)
+    exact = np.mean(again, axis=0, dtype=np.float64)
+    calls = [(core, core.submit(a, ReduceOp.AVERAGE)) for core, a in zip(fabric.cores, again, strict=True)]
+    until(fabric, calls)
+    np.testing.assert_allclose(again[0], exact, atol=1e-5)  # all are in it
+
+
+def test_a_worker_far_behind_is_told_and_joins_again_at_the_next_epoch():
+    fabric = network(3, 2, slots=8)
+    meet(fabric)
+    for turn in range(7):  # more calls than are told apart in a vote
+        arrays = gradients(3, 500, seed=turn)
+        calls = [(core, core.submit(a)) for core, a in zip(fabric.cores[:2], arrays[:2], strict=True)]
+        until(fabric, calls)
+        assert {core.status(call) for core, call in calls} == {Status.DONE}
+    straggler, own = fabric.cores[2], gradients(1, 500)[0]
+    before = own.copy()
+    call = straggler.submit(own)
+    until(fabric, [(straggler, call)])
+    assert straggler.status(call) is Status.STRAGGLED
+    assert (own == before).all()
+    assert straggler.totals().broken == 1
+    parts = parts_of(3, 2, epoch=2, slots=8)
+    fabric.assign(parts)
+    for core, part in zip(fabric.cores, parts, strict=True):
+        core.assign(part, fabric.now)
+    arrays = gradients(3, 700, seed=9)
+    exact = np.sum(arrays, axis=0, dtype=np.float64)
+    calls = [(core, core.submit(a)) for core, a in zip(fabric.cores, arrays, strict=True)]
+    until(fabric, calls)
+    assert {core.status(call) for core, call in calls} == {Status.DONE}
+    assert len({array.tobytes() for array in arrays}) == 1
+    np.testing.assert_allclose(arrays[0], exact, atol=1e-5)
+
+
+def test_who_joins_again_lets_results_be_handed_over_that_are_not_for_it():
+    """One of the others has returned from a call whose result another one lacks when the epoch changes."""
+    fabric = network(3, 2, slots=8)
+    meet(fabric)
+    for turn in range(3):
+        arrays = gradients(3, 300, seed=turn)
+        calls = [(core, core.submit(a)) for core, a in zip(fabric.cores[:2], arrays[:2], strict=True)]
+        until(fabric, calls)
+    straggler = fabric.cores[2]
+    call = straggler.submit(np.ones(300, np.float32))
+    until(fabric, [(straggler, call)])
+    assert straggler.status(call) is Status.STRAGGLED
+    arrays = gradients(2, 40, seed=5)  # no more chunks than go without a result
+    calls = [(core, core.submit(a)) for core, a in zip(fabric.cores[:2], arrays[:2], strict=True)]
+    deliver = fabric.cores[1].receive
+    opening: list[bytes] = []
+
+    def hear(payload: bytes, *args, **kwargs) -> None:
+        opening.append(payload[4:10])  # tag and slot
+        if payload[4:10] == opening[0]:
+            deliver(payload, *args, **kwargs)
+
+    fabric.cores[1].receive = hear  # type: ignore[method-assign]
+    until(fabric, calls[:1])
+    fabric.cores[1].receive = deliver  # type: ignore[method-assign]
+    assert fabric.cores[1].status(calls[1][1]) is Status.PENDING
+    parts = parts_of(3, 2, epoch=2, slots=8)
+    fabric.flying.clear()
+    fabric.assign(parts)
+    for core, part in zip(fabric.cores, parts, strict=True):
+        core.assign(part, fabric.now)
+    more = gradients(3, 400, seed=6)
+    calls += [(core, core.submit(a)) for core, a in zip(fabric.cores, more, strict=True)]
+    until(fabric, calls)
+    assert {core.status(call) for core, call in calls} == {Status.DONE}
+    assert arrays[0].tobytes() == arrays[1].tobytes()
+    assert len({array.tobytes() for array in more}) == 1
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(2, 5),
+    st.booleans(),
+    st.sampled_from([0.0, 0.02, 0.1]),
+    st.integers(0, 10**6),
+    st.data(),
+)
+def test_whatever_is_lost_all_who_are_done_have_the_same_bits(workers, two_levels, loss, seed, data):
+    quorum = data.draw(st.integers(1, workers))
+    fabric = network(workers, quorum, seed, slots=64, two_levels=two_levels)
+    meet(fabric)
+    fabric.loss = fabric.duplicate = loss
+    rng = random.Random(seed)
+    for turn in range(3):
+        arrays = gradients(workers, 1500, seed=turn)
+        if turn:
+            arrays[0] *= np.float32(1e6)  # scales that were not foreseen, in some contributions
+            arrays[0][7::311] = np.nan if rng.random() < 0.3 else 1.0
+        order = list(range(workers))
+        rng.shuffle(order)
+        calls = {}
+        for rank in order:
+            for _ in range(rng.choice([0, 0, 50, 2000])):
+                fabric.step()
+            calls[rank] = fabric.cores[rank].submit(arrays[rank], ReduceOp.AVERAGE)
+        status = {}
+        for _ in range(400_000):
+            status = {rank: fabric.cores[rank].status(call) for rank, call in calls.items()}
+            if Status.PENDING not in status.values() or Status.STRAGGLED in status.values():
+                break
+            fabric.step()
+        assert len({arrays[rank].tobytes() for rank in calls if status[rank] is Status.DONE}) <= 1
+        if (
+            Status.STRAGGLED in status.values()
+        ):  # the others may need it, and it raises the epoch when it comes again
+            return
+        assert set(status.values()) == {Status.DONE}
