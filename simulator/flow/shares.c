@@ -159,13 +159,13 @@ static double level_of(const struct nf_link *l) {
     return l->residual > 0 && l->weights > 0 ? l->residual / l->weights : 0;
 }
 
-/* Rates of the chosen flows in what the others leave: the level of all rises until a link is full or a cap is reached,
- * which settles those that it concerns. A link's level never falls while others settle, so the heap may be behind. */
-static void fill(struct nf_shares *s) {
+/* What could hold a chosen flow up: its cap, or links that would be overfull if all who want some of them had as much as
+ * the emptiest link on their way leaves each of them alone. No other link can become full. How many flows want a rate? */
+static int32_t gather(struct nf_shares *s) {
     for (int32_t i = 0; i < s->touched_count; i++) {
         struct nf_link *l = &s->links[s->touched[i]];
         l->residual = l->capacity - l->fixed;
-        l->weights = l->most = 0;
+        l->weights = l->wanted = l->most = 0;
         l->held = INFINITY;
         l->open = 0;
     }
@@ -177,21 +177,33 @@ static void fill(struct nf_shares *s) {
         if (!f->active)
             continue;
         open++;
+        double most = f->cap;
         for (int64_t e = f->first; e < f->last; e++) {
             struct nf_link *l = &s->links[s->entries[e].link];
             l->weights += s->entries[e].coef * f->weight;
             l->open++;
+            if (l->residual < most * s->entries[e].coef)
+                most = fmax(l->residual, 0) / s->entries[e].coef;
         }
-        if (f->cap < INFINITY)
+        if (most == f->cap)
             s->heap[s->heap_count++] = (struct nf_key){f->cap / f->weight, ~s->chosen[i]};
+        for (int64_t e = f->first; e < f->last; e++)
+            s->links[s->entries[e].link].wanted += s->entries[e].coef * most;
     }
     for (int32_t i = 0; i < s->touched_count; i++) {
         const struct nf_link *l = &s->links[s->touched[i]];
-        if (l->open)
+        if (l->open && l->wanted >= l->residual * (1 - FULL))
             s->heap[s->heap_count++] = (struct nf_key){level_of(l), s->touched[i]};
     }
     for (int64_t i = s->heap_count / 2; i-- > 0;)
         sink(s, i);
+    return open;
+}
+
+/* Rates of the chosen flows in what the others leave: the level of all rises until a link is full or a cap is reached,
+ * which settles those that it concerns. A link's level never falls while others settle, so the heap may be behind. */
+static void fill(struct nf_shares *s) {
+    int32_t open = gather(s);
     while (open) {
         struct nf_key least = s->heap[0];
         if (least.id < 0) {

@@ -27,6 +27,7 @@ struct nf_member {
 struct nf_link {
     double capacity, load;
     double fixed, residual, weights; /* while solving: load of those that keep their rates; what is left; of whom */
+    double wanted;                   /* the most that the chosen could have of it */
     double most, held;               /* and levels of the chosen: the greatest; of those that are held up here */
     struct nf_member *members;
     int32_t count, room, open; /* open: chosen flows that have no rate yet */
