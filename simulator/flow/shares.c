@@ -7,6 +7,7 @@
 
 #define FULL 1e-9 /* a link is full when no greater part of it is free */
 #define MANY 8    /* from so many chosen flows on, neighbors are chosen before they are wronged: fewer rounds */
+#define FAR 4     /* rounds after which a change goes far: one round over all is less than many over ever more of them */
 
 int nf_shares_open(struct nf_shares *s, int32_t links, int32_t flows, int64_t entries) {
     *s = (struct nf_shares){.link_count = links, .flow_count = flows};
@@ -148,6 +149,7 @@ static void settle(struct nf_shares *s, int32_t flow, double level, int32_t bott
         struct nf_link *l = &s->links[s->entries[e].link];
         l->residual -= s->entries[e].coef * f->next;
         l->weights -= s->entries[e].coef * f->weight;
+        l->wanted -= s->entries[e].coef * f->most;
         l->most = level; /* levels come ascending */
         l->open--;
     }
@@ -159,8 +161,13 @@ static double level_of(const struct nf_link *l) {
     return l->residual > 0 && l->weights > 0 ? l->residual / l->weights : 0;
 }
 
-/* What could hold a chosen flow up: its cap, or links that would be overfull if all who want some of them had as much as
- * the emptiest link on their way leaves each of them alone. No other link can become full. How many flows want a rate? */
+/* Would the link be full if all who have no rate yet had as much as the emptiest link on their way leaves each of them
+ * alone? No other link can become full. */
+static int may_fill(const struct nf_link *l) {
+    return l->open && l->wanted >= l->residual - l->capacity * FULL;
+}
+
+/* What could hold a chosen flow up: its cap, or a link that may fill. How many flows want a rate? */
 static int32_t gather(struct nf_shares *s) {
     for (int32_t i = 0; i < s->touched_count; i++) {
         struct nf_link *l = &s->links[s->touched[i]];
@@ -177,22 +184,22 @@ static int32_t gather(struct nf_shares *s) {
         if (!f->active)
             continue;
         open++;
-        double most = f->cap;
+        f->most = f->cap;
         for (int64_t e = f->first; e < f->last; e++) {
             struct nf_link *l = &s->links[s->entries[e].link];
             l->weights += s->entries[e].coef * f->weight;
             l->open++;
-            if (l->residual < most * s->entries[e].coef)
-                most = fmax(l->residual, 0) / s->entries[e].coef;
+            if (l->residual < f->most * s->entries[e].coef)
+                f->most = fmax(l->residual, 0) / s->entries[e].coef;
         }
-        if (most == f->cap)
+        if (f->most == f->cap)
             s->heap[s->heap_count++] = (struct nf_key){f->cap / f->weight, ~s->chosen[i]};
         for (int64_t e = f->first; e < f->last; e++)
-            s->links[s->entries[e].link].wanted += s->entries[e].coef * most;
+            s->links[s->entries[e].link].wanted += s->entries[e].coef * f->most;
     }
     for (int32_t i = 0; i < s->touched_count; i++) {
         const struct nf_link *l = &s->links[s->touched[i]];
-        if (l->open && l->wanted >= l->residual * (1 - FULL))
+        if (may_fill(l))
             s->heap[s->heap_count++] = (struct nf_key){level_of(l), s->touched[i]};
     }
     for (int64_t i = s->heap_count / 2; i-- > 0;)
@@ -214,12 +221,12 @@ static void fill(struct nf_shares *s) {
         } else {
             struct nf_link *l = &s->links[least.id];
             double level = level_of(l);
-            if (l->open && level > least.level * (1 + 1e-12)) {
+            if (may_fill(l) && level > least.level * (1 + 1e-12)) {
                 s->heap[0].level = level;
                 sink(s, 0);
                 continue;
             }
-            for (int32_t i = 0; l->open && i < l->count; i++) {
+            for (int32_t i = 0; may_fill(l) && i < l->count; i++) {
                 const struct nf_flow *f = &s->flows[l->members[i].flow];
                 if (f->chosen == s->round && !f->settled) {
                     settle(s, l->members[i].flow, level, least.id);
@@ -262,10 +269,20 @@ static int32_t choose_wronged(struct nf_shares *s) {
     return wronged - flows;
 }
 
+/* All whom the chosen could concern over any number of links. */
+static void choose_all_around(struct nf_shares *s) {
+    for (int32_t i = 0; i < s->touched_count; i++)
+        choose_held_by(s, s->touched[i]);
+}
+
 void nf_shares_solve(struct nf_shares *s) {
-    do
+    for (int32_t round = 1;; round++) {
         fill(s);
-    while (choose_wronged(s));
+        if (!choose_wronged(s))
+            return;
+        if (round >= FAR)
+            choose_all_around(s);
+    }
 }
 
 void nf_shares_commit(struct nf_shares *s) {

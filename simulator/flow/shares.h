@@ -25,19 +25,22 @@ struct nf_member {
 };
 
 struct nf_link {
-    double capacity, load;
-    double fixed, residual, weights; /* while solving: load of those that keep their rates; what is left; of whom */
-    double wanted;                   /* the most that the chosen could have of it */
-    double most, held;               /* and levels of the chosen: the greatest; of those that are held up here */
-    struct nf_member *members;
-    int32_t count, room, open; /* open: chosen flows that have no rate yet */
-    int32_t holds;             /* flows that are held up here, without the chosen ones */
+    /* While solving: load of those that keep their rates; what is left, for chosen flows that have no rate yet: how much
+     * of it a level takes, the most that they could have of it, how many they are. */
+    double capacity, fixed, residual, weights, wanted;
+    double most, held; /* levels of the chosen: the greatest; of those that are held up here */
+    int32_t open;
     uint32_t touched;
+    double load;
+    struct nf_member *members;
+    int32_t count, room;
+    int32_t holds; /* flows that are held up here, without the chosen ones */
 };
 
 struct nf_flow {
     int64_t first, last; /* its row: entries first ... last - 1 */
     double weight, cap, rate, next; /* next: the rate that it gets */
+    double most;                    /* while solving: what the emptiest link on its way, or its cap, leaves it alone */
     int32_t bottleneck;
     uint32_t chosen;
     uint8_t active, settled;
