@@ -9,6 +9,7 @@ loads of 0.01 to 0.80, four schemes. All else here is ours, and `OURS` says what
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,9 +18,20 @@ from typing import Any
 import numpy as np
 
 from netfold.controller.planning.plan import Plan
+from netfold.experiments.blocks import half_width
 from netfold.experiments.sweep.point import Json
 from netfold.simulator.flow.run import simulate
-from netfold.simulator.scenario import Flow, InNetwork, Job, Model, Scenario, Scheme, Settings
+from netfold.simulator.scenario import (
+    Bucket,
+    Flow,
+    InNetwork,
+    Job,
+    Model,
+    Scenario,
+    Scheme,
+    Settings,
+    Transport,
+)
 from netfold.simulator.schemes.catalog import Name, Options, over, scheme_of
 from netfold.simulator.workloads.models import Accelerator, model
 from netfold.simulator.workloads.sizes import SIZES
@@ -33,8 +45,9 @@ LOADS = (0.01, 0.05, 0.09, 0.13, 0.18, 0.22, 0.26, 0.30, 0.34, 0.38, 0.43, 0.47,
 """Slide 20's axis has every one of these."""
 MODELS = ("googlenet", "resnet-50", "inception-v3", "alexnet", "resnet-152", "vgg-16")
 LARGE = ("alexnet", "resnet-152", "vgg-16")
-SHORT = (100_000, 1_000_000, 10_000_000)
-"""Bytes: a short flow has no more. The middle one is what is shown."""
+SHORT = (100_000, 1_000_000, 10_000_000, 40_000_000)
+"""Bytes: a short flow has no more."""
+SHOWN = 1_000_000
 TAIL = 0.9
 """Of the short flows of a block, those slower than this part are kept."""
 
@@ -42,7 +55,17 @@ TAIL = 0.9
 @dataclass(frozen=True)
 class Point:
     """One scheme at one load. `seconds` are simulated, and the flows that start after `warm_up` count, in `blocks`
-    equal parts of time."""
+    equal parts of time. That is done again with other flows, up to `replications` times, until the 99th percentile is
+    known within the part `within` of it (half of its 95 % interval).
+
+    transport, ring_transport  of the other flows, and of the ring's connections
+    placement                  of a job's workers
+    open_loop                  gradients come as fast as the network alone would let them, whether or not the earlier
+                               ones are done; else an iteration waits for its gradients, as in training
+    parallel                   connections of the ring between two of its workers
+    queue_bytes                of a port; None: the fabric's
+    ring_in_step               the ring's connections wait for one another, as in a ring; else each is a flow by itself
+    """
 
     scheme: Name
     load: float
@@ -57,14 +80,23 @@ class Point:
     warm_up: float = 0.2
     blocks: int = 20
     tolerance: float = 0.01
+    within: float = 0.1
+    replications: int = 12
     in_step: bool = True
+    transport: Transport = Transport.DCTCP
+    ring_transport: Transport = Transport.DCTCP
+    placement: Placement = Placement.SCATTERED
+    open_loop: bool = False
+    ring_in_step: bool = True
+    parallel: int = 1
+    queue_bytes: int | None = None
 
 
 def points(seed: int = 0, quick: bool = False) -> list[Point]:
     """All of the figure; quick: five loads on a fat-tree of 128 servers, with jobs of 16."""
     if quick:
         return [
-            Point(scheme, load, seed, k=8, workers=16, seconds=0.6)
+            Point(scheme, load, seed, k=8, workers=16, seconds=0.6, replications=1)
             for load in QUICK_LOADS
             for scheme in SCHEMES
         ]
@@ -77,7 +109,7 @@ OURS = (
     "links of 40 Gbit/s; queues mark from 100 KB on; hosts and switches add up at line rate",
     "background: 20 % of what the servers' links carry, DCTCP, between random servers; sizes by a bounded Pareto "
     "distribution of 7 KB to 1.1 GB whose mean is 40 MB",
-    "a flow is short up to 1 MB (100 KB and 10 MB are in the JSON document too)",
+    "a flow is short up to 1 MB (100 KB, 10 MB and 40 MB are in the JSON document too)",
     "jobs of 32 scattered workers, several on a server (its GPUs); A100's compute times; PyTorch's buckets, overlapped",
     "aggregation load: what the servers' links would carry if every job had the network to itself and sent each "
     "gradient once; jobs are added until their sum is the load",
@@ -91,27 +123,64 @@ OURS = (
 
 def point(at: Point) -> Json:
     """What the scheme does at the load: see `_summary`."""
-    fabric = _fabric(at.k, at.gbit)
-    jobs = tuple(_jobs(at))
-    flows = _flows(replace(at, scheme=Name.IDEAL, load=0.0))
-    settings = Settings(tolerance=at.tolerance)
-    result = simulate(Scenario(fabric, jobs, flows, at.seed, at.seconds, settings))
-    trained = {
-        job.name: (result.end - job.start) * job.model.bytes / done.carried
-        for job, done in zip(jobs, result.jobs, strict=True)
-        if done.carried > 0 and result.end > job.start
-    }
-    used = [x.utilization for (a, _), x in result.links.items() if fabric.is_host(a)]
+    found: list[Part] = []
+    while len(found) < at.replications:
+        found.append(_part(at, len(found)))
+        if half_width([b for part in found for b in part.short[SHOWN]["blocks"]]) <= at.within:
+            break
+    seconds, carried = (Counter[str]() for _ in range(2))
+    for part in found:
+        seconds.update(part.seconds)
+        carried.update(part.carried)
     return {
         "scheme": str(at.scheme),
         "load": at.load,
-        "offered": sum(_load_of(at, j) for j in range(len(jobs))),
-        "jobs": len(jobs),
-        "flows": len(flows),
-        "events": result.events,
-        "host_links": float(np.mean(used)) if used else 0.0,
-        "short": {str(size): _summary(at, flows, result.completions, size) for size in SHORT},
-        "iterations": trained,
+        "offered": sum(_load_of(at, j) for j in range(len(seconds))),
+        "jobs": len(seconds),
+        "replications": len(found),
+        "flows": sum(part.flows for part in found),
+        "events": sum(part.events for part in found),
+        "host_links": float(np.mean([part.host_links for part in found])),
+        "short": {str(size): _joined([part.short[size] for part in found]) for size in SHORT},
+        "iterations": {name: seconds[name] / carried[name] for name in seconds if carried[name] > 0},
+    }
+
+
+@dataclass(frozen=True)
+class Part:
+    """One replication. Of each job the seconds that it had and the gradients that it reduced in them."""
+
+    flows: int
+    events: int
+    host_links: float
+    short: dict[int, dict[str, Any]]
+    seconds: dict[str, float]
+    carried: dict[str, float]
+
+
+def _part(at: Point, replication: int) -> Part:
+    fabric = _fabric(at.k, at.gbit)
+    jobs = tuple(_jobs(at, replication))
+    flows = _flows(replace(at, scheme=Name.IDEAL, load=0.0), replication)
+    settings = Settings(tolerance=at.tolerance, queue_bytes=at.queue_bytes)
+    result = simulate(Scenario(fabric, jobs, flows, at.seed, at.seconds, settings))
+    used = [x.utilization for (a, _), x in result.links.items() if fabric.is_host(a)]
+    bytes_ = [_model(MODELS[number % len(MODELS)]).bytes for number in range(len(jobs))]
+    return Part(
+        len(flows), result.events, float(np.mean(used)) if used else 0.0,
+        {size: _summary(at, flows, result.completions, size) for size in SHORT},
+        {job.name: max(0.0, result.end - job.start) for job in jobs},
+        {done.name: done.carried / size for done, size in zip(result.jobs, bytes_, strict=True)},
+    )  # fmt: skip
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    counts = [sum(count for count, _ in part["blocks"]) for part in parts]
+    means = [(part["mean"] or 0.0) * count for part, count in zip(parts, counts, strict=True)]
+    return {
+        "mean": sum(means) / sum(counts) if sum(counts) else None,
+        "unfinished": sum(part["unfinished"] for part in parts),
+        "blocks": [block for part in parts for block in part["blocks"]],
     }
 
 
@@ -144,12 +213,13 @@ def _fabric(k: int, gbit: float) -> Fabric:
 
 
 @cache
-def _flows(at: Point) -> tuple[Flow, ...]:
-    random = np.random.default_rng([at.seed, 1])
-    return background(_fabric(at.k, at.gbit), at.background, SIZES[at.sizes], at.seconds, random)
+def _flows(at: Point, replication: int) -> tuple[Flow, ...]:
+    random = np.random.default_rng([at.seed, 1, replication])
+    fabric = _fabric(at.k, at.gbit)
+    return background(fabric, at.background, SIZES[at.sizes], at.seconds, random, at.transport)
 
 
-def _jobs(at: Point) -> Iterator[Job]:
+def _jobs(at: Point, replication: int) -> Iterator[Job]:
     """The same row of jobs for every load, as many of them as come nearest to it."""
     total = 0.0
     for number in range(10_000):
@@ -159,25 +229,41 @@ def _jobs(at: Point) -> Iterator[Job]:
         total += more
         name = MODELS[number % len(MODELS)]
         own, alone = _model(name), _alone(at, _model(name))
-        start = float(np.random.default_rng([at.seed, 2, number]).uniform(0, alone))
+        start = float(np.random.default_rng([at.seed, 2, number, replication]).uniform(0, alone))
         rounds = int(at.seconds / own.compute_s) + 2
+        if at.open_loop:
+            own, rounds = _unrolled(own, alone, rounds), 1
         yield Job(f"{name}-{number}", _workers(_key(at), number), own, _scheme(at, number), start, rounds)
 
 
-def _key(at: Point) -> tuple[int, float, int, int, int]:
-    return at.k, at.gbit, at.workers, at.trees, at.seed
+def _unrolled(own: Model, period: float, rounds: int) -> Model:
+    """So many iterations as one, whose buckets become ready at a pace that nothing holds up."""
+    whole = rounds * period
+    ready = [
+        (i * period + own.forward_s + b.ready * own.backward_s, b.bytes)
+        for i in range(rounds)
+        for b in own.buckets
+    ]
+    return Model(own.name, 0.0, whole, tuple(Bucket(size, at / whole) for at, size in sorted(ready)))
+
+
+Key = tuple[int, float, int, int, int, Placement]
+
+
+def _key(at: Point) -> Key:
+    return at.k, at.gbit, at.workers, at.trees, at.seed, at.placement
 
 
 @cache
-def _workers(key: tuple[int, float, int, int, int], number: int) -> tuple[str, ...]:
-    k, gbit, workers, _, seed = key
+def _workers(key: Key, number: int) -> tuple[str, ...]:
+    k, gbit, workers, _, seed, placement = key
     random = np.random.default_rng([seed, 3, number])
-    return place(_fabric(k, gbit), workers, Placement.SCATTERED, random)
+    return place(_fabric(k, gbit), workers, placement, random)
 
 
 @cache
-def _plan(key: tuple[int, float, int, int, int], number: int) -> Plan:
-    k, gbit, _, trees, seed = key
+def _plan(key: Key, number: int) -> Plan:
+    k, gbit, _, trees, seed, _ = key
     options = Options(trees=trees, seed=seed * 1000 + number)
     scheme = scheme_of(Name.PANAMA, _fabric(k, gbit), _workers(key, number), options)
     assert isinstance(scheme, InNetwork)
@@ -187,7 +273,8 @@ def _plan(key: tuple[int, float, int, int, int], number: int) -> Plan:
 def _scheme(at: Point, number: int) -> Scheme:
     if at.scheme in (Name.PANAMA, Name.SWITCHML_BALANCED):
         return over(at.scheme, _plan(_key(at), number), Options(in_step=at.in_step))
-    return scheme_of(at.scheme, _fabric(at.k, at.gbit), _workers(_key(at), number))
+    options = Options(transport=at.ring_transport, ring_in_step=at.ring_in_step, parallel=at.parallel)
+    return scheme_of(at.scheme, _fabric(at.k, at.gbit), _workers(_key(at), number), options)
 
 
 @cache

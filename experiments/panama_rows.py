@@ -1,11 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What PANAMA's points say: 99th percentiles and training times with intervals, and the paper's two claims.
-
-Flows of a moment wait for the same gradients, so intervals come from drawing whole blocks of time anew (Efron and
-Tibshirani, An Introduction to the Bootstrap, ch. 8): 95 % of what comes out. All schemes have the same flows, and a
-ratio of two is drawn from the same blocks.
-"""
+"""What PANAMA's points say: 99th percentiles and training times with intervals, and the paper's two claims. All schemes
+have the same flows, and a ratio of two is drawn from the same blocks; where one has more replications than the other,
+each from its own."""
 
 from __future__ import annotations
 
@@ -16,14 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.experiments.panama import LARGE, SHORT
+from netfold.experiments.blocks import DRAWS, Interval, drawings, interval_of, percentiles
+from netfold.experiments.panama import LARGE, SHOWN
 from netfold.simulator.schemes.catalog import Name
 
-DRAWS = 400
-PART = 0.99
-INTERVAL = (0.025, 0.975)
 FLOWS_CLAIM, TRAINING_CLAIM = 4.5, 1.34
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -45,8 +39,10 @@ class Row:
     large_gain: float | None
     large_gain_interval: Interval | None
     p99_by_size: dict[str, float]
+    p99_gain_by_size: dict[str, tuple[float, Interval]]
     host_links: float
     jobs: int
+    replications: int
 
 
 @dataclass(frozen=True)
@@ -91,37 +87,26 @@ def claims_of(rows: Sequence[Row]) -> list[Claim]:
 
 
 def _row(own: dict[str, Any], panama: dict[str, Any]) -> Row:
-    size = str(SHORT[1])
-    drawn = _drawn(len(own["short"][size]["blocks"]))
-    mine, theirs = (_p99(r["short"][size]["blocks"], drawn) for r in (own, panama))
+    mine, theirs = _p99(own), _p99(panama)
     gains = mine / theirs
     large, gain, interval = _training(own["iterations"], panama["iterations"])
-    short = own["short"][size]
+    short = own["short"][str(SHOWN)]
     return Row(
-        own["scheme"], own["load"], float(mine[0]), _interval(mine), short["mean"],
-        sum(count for count, _ in short["blocks"]), short["unfinished"], float(gains[0]), _interval(gains),
-        large, gain, interval, {s: float(_p99(x["blocks"], drawn[:1])[0]) for s, x in own["short"].items()},
-        own["host_links"], own["jobs"],
+        own["scheme"], own["load"], float(mine[0]), interval_of(mine), short["mean"],
+        sum(count for count, _ in short["blocks"]), short["unfinished"], float(gains[0]), interval_of(gains),
+        large, gain, interval, {s: float(_p99(own, s)[0]) for s in own["short"]},
+        {s: _gain(own, panama, s) for s in own["short"]}, own["host_links"], own["jobs"], own["replications"],
     )  # fmt: skip
 
 
-def _drawn(blocks: int) -> NDArray[np.int64]:
-    """How often each block counts: first as it was, then as drawn; the same for all."""
-    random = np.random.default_rng(blocks)
-    drawn = random.multinomial(blocks, np.full(blocks, 1 / blocks), DRAWS)
-    return np.vstack([np.ones((1, blocks), dtype=np.int64), drawn])
+def _p99(result: dict[str, Any], size: str = str(SHOWN)) -> NDArray[np.float64]:
+    blocks = result["short"][size]["blocks"]
+    return percentiles(blocks, drawings(len(blocks)))
 
 
-def _p99(blocks: list[Any], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The 99th percentile for each drawing, from the slowest of each block and how many it has."""
-    counts = np.array([count for count, _ in blocks])
-    times = np.array([t for _, tail in blocks for t in tail])
-    block = np.repeat(np.arange(len(blocks)), [len(tail) for _, tail in blocks])
-    order = np.argsort(-times, kind="stable")
-    above = np.cumsum(drawn[:, block[order]], axis=1)
-    place = (above < (drawn @ counts * (1 - PART))[:, None]).sum(axis=1)
-    found: NDArray[np.float64] = times[order][np.minimum(place, len(times) - 1)]
-    return found
+def _gain(own: dict[str, Any], panama: dict[str, Any], size: str) -> tuple[float, Interval]:
+    gains = _p99(own, size) / _p99(panama, size)
+    return float(gains[0]), interval_of(gains)
 
 
 def _training(
@@ -134,9 +119,4 @@ def _training(
     mine, theirs = (np.array([r[n] for n in names]) for r in (own, panama))
     pick = np.random.default_rng(len(names)).integers(len(names), size=(DRAWS, len(names)))
     gains = mine[pick].mean(axis=1) / theirs[pick].mean(axis=1)
-    return float(mine.mean()), float(mine.mean() / theirs.mean()), _interval(gains)
-
-
-def _interval(values: NDArray[np.float64]) -> Interval:
-    low, high = np.quantile(values, INTERVAL)
-    return float(low), float(high)
+    return float(mine.mean()), float(mine.mean() / theirs.mean()), interval_of(gains)

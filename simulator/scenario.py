@@ -89,11 +89,15 @@ class Exchange:
 
     steps      messages that follow one another, each a hop's delay, before a bucket is done (a ring of n: 2 (n - 1))
     transport  of all its connections
+    in_step    flow level: all go at the pace of the slowest; else each is a flow by itself until its part is through
+    parallel   flow level: TCP connections beside each other for each of the hops
     """
 
     hops: tuple[Hop, ...]
     steps: int
     transport: Transport = Transport.DCTCP
+    in_step: bool = True
+    parallel: int = 1
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ import numpy as np
 from netfold.controller.planning.plan import Tree
 from netfold.simulator.flow.engine import Kind, Network, Row
 from netfold.simulator.routes import Path, Wires, choice_of
-from netfold.simulator.scenario import Exchange, Flow, Free, InNetwork, Job, Scenario, Transport
+from netfold.simulator.scenario import Exchange, Flow, Free, Hop, InNetwork, Job, Scenario, Transport
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
@@ -34,8 +34,8 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Channel:
-    """A tree, or a ring: its row and its share of the gradient. `rtt` is there and back through empty queues, `chunk`
-    the payload of its packets."""
+    """A tree, a ring or a connection: its row and its share of the gradient. `rtt` is there and back through empty
+    queues, `chunk` the payload of its packets."""
 
     row: Row
     share: float
@@ -92,7 +92,7 @@ class Layout:
         if isinstance(scheme, Free):
             return [Channel(Row((), (), Kind.STEPS, cap=scheme.rate), 1.0, scheme.latency_s, 1.0)]
         if isinstance(scheme, Exchange):
-            return [self._exchange(job, scheme)]
+            return [self._exchange(job, scheme)] if scheme.in_step else self._connections(job, scheme)
         trees = [self._tree(scheme, tree) for tree in scheme.plan.trees]
         return [_in_step(trees)] if scheme.in_step else trees
 
@@ -101,17 +101,30 @@ class Layout:
         links = list(path)
         return float((self.wires.delays[links] + packet / self.wires.rates[links]).sum())
 
+    def _hops(self, job: Job, scheme: Exchange) -> Iterator[tuple[Hop, Path]]:
+        for number, hop in enumerate(scheme.hops):
+            choice = choice_of(self.scenario.seed, job.name, number)
+            yield hop, self.wires.path(hop.source, hop.destination, choice)
+
+    def _connections(self, job: Job, scheme: Exchange) -> list[Channel]:
+        """Each by itself, its share what it carries of a gradient."""
+        segment = self.scenario.settings.segment_bytes
+        found = []
+        for hop, path in self._hops(job, scheme):
+            delay = self._one_way(path, self._packet)
+            kind, weight = KINDS[scheme.transport], scheme.parallel
+            row = _row(dict.fromkeys(path, 1.0), kind, weight=weight, delay=delay)
+            found.append(Channel(row, hop.factor, scheme.steps * delay, segment))
+        return found
+
     def _exchange(self, job: Job, scheme: Exchange) -> Channel:
         uses: dict[int, float] = defaultdict(float)
         longest, most = 0.0, max((hop.factor for hop in scheme.hops), default=1.0)
-        for number, hop in enumerate(scheme.hops):
-            path = self.wires.path(
-                hop.source, hop.destination, choice_of(self.scenario.seed, job.name, number)
-            )
+        for hop, path in self._hops(job, scheme):
             longest = max(longest, self._one_way(path, self._packet))
             for link in path:
                 uses[link] += hop.factor
-        row = _row(uses, KINDS[scheme.transport], weight=1 / most)
+        row = _row(uses, KINDS[scheme.transport], weight=scheme.parallel / most)
         segment = self.scenario.settings.segment_bytes
         return Channel(row if scheme.hops else Row((), (), Kind.STEPS), 1.0, scheme.steps * longest, segment)
 

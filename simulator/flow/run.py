@@ -63,7 +63,7 @@ def _jobs(scenario: Scenario, channels: list[list[Channel]], outcome: Outcome) -
     results = []
     iteration = reduced = channel = 0
     for job, trees in zip(scenario.jobs, channels, strict=True):
-        carried = float(outcome.carried[channel : channel + len(trees)].sum())
+        carried = float(outcome.carried[channel : channel + len(trees)].sum()) / sum(t.share for t in trees)
         channel += len(trees)
         buckets = len(job.model.buckets)
         done = []

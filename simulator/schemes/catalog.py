@@ -6,7 +6,7 @@ plan that the controller would make."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from netfold.controller.planning.network import Limits
@@ -41,12 +41,16 @@ class Options:
     trees         of panama and switchml-lb
     in_step       of panama and switchml-lb: one window for all trees, see InNetwork
     gpus, intra   of a machine, and what each of them sends to the next one (bytes/s), for netreduce-parallel
+    ring_in_step  of ring, see Exchange.in_step
+    parallel      of ring, see Exchange.parallel
     planned       jobs with more workers get straight trees (straight.py) instead of a plan
     """
 
     servers: tuple[str, ...] = ()
     trees: int = 4
     in_step: bool = False
+    ring_in_step: bool = True
+    parallel: int = 1
     gpus: int = 8
     intra: float = 100e9
     planned: int = 2048
@@ -58,7 +62,8 @@ def scheme_of(name: Name, fabric: Fabric, workers: Sequence[str], options: Optio
     """`name`'s all-reduce among `workers`. Raises PlanningError when there is no plan."""
     own = options or Options()
     if name is Name.RING:
-        return ring(in_racks(fabric, workers), own.transport)
+        plain = ring(in_racks(fabric, workers), own.transport)
+        return replace(plain, in_step=own.ring_in_step, parallel=own.parallel)
     if name is Name.HIERARCHICAL_RING:
         return hierarchical_ring(racks_of(fabric, workers), own.transport)
     if name is Name.IDEAL:
