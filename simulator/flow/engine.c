@@ -8,10 +8,13 @@
 #include "heap.h"
 #include "shares.h"
 
+#define FILLED 0.8 /* of a port's queue, what Reno and CUBIC keep there */
 
 struct stream {
     double left, since; /* bytes to the next mark (a flow's end, a channel's end of a bucket), as of then */
     double began, waited; /* flows: when it became active, and what queues were in its way */
+    double before, pace;  /* flows: the share until now; the rate that TCP's window is good for, INFINITY before it was
+                             marked for the first time */
     int64_t mark, marks;  /* channels: the bucket that is under way, and those that wait, counted on */
 };
 
@@ -51,7 +54,7 @@ static double queue_of(const struct run *r, int32_t link) {
             standing = fmax(standing, r->n->marking);
             break;
         case NF_FILLING:
-            standing = fmax(standing, 0.8 * most);
+            standing = fmax(standing, FILLED * most);
             break;
         case NF_WINDOW:
             window += fmax(0, r->s->window[flow] - f->rate * 2 * r->s->delay[flow]) * l->members[i].coef;
@@ -104,6 +107,13 @@ static void over(struct run *r, int64_t flow) {
         r->n->sent[s->links[e]] += s->bytes[flow] * s->coefs[e];
 }
 
+static double emptiest(const struct run *r, int64_t flow) {
+    double slowest = r->s->cap[flow];
+    for (int64_t e = r->s->rows[flow]; e < r->s->rows[flow + 1]; e++)
+        slowest = fmin(slowest, r->n->capacity[r->s->links[e]] / r->s->coefs[e]);
+    return slowest;
+}
+
 static void activate(struct run *r, int64_t stream) {
     r->streams[stream].since = r->now;
     r->streams[stream].began = r->now;
@@ -117,13 +127,12 @@ static void arrive(struct run *r, int64_t flow) {
     stream->waited = waiting(r, flow);
     if (s->bytes[flow] > r->n->first_window) {
         stream->left = s->bytes[flow];
+        stream->before = emptiest(r, flow);
         activate(r, flow);
         return;
     }
-    double slowest = INFINITY; /* all of it goes in the first window: no rate comes of it, only the queues count */
-    for (int64_t e = s->rows[flow]; e < s->rows[flow + 1]; e++)
-        slowest = fmin(slowest, r->n->capacity[s->links[e]] / s->coefs[e]);
-    stream->began = r->now - s->bytes[flow] / slowest;
+    /* all of it goes in the first window: no rate comes of it, only the queues count */
+    stream->began = r->now - s->bytes[flow] / emptiest(r, flow);
     over(r, flow);
 }
 
@@ -216,18 +225,52 @@ static void job_due(struct run *r, int32_t timer) {
 
 /* ---- time ---- */
 
+/* Bytes/s that a flow gains in a second once it was marked: a segment a round trip. */
+static double gain_of(const struct run *r, int64_t flow) {
+    double rtt = 2 * r->s->delay[flow];
+    return r->n->segment / (rtt * rtt);
+}
+
 static void foresee(struct run *r, int32_t stream) {
     const struct nf_flow *f = &r->shares.flows[stream];
+    const struct stream *own = &r->streams[stream];
+    double left = fmax(0, own->left), pace = own->pace, seconds = left / f->rate;
+    if (f->rate > 0 && pace < f->rate) {
+        double gain = gain_of(r, stream), climbed = (f->rate * f->rate - pace * pace) / (2 * gain);
+        seconds = left < climbed ? (sqrt(pace * pace + 2 * gain * left) - pace) / gain
+                                 : (f->rate - pace) / gain + (left - climbed) / f->rate;
+    }
     if (f->rate > 0)
-        nf_heap_set(&r->finish, stream, r->now + fmax(0, r->streams[stream].left) / f->rate);
+        nf_heap_set(&r->finish, stream, r->now + seconds);
     else
         nf_heap_drop(&r->finish, stream);
 }
 
 static void advance(struct run *r, int32_t stream) {
     struct stream *own = &r->streams[stream];
-    own->left -= r->shares.flows[stream].rate * (r->now - own->since);
+    double rate = r->shares.flows[stream].rate, seconds = r->now - own->since;
+    if (own->pace < rate) {
+        double gain = gain_of(r, stream), climbing = fmin(seconds, (rate - own->pace) / gain);
+        own->left -= (own->pace + gain * climbing / 2) * climbing;
+        own->pace = fmin(rate, own->pace + gain * climbing);
+        seconds -= climbing;
+    }
+    own->left -= rate * seconds;
     own->since = r->now;
+}
+
+/* A TCP flow gets another share. Where it is less than before, or than what the empty way gives, a queue has grown until
+ * the window was halved; what is left of it is worth more without the queue. (DCTCP halves as Reno does while it is new:
+ * its estimate of marks begins at 1 and forgets over 16 round trips.) */
+static void pace(struct run *r, int32_t flow) {
+    struct stream *own = &r->streams[flow];
+    const struct nf_flow *f = &r->shares.flows[flow];
+    if (f->rate < own->before * (1 - 1e-6) && f->bottleneck >= 0) {
+        double standing = r->s->kind[flow] == NF_FILLING ? FILLED * r->n->queue[f->bottleneck] : r->n->marking;
+        double wait = fmin(standing, r->n->queue[f->bottleneck]) / r->n->capacity[f->bottleneck];
+        own->pace = fmin(own->pace, f->rate * (1 + wait / (2 * r->s->delay[flow])) / 2);
+    }
+    own->before = f->rate;
 }
 
 static void finished(struct run *r, int32_t stream) {
@@ -256,6 +299,8 @@ static void share_out(struct run *r) {
         int32_t id = shares->chosen[i];
         if (!shares->flows[id].active)
             continue;
+        if (id < r->s->flows)
+            pace(r, id);
         foresee(r, id);
         double *fastest = id >= r->s->flows ? &r->s->fastest[id - r->s->flows] : NULL;
         if (fastest && shares->flows[id].rate > *fastest)
@@ -348,6 +393,8 @@ static int lay_out(struct run *r) {
     r->shares.tolerance = r->n->tolerance;
     for (int64_t l = 0; l < r->n->links; l++)
         r->shares.links[l].capacity = r->n->capacity[l];
+    for (int64_t i = 0; i < streams; i++)
+        r->streams[i].pace = INFINITY;
     for (int64_t i = 0; i < streams; i++)
         r->shares.flows[i] = (struct nf_flow){
             .first = s->rows[i], .last = s->rows[i + 1], .weight = s->weight[i], .cap = s->cap[i]};
