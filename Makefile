@@ -120,7 +120,7 @@ clean: ## remove what was built
 
 .PHONY: distclean
 distclean: clean ## remove the virtual environments too
-	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) *.egg-info traffic/engine/_native.so
+	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) *.egg-info traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
 
 # ---- set-up -----------------------------------------------------------------------------------------------------
 

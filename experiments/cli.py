@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from itertools import groupby
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from netfold.experiments import netreduce_show, options, panama_show
+from netfold.experiments import netreduce_show, options, panama_show, panama_vary
 from netfold.experiments import panama as panama_points
 from netfold.experiments.netreduce import NOTES as NETREDUCE_NOTES
 from netfold.experiments.netreduce import QUICK, Grid, conditions
@@ -98,6 +99,13 @@ def panama(
     quick: Annotated[
         bool, typer.Option("--quick", help="Five loads, and 128 servers in place of 1,024.")
     ] = False,
+    vary: Annotated[
+        bool,
+        typer.Option(
+            "--vary",
+            help="Instead: one assumption changed after the other, ring beside PANAMA on 128 servers.",
+        ),
+    ] = False,
     jobs: options.Jobs = options.DEFAULT_JOBS,
     scheduler: options.Scheduler = None,
     no_cache: options.NoCache = False,
@@ -107,10 +115,14 @@ def panama(
     """PANAMA (MLSys 2021): how long short flows take beside training jobs, by four schemes and the jobs' load, and what
     becomes of the training."""
     with options.guarded("reproduce", out), options.progress_of("simulating PANAMA's cluster") as told:
-        wanted = panama_points.points(seed, quick)
+        wanted = panama_vary.variants(seed) if vary else panama_points.points(seed, quick)
         cache = options.cache_unless(no_cache)
-        found = list(sweep(panama_points.point, wanted, Place(jobs, scheduler), cache, told))
-    rows = rows_of([r for r in found if isinstance(r, dict)])
+        done = list(sweep(panama_points.point, wanted, Place(jobs, scheduler), cache, told))
+    found = [r for r in done if isinstance(r, dict)]
+    if vary:
+        _varied(panama_vary.pairs(found), out, as_json)
+        return
+    rows = rows_of(found)
     claims = claims_of(rows)
     text = panama_show.document(rows, claims)
     (out / "reproduce-panama.json").write_text(text)
@@ -124,6 +136,18 @@ def panama(
     for line in (*map(panama_show.verdict, claims), panama_show.PUBLISHED, *panama_points.OURS):
         console.print(f"- {line}", markup=False, highlight=False)
     console.print(f"plot, JSON and CSV: {out}/reproduce-panama*", markup=False, highlight=False)
+
+
+def _varied(rows: list[panama_vary.Pair], out: Path, as_json: bool) -> None:
+    text = panama_vary.document(rows)
+    (out / "reproduce-panama-vary.json").write_text(text)
+    (out / "reproduce-panama-vary.csv").write_text(panama_vary.table_of(rows))
+    if as_json:
+        typer.echo(text)
+        return
+    console = options.screen()
+    console.print(panama_vary.table(rows))
+    console.print(f"JSON and CSV: {out}/reproduce-panama-vary*", markup=False, highlight=False)
 
 
 def _rates(

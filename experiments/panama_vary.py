@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.table import Table
@@ -45,6 +46,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+Pair = tuple[str, Row, Row]
+"""What was changed, the ring, and PANAMA."""
+
+
 def variants(seed: int = 0) -> list[Point]:
     """Ring and PANAMA of each, in turn."""
     return [
@@ -54,15 +59,20 @@ def variants(seed: int = 0) -> list[Point]:
     ]
 
 
-def pairs(found: Sequence[dict[str, Any]]) -> list[tuple[str, Row, Row]]:
-    """What each variant is, its ring and its PANAMA; `found`: results of `variants`."""
-    return [
-        (name, *rows_of(found[2 * i : 2 * i + 2]))  # type: ignore[misc]
-        for i, name in enumerate(VARIANTS)
-    ]
+def pairs(found: Sequence[dict[str, Any]]) -> list[Pair]:
+    """`found`: results of `variants`."""
+    rows = [rows_of(found[i : i + 2]) for i in range(0, len(found), 2)]
+    return [(name, ring, panama) for name, (ring, panama) in zip(VARIANTS, rows, strict=True)]
 
 
-def table(rows: Sequence[tuple[str, Row, Row]]) -> Table:
+def document(rows: Sequence[Pair]) -> str:
+    """All values as JSON."""
+    return json.dumps(
+        [{"what": name, "ring": asdict(r), "panama": asdict(p)} for name, r, p in rows], indent=2
+    )
+
+
+def table(rows: Sequence[Pair]) -> Table:
     shown = Table(title="one assumption changed: ring over PANAMA (95 % interval)")
     shown.add_column("what")
     for name in ("p99, ms: ring", "PANAMA", *(f"up to {size / 1e6:g} MB" for size in SHORT), "large jobs"):
@@ -79,7 +89,7 @@ def _shown(gain: tuple[float, tuple[float, float]]) -> str:
     return f"{value:.2f} ({low:.2f}-{high:.2f})"
 
 
-def table_of(rows: Sequence[tuple[str, Row, Row]]) -> str:
+def table_of(rows: Sequence[Pair]) -> str:
     """As CSV, a line for each variant and size of flows that counts as short."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

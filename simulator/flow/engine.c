@@ -50,8 +50,9 @@ static double queue_of(const struct run *r, int32_t link) {
         if (f->bottleneck != link)
             continue;
         switch ((enum nf_kind)r->s->kind[flow]) {
-        case NF_RELIEVED:
-            standing = fmax(standing, r->n->marking);
+        case NF_RELIEVED: /* a flow that was never marked goes as fast as it came */
+            if (r->streams[flow].pace < INFINITY || flow >= r->s->flows)
+                standing = fmax(standing, r->n->marking);
             break;
         case NF_FILLING:
             standing = fmax(standing, FILLED * most);
@@ -99,9 +100,10 @@ static double slow_start(const struct run *r, double bytes, double rate, double 
 
 static void over(struct run *r, int64_t flow) {
     const struct nf_streams *s = r->s;
-    double way = s->delay[flow] + r->streams[flow].waited, rtt = s->delay[flow] + way;
-    double sending = r->now - r->streams[flow].began;
+    const struct stream *own = &r->streams[flow];
+    double delay = s->delay[flow], rtt = 2 * delay + own->waited, sending = r->now - own->began;
     double extra = sending > 0 ? slow_start(r, s->bytes[flow], s->bytes[flow] / sending, rtt) : 0;
+    double way = delay + (own->pace < INFINITY ? waiting(r, flow) : own->waited); /* of the last byte */
     s->completion[flow] = sending + extra + way + (r->n->handshake ? rtt : 0);
     for (int64_t e = s->rows[flow]; e < s->rows[flow + 1]; e++)
         r->n->sent[s->links[e]] += s->bytes[flow] * s->coefs[e];

@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netfold.simulator.native import compiled
-
-FOLDER = Path(__file__).parent
-SOURCES = tuple(FOLDER / n for n in ("engine.c", "shares.c", "engine.h", "shares.h", "heap.h"))
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -130,7 +126,7 @@ _Jobs = _structure(
 @cache
 def _library() -> ctypes.CDLL:
     return compiled(
-        SOURCES,
+        "flow",
         {
             "nf_flow_run": (ctypes.c_int, _P, _P, _P, _R, _P, _P),
             "nf_flow_rates": (ctypes.c_int, _N, _P, _N, _P, _P, _P, _P, _P, _N, _P, _P),

@@ -158,7 +158,7 @@ class Layout:
             _row(
                 uses,
                 Kind.WINDOW if fixed else Kind.RELIEVED,
-                weight=max(1.0, window / (LEAST_WINDOW * self.network.segment)) if fixed else 1.0,
+                weight=self._weight(scheme, window, chunk),
                 cap=window / rtt if fixed or scheme.window else math.inf,
                 window=window,
                 delay=rtt / 2,
@@ -167,6 +167,13 @@ class Layout:
             rtt,
             chunk,
         )
+
+    def _weight(self, scheme: InNetwork, window: float, chunk: float) -> float:
+        """Against a TCP flow. Windows that grow and are cut alike share by what they grow in a round trip (Chiu & Jain
+        1989): a packet, which is a tree's chunk or TCP's segment."""
+        if scheme.congestion is Congestion.FIXED:
+            return max(1.0, window / (LEAST_WINDOW * self.network.segment))
+        return chunk / self.network.segment
 
 
 def _in_step(trees: list[Channel]) -> Channel:

@@ -8,7 +8,6 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,6 @@ NEVER = (1 << 63) - 1
 PS = 1e12
 VERDICTS = 32
 
-_FOLDER = Path(__file__).parent
-_NAMES = ("events", "lines", "slots", "reduction", "congestion", "tcp", "receiver", "exchange", "packet")
-_ENGINE = tuple(path for path in engine.SOURCES if path.suffix == ".h")
-_SOURCES = (*(_FOLDER / f"{name}.{kind}" for name in reversed(_NAMES) for kind in ("c", "h")), *_ENGINE)
 _P, _N = ctypes.c_void_p, ctypes.c_int64
 
 _INPUTS = (
@@ -115,7 +110,7 @@ def library() -> ctypes.CDLL:
         "np_run": (ctypes.c_int, _P),
         "np_pool_trace": (ctypes.c_int, _N, _N, _N, ctypes.c_int, _N, *(_P,) * 10),
     }
-    return compiled(_SOURCES, signatures)
+    return compiled("packet", signatures)
 
 
 def run(

@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from netfold.experiments import panama
+from netfold.experiments import panama, panama_vary
 from netfold.experiments.cli import app
 from netfold.experiments.panama import LOADS, SCHEMES, SHORT, Point, point, points
 from netfold.experiments.panama_rows import claims_of, rows_of
 from netfold.experiments.panama_show import document, table_of, verdict
+from netfold.experiments.sweep.sweep import Place, sweep
 from netfold.simulator.schemes.catalog import Name
 
 TINY = Point(
-    Name.PANAMA, 0.5, k=4, workers=6, seconds=0.4, warm_up=0.1, blocks=4, sizes="web-search", background=0.02
-)
+    Name.PANAMA, 0.5, k=4, workers=6, seconds=0.4, warm_up=0.1, blocks=4, sizes="web-search", background=0.02,
+    replications=1,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def test_the_99th_percentile_is_that_of_all_short_flows():
     floor = np.quantile(times, panama.TAIL)
     blocks = [[1000, sorted(t for t in part if t >= floor)] for part in np.split(times, 4)]
     result = {
-        "scheme": "panama", "load": 0.1, "jobs": 1, "host_links": 0.1, "iterations": {},
+        "scheme": "panama", "load": 0.1, "jobs": 1, "host_links": 0.1, "iterations": {}, "replications": 1,
         "short": {str(s): {"mean": 1.0, "unfinished": 0, "blocks": blocks} for s in SHORT},
     }  # fmt: skip
     row = rows_of([result])[0]
@@ -90,3 +92,52 @@ def test_the_command_writes_picture_json_and_csv(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         f"reproduce-panama.{kind}" for kind in ("csv", "json", "png")
     ]
+
+
+def test_flows_are_added_until_the_percentile_is_known_well_enough():
+    some = replace(TINY, within=0.0, replications=3)
+    enough = replace(some, within=10.0)
+    every, first = point(some), point(enough)
+    assert isinstance(every, dict)
+    assert isinstance(first, dict)
+    assert (every["replications"], first["replications"]) == (3, 1)
+    blocks = every["short"]["1000000"]["blocks"]
+    assert len(blocks) == 3 * TINY.blocks
+    assert blocks[: TINY.blocks] == first["short"]["1000000"]["blocks"], "the first ones stay"
+    assert len({json.dumps(blocks[i :: TINY.blocks]) for i in range(3)}) == 3, (
+        "others have flows of their own"
+    )
+    rows = rows_of([{**first, "scheme": "ring"}, every])
+    assert rows[0].p99_gain_interval[0] <= rows[0].p99_gain <= rows[0].p99_gain_interval[1]
+
+
+def test_two_dask_workers_give_every_bit_of_a_point():
+    points = [replace(TINY, scheme=scheme) for scheme in SCHEMES]
+    there = list(sweep(point, points, Place(jobs=2)))
+    here = list(sweep(point, points, Place(jobs=1)))
+    assert json.dumps(there) == json.dumps(here)
+
+
+def test_one_assumption_is_changed_at_a_time(tmp_path, monkeypatch):
+    base = replace(TINY, load=0.3, seconds=0.3)
+    monkeypatch.setattr(panama_vary, "BASE", base)
+    monkeypatch.setattr(
+        panama_vary, "VARIANTS", {"all": {}, "open": {"open_loop": True}, "16": {"parallel": 16}}
+    )
+    command = ["panama", "--vary", "--jobs", "1", "--no-cache", "--out", str(tmp_path), "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "reproduce-panama-vary.json").read_text())
+    assert [row["what"] for row in found] == ["all", "open", "16"]
+    assert found[2]["panama"] == found[0]["panama"], "only the ring has connections"
+    assert found[2]["ring"]["p99_s"] >= found[0]["ring"]["p99_s"]
+    assert len((tmp_path / "reproduce-panama-vary.csv").read_text().splitlines()) == 1 + 3 * len(SHORT)
+
+
+@pytest.mark.parametrize("name", list(panama_vary.VARIANTS))
+def test_each_variant_can_be_simulated(name: str):
+    changed = {k: v for k, v in panama_vary.VARIANTS[name].items() if k not in ("workers", "load")}
+    for scheme in (Name.RING, Name.PANAMA):
+        result = point(replace(TINY, scheme=scheme, seconds=0.2, **changed))
+        assert isinstance(result, dict)
+        assert result["short"]["1000000"]["mean"] > 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import site
 import subprocess
@@ -117,7 +118,12 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 def test_it_serves_every_python_and_brings_the_workers_code_built(wheel: Path):
     assert "-py3-none-linux_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    assert [n for n in names if n.endswith(".so")] == ["netfold/traffic/engine/_native.so"]
+    built = sorted(re.sub("-[0-9a-f]{16}", "", n) for n in names if n.endswith(".so"))
+    assert built == [
+        "netfold/simulator/flow/engine.so",
+        "netfold/simulator/packet/packet.so",
+        "netfold/traffic/engine/_native.so",
+    ]
     assert {n.split("/")[0].split("-")[0] for n in names} == {"netfold"}, "one import name, and no tests"
 
 
@@ -131,6 +137,15 @@ def test_what_is_imported_is_the_wheels(installed: Installed):
 def test_workers_need_no_compiler(installed: Installed):
     code = "from netfold.traffic.engine.native import library; print(library() is not None)"
     assert installed.run(installed.python, "-c", code, PATH="/nonexistent").stdout.strip() == "True"
+
+
+def test_nor_does_the_simulator(installed: Installed, tmp_path: Path):
+    code = "from netfold.simulator.flow.engine import rates; from netfold.simulator.packet.native import library; "
+    code += "library(); print(rates([1.0], [])[0].size)"
+    nothing = {"PATH": "/nonexistent", "XDG_CACHE_HOME": str(tmp_path)}
+    found = installed.run(installed.python, "-c", code, **nothing)
+    assert found.stdout.strip() == "0", found.stderr
+    assert not list(tmp_path.glob("netfold/*.so"))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netfold.simulator.flow.engine import FOLDER
-
+FOLDER = ROOT / "simulator" / "flow"
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 

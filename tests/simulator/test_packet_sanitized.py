@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from netfold.simulator.packet import native
+from netfold.simulator.native import sources_of
 
 SCRIPT = """
 import ctypes, sys
@@ -37,7 +37,7 @@ for transport in Transport:
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc, whose sanitizers are used")
 def test_no_fault_is_found(tmp_path: Path):
     built = tmp_path / "packet.so"
-    sources = [str(s) for s in native._SOURCES if s.suffix == ".c"]
+    sources = [str(s) for s in sources_of("packet") if s.suffix == ".c"]
     checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(
         ["gcc", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared", *checks, "-o", built, *sources, "-lm"],

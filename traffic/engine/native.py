@@ -7,9 +7,7 @@ user's cache folder."""
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -85,9 +83,7 @@ def build(sources: Sequence[Path], folder: Path, libraries: Sequence[str] = ("-l
     """Compiles `sources` (and the headers among them) with `libraries` into `folder` unless that was done before.
     Safe among processes: the file appears whole. Raises OSError without a compiler or if `folder` is another user's,
     subprocess.SubprocessError if it fails."""
-    text = b"\0".join(source.read_bytes() for source in sources)
-    key = hashlib.sha256(text + " ".join((*FLAGS, *libraries, platform.machine())).encode()).hexdigest()[:16]
-    target = folder / f"{sources[0].stem}-{key}.so"
+    target = folder / recipe.library_name(sources, libraries)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid == os.geteuid():
         folder.chmod(0o700)

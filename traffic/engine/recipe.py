@@ -6,6 +6,8 @@ builds it where the package came without or was changed since. Imports nothing b
 from __future__ import annotations
 
 import hashlib
+import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 _WORKER = (
@@ -45,3 +47,10 @@ def fingerprint() -> str:
     """Tells sources and flags from all others: 16 hexadecimal digits. The built code answers it as `nf_sources()`."""
     text = b"\0".join((FOLDER / name).read_bytes() for name in (*SOURCES, *HEADERS))
     return hashlib.sha256(text + " ".join(FLAGS).encode()).hexdigest()[:16]
+
+
+def library_name(sources: Sequence[Path], libraries: Sequence[str] = ("-lm",)) -> str:
+    """Of what `sources` (headers among them) are built into with FLAGS and `libraries` on this kind of machine."""
+    text = b"\0".join(source.read_bytes() for source in sources)
+    key = hashlib.sha256(text + " ".join((*FLAGS, *libraries, platform.machine())).encode()).hexdigest()[:16]
+    return f"{sources[0].stem}-{key}.so"
