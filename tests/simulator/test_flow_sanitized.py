@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from netfold.simulator.native import ROOT
+
 FOLDER = ROOT / "simulator" / "flow"
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
