@@ -158,7 +158,7 @@ class Layout:
             _row(
                 uses,
                 Kind.WINDOW if fixed else Kind.RELIEVED,
-                weight=self._weight(scheme, window, chunk),
+                weight=self._weight(scheme, tree, window),
                 cap=window / rtt if fixed or scheme.window else math.inf,
                 window=window,
                 delay=rtt / 2,
@@ -168,12 +168,12 @@ class Layout:
             chunk,
         )
 
-    def _weight(self, scheme: InNetwork, window: float, chunk: float) -> float:
-        """Against a TCP flow. Windows that grow and are cut alike share by what they grow in a round trip (Chiu & Jain
-        1989): a packet, which is a tree's chunk or TCP's segment."""
+    def _weight(self, scheme: InNetwork, tree: Tree, window: float) -> float:
+        """Against a TCP flow. netfold's workers grow each tree's window by its share of what TCP grows in a round trip,
+        and windows that are cut alike share by what they grow (Chiu & Jain, 1989)."""
         if scheme.congestion is Congestion.FIXED:
             return max(1.0, window / (LEAST_WINDOW * self.network.segment))
-        return chunk / self.network.segment
+        return tree.share if scheme.congestion is Congestion.PANAMA and not scheme.in_step else 1.0
 
 
 def _in_step(trees: list[Channel]) -> Channel:
