@@ -29,7 +29,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "other flows 40 %": {"background": 0.4},
     "jobs of 64 workers": {"workers": 64},
     "jobs in racks": {"placement": Placement.RACK},
-    "PANAMA: a window for each tree": {"in_step": False},
+    "PANAMA: each tree at its own pace": {"in_step": False},
     "ring: each connection by itself": {"ring_in_step": False},
     "ring: 4 connections between two": {"parallel": 4},
     "ring: 16": {"parallel": 16},

@@ -263,14 +263,18 @@ static void advance(struct run *r, int32_t stream) {
 
 /* A TCP flow gets another share. Where it is less than before, or than what the empty way gives, a queue has grown until
  * the window was halved; what is left of it is worth more without the queue. (DCTCP halves as Reno does while it is new:
- * its estimate of marks begins at 1 and forgets over 16 round trips.) */
+ * its estimate of marks begins at 1 and forgets over 16 round trips.) Where a queue stood already, a new flow is marked in
+ * its first round. */
 static void pace(struct run *r, int32_t flow) {
     struct stream *own = &r->streams[flow];
     const struct nf_flow *f = &r->shares.flows[flow];
     if (f->rate < own->before * (1 - 1e-6) && f->bottleneck >= 0) {
-        double standing = r->s->kind[flow] == NF_FILLING ? FILLED * r->n->queue[f->bottleneck] : r->n->marking;
-        double wait = fmin(standing, r->n->queue[f->bottleneck]) / r->n->capacity[f->bottleneck];
-        own->pace = fmin(own->pace, f->rate * (1 + wait / (2 * r->s->delay[flow])) / 2);
+        double most = r->n->queue[f->bottleneck], rtt = 2 * r->s->delay[flow];
+        double standing = r->s->kind[flow] == NF_FILLING ? FILLED * most : fmin(r->n->marking, most);
+        double left = f->rate * (rtt + standing / r->n->capacity[f->bottleneck]) / 2;
+        if (r->now == own->began && r->queue[f->bottleneck] >= standing * (1 - 1e-6))
+            left = fmin(left, r->n->first_window);
+        own->pace = fmin(own->pace, left / rtt);
     }
     own->before = f->rate;
 }

@@ -100,17 +100,44 @@ def test_a_tree_and_flows_share_a_link_evenly_and_a_fixed_window_takes_it():
     assert taken[Congestion.FIXED] > 0.9
 
 
-def test_trees_in_step_share_a_link_as_one_flow_does():
+@pytest.mark.parametrize("in_step", [False, True])
+def test_all_trees_of_a_job_share_a_link_as_one_flow_does(in_step: bool):
     elephant = Flow("h1", "h2", 100 * BYTES, 0.0)
-    taken = {}
+    options = Options(trees=2, in_step=in_step)
+    job = Job("j", HOSTS[:8], all_reduces(BYTES), scheme_of(Name.PANAMA, RACKS, HOSTS[:8], options))
+    result = simulate(Scenario(RACKS, (job,), (elephant,), until=5.0, settings=SETTINGS)).job("j")
+    taken = BYTES / result.iterations[0].duration / goodput()
+    assert result.carried == pytest.approx(BYTES)
+    assert taken == pytest.approx(1 / 2, rel=0.05)
+
+
+def test_a_flow_that_was_marked_gains_a_segment_a_round_trip():
+    """Two share a link; when one is gone, the other climbs from where the mark has left it."""
+    long, short = Flow("h1", "h9", 4 * BYTES, 0.0), Flow("h2", "h9", BYTES, 0.0)
+    rate, took = LINE / SETTINGS.wire, {}
+    for delay in (1e-6, 1e-5):
+        settings = replace(SETTINGS, marking_bytes=SETTINGS.packet_bytes, hop_delay_s=delay)
+        alone = simulate(Scenario(RACKS, (), (long,), settings=settings)).completions[0]
+        assert alone == pytest.approx(4 * BYTES / rate, rel=0.01), "it is never marked"
+        found = simulate(Scenario(RACKS, (), (long, short), settings=settings)).completions[0]
+        assert found is not None
+        took[delay] = found - 5 * BYTES / rate
+    climbing = {d: (rate / 2) ** 2 / (2 * 1460 / (8 * d) ** 2) / rate for d in took}
+    assert took[1e-5] - took[1e-6] == pytest.approx(climbing[1e-5] - climbing[1e-6], rel=0.25)
+
+
+def test_connections_of_a_ring_that_do_not_wait_for_each_other_are_quicker_where_one_is_slow():
+    elephant = Flow("h1", "h2", 100 * BYTES, 0.0)
+    took = {}
     for in_step in (False, True):
-        options = Options(trees=2, in_step=in_step)
-        job = Job("j", HOSTS[:8], all_reduces(BYTES), scheme_of(Name.PANAMA, RACKS, HOSTS[:8], options))
-        result = simulate(Scenario(RACKS, (job,), (elephant,), until=5.0, settings=SETTINGS)).job("j")
-        taken[in_step] = BYTES / result.iterations[0].duration / goodput()
-        assert result.carried == pytest.approx(BYTES)
-    assert taken[True] == pytest.approx(1 / 2, rel=0.05)
-    assert taken[False] == pytest.approx(2 / 3, rel=0.05)
+        scheme = scheme_of(Name.RING, RACKS, HOSTS[:8], Options(ring_in_step=in_step, parallel=3))
+        job = Job("j", HOSTS[:8], all_reduces(BYTES), scheme)
+        done = simulate(Scenario(RACKS, (job,), (elephant,), until=9.0, settings=SETTINGS)).job("j")
+        took[in_step] = done.iterations[0].duration
+        assert done.carried == pytest.approx(BYTES)
+    assert took[False] <= took[True] * 1.01
+    most = 2 * 7 / 8 * BYTES / (LINE / SETTINGS.wire * 3 / 4)
+    assert took[True] == pytest.approx(most, rel=0.02), "three connections beside one"
 
 
 def test_buckets_overlap_with_the_backward_pass():
