@@ -21,6 +21,8 @@ from netfold.simulator.scenario import Exchange, Flow, Free, Hop, InNetwork, Job
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
+BESIDE_TCP = 0.4
+"""What all trees of a job by netfold's workers get of a full link for each byte of a TCP flow: fitted to the packet level."""
 LEAST_WINDOW = 2
 """Packets: TCP's window however often it is marked (Linux), which a fixed window's share of a full link is against."""
 
@@ -169,11 +171,12 @@ class Layout:
         )
 
     def _weight(self, scheme: InNetwork, tree: Tree, window: float) -> float:
-        """Against a TCP flow. netfold's workers grow each tree's window by its share of what TCP grows in a round trip,
-        and windows that are cut alike share by what they grow (Chiu & Jain, 1989)."""
+        """Against a TCP flow. One window for all trees is PANAMA's and counts as a flow; netfold's workers have one for
+        each tree, and yield more."""
         if scheme.congestion is Congestion.FIXED:
             return max(1.0, window / (LEAST_WINDOW * self.network.segment))
-        return tree.share if scheme.congestion is Congestion.PANAMA and not scheme.in_step else 1.0
+        own = scheme.congestion is Congestion.PANAMA and not scheme.in_step
+        return BESIDE_TCP * tree.share if own else 1.0
 
 
 def _in_step(trees: list[Channel]) -> Channel:
