@@ -32,6 +32,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "PANAMA: each tree at its own pace": {"in_step": False},
     "ring: each connection by itself": {"ring_in_step": False},
     "ring: 4 connections between two": {"parallel": 4},
+    "ring: 8": {"parallel": 8},
     "ring: 16": {"parallel": 16},
     "ring: 64": {"parallel": 64},
     "ring: CUBIC, ports hold 1 MB": {"ring_transport": Transport.CUBIC, "queue_bytes": 1_000_000},
