@@ -117,7 +117,8 @@ OURS = (
     "so that a job shares a link as one TCP flow does; SwitchML with load balancing: the same trees, and a window that "
     "fills a link and its marked queue, whoever else is there",
     "training time of a job: simulated seconds over the gradients that it reduced in them",
-    "ring: workers rack by rack, one DCTCP connection between two; ideal: gradients at line rate beside the network, so that the flows are alone",
+    "ring: workers rack by rack, one DCTCP connection between two; ideal: gradients at line rate beside the network, "
+    "so that the flows are alone",
 )
 
 

@@ -22,7 +22,8 @@ from netfold.traffic.congestion import Congestion
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 BESIDE_TCP = 0.4
-"""What all trees of a job by netfold's workers get of a full link for each byte of a TCP flow: fitted to the packet level."""
+"""Bytes that all trees of a job by netfold's workers get of a full link, for each of a TCP flow: fitted to the packet
+level."""
 LEAST_WINDOW = 2
 """Packets: TCP's window however often it is marked (Linux), which a fixed window's share of a full link is against."""
 
