@@ -85,7 +85,7 @@ def test_grids_plan_runs_at_the_rate_that_the_planner_says():
     assert result.job("j").iterations[0].duration == pytest.approx(expected, rel=0.02)
 
 
-def test_a_tree_and_flows_share_a_link_evenly_and_a_fixed_window_takes_it():
+def test_a_tree_yields_to_flows_on_a_link_and_a_fixed_window_takes_it():
     """One host sends to another for ever; a job of the same hosts begins beside it."""
     fabric = single_switch(4, rate=100.0, unit=GBIT)
     workers = ("h1", "h2", "h3")
@@ -96,7 +96,7 @@ def test_a_tree_and_flows_share_a_link_evenly_and_a_fixed_window_takes_it():
         job = Job("j", workers, all_reduces(BYTES), InNetwork(plan, congestion))
         result = simulate(Scenario(fabric, (job,), (elephant,), until=5.0, settings=SETTINGS))
         taken[congestion] = BYTES / result.job("j").iterations[0].duration / goodput()
-    assert taken[Congestion.PANAMA] == pytest.approx(0.5, rel=0.05)
+    assert taken[Congestion.PANAMA] == pytest.approx(0.4 / 1.4, rel=0.05), "netfold's workers yield to TCP"
     assert taken[Congestion.FIXED] > 0.9
 
 
