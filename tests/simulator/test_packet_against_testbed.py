@@ -18,9 +18,12 @@ MEASURED = json.loads((Path(__file__).parent / "testbed_measured.json").read_tex
 WITHIN = 0.1
 ONE_JOB = [row for row in MEASURED if len(row["mbps"]) == 1]
 TWO_JOBS = [row for row in MEASURED if len(row["mbps"]) == 2]
-# Where a link takes 3 ms for a packet, the engine's first timeouts come before its results: every worker asks again at
-# once, and each answer goes to all. The testbed's hosts are not in step.
-STORM = pytest.mark.xfail(reason="spurious timeouts in step, on links of 3 Mbit/s", strict=False)
+# Eight streams of 0.375 Mbit/s meet at one server: a packet takes 24 ms of each one's share, and workers exactly
+# in step, as only simulated ones are, ask again in the same instant.
+STORM = pytest.mark.xfail(reason="spurious timeouts in step, where 24 ms go by for a packet", strict=False)
+CASES = [
+    pytest.param(r, marks=STORM if r["scheme"] == "none" else (), id=f"two-{r['scheme']}") for r in TWO_JOBS
+]
 
 
 def times(row: dict[str, Any], mbps: list[float]) -> list[float]:
@@ -37,9 +40,7 @@ def test_one_job(row: dict[str, Any]):
     assert times(row, rates(row)) == pytest.approx(times(row, row["mbps"]), rel=WITHIN)
 
 
-@STORM
-@pytest.mark.long
-@pytest.mark.parametrize("row", TWO_JOBS, ids=name_of)
+@pytest.mark.parametrize("row", CASES)
 def test_two_jobs(row: dict[str, Any]):
     assert times(row, rates(row)) == pytest.approx(times(row, row["mbps"]), rel=WITHIN)
 
