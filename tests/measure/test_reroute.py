@@ -45,7 +45,7 @@ def test_what_it_cannot_do_is_said_before_anything_is_brought_up():
 def test_a_job_moves_under_load_and_every_sum_is_right():
     setup = Setup("leaf-spine-2x2", "softswitch", 64, 0.05, name="rero", first_grpc_port=9760)
     # loads of 90 %: slow machines, on which little is squeezed, have to move too
-    experiment = Experiment(setup, ["r-inart"], [1], 1 << 15, 0.9, before_s=1.0, load_s=8.0, after_s=1.0)
+    experiment = Experiment(setup, ["r-inart"], [1], 1 << 15, 0.9, before_s=1.0, load_s=6.0, after_s=0.5)
     [found] = Rerouting(experiment, lambda text: None).run()
     assert found.wrong_elements == 0
     assert found.moves >= 1
