@@ -158,7 +158,9 @@ def test_the_program_as_it_is_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     explore(compiled_with(tmp_path, monkeypatch, "common/sizes.p4", "", ""))
 
 
-def compiled_with(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str) -> Path:
+def compiled_with(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str, lanes: int = LANES
+) -> Path:
     try:
         p4build.compiler_version()
     except p4build.BuildError as missing:
@@ -168,7 +170,7 @@ def compiled_with(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, righ
     text = source.read_text()
     source.write_text(text.replace(right, wrong) if right else text)
     monkeypatch.setattr(p4build, "REPOSITORY", folder)
-    return p4build.compile_one(LANES, folder)[0]
+    return p4build.compile_one(lanes, folder)[0]
 
 
 def explore(program: Path) -> None:

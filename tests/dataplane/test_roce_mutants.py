@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The program with one thing of RoCE wrong: random connections and attackers have to find each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.device import SoftDevice
+from tests.dataplane.rc_world import RcWorld
+from tests.dataplane.test_mutants import compiled_with
+from tests.dataplane.test_roce_isolation import RoceSiege
+from tools import p4build
+
+LANES, EVENTS, BURSTS = 64, 3000, 30
+IN, OUT = "v1model/roce_in.p4", "v1model/roce_out.p4"
+MUTANTS = [
+    ("any ICRC is right", IN, "ICRC_BYTES(crc) == hdr.icrc.crc", "true"),
+    ("who asks is answered", IN, "answer_port = next_worker;", ""),
+    ("the whole circle is ahead", IN, "(chunk[23:23] == 0 ? epoch : 0)", "epoch"),
+    (
+        "a round is of another length",
+        IN,
+        "(bit<20>)(chunk >> log2_slots)",
+        "(bit<20>)(chunk >> log2_slots >> 1)",
+    ),
+    ("a worker's own form is admitted too", IN, "meta.ingress_port | ROCE_SIDE", "meta.ingress_port"),
+    ("ends take from any port", IN, "meta.ingress_port != peer_port || ", ""),
+    ("ends take from any address", IN, " || hdr.ipv4.src != peer_address", ""),
+    ("what shows no QPN passes", IN, "qpn = 0;", "qpn = 1;"),
+    ("SENDs with immediate data pass", IN, "hdr.bth.opcode <= LAST_OF_SENDS || ", ""),
+    ("SENDs that invalidate pass", IN, " || hdr.bth.opcode & INVALIDATING_OF == INVALIDATING", ""),
+    ("ack requests are lost", IN, "1w1 ++ hdr.bth.ack_request", "1w1 ++ 1w0"),
+    (
+        "congestion is not told",
+        OUT,
+        "hdr.netfold.flags & FLAG_CONGESTION == 0 ? ECN_ECT0 : ECN_CE",
+        "ECN_ECT0",
+    ),
+    ("PSNs forget the round", OUT, "((psn_t)hdr.netfold.tag[19:0] << log2_slots)", "0"),
+    ("the DSCP stays", OUT, "hdr.ipv4.dscp = 0;", ""),
+    ("the TTL stays", OUT, "hdr.ipv4.ttl = 64;", ""),
+    ("gradients become RoCE", OUT, "hdr.netfold.kind == kind_t.RESULT && ", ""),
+    ("nodes forget what was said", "v1model/netfold.p4", "said & SAID_ROCE != 0", "false"),
+    ("a padded packet is taken", "v1model/parser.p4", "(SEND_ONLY,   0, 0)", "(SEND_ONLY,   _, 0)"),
+]
+CASES = pytest.mark.parametrize(
+    ("path", "right", "wrong"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS]
+)
+
+
+@CASES
+def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
+    assert right in (p4build.REPOSITORY / "p4src" / path).read_text()
+
+
+@pytest.mark.long
+@pytest.mark.p4c
+@CASES
+def test_a_program_with_one_thing_of_roce_wrong_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str
+):
+    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, LANES)
+    with pytest.raises(AssertionError):
+        explore(program)
+
+
+@pytest.mark.long
+@pytest.mark.p4c
+def test_the_program_as_it_is_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    explore(compiled_with(tmp_path, monkeypatch, "common/sizes.p4", "", "", LANES))
+
+
+def explore(program: Path) -> None:
+    """Two leaves and a node above them, then one leaf that is the root."""
+    devices = [SoftDevice(program, cache=program.parent) for _ in range(3)]
+    tally = Tally()
+    for shape in ([2, 3], [4]):
+        random = Random(len(shape))
+        for device in devices:
+            device.clear()
+        benches = [Bench(device, LANES, tally, "mutant") for device in devices[: 3 if len(shape) > 1 else 1]]
+        world = RcWorld(benches, shape, [True] * len(shape), random)
+        siege = RoceSiege(world, random)
+        for number in range(EVENTS):
+            world.happen(loss=0.03, repeats=0.05)
+            if world.done:
+                world.begin()
+            if number % (EVENTS // BURSTS) == 0:
+                siege.attack(20)
+        world.finish()
