@@ -29,7 +29,7 @@ from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 
 TREE, SLOTS, LANES, PORT = 1, 1024, 256, 61680
-WAIT_S = 60.0
+WAIT_S = 3.0
 SLOW = 0
 """The rank of the slow worker."""
 
@@ -135,6 +135,7 @@ def _point(experiment: Experiment, delay_ms: float, quorum: int) -> Row:
     times: list[list[float]] = [[] for _ in range(experiment.workers)]
     seen: Counter[int] = Counter()
     left = 0
+    over = threading.Event()
     end = time.monotonic() + experiment.seconds
     with _team(experiment, quorum) as team:
 
@@ -144,7 +145,7 @@ def _point(experiment: Experiment, delay_ms: float, quorum: int) -> Row:
             rng = np.random.default_rng(rank)
             gradient = rng.standard_normal(experiment.size // 4).astype(np.float32)
             late = delay_ms if rank == SLOW else 0.0
-            while time.monotonic() < end:
+            while time.monotonic() < end and not over.is_set():
                 began = time.monotonic()
                 time.sleep((experiment.compute_ms + late) / 1e3)
                 try:
@@ -153,19 +154,22 @@ def _point(experiment: Experiment, delay_ms: float, quorum: int) -> Row:
                     left += 1
                     continue
                 except TrafficError:
-                    if time.monotonic() < end:  # else the others have ended
+                    if not over.is_set():
                         raise
                     return
                 times[rank].append(time.monotonic() - began)
                 if rank == SLOW + 1:
                     seen[experiment.workers if found is None else found.least] += 1
 
-        threads = [threading.Thread(target=train, args=(rank,)) for rank in range(experiment.workers)]
+        def run(rank: int) -> None:
+            try:
+                train(rank)
+            finally:
+                over.set()
+
+        threads = [threading.Thread(target=run, args=(rank,)) for rank in range(experiment.workers)]
         for thread in threads:
             thread.start()
-        threads[SLOW + 1].join()
-        for worker in team:  # who is still in a call waits for those who have ended
-            worker.close()
         for thread in threads:
             thread.join()
     quick = [t for rank, own in enumerate(times) if rank != SLOW for t in own]
