@@ -28,7 +28,7 @@ from netfold.traffic.roce import recipe
 from netfold.traffic.roce.agent import Agent
 
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
-LOOK_S, OVER_S = 0.1, 30.0
+LOOK_S, PROGRESS_S, OVER_S = 0.1, 5.0, 30.0
 RC_TIMEOUT = 15
 """4.096 us * 2^15, 134 ms: a machine without hardware virtualization may be off its processor for so long."""
 
@@ -132,6 +132,7 @@ class Lab:
         """Waits for workers that were started, and for the job's end. Raises RunError."""
         until = time.monotonic() + timeout_s
         answers = running.answers
+        shown, look = 0, time.monotonic() + PROGRESS_S
         while not all(f.done() for f in answers.values()):
             self.deployment.check()
             for host, future in answers.items():
@@ -141,6 +142,8 @@ class Lab:
             if time.monotonic() > until:
                 late = ", ".join(h for h, f in answers.items() if not f.done())
                 raise RunTimeout(f"{late} did not finish within {timeout_s:.0f} s")
+            if time.monotonic() > look:
+                shown, look = self._progress(running, shown), time.monotonic() + PROGRESS_S
             time.sleep(LOOK_S)
         found = {}
         for host, future in answers.items():
@@ -149,6 +152,18 @@ class Lab:
             found[host] = [Call(x["bytes"], x["seconds"], x["wrong"]) for x in lines]
         self.deployment.service.wait_over(running.job, OVER_S)
         return found
+
+    def _progress(self, running: Running, shown: int) -> int:
+        """Tells of the first machine's calls that are done by now."""
+        host = next(iter(running.answers))
+        try:
+            said = self.machines[host].run(f"wc -l < /tmp/{running.job} || echo 0", 60.0)
+        except RunTimeout:  # a busy machine; its calls have a deadline of their own
+            return shown
+        done = int(said.split()[-1])
+        if done > shown:
+            self._tell(f"  {host}: {done} calls done")
+        return done
 
     def _attend(self, name: str, host: str) -> None:
         stream = socket.socket(socket.AF_UNIX)
