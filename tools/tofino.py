@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -93,6 +94,7 @@ def _build(chip: Chip, folder: Path, cpu_port: int | None) -> float:
     assembly = _only(folder, f"*/{NAME}.bfa", "assembly")
     pipe = assembly.parent
     _check_fit(chip, pipe)
+    check_parsers(assembly.read_text())
     run_compiler([str(assembler), "--target", chip.name, "-o", str(pipe), str(assembly)], TIMEOUT_S)
     after = os.times()
     found = _outcome(chip, folder, 0.0)
@@ -113,6 +115,19 @@ def _check_fit(chip: Chip, pipe: Path) -> None:
         raise BuildError(
             f"the program does not fit into the {mau['nStages']} stages of {chip.name}: {', '.join(tables)} left over"
         )
+
+
+def check_parsers(assembly: str) -> None:
+    """Both parsers look at what they branch on: a build of the compiler was seen to lose it without a word, and its
+    program takes every packet for the controller's. Raises BuildError."""
+    for direction in ("ingress", "egress"):
+        _, _, rest = assembly.partition(f"\nparser {direction}:\n")
+        states = re.split(r"^\S", rest, maxsplit=1, flags=re.MULTILINE)[0]
+        if not re.search(r"^ +match: *\[", states, re.MULTILINE):
+            raise BuildError(
+                f"the compiler has lost what the {direction} parser branches on (no state of its "
+                "assembly has a `match`): use another build of the compiler"
+            )
 
 
 def _outcome(chip: Chip, folder: Path, seconds: float) -> Build:

@@ -89,6 +89,23 @@ def chunks(data: bytes) -> list[bytes]:
 
 # ---- the build, with compilers that only leave the files -----------------------------------------------
 
+PARSERS = """version:
+  target: Tofino
+parser ingress:
+  states:
+    start:
+{ingress}      0x003c:
+        next: parse_packet_out
+parser egress:
+  states:
+    start:
+{egress}      0x0800:
+        next: end
+stage 0 ingress:
+  match: [ of a gateway ]
+"""
+MATCH = "      match: [ half ]\n"
+ASSEMBLY = PARSERS.format(ingress=MATCH, egress=MATCH)
 COMPILER = """#!/bin/sh
 echo "$@" >> {log}
 while [ $# -gt 0 ]; do
@@ -99,7 +116,9 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-mkdir -p "$out/pipe/logs" && echo assembly > "$out/pipe/netfold.bfa"
+mkdir -p "$out/pipe/logs" && cat > "$out/pipe/netfold.bfa" <<'END'
+{assembly}
+END
 cat > "$out/pipe/logs/resources.json" <<'END'
 {resources}
 END
@@ -121,7 +140,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     log, folder = tmp_path / "log", tmp_path / "bin"
     folder.mkdir()
     for name, script in (("p4c-barefoot", COMPILER), ("bfas", ASSEMBLER)):
-        (folder / name).write_text(script.format(log=log, resources=RESOURCES % 11))
+        (folder / name).write_text(script.format(log=log, resources=RESOURCES % 11, assembly=ASSEMBLY))
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return log
@@ -167,7 +186,7 @@ def test_a_build_that_fails_leaves_nothing_and_says_why(tools: Path, tmp_path: P
 
 def test_a_program_that_takes_more_stages_than_there_are_fails_by_the_table(tools: Path, tmp_path: Path):
     compiler = tools.parent / "bin" / "p4c-barefoot"
-    compiler.write_text(COMPILER.format(log=tools, resources=RESOURCES % 12))
+    compiler.write_text(COMPILER.format(log=tools, resources=RESOURCES % 12, assembly=ASSEMBLY))
     with pytest.raises(BuildError, match="not fit into the 12 stages of tofino: shifted_port left over"):
         tofino.build(tofino.CHIPS["tofino"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -190,3 +209,13 @@ def test_the_command_builds_what_it_is_asked_for(tools: Path, tmp_path: Path):
     assert (tmp_path / "tofino2" / "netfold.pb.bin").is_file()
     assert not (tmp_path / "tofino").exists()
     assert CliRunner().invoke(app, ["tofino3"]).exit_code == 2
+
+
+def test_a_program_whose_parsers_branch_is_taken():
+    tofino.check_parsers(ASSEMBLY)
+
+
+@pytest.mark.parametrize(("ingress", "egress", "named"), [("", MATCH, "ingress"), (MATCH, "", "egress")])
+def test_a_program_whose_parser_lost_what_it_branches_on_is_refused(ingress: str, egress: str, named: str):
+    with pytest.raises(BuildError, match=f"{named} parser"):
+        tofino.check_parsers(PARSERS.format(ingress=ingress, egress=egress))
