@@ -55,7 +55,8 @@ def test_every_verdict_has_a_cell_of_its_own(bench: Bench, node: TreeAt, packets
 
 
 def test_no_verdict_is_forgotten_here():
-    assert {verdict for _, packets in CASES for _, _, verdict in packets} == set(Verdict)
+    elsewhere = {Verdict.LATE, Verdict.LAPPED}  # test_quorum.py: not every target has them
+    assert {verdict for _, packets in CASES for _, _, verdict in packets} | elsewhere == set(Verdict)
 
 
 def test_the_cells_of_two_trees_are_apart(bench: Bench):
