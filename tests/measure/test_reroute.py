@@ -40,6 +40,7 @@ def test_what_it_cannot_do_is_said_before_anything_is_brought_up():
         Rerouting(Experiment(Setup("single")), print)
 
 
+@pytest.mark.long
 @pytest.mark.root
 @pytest.mark.mininet
 def test_a_job_moves_under_load_and_every_sum_is_right():

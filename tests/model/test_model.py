@@ -42,14 +42,17 @@ SMALL = {
     "two levels, 2 workers and 1 at the root, W=2": System(
         two_levels(2, direct=1), window=2, slots=4, chunks=3
     ),
-    "two levels, 2 workers and 1 at the root, epoch raised": System(
-        two_levels(2, direct=1), window=1, slots=2, chunks=3, lives=RAISED
+    "two levels, 1 worker and 1 at the root, epoch raised": System(
+        two_levels(1, direct=1), window=1, slots=2, chunks=3, lives=RAISED
     ),
     "two levels, marks": System(two_levels(2), window=1, slots=2, chunks=3, marking=True, overflowing=ONE),
     "three levels": System(THREE_LEVELS, window=1, slots=2, chunks=3),
 }
 
 LARGE = {
+    "two levels, 2 workers and 1 at the root, epoch raised": System(
+        two_levels(2, direct=1), window=1, slots=2, chunks=3, lives=RAISED
+    ),
     "flat, 3 workers, W=2": System(flat(3), window=2, slots=4, chunks=5),
     "flat, 4 workers, W=1": System(flat(4), window=1, slots=2, chunks=3),
     "flat, 2 workers, W=2, 4 chunks, epoch raised": System(
