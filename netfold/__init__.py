@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         SumOverflow,
         TrafficError,
         UnknownHost,
+        WorkerClosed,
         WrongNumbers,
     )
     from netfold.traffic.join import join
@@ -62,6 +63,7 @@ __all__ = [
     "TransportError",
     "UnknownHost",
     "Worker",
+    "WorkerClosed",
     "WrongNumbers",
     "__version__",
     "join",

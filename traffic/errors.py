@@ -18,6 +18,10 @@ class ConcurrentUse(TrafficError, RuntimeError):
     """A worker was used by a second thread while a call of the first was under way. Nothing was sent."""
 
 
+class WorkerClosed(TrafficError):
+    """A worker was used after it had left its job. Nothing was sent."""
+
+
 class SumOverflow(TrafficError, OverflowError):
     """A sum of int32 or int64 gradients does not fit into their dtype. All workers raise it for the same call."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from netfold.traffic.errors import (
     JobFailed,
     SumOverflow,
     TrafficError,
+    WorkerClosed,
 )
 from netfold.traffic.numerics import ReduceOp
 from tests.traffic.rig import Faults, rig
@@ -165,6 +167,35 @@ def test_a_second_thread_is_refused_while_calls_are_under_way():
         assert len(refused) == 1
         fabric.workers[1].submit(np.ones(3, np.float32))
         assert handle.result(30).tolist() == [2.0] * 3
+
+
+def test_closing_ends_a_call_of_another_thread_and_nobody_calls_a_closed_worker():
+    with rig(2) as fabric:
+        worker, _ = fabric.workers
+        array, ended = np.ones(100_000, np.float32), []
+
+        def alone() -> None:
+            try:
+                worker.all_reduce(array, timeout=60)
+            except TrafficError as error:
+                ended.append(error)
+
+        thread = threading.Thread(target=alone)
+        thread.start()
+        deadline = time.monotonic() + 30
+        while worker.retransmits == 0:  # it is under way, and nobody answers
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        worker.close()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert isinstance(ended[0], AllReduceTimeout)
+        assert (array == 1).all()
+        for use in (worker.all_reduce, worker.submit):
+            with pytest.raises(WorkerClosed, match="closed"):
+                use(array)
+        assert worker.retransmits > 0
+        worker.flows()
 
 
 def test_a_busy_interpreter_does_not_hold_up_packets():

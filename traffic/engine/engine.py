@@ -201,6 +201,7 @@ class Engine:
     def __init__(self) -> None:
         self._code = library()
         self._engine = self._code.nf_engine_create()
+        self._last: tuple[Totals, list[TreeReport]] | None = None  # of an engine that is closed
         if not self._engine:
             raise MemoryError("no memory or no file descriptor for the engine of a worker")
 
@@ -246,11 +247,15 @@ class Engine:
         self._code.nf_engine_no_epoch(self._engine)
 
     def totals(self) -> Totals:
+        if self._last is not None:
+            return self._last[0]
         totals = Totals()
         self._code.nf_engine_totals(self._engine, ctypes.byref(totals))
         return totals
 
     def reports(self) -> list[TreeReport]:
+        if self._last is not None:
+            return self._last[1]
         found = (TreeReport * TREES_MAX)()
         return list(found[: self._code.nf_engine_reports(self._engine, found, TREES_MAX)])
 
@@ -264,5 +269,6 @@ class Engine:
         self._code.nf_engine_stop(self._engine)
 
     def close(self) -> None:
-        """Nobody may use it any more."""
+        """Nobody may use it any more; `totals` and `reports` go on saying what they said last."""
+        self._last = self.totals(), self.reports()
         self._code.nf_engine_destroy(self._engine)

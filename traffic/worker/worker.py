@@ -23,6 +23,7 @@ from netfold.traffic.errors import (
     BadAssignment,
     ConcurrentUse,
     TrafficError,
+    WorkerClosed,
 )
 from netfold.traffic.membership.part import Connect, Membership, Stats, TreeStats, connect_udp
 from netfold.traffic.numerics import ReduceOp, Scheme
@@ -72,6 +73,7 @@ class Worker:
             None  # why there is no way on, from a thread that learned it
         )
         self._books = threading.Lock()
+        self._idle = threading.Condition(self._books)  # no call is under way
         self._owner = 0  # the thread whose calls are under way,
         self._under_way = 0  # and how many
         self._handles: dict[
@@ -92,9 +94,9 @@ class Worker:
         ConcurrentUse and SumOverflow the workers are out of step, and the next call asks the controller for a new
         epoch. `timeout`: seconds. Gives how many workers' arrays are in it where the job has a quorum, else None.
 
-        Raises TypeError, ValueError (bad array), WrongNumbers, ConcurrentUse, AllReduceTimeout, JobFailed,
-        ControllerUnreachable, CallMismatch, RoundsExhausted (a call of more chunks than an epoch has numbers),
-        SumOverflow (integers only), TransportError.
+        Raises TypeError, ValueError (bad array), WrongNumbers, ConcurrentUse, WorkerClosed, AllReduceTimeout,
+        JobFailed, ControllerUnreachable, CallMismatch, RoundsExhausted (a call of more chunks than an epoch has
+        numbers), SumOverflow (integers only), TransportError.
         """
         check_array(array)
         if array.size == 0:
@@ -137,20 +139,24 @@ class Worker:
         try:
             request = self._request(array, op, started + timeout)
             with self._books:  # the finisher may find the call over before it is noted
+                self._refuse_if_closed()
                 call = self._engine.submit(array, request, background=True)
                 self._handles[call.handle] = (handle, call, started, started + timeout)
+                if self._finisher is None:
+                    self._finisher = threading.Thread(
+                        target=self._finish_all, name="netfold calls", daemon=True
+                    )
+                    self._finisher.start()
             self._look_again()
         except BaseException:
             self._end()
             raise
-        if self._finisher is None:
-            self._finisher = threading.Thread(target=self._finish_all, name="netfold calls", daemon=True)
-            self._finisher.start()
         return handle
 
     def _begin(self) -> None:
         me = threading.get_ident()
         with self._books:
+            self._refuse_if_closed()
             if self._under_way and self._owner != me:
                 raise ConcurrentUse(
                     "this worker is in a call of another thread; a worker serves one at a time"
@@ -158,9 +164,15 @@ class Worker:
             self._owner = me
             self._under_way += 1
 
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise WorkerClosed("this worker was closed: it has left its job")
+
     def _end(self) -> None:
         with self._books:
             self._under_way -= 1
+            if not self._under_way:
+                self._idle.notify_all()
 
     def _request(self, array: NDArray[Any], op: ReduceOp, deadline: float) -> Request:
         """Brings the engine into the newest epoch; gives what to submit there."""
@@ -177,6 +189,7 @@ class Worker:
                     "until the controller raises the epoch"
                 )
             self._enter()
+        self._refuse_if_closed()  # as `_enter` did without a word
         return request_of(array, op, scheme, deadline)
 
     def _enter(self, first: bool = True) -> None:
@@ -206,12 +219,13 @@ class Worker:
             self._engine.abort()
 
     def _look_again(self) -> None:
-        """Ends a call that was submitted just after the news that there is no way on had ended all calls."""
+        """Ends a call that was submitted just after all calls were ended: by the news that there is no way on, or by
+        `close`."""
         try:
             self._membership.current()
         except TrafficError as error:
             self._failure = error
-        if self._failure is not None:
+        if self._failure is not None or self._closed:
             self._engine.abort()
 
     def _renew_worn(self, deadline: float) -> None:
@@ -287,17 +301,20 @@ class Worker:
         ]
 
     def close(self) -> None:
-        """Ends what is under way, and leaves the job."""
-        if self._closed:
-            return
-        self._membership.on_change(None)
-        with self._entering:
+        """Ends what is under way, also in other threads, and leaves the job."""
+        with self._books:
+            if self._closed:
+                return
             self._closed = True
+        self._membership.on_change(None)
         self._engine.stop()
         if self._finisher is not None:
             self._finisher.join()
-        self._engine.close()
         self._membership.close()
+        with self._idle:
+            self._idle.wait_for(lambda: not self._under_way)
+        with self._entering:
+            self._engine.close()
 
     def __enter__(self) -> Self:
         return self
