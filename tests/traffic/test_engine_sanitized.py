@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netfold.traffic.engine.recipe import FOLDER, SOURCES
+from netfold.traffic.engine.recipe import CORE, FOLDER, SOURCES
 
-CORE = ("numbers", "dtypes", "codec", "control", "tree", "balance", "predict", "call", "hand", "core")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DNF_PLAIN")
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 

@@ -114,6 +114,21 @@ void nf_balance_vote(struct nf_balance *b, double now) {
     b->voted = b->divided;
 }
 
+void nf_balance_fill(const struct nf_balance *b, uint32_t *lanes) {
+    for (int64_t i = 0; i < b->trees; i++) {
+        lanes[i] = __builtin_bswap32((uint32_t)b->speed[i]);
+        lanes[b->trees + i] = __builtin_bswap32((uint32_t)b->owed[i]);
+    }
+}
+
+void nf_balance_take(struct nf_balance *b, const uint32_t *lanes) {
+    for (int64_t i = 0; i < b->trees; i++) {
+        b->sum_speed[i] = (int64_t)__builtin_bswap32(lanes[i]);
+        b->sum_owed[i] = (int64_t)__builtin_bswap32(lanes[b->trees + i]);
+    }
+    b->counted = 1;
+}
+
 void nf_balance_divide(struct nf_balance *b, double now) { divide(b, b->divided, now); }
 
 int64_t nf_balance_follower(const struct nf_balance *b, int64_t tree, int64_t lap, int64_t row, int64_t ahead) {

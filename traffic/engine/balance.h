@@ -48,6 +48,10 @@ void nf_balance_got(struct nf_balance *b, int64_t tree, double now);
 int nf_balance_due(const struct nf_balance *b);
 void nf_balance_vote(struct nf_balance *b, double now);
 
+/* The lanes of a vote, the trees' speeds and then what they owe: of this worker, and their sums. */
+void nf_balance_fill(const struct nf_balance *b, uint32_t *lanes);
+void nf_balance_take(struct nf_balance *b, const uint32_t *lanes);
+
 /* Divides the next lap by the sums, `sum_speed` and `sum_owed`. */
 void nf_balance_divide(struct nf_balance *b, double now);
 

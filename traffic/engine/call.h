@@ -9,7 +9,6 @@
 
 #include "balance.h"
 #include "codec.h"
-#include "predict.h"
 #include "tree.h"
 
 /* What a segment carries; of a call, what it waits for: DATA (or HAND) includes the opening. Of a call that is balanced, DATA
@@ -84,11 +83,12 @@ struct nf_run call_run(const struct nf_call *c, int64_t tree, int64_t lap);
 static inline int call_divided(const struct nf_call *c) {
     return !c->balance || c->part != DATA || c->balance->divided == c->balance->laps;
 }
-/* Takes the scales of the first rows of each tree from an earlier call of its kind, if there is one. */
-void call_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees);
-void call_learn(const struct nf_call *c, struct nf_predictions *p, const struct tree *trees);
-/* Takes the fingerprint of what all workers have in common before anything is predicted. */
-void call_sign(struct nf_call *c);
+/* The rows of a tree whose scales no earlier row of the call brings. */
+static inline int64_t call_first_rows(const struct nf_call *c, const struct tree *t) {
+    struct nf_run run = call_run(c, t->index, 0);
+    int64_t ahead = rows_ahead(t), count = run.last - run.first;
+    return count < ahead ? count : ahead;
+}
 /* Keeps the result in place of the input. */
 void call_keep(struct nf_call *c);
 void call_restore(struct nf_call *c);
@@ -101,8 +101,12 @@ int64_t call_take(const struct tree *t, struct segment *s, int64_t chunk, struct
 /* How many chunks a part has in a tree; prepares what the part needs. -1: no memory. */
 int64_t call_plan(struct nf_call *c, enum part part, const struct tree *t);
 
-/* After the last repetition: joins the halves of int32. NF_SUM_OVERFLOW if a sum does not fit, else NF_DONE. */
-int64_t call_join(struct nf_call *c);
+/* Writes the sums of a row where they belong. Lanes of a row of 64-bit integers that are beyond int64 are remembered, the first
+ * one of the array. */
+void call_write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int bits, const int32_t *kinds);
+
+static inline int64_t call_row_bytes(const struct nf_call *c) { return c->codec.width * c->codec.itemsize; }
+static inline const void *call_input_row(const struct nf_call *c, int64_t row) { return c->input + row * call_row_bytes(c); }
 
 static inline int is_float(const struct nf_call *c) { return nf_is_float(&c->codec); }
 static inline int shares_exponents(const struct nf_call *c) { return is_float(c) && !c->codec.fixed; }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "kind.h"
+
 void hand_begin(struct nf_call *c, const struct nf_assignment *a, int64_t holders, int holding) {
     c->workers = a->workers;
     c->quorum = a->quorum;
@@ -12,7 +14,7 @@ void hand_begin(struct nf_call *c, const struct nf_assignment *a, int64_t holder
     c->holding = holding;
     c->opened = 0;
     c->wrong = NF_PENDING;
-    call_sign(c);
+    kind_sign(c);
     c->verdict[0] = c->result;
     c->verdict[1] = c->outcome.index;
     c->verdict[2] = c->outcome.total;

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-_WORKER = (
+CORE = (
     "numbers",
     "dtypes",
     "codec",
@@ -19,16 +19,18 @@ _WORKER = (
     "balance",
     "predict",
     "call",
+    "kind",
+    "repeat",
     "hand",
+    "begin",
+    "resume",
     "core",
-    "bursts",
-    "sockets",
-    "engine",
 )
+_WORKER = (*CORE, "bursts", "sockets", "engine")
 _SERVER = ("slots", "root")
 NAMES = (*_WORKER, *_SERVER)
 SOURCES = tuple(f"{name}.c" for name in NAMES)
-HEADERS = tuple(f"{name}.h" for name in NAMES)
+HEADERS = (*(f"{name}.h" for name in NAMES), "core_state.h")
 FLAGS = (
     "-std=gnu11",
     "-O3",
