@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from netfold.softswitch.build import capi
 from netfold.softswitch.errors import InvalidArgument, OutOfRange, ResourceExhausted
-from netfold.softswitch.state.encode import KeySlot, encode_key, find
+from netfold.softswitch.state.encode import KeySlot, encode_key, find, meter_words
 from netfold.softswitch.state.entities import ArrayInfo, CounterData, FieldInfo, Match, MatchKind, MeterConfig
 from netfold.softswitch.state.profiles import check
 from netfold.softswitch.translate.layout import pack
@@ -50,13 +50,17 @@ class Arrays:
         if not 0 <= index < info.size:
             raise OutOfRange(f"{what} {info.name}: index {index} is not in 0..{info.size - 1}")
 
-    def _parts(self, info: ArrayInfo, what: str, cells: range) -> Iterator[range]:
-        """The cells, in pieces that hold the data plane's lock for a short time."""
+    def _fill(
+        self, info: ArrayInfo, what: str, cells: range, write: Callable[[range], int]
+    ) -> Iterator[None]:
+        """In pieces that hold the data plane's lock for a short time; yields between two."""
         if cells:
             self._within(info, what, cells[0])
             self._within(info, what, cells[-1])
         for at in range(0, len(cells), CHUNK):
-            yield cells[at : at + CHUNK]
+            if at:
+                yield
+            check(write(cells[at : at + CHUNK]), info.name)
 
     # ---- counters ----
 
@@ -68,7 +72,7 @@ class Arrays:
         return [CounterData(c.packets, c.bytes) for c in cells]
 
     def counter_fill(self, counter: str, cells: range, data: CounterData) -> Iterator[None]:
-        """In pieces, between which others may have their turn."""
+        """In pieces; yields between two, where others may have their turn."""
         number = self._number("counter", counter)
         if not (0 <= data.packets <= MAX64 and 0 <= data.bytes <= MAX64):
             raise InvalidArgument(f"counter {counter}: {data} does not fit 64 bits")
@@ -76,22 +80,15 @@ class Arrays:
         values = (capi.Counter * count).from_buffer_copy(
             bytes(capi.Counter(data.packets, data.bytes)) * count
         )
-        for part in self._parts(self.counters[counter], "counter", cells):
-            check(self.core.ss_counter_io(self.handle, number, part[0], len(part), values, 1), counter)
-            yield
+        io = self.core.ss_counter_io
+        yield from self._fill(
+            self.counters[counter],
+            "counter",
+            cells,
+            lambda part: io(self.handle, number, part[0], len(part), values, 1),
+        )
 
     # ---- meters ----
-
-    def meter_words(self, config: MeterConfig | None, what: str) -> ctypes.Array[ctypes.c_uint64] | None:
-        """The core's form. RFC 2698 wants the peak rate and burst not below the committed ones."""
-        if config is None:
-            return None
-        values = [config.cir, config.cburst, config.pir, config.pburst]
-        if any(not 0 <= v < 1 << 63 for v in values):
-            raise InvalidArgument(f"meter {what}: rates and bursts are in 0..2^63-1, not {config}")
-        if config.pir < config.cir:
-            raise InvalidArgument(f"meter {what}: pir {config.pir} is below cir {config.cir}")
-        return capi.words(values)
 
     def meter_read(self, meter: str, index: int) -> MeterConfig | None:
         self._number("meter", meter)
@@ -102,10 +99,11 @@ class Arrays:
     def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> Iterator[None]:
         """In pieces, as counters are."""
         number, info = self._number("meter", meter), self.meters[meter]
-        words = self.meter_words(config, meter)
-        for part in self._parts(info, "meter", cells):
-            check(self.core.ss_meter_set(self.handle, number, part[0], len(part), words), meter)
-            yield
+        words = meter_words(config, meter)
+        io = self.core.ss_meter_set
+        yield from self._fill(
+            info, "meter", cells, lambda part: io(self.handle, number, part[0], len(part), words)
+        )
         if len(cells) == info.size:
             self._configs[meter] = (config, {})
         else:
@@ -136,9 +134,10 @@ class Arrays:
         if not low <= value <= full:
             raise InvalidArgument(f"register {register}: {value} does not fit {info.width} bits")
         data = (value & full).to_bytes(size, "little") * min(len(cells), CHUNK)
-        for part in self._parts(info, "register", cells):
-            check(self.core.ss_register_io(self.handle, number, part[0], len(part), data, 1), register)
-            yield
+        io = self.core.ss_register_io
+        yield from self._fill(
+            info, "register", cells, lambda part: io(self.handle, number, part[0], len(part), data, 1)
+        )
 
     # ---- value sets ----
 

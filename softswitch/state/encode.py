@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from netfold.softswitch.build import capi
 from netfold.softswitch.errors import InvalidArgument, NotFound
 from netfold.softswitch.state import values
 from netfold.softswitch.state.entities import (
@@ -17,6 +19,7 @@ from netfold.softswitch.state.entities import (
     Lpm,
     Match,
     MatchKind,
+    MeterConfig,
     Range,
     Ternary,
 )
@@ -177,6 +180,18 @@ def const_match(slots: Sequence[KeySlot], keys: Sequence[Sequence[int]]) -> dict
         elif kind is MatchKind.EXACT or len(k) == 1:
             out[name] = Exact(values.encode(k[0]))
     return out
+
+
+def meter_words(config: MeterConfig | None, what: str) -> ctypes.Array[ctypes.c_uint64] | None:
+    """The core's form. RFC 2698 wants the peak rate and burst not below the committed ones."""
+    if config is None:
+        return None
+    words = [config.cir, config.cburst, config.pir, config.pburst]
+    if any(not 0 <= w < 1 << 63 for w in words):
+        raise InvalidArgument(f"meter {what}: rates and bursts are in 0..2^63-1, not {config}")
+    if config.pir < config.cir:
+        raise InvalidArgument(f"meter {what}: pir {config.pir} is below cir {config.cir}")
+    return capi.words(words)
 
 
 def find(names: Mapping[str, Any], name: str, what: str) -> Any:

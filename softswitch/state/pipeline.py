@@ -18,14 +18,9 @@ large array by pieces), and takes effect for the next packet. Names are those of
 from __future__ import annotations
 
 import ctypes
-import functools
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
 
-from netfold.softswitch.build import capi
 from netfold.softswitch.build.compiler import Compile, compile_here
 from netfold.softswitch.build.native import core_library
 from netfold.softswitch.build.program import Program, load_program
@@ -49,25 +44,7 @@ from netfold.softswitch.state.entities import (
 from netfold.softswitch.state.profiles import Actions, Profile, check
 from netfold.softswitch.state.replication import Replication
 from netfold.softswitch.state.tables import Table
-
-OTHERS_S = 0.0005
-"""For threads that wait to take the lock between two pieces of a fill."""
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _locked(method: Callable[Concatenate[Pipeline, P], R]) -> Callable[Concatenate[Pipeline, P], R]:
-    """One control operation at a time, and none on a closed pipeline."""
-
-    @functools.wraps(method)
-    def wrapper(self: Pipeline, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._mutex:
-            if not self._handle:
-                raise InvalidArgument("the pipeline is closed")
-            return method(self, *args, **kwargs)
-
-    return wrapper
+from netfold.softswitch.state.turns import Turns, one_at_a_time
 
 
 class Pipeline:
@@ -79,7 +56,7 @@ class Pipeline:
 
     def __init__(self, core: ctypes.CDLL, handle: int, program: Program) -> None:
         """Use `load`."""
-        self._mutex = threading.RLock()
+        self.turns = Turns()
         self._core, self._handle = core, handle
         self._lease = program.lease
         self._layout = layout = program.layout
@@ -132,16 +109,16 @@ class Pipeline:
     @property
     def handle(self) -> int:
         """The `struct ss_pipeline *`; 0 when closed."""
-        return self._handle
+        return 0 if self.turns.closed else self._handle
 
     def close(self) -> None:
         """Frees the state; InvalidArgument while it is in a switch. Idempotent."""
-        with self._mutex:
+        with self.turns.mutex:
             if self.attached:
                 raise InvalidArgument("the pipeline is in a switch; swap it out first")
-            if self._handle:
+            if not self.turns.closed:
+                self.turns.closed = True
                 self._core.ss_pipeline_close(self._handle)
-                self._handle = 0
                 self._lease.close()
 
     # ---- what the program has ----
@@ -187,56 +164,53 @@ class Pipeline:
         table: Table = find(self._tables, name, "table")
         return table
 
-    @_locked
+    @one_at_a_time
     def table_insert(self, table: str, entry: TableEntry) -> None:
         self._table(table).insert(entry)
 
-    @_locked
+    @one_at_a_time
     def table_modify(self, table: str, entry: TableEntry) -> None:
         """Replaces action, timeout and metadata of the entry with the same match and priority; its counter stays."""
         self._table(table).modify(entry)
 
-    @_locked
+    @one_at_a_time
     def table_delete(self, table: str, match: Mapping[str, Match], priority: int = 0) -> None:
         self._table(table).delete(match, priority)
 
-    @_locked
+    @one_at_a_time
     def table_entry(self, table: str, match: Mapping[str, Match], priority: int = 0) -> TableEntry:
         """The entry with exactly this match and priority."""
         return self._table(table).shadow(match, priority).entry
 
-    @_locked
+    @one_at_a_time
     def table_entries(self, table: str) -> Iterator[TableEntry]:
         """All entries, const ones too, in order of insertion; without the default entry."""
         return self._table(table).all()
 
-    @_locked
+    @one_at_a_time
     def table_handles(self, table: str) -> Mapping[int, TableEntry]:
         """All entries by the core's handle, which an entry keeps as long as it is there."""
         t = self._table(table)
         return {handle: t.entries[key].entry for handle, key in t.by_handle.items()}
 
-    @_locked
+    @one_at_a_time
     def table_default(self, table: str) -> TableAction | None:
         """The default action now; None if the table has none (a miss then does nothing)."""
         return self._table(table).default
 
-    @_locked
+    @one_at_a_time
     def table_set_default(self, table: str, action: TableAction | None) -> None:
         """None restores the program's own default."""
         self._table(table).set_default(action)
 
-    @_locked
+    @one_at_a_time
     def table_idle_ns(self, table: str, match: Mapping[str, Match], priority: int = 0) -> int:
         """Nanoseconds since the last hit (or insertion) of an entry, by the clock the switch was last given."""
-        t = self._table(table)
-        idle = capi.words([0])
-        check(self._core.ss_entry_idle(self._handle, t.index, t.shadow(match, priority).handle, idle), table)
-        return int(idle[0])
+        return self._table(table).idle_ns(match, priority)
 
     def entry_by_handle(self, table_index: int, handle: int) -> tuple[str, TableEntry] | None:
         """What an idle notice is about; None when the entry is gone."""
-        with self._mutex:
+        with self.turns.mutex:
             name = self._table_names[table_index]
             key = self._tables[name].by_handle.get(handle)
             return None if key is None else (name, self._tables[name].entries[key].entry)
@@ -247,63 +221,31 @@ class Pipeline:
 
     # ---- direct counters and meters; match None means the default entry ----
 
-    def _entry_handle(self, t: Table, match: Mapping[str, Match] | None, priority: int) -> int:
-        return capi.NONE if match is None else t.shadow(match, priority).handle
-
-    def _counted(self, table: str) -> Table:
-        t = self._table(table)
-        if not t.layout["counter"]:
-            raise InvalidArgument(f"table {table} has no direct counter")
-        return t
-
-    def _metered(self, table: str) -> Table:
-        t = self._table(table)
-        if not t.layout["meter"]:
-            raise InvalidArgument(f"table {table} has no direct meter")
-        return t
-
-    @_locked
+    @one_at_a_time
     def direct_counter_read(
         self, table: str, match: Mapping[str, Match] | None, priority: int = 0
     ) -> CounterData:
-        t = self._counted(table)
-        c = capi.Counter()
-        handle = self._entry_handle(t, match, priority)
-        check(self._core.ss_entry_counter(self._handle, t.index, handle, ctypes.byref(c), 0), table)
-        return CounterData(c.packets, c.bytes)
+        return self._table(table).read_counter(match, priority)
 
-    @_locked
+    @one_at_a_time
     def direct_counter_write(
         self, table: str, match: Mapping[str, Match] | None, data: CounterData, priority: int = 0
     ) -> None:
-        t = self._counted(table)
-        c = capi.Counter(data.packets, data.bytes)
-        handle = self._entry_handle(t, match, priority)
-        check(self._core.ss_entry_counter(self._handle, t.index, handle, ctypes.byref(c), 1), table)
+        self._table(table).write_counter(match, data, priority)
 
-    @_locked
+    @one_at_a_time
     def direct_meter_read(
         self, table: str, match: Mapping[str, Match] | None, priority: int = 0
     ) -> MeterConfig | None:
         """None = never configured: every packet is green."""
-        t = self._metered(table)
-        return t.default_meter if match is None else t.shadow(match, priority).meter
+        return self._table(table).read_meter(match, priority)
 
-    @_locked
+    @one_at_a_time
     def direct_meter_write(
         self, table: str, match: Mapping[str, Match] | None, config: MeterConfig | None, priority: int = 0
     ) -> None:
         """None takes the configuration away."""
-        t = self._metered(table)
-        handle = self._entry_handle(t, match, priority)
-        check(
-            self._core.ss_entry_meter(self._handle, t.index, handle, self._arrays.meter_words(config, table)),
-            table,
-        )
-        if match is None:
-            t.default_meter = config
-        else:
-            t.shadow(match, priority).meter = config
+        self._table(table).write_meter(match, config, priority)
 
     # ---- action profiles and selectors ----
 
@@ -311,84 +253,75 @@ class Pipeline:
         profile: Profile = find(self._profile_names, name, "action profile")
         return profile
 
-    @_locked
+    @one_at_a_time
     def member_insert(self, profile: str, member: Member) -> None:
         self._profile(profile).member_insert(member)
 
-    @_locked
+    @one_at_a_time
     def member_modify(self, profile: str, member: Member) -> None:
         self._profile(profile).member_modify(member)
 
-    @_locked
+    @one_at_a_time
     def member_delete(self, profile: str, member_id: int) -> None:
         """InvalidArgument while an entry or group uses it."""
         self._profile(profile).member_delete(member_id)
 
-    @_locked
+    @one_at_a_time
     def members(self, profile: str) -> Iterator[Member]:
         return iter([m for _, m in self._profile(profile).members.values()])
 
-    @_locked
+    @one_at_a_time
     def group_insert(self, profile: str, group: Group) -> None:
         self._profile(profile).group_insert(group)
 
-    @_locked
+    @one_at_a_time
     def group_modify(self, profile: str, group: Group) -> None:
         self._profile(profile).group_modify(group)
 
-    @_locked
+    @one_at_a_time
     def group_delete(self, profile: str, group_id: int) -> None:
         """InvalidArgument while an entry uses it."""
         self._profile(profile).group_delete(group_id)
 
-    @_locked
+    @one_at_a_time
     def groups(self, profile: str) -> Iterator[Group]:
         return iter([g for _, g in self._profile(profile).groups.values()])
 
     # ---- arrays; an index outside 0..size-1 is InvalidArgument ----
 
-    def _in_pieces(self, pieces: Iterator[None]) -> None:
-        """Other control operations have their turn between two."""
-        while self._piece(pieces):
-            time.sleep(OTHERS_S)
-
-    @_locked
-    def _piece(self, pieces: Iterator[None]) -> bool:
-        return next(pieces, pieces) is None
-
-    @_locked
+    @one_at_a_time
     def counter_read(self, counter: str, index: int) -> CounterData:
         return self._arrays.counter_read(counter, index, 1)[0]
 
-    @_locked
+    @one_at_a_time
     def counter_cells(self, counter: str, cells: range) -> list[CounterData]:
         """Several at once."""
         return self._arrays.counter_read(counter, cells.start, len(cells))
 
     def counter_write(self, counter: str, index: int, data: CounterData) -> None:
-        self._in_pieces(self._arrays.counter_fill(counter, range(index, index + 1), data))
+        self.turns.in_pieces(self._arrays.counter_fill(counter, range(index, index + 1), data))
 
     def counter_fill(self, counter: str, cells: range, data: CounterData) -> None:
         """The same value to several cells."""
-        self._in_pieces(self._arrays.counter_fill(counter, cells, data))
+        self.turns.in_pieces(self._arrays.counter_fill(counter, cells, data))
 
-    @_locked
+    @one_at_a_time
     def meter_read(self, meter: str, index: int) -> MeterConfig | None:
         return self._arrays.meter_read(meter, index)
 
     def meter_write(self, meter: str, index: int, config: MeterConfig | None) -> None:
-        self._in_pieces(self._arrays.meter_fill(meter, range(index, index + 1), config))
+        self.turns.in_pieces(self._arrays.meter_fill(meter, range(index, index + 1), config))
 
     def meter_fill(self, meter: str, cells: range, config: MeterConfig | None) -> None:
         """The same to several cells."""
-        self._in_pieces(self._arrays.meter_fill(meter, cells, config))
+        self.turns.in_pieces(self._arrays.meter_fill(meter, cells, config))
 
-    @_locked
+    @one_at_a_time
     def register_read(self, register: str, index: int) -> int:
         """The cell's value, signed when the register holds int<>."""
         return self._arrays.register_read(register, index, 1)[0]
 
-    @_locked
+    @one_at_a_time
     def register_cells(self, register: str, cells: range) -> list[int]:
         """Several at once."""
         return self._arrays.register_read(register, cells.start, len(cells))
@@ -399,11 +332,11 @@ class Pipeline:
 
     def register_write(self, register: str, index: int, value: int) -> None:
         """`value` must fit the register's type."""
-        self._in_pieces(self._arrays.register_fill(register, range(index, index + 1), value))
+        self.turns.in_pieces(self._arrays.register_fill(register, range(index, index + 1), value))
 
     def register_fill(self, register: str, cells: range, value: int) -> None:
         """The same value to several cells."""
-        self._in_pieces(self._arrays.register_fill(register, cells, value))
+        self.turns.in_pieces(self._arrays.register_fill(register, cells, value))
 
     def register_reset(self, register: str) -> None:
         """All cells to zero."""
@@ -414,51 +347,51 @@ class Pipeline:
 
     # ---- packet replication: groups 1..65535, clone sessions 1..32767, ports and instances 0..65535 ----
 
-    @_locked
+    @one_at_a_time
     def multicast_insert(self, group_id: int, replicas: Sequence[Replica]) -> None:
         """Copies leave in the order given; a (port, instance) pair may appear once."""
         self._replication.group_insert(group_id, replicas)
 
-    @_locked
+    @one_at_a_time
     def multicast_modify(self, group_id: int, replicas: Sequence[Replica]) -> None:
         self._replication.group_modify(group_id, replicas)
 
-    @_locked
+    @one_at_a_time
     def multicast_delete(self, group_id: int) -> None:
         self._replication.group_delete(group_id)
 
-    @_locked
+    @one_at_a_time
     def multicast_groups(self) -> Mapping[int, Sequence[Replica]]:
         return dict(self._replication.groups)
 
-    @_locked
+    @one_at_a_time
     def clone_insert(self, session: CloneSession) -> None:
         self._replication.clone_insert(session)
 
-    @_locked
+    @one_at_a_time
     def clone_modify(self, session: CloneSession) -> None:
         self._replication.clone_modify(session)
 
-    @_locked
+    @one_at_a_time
     def clone_delete(self, session_id: int) -> None:
         self._replication.clone_delete(session_id)
 
-    @_locked
+    @one_at_a_time
     def clone_sessions(self) -> Mapping[int, CloneSession]:
         return dict(self._replication.clones)
 
     # ---- parser value sets: each member gives one Match per field, in the order of the P4 declaration ----
 
-    @_locked
+    @one_at_a_time
     def value_set_write(self, value_set: str, members: Sequence[Sequence[Match]]) -> None:
         """Replaces the whole set."""
         self._arrays.value_set_write(value_set, members)
 
-    @_locked
+    @one_at_a_time
     def value_set_read(self, value_set: str) -> Sequence[Sequence[Match]]:
         return self._arrays.value_set_read(value_set)
 
-    @_locked
+    @one_at_a_time
     def digest_enable(self, digest: str, enabled: bool) -> None:
         """Off until enabled: a digest() of a disabled one costs nothing and is not queued. Batching, time-outs and
         acknowledgements are the server's business."""

@@ -18,10 +18,18 @@ from netfold.softswitch.errors import (
     PermissionDenied,
     ResourceExhausted,
 )
-from netfold.softswitch.state.encode import EncodedKey, KeySlot, const_match, encode_key, split
+from netfold.softswitch.state.encode import (
+    EncodedKey,
+    KeySlot,
+    const_match,
+    encode_key,
+    meter_words,
+    split,
+)
 from netfold.softswitch.state.entities import (
     ActionCall,
     ActionSet,
+    CounterData,
     FieldInfo,
     GroupRef,
     Match,
@@ -275,6 +283,52 @@ class Table:
         spec = capi.action_spec(capi.ACTION, index, data)
         check(self.core.ss_default_set(self.handle, self.index, ctypes.byref(spec)), f"table {self.name}")
         self._default_is(self.actions.call(index, values), None)
+
+    # ---- what an entry counts and measures; match None means the default entry ----
+
+    def idle_ns(self, match: Mapping[str, Match], priority: int) -> int:
+        idle = capi.words([0])
+        handle = self.shadow(match, priority).handle
+        check(self.core.ss_entry_idle(self.handle, self.index, handle, idle), self.name)
+        return int(idle[0])
+
+    def read_counter(self, match: Mapping[str, Match] | None, priority: int) -> CounterData:
+        c = capi.Counter()
+        self._counter_io(match, priority, c, write=0)
+        return CounterData(c.packets, c.bytes)
+
+    def write_counter(self, match: Mapping[str, Match] | None, data: CounterData, priority: int) -> None:
+        self._counter_io(match, priority, capi.Counter(data.packets, data.bytes), write=1)
+
+    def _counter_io(
+        self, match: Mapping[str, Match] | None, priority: int, c: capi.Counter, write: int
+    ) -> None:
+        if not self.layout["counter"]:
+            raise InvalidArgument(f"table {self.name} has no direct counter")
+        handle = self._handle_of(match, priority)
+        check(self.core.ss_entry_counter(self.handle, self.index, handle, ctypes.byref(c), write), self.name)
+
+    def read_meter(self, match: Mapping[str, Match] | None, priority: int) -> MeterConfig | None:
+        self._metered()
+        return self.default_meter if match is None else self.shadow(match, priority).meter
+
+    def write_meter(
+        self, match: Mapping[str, Match] | None, config: MeterConfig | None, priority: int
+    ) -> None:
+        self._metered()
+        handle, words = self._handle_of(match, priority), meter_words(config, self.name)
+        check(self.core.ss_entry_meter(self.handle, self.index, handle, words), self.name)
+        if match is None:
+            self.default_meter = config
+        else:
+            self.shadow(match, priority).meter = config
+
+    def _metered(self) -> None:
+        if not self.layout["meter"]:
+            raise InvalidArgument(f"table {self.name} has no direct meter")
+
+    def _handle_of(self, match: Mapping[str, Match] | None, priority: int) -> int:
+        return capi.NONE if match is None else self.shadow(match, priority).handle
 
 
 def describe(match: Mapping[str, Match]) -> str:
