@@ -155,12 +155,16 @@ class RcWorld:
 
     def arrive(self, switch: int, port: int, frame: bytes) -> None:
         for out, left in self.benches[switch].send(port, frame):
-            if switch == self.top and self.top:
-                self.flying.append((out - 1, UPLINK, left))
-            elif out == UPLINK and self.top:
-                self.flying.append((self.top, switch + 1, left))
+            if (hop := self.across(switch, out)) is not None:
+                self.flying.append((*hop, left))
             else:
                 self._at_host(switch, out, left)
+
+    def across(self, switch: int, port: int) -> Hop | None:
+        """The other end of a link between switches; None at a host's."""
+        if self.top and switch == self.top:
+            return port - 1, UPLINK
+        return (self.top, switch + 1) if self.top and port == UPLINK else None
 
     def _at_host(self, switch: int, port: int, frame: bytes) -> None:
         child = next((c for c, hop in self.places.items() if hop == (switch, port)), None)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from netfold.controller.switches.entries import Entity, action, entry
@@ -120,8 +120,3 @@ def ring(
             )
         )
     return found
-
-
-def moved(worker: RoceWorker, at: TreeAt, first_psn: int, expected_psn: int) -> RoceWorker:
-    """The same one in another epoch."""
-    return replace(worker, at=at, first_psn=first_psn, expected_psn=expected_psn)

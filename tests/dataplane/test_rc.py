@@ -22,17 +22,21 @@ SHAPES = {
 EVENTS, LONG_EVENTS = 1200, 16_000
 
 
-def drive(
-    target: str, devices: Devices, tally: Tally, lanes: int, shape: str, seed: int, events: int
-) -> None:
+def new_world(target: str, devices: Devices, tally: Tally, lanes: int, shape: str, random: Random) -> RcWorld:
     leaves, adding = SHAPES[shape]
     benches = []
     for number in range(len(leaves) + (len(leaves) > 1)):
         device = devices(target, lanes, number)
         device.clear()
         benches.append(Bench(device, lanes, tally, target))
+    return RcWorld(benches, leaves, adding, random)
+
+
+def drive(
+    target: str, devices: Devices, tally: Tally, lanes: int, shape: str, seed: int, events: int
+) -> None:
     random = Random(seed)
-    world = RcWorld(benches, leaves, adding, random)
+    world = new_world(target, devices, tally, lanes, shape, random)
     for number in range(20 * events):
         if number >= events and world.epoch > 1:
             break

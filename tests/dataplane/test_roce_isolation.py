@@ -14,14 +14,14 @@ import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.traffic.packets.wire import Kind
-from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.bench import Tally
 from tests.dataplane.conftest import Devices
 from tests.dataplane.frames import Ip, Netfold, ethernet, gradient
 from tests.dataplane.node import MANAGED, Management
-from tests.dataplane.rc_world import ROOT, SLOTS, TREE, UDP_PORT, UPLINK, Hop, RcWorld
+from tests.dataplane.rc_world import ROOT, SLOTS, TREE, UDP_PORT, Hop, RcWorld
 from tests.dataplane.roce_frames import ACKNOWLEDGE, CNP, PSN_AT, QPN_AT, ROCE_PORT, SUMMANDS, Rc, roce
 from tests.dataplane.roce_node import Peer
-from tests.dataplane.test_rc import SHAPES
+from tests.dataplane.test_rc import SHAPES, new_world
 
 BURST = 50
 Sent = list[tuple[Hop, bytes]]
@@ -134,10 +134,8 @@ class RoceSiege:
             switch, port, data = under_way.popleft()
             for out, left in world.benches[switch].send(port, data):
                 assert out != CPU_PORT
-                if switch == world.top and world.top:
-                    under_way.append((out - 1, UPLINK, left))
-                elif out == UPLINK and world.top:
-                    under_way.append((world.top, switch + 1, left))
+                if (hop := world.across(switch, out)) is not None:
+                    under_way.append((*hop, left))
                 else:
                     assert not self._is_for_an_end(left), f"{frame.hex()} became {left.hex()} at a worker"
         raise AssertionError(f"{frame.hex()} goes round in a circle")
@@ -164,14 +162,8 @@ class RoceSiege:
 
 
 def besiege(target: str, devices: Devices, tally: Tally, shape: str, seed: int, bursts: int) -> None:
-    leaves, adding = SHAPES[shape]
-    benches = []
-    for number in range(len(leaves) + (len(leaves) > 1)):
-        device = devices(target, 64, number)
-        device.clear()
-        benches.append(Bench(device, 64, tally, target))
     random = Random(seed)
-    world = RcWorld(benches, leaves, adding, random)
+    world = new_world(target, devices, tally, 64, shape, random)
     siege = RoceSiege(world, random)
     for _ in range(bursts):
         for _ in range(100):
