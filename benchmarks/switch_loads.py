@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -13,7 +12,6 @@ from pathlib import Path
 import finsy as fy
 from finsy.proto import p4r
 from google.protobuf import text_format
-from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -24,6 +22,7 @@ from netfold.controller.switches.entries import Codec, action, entry
 from netfold.controller.switches.roce import CONNECTIONS, ROCE_SIDE
 from netfold.controller.switches.roce import WORKERS as ROCE_WORKERS
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, Kind, Packet
+from netfold.traffic.scapy_roce import send
 
 ROOT = Path(__file__).parents[1]
 WORKERS, SLOTS = 4, 1024
@@ -133,17 +132,17 @@ def _previous(port: int) -> int:
 
 def _send(port: int, lanes: int) -> bytes:
     after = port % WORKERS + 1
-    values = struct.pack(f">{lanes}i", *range(-lanes // 2, lanes - lanes // 2))
     ip = IP(src=address(port), dst=address(after), flags="DF") / UDP(sport=0xC000, dport=4791, chksum=0)
-    return bytes(
-        Ether(src=mac(port), dst=SWITCH_MAC) / ip / BTH(opcode=4, migreq=1, dqpn=QPN + after) / Raw(values)
-    )
+    return bytes(Ether(src=mac(port), dst=SWITCH_MAC) / ip / send(QPN + after, 0, 0, _values(lanes)))
+
+
+def _values(lanes: int) -> tuple[int, ...]:
+    return tuple(range(-lanes // 2, lanes - lanes // 2))
 
 
 def _gradient(port: int, lanes: int) -> bytes:
-    values = tuple(range(-lanes // 2, lanes - lanes // 2))
     ip = IP(src=address(port), dst="10.0.0.254") / UDP(sport=UDP_PORT, dport=UDP_PORT, chksum=0)
-    packet = Packet(Kind.GRADIENT, TREE, EPOCH, 0, 0, port - 1, values)
+    packet = Packet(Kind.GRADIENT, TREE, EPOCH, 0, 0, port - 1, _values(lanes))
     return bytes(Ether(src=mac(port), dst=SWITCH_MAC) / ip / Raw(packet.pack()))
 
 

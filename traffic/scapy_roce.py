@@ -14,8 +14,8 @@ from scapy.packet import Packet
 
 from netfold.traffic.packets.wire import LANES_MAX
 
-SENDS = {0: "first", 1: "middle", 2: "last", 4: "only"}
-"""Of the opcodes that are added up."""
+SUMMANDS = (0, 1, 2, 4)
+"""The opcodes that are added up: SEND first, middle, last, only."""
 
 
 class Lanes(Packet):  # type: ignore[misc]  # scapy has no types
@@ -43,6 +43,6 @@ def send(
 
 def lanes_of(packet: Packet) -> tuple[int, ...] | None:
     """The lanes of a packet that was read; None if it is no SEND that is added up."""
-    if not packet.haslayer(BTH) or packet[BTH].opcode not in SENDS:
+    if not packet.haslayer(BTH) or packet[BTH].opcode not in SUMMANDS:
         return None
     return tuple(Lanes(bytes(packet[BTH].payload)).lane)

@@ -5,7 +5,6 @@ the sum in them; all else on UDP port 4791 is other traffic, or refused."""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 
 import pytest
@@ -13,6 +12,7 @@ from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from netfold.traffic import scapy_roce
 from netfold.traffic.packets.wire import LANE_MAX, Kind, Packet, Verdict
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.conftest import Devices
@@ -77,8 +77,7 @@ def received(frame: bytes) -> Ether:
 
 
 def lanes_of(packet: Ether) -> list[int]:
-    data = bytes(packet[BTH].payload)
-    return list(struct.unpack(f">{len(data) // 4}i", data))
+    return list(scapy_roce.lanes_of(packet) or ())
 
 
 @pytest.mark.parametrize("workers", [2, 4])
