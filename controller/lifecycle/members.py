@@ -84,11 +84,10 @@ class Members:
             raise NotAMemberError(f"'{ends.host}' registers a queue pair twice")
         for other in self._book.all():
             theirs = other.registered.get(ends.host)
-            taken = (
-                ends.pairs & theirs.pairs if theirs and other.state.installed and other.name != name else ()
-            )
-            for pair in taken:
-                raise NotAMemberError(f"queue pair {pair} of '{ends.host}' is job {other.name}'s")
+            if theirs is None or other.name == name or not other.state.installed:
+                continue
+            if taken := ends.pairs & theirs.pairs:
+                raise NotAMemberError(f"queue pair {min(taken)} of '{ends.host}' is job {other.name}'s")
         if ends.host in job.registered and job.linked == job.epoch:
             self._raise(name, f"{ends.host} has other connections: its worker began again")
         else:

@@ -306,7 +306,7 @@ class Planner:
         """A plan on what runs, what is reserved, and what others send (unless the job is to stay where it is whatever
         they do). Raises RefusedError."""
         background = self._background(order.file.name, standing)
-        foreign = Loads() if order.file.reroute is Reroute.OFF else self._foreign()
+        foreign = NOTHING if order.file.reroute is Reroute.OFF else self._foreign()
         return await self._planned(order, lost, background, soon=soon, foreign=foreign, held=held)
 
     async def _planned(

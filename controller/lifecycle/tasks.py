@@ -49,7 +49,7 @@ class Tasks:
             self._drop(job, timer)
             try:
                 call(*args)
-            except Exception:
+            except Exception:  # the last guard: one job's timer must not be the loop's trouble
                 log.exception("a timer broke: %s%s", call.__name__, args)
 
         timer = asyncio.get_running_loop().call_later(seconds, fire)
@@ -75,9 +75,9 @@ class Tasks:
 async def _guarded(work: Coroutine[None, None, None], what: str, broke: Callable[[Exception], None]) -> None:
     try:
         await work
-    except Exception as error:
+    except Exception as error:  # the last guard of a task that nobody awaits: said aloud, and handed on
         log.exception("%s broke", what)
         try:
             broke(error)
-        except Exception:
+        except Exception:  # nobody is left to hear of it but the log
             log.exception("and so did what should follow")

@@ -28,10 +28,8 @@ def ring_message(setting: Setting, job: JobRecord, host: str) -> pb.RoceRing:
         ring = ring_of(setting.fabric, job, tree)
         following = ring[host]
         before = next(a for a, b in ring.items() if b == host)
-        theirs, before_ends = (
-            job.registered[following].of(planned.tree),
-            job.registered[before].of(planned.tree),
-        )
+        theirs = job.registered[following].of(planned.tree)
+        before_ends = job.registered[before].of(planned.tree)
         assert theirs is not None
         assert before_ends is not None
         trees.append(

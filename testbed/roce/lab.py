@@ -13,14 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from netfold.api.connection import Connection
 from netfold.controller.planning.plan import Plan
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError, RunTimeout
-from netfold.testbed.roce.image import make_image
+from netfold.testbed.roce.image import Image, make_image
 from netfold.testbed.roce.machine import BOOT_S, Answer, Machine
 from netfold.testbed.roce.packages import QEMU, unpacked
 from netfold.topologies.network.signals import held_back
@@ -97,7 +96,7 @@ class Lab:
             taken.setdefault(fabric.attachment(host), []).append(host)
         return [h for hosts in taken.values() for h in hosts[: self._per_leaf]]
 
-    def _boot(self, hosts: Sequence[str], image: Any) -> None:
+    def _boot(self, hosts: Sequence[str], image: Image) -> None:
         self._tell(f"booting {len(hosts)} machines: {', '.join(hosts)}")
         started = time.monotonic()
         for host in hosts:
@@ -144,7 +143,7 @@ class Lab:
                 raise RunTimeout(f"{late} did not finish within {timeout_s:.0f} s")
             if time.monotonic() > look:
                 shown, look = self._progress(running, shown), time.monotonic() + PROGRESS_S
-            time.sleep(LOOK_S)
+            time.sleep(LOOK_S)  # whichever ends first: an answer, a machine, a switch, the controller
         found = {}
         for host, future in answers.items():
             output = self.machines[host].result(future, 1.0, "netfold-roce")
@@ -181,6 +180,3 @@ class Lab:
             pairs = (line.split() for line in machine.run(command, 30.0).splitlines())
             found[host] = {name: int(value) for name, value in pairs}
         return found
-
-    def console(self, host: str) -> Path:
-        return self.deployment.directory / f"{host}.console"

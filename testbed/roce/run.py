@@ -43,8 +43,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Row:
-    """One size on links with this loss: the slowest machine's seconds, elements that were wrong anywhere, and what the
-    devices and the switches counted meanwhile."""
+    """One size on links with this loss: the slowest machine's seconds, and elements that were wrong anywhere."""
 
     what: str
     bytes: int
@@ -54,7 +53,7 @@ class Row:
 
 @dataclass
 class Report:
-    """All that happened; `steps` have the counters."""
+    """All that happened. By step: `counters` of the devices, and by switch and verdict what the switches did."""
 
     machines: list[str]
     rows: list[Row] = field(default_factory=list)
@@ -90,7 +89,7 @@ class Run:
                 self._step(lab, report, what, [s for s in options.sizes if s <= most])
             lab.deployment.net.clear_faults()
             if options.plain:
-                self._besideplain_connection(lab, report)
+                self._beside_plain_connection(lab, report)
             return report
 
     def _lossy(self, lab: Lab, loss: float) -> None:
@@ -123,7 +122,7 @@ class Run:
         for row in report.rows[-len(sizes) :]:
             self._tell(f"  {_bytes(row.bytes)}: {row.seconds:.2f} s, {row.wrong} elements wrong")
 
-    def _besideplain_connection(self, lab: Lab, report: Report) -> None:
+    def _beside_plain_connection(self, lab: Lab, report: Report) -> None:
         """ib_send_bw between two of the machines, alone and while the job runs."""
         self._tell("ib_send_bw between two of the machines, alone and beside a job")
         report.plain["alone"] = plain_connection(lab)
@@ -147,7 +146,7 @@ def plain_connection(lab: Lab) -> float:
     while time.monotonic() < deadline:
         if f":{PLAIN_PORT:04X}" in last.run("cat /proc/net/tcp /proc/net/tcp6", 10.0):
             break
-        time.sleep(0.2)
+        time.sleep(0.2)  # the server in the machine says nothing when it listens
     output = first.run(f"ib_send_bw {flags} {last.address}", 300.0)
     last.result(server, 60.0, "ib_send_bw")
     for line in output.splitlines():
@@ -194,8 +193,8 @@ def render(report: Report) -> Any:
     for what, switches in report.verdicts.items():
         for switch, counts in switches.items():
             verdicts.add_row(what, switch, ", ".join(f"{v} {n}" for v, n in counts.items()))
-    shown = [times, devices, verdicts]
+    shown: list[Any] = [times, devices, verdicts]
     if report.plain:
         rates = ", ".join(f"{what} {rate:.2f} MB/s" for what, rate in report.plain.items())
-        shown.append(f"ib_send_bw between two machines: {rates}")  # type: ignore[arg-type]
+        shown.append(f"ib_send_bw between two machines: {rates}")
     return Group(*shown)

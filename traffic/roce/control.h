@@ -7,7 +7,7 @@
  *   ring EPOCH LEAST MOST GIVER TREES then for each TREE NEXT_IP NEXT_QPN BEFORE_IP BEFORE_QPN BEFORE_PSN
  *   over REASON...
  * and from the worker
- *   hello 1 | alive | ends EPOCH CALLS TREES then TREE OUT_QPN IN_QPN FIRST_PSN | worn EPOCH | report CHUNKS MBPS | leave */
+ *   hello 1 | alive | ends EPOCH CALLS TREES then TREE OUT_QPN IN_QPN FIRST_PSN | worn EPOCH | report PACKETS | leave */
 #ifndef NETFOLD_ROCE_CONTROL_H
 #define NETFOLD_ROCE_CONTROL_H
 
