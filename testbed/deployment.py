@@ -6,21 +6,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
 from netfold.controller.planning.plan import Plan
 from netfold.testbed.errors import RunError
+from netfold.testbed.opened import Opened
 from netfold.testbed.processes import Group, Task
 from netfold.testbed.service import Service
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.network.builder import Network
-from netfold.topologies.network.signals import held_back
 from netfold.topologies.network.state import DEFAULT_NAME
 from netfold.topologies.network.targets import choose_target, netfold_command, reason
 from netfold.topologies.spec import load_fabric
@@ -59,48 +58,35 @@ class RunningJob:
     started: float = field(default_factory=time.monotonic)
 
 
-class Deployment:
+class Deployment(Opened):
     """A running system; a context manager that takes everything down again."""
 
     def __init__(self, setup: Setup, tell: Callable[[str], None] = lambda _: None) -> None:
+        super().__init__()
         self.setup = setup
         self.fabric: Fabric = load_fabric(setup.fabric)
         self.workers = [h.name for h in self.fabric.hosts if not h.parameter_server]
         self._tell = tell
-        self._open = ExitStack()
 
-    def __enter__(self) -> Self:
+    def _bring_up(self) -> None:
         setup = self.setup
-        try:
-            hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
-            target = choose_target(setup.target)
-            self.target_reason = reason(setup.target, target)
-            self._tell(
-                f"bringing up {self.fabric.name}: {switches} switches ({self.target_reason}), {hosts} hosts"
-            )
-            network = Network(
-                self.fabric,
-                target=target,
-                scale=setup.scale,
-                name=setup.name,
-                first_grpc_port=setup.first_grpc_port,
-            )
-            self.net = self._open.enter_context(network)
-            self.directory = self.net.work
-            self._tell(f"starting the controller ({setup.lanes} lanes)")
-            self.start_controller()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Take everything down; signals wait until it is done."""
-        with held_back():
-            self._open.close()
+        hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
+        target = choose_target(setup.target)
+        self.target_reason = reason(setup.target, target)
+        self._tell(
+            f"bringing up {self.fabric.name}: {switches} switches ({self.target_reason}), {hosts} hosts"
+        )
+        network = Network(
+            self.fabric,
+            target=target,
+            scale=setup.scale,
+            name=setup.name,
+            first_grpc_port=setup.first_grpc_port,
+        )
+        self.net = self._open.enter_context(network)
+        self.directory = self.net.work
+        self._tell(f"starting the controller ({setup.lanes} lanes)")
+        self.start_controller()
 
     @property
     def link_mbps(self) -> float:

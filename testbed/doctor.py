@@ -92,7 +92,7 @@ def examine() -> list[Finding]:
             "RoCE packages",
             Need.OPTIONAL,
             "make roce: Debian's kernel with rdma_rxe, verbs programs",
-            _path(packages.cache() / "complete"),
+            _path(packages.COMPLETE),
             "make roce fetches them by apt into a cache, and installs nothing",
         ),
         Finding(

@@ -11,18 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Self
 
 from netfold.api.connection import Connection
 from netfold.controller.planning.plan import Plan
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError, RunTimeout
+from netfold.testbed.opened import Opened
 from netfold.testbed.roce.image import Image, make_image
 from netfold.testbed.roce.machine import BOOT_S, Answer, Machine
 from netfold.testbed.roce.packages import QEMU, unpacked
-from netfold.topologies.network.signals import held_back
 from netfold.traffic.roce import recipe
 from netfold.traffic.roce.agent import Agent
 
@@ -49,41 +47,29 @@ class Running:
     answers: Mapping[str, Future[Answer]]
 
 
-class Lab:
+class Lab(Opened):
     """A context manager that takes everything down again. `per_leaf` machines at each leaf."""
 
     def __init__(
         self, per_leaf: int = 2, fabric: str = "leaf-spine-2x2", tell: Callable[[str], None] = lambda _: None
     ) -> None:
+        super().__init__()
         self._per_leaf = per_leaf
         self._fabric = fabric
         self._tell = tell
-        self._open = ExitStack()
         self.machines: dict[str, Machine] = {}
 
-    def __enter__(self) -> Self:
+    def _bring_up(self) -> None:
+        if shutil.which(QEMU) is None:
+            raise RunError(f"'{QEMU}' is missing: apt-get install qemu-system-x86")
+        root = unpacked(self._tell)
+        self.deployment = self._open.enter_context(Deployment(Setup(self._fabric), self._tell))
         try:
-            if shutil.which(QEMU) is None:
-                raise RunError(f"'{QEMU}' is missing: apt-get install qemu-system-x86")
-            root = unpacked(self._tell)
-            self.deployment = self._open.enter_context(Deployment(Setup(self._fabric), self._tell))
-            try:
-                worker = recipe.build(self.deployment.directory / "netfold-roce", root)
-            except recipe.BuildError as error:
-                raise RunError(str(error)) from error
-            image = make_image(root, [worker], self.deployment.directory / "initrd")
-            self._boot([*self._places()], image)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        with held_back():
-            self._open.close()
+            worker = recipe.build(self.deployment.directory / "netfold-roce", root)
+        except recipe.BuildError as error:
+            raise RunError(str(error)) from error
+        image = make_image(root, [worker], self.deployment.directory / "initrd")
+        self._boot([*self._places()], image)
 
     @property
     def hosts(self) -> list[str]:

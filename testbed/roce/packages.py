@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -33,12 +32,11 @@ PACKAGES = (
 QEMU = "qemu-system-x86_64"
 APT_TIMEOUT_S = 600.0
 
+CACHE = Path("/var/cache/netfold/roce")
+"""Where packages are kept; whoever has a network of machines is root."""
 
-def cache() -> Path:
-    """Where packages are kept: root's or the user's own cache folder."""
-    if os.geteuid() == 0:
-        return Path("/var/cache/netfold/roce")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netfold/roce"
+COMPLETE = CACHE / "complete"
+"""Made last: all packages are there."""
 
 
 def unpacked(tell: Callable[[str], None]) -> Path:
@@ -46,9 +44,9 @@ def unpacked(tell: Callable[[str], None]) -> Path:
     for program in ("apt-get", "apt-cache", "dpkg-deb"):
         if shutil.which(program) is None:
             raise RunError(f"'{program}' is missing: the machines are made of Debian's packages")
-    folder = cache()
+    folder = CACHE
     root = folder / "root"
-    if (folder / "complete").exists():
+    if COMPLETE.exists():
         return root
     try:
         shutil.rmtree(folder, ignore_errors=True)
@@ -61,7 +59,7 @@ def unpacked(tell: Callable[[str], None]) -> Path:
         for package in sorted((folder / "debs").glob("*.deb")):
             _run(["dpkg-deb", "-x", str(package), str(root)], folder)
         shutil.rmtree(folder / "debs")
-        (folder / "complete").touch()
+        COMPLETE.touch()
     except OSError as error:
         raise RunError(f"cannot keep packages in {folder}: {error.strerror}") from error
     return root
