@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from netfold.controller.health.foreign import reckoned
 from netfold.controller.planning.plan import Loads
 from netfold.controller.switches.port_counters import PortCount, PortCounts
 from netfold.topologies.fabric import Fabric
@@ -23,12 +24,6 @@ WINDOW_S = 0.9
 
 STALE_S = 5.0
 """So long after the last reading of a link its load is not known any more."""
-
-NOISE = 0.02
-"""Of a link's rate: less foreign load is nobody's business (ARP, an operator's terminal, the controller's probes)."""
-
-MOST = 0.9
-"""Of a link's rate: foreign load counts for no more. It may be elastic, and gives way to whoever comes."""
 
 Link = tuple[str, str]
 """From and to."""
@@ -83,12 +78,8 @@ class LinkLoads:
 
     def foreign(self) -> Loads:
         """What is not the jobs', as a plan has to reckon with it."""
-        found = {}
-        for link, load in self.all().items():
-            rate = self._fabric.link(*link).rate
-            if load.foreign > NOISE * rate:
-                found[link] = min(load.foreign, MOST * rate)
-        return Loads(links=found)
+        found = {k: reckoned(load.foreign, self._fabric.link(*k).rate) for k, load in self.all().items()}
+        return Loads(links={link: load for link, load in found.items() if load})
 
     def _links(self, switch: str, counts: PortCounts) -> dict[Link, PortCount]:
         """By direction; what arrives from a switch without counters of its own kind is read by nobody else."""

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from netfold.controller.health.link_loads import MOST, Link, LinkLoads
+from netfold.controller.health.foreign import MOST
+from netfold.controller.health.link_loads import Link, LinkLoads
 from netfold.controller.jobs.file import JobFile, Reroute
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.book import Book, UnknownJobError

@@ -8,7 +8,7 @@ import json
 
 from netfold.api import netfold_pb2 as pb
 from netfold.api import netfold_pb2_grpc as pb_grpc
-from netfold.controller.health.link_loads import MOST, NOISE
+from netfold.controller.health.foreign import reckoned
 from netfold.controller.planning.document import plan_from_document
 from netfold.controller.planning.plan import Loads
 from netfold.controller.planning.validate import add_loads
@@ -19,12 +19,8 @@ ANSWER_S = 10
 async def live_loads(stub: pb_grpc.ControllerStub, *, without: str = "") -> Loads:
     """What jobs (but one) were promised, and what others send."""
     status = await stub.GetStatus(pb.StatusRequest(), timeout=ANSWER_S)
-    foreign = {
-        (link.sender, link.receiver): min(link.foreign, MOST * link.capacity)
-        for link in status.links
-        if link.foreign > NOISE * link.capacity
-    }
-    loads = Loads(links=foreign)
+    foreign = {(k.sender, k.receiver): reckoned(k.foreign, k.capacity) for k in status.links}
+    loads = Loads(links={link: load for link, load in foreign.items() if load})
     for job in (await stub.ListJobs(pb.ListJobsRequest(), timeout=ANSWER_S)).jobs:
         if job.state in (pb.INSTALLING, pb.RUNNING) and job.plan_json and job.name != without:
             loads = add_loads(loads, plan_from_document(json.loads(job.plan_json)).loads)

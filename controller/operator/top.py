@@ -15,10 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from netfold.api import netfold_pb2 as pb
+from netfold.controller.health.foreign import reckoned
 
 LINKS = 10
-NOISE = 0.02
-"""Of a link: less foreign load is not shown."""
 
 Cell = tuple[str, str, int, str]
 """Switch, job, tree, verdict."""
@@ -166,7 +165,7 @@ def _loads(now: Snapshot) -> list[LinkRow]:
             rows.setdefault(link, LinkRow(link, row["capacity"])).planned += row["load"]
     for load in now.status.links:
         link = f"{load.sender}->{load.receiver}"
-        if link in rows or load.foreign > NOISE * load.capacity:
+        if link in rows or reckoned(load.foreign, load.capacity):
             found = rows.setdefault(link, LinkRow(link, load.capacity))
             found.jobs, found.foreign, found.known = load.jobs, load.foreign, True
     return sorted(rows.values(), key=lambda r: (-r.full / r.capacity, r.link))

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from netfold.controller.health import reroute
-from netfold.controller.health.link_loads import MOST, NOISE, Link, LinkLoad
+from netfold.controller.health.foreign import reckoned
+from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.health.reroute import Rerouter
 from netfold.controller.jobs.file import JobOrder, read_order
 from netfold.controller.jobs.records import JobRecord, JobState, Placement, PlannedTree
@@ -81,9 +82,8 @@ class World:
         found = {}
         for link, wanted in self.wanted.items():
             rate = self.fabric.link(*link).rate
-            carried = min(wanted, rate - self.of_jobs(link))
-            if carried > NOISE * rate:
-                found[link] = min(carried, MOST * rate)
+            if load := reckoned(min(wanted, rate - self.of_jobs(link)), rate):
+                found[link] = load
         return Loads(links=found)
 
     def load(self, link: Link) -> LinkLoad:
