@@ -32,7 +32,7 @@ from netfold.controller.service.messages import (
     version,
 )
 from netfold.controller.service.timing import timing_of
-from netfold.controller.switches.desired import senders_beyond
+from netfold.controller.switches.quorum import senders_beyond
 
 log = logging.getLogger(__name__)
 

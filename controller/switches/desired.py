@@ -21,6 +21,7 @@ from netfold.controller.switches import delivery, forwarding, groups, roce, tree
 from netfold.controller.switches.admission_table import Sender
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
+from netfold.controller.switches.quorum import quorum_entities, senders_through
 from netfold.controller.switches.roce import NO_RINGS, ROCE_SIDE
 from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
@@ -123,11 +124,14 @@ class Targets:
             for planned, tree in zip(placement.trees, placement.plan.trees, strict=True):
                 key = (planned.tree, placement.epoch)
                 known = self._trees.get(key)
-                ring = roce.ring_of(self._setting.fabric, job, tree)
-                fresh = known or list(
-                    tree_entities(self._setting.fabric, planned, tree, placement.epoch, job.udp_port, ring)
-                )
-                yield key, fresh
+                if not known:
+                    ring = roce.ring_of(self._setting.fabric, job, tree)
+                    known = list(
+                        tree_entities(
+                            self._setting.fabric, planned, tree, placement.epoch, job.udp_port, ring
+                        )
+                    )
+                yield key, known
 
 
 class Infrastructure:
@@ -263,7 +267,7 @@ def tree_entities(
         yield from _edge(fabric, planned, tree, number, looped.get(number), epoch, udp_port, roce)
     yield from _way_down(fabric, planned, tree, epoch, udp_port)
     if planned.quorum:
-        yield from _quorum(fabric, planned, tree, epoch, udp_port)
+        yield from quorum_entities(fabric, planned, tree, epoch, udp_port)
     if not fabric.is_host(tree.root):
         yield from _answers(fabric, planned, tree, epoch, udp_port, roce)
 
@@ -308,47 +312,6 @@ def _edge(
             yield edge.parent, entity
 
 
-def senders_beyond(tree: Tree) -> list[int]:
-    """The edges whose senders a root with a quorum knows beside its own children: what comes late at an inner node goes
-    to it alone. In the order of their bits, which follow those of the children."""
-    return [number for number, edge in enumerate(tree.edges) if edge.parent != tree.root]
-
-
-def _quorum(
-    fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int, udp_port: int
-) -> Iterator[tuple[str, Entity]]:
-    """That sums may go without some, and the ways of late packets from inner nodes to the root."""
-    children = tree.children(tree.root)
-    for node in planned.bases:
-        yield node, tree_routes.quorum(planned.tree, planned.quorum if node == tree.root else 0)
-    for place, number in enumerate(senders_beyond(tree)):
-        way = _way_to_root(tree, tree.edges[number].parent)
-        for before, at, after in zip(way, way[1:], [*way[2:], None], strict=False):
-            if fabric.is_host(at):
-                continue
-            sender = Sender(fabric.ports[at][before], udp_port, planned.tree, number, epoch, planned.slots)
-            if after is not None:
-                yield at, admission.passed_up(sender, fabric.ports[at][after])
-                continue
-            for entity in admission.added_up(
-                sender,
-                root=True,
-                bit=len(children) + place,
-                full=(1 << len(children)) - 1,
-                base=planned.bases[at],
-            ):
-                yield at, entity
-
-
-def _way_to_root(tree: Tree, node: str) -> list[str]:
-    """From a node over those above it, with all switches between."""
-    above = {edge.child: edge for edge in tree.edges}
-    way = [node]
-    while way[-1] != tree.root:
-        way += above[way[-1]].path[1:]
-    return way
-
-
 def _way_down(
     fabric: Fabric, planned: PlannedTree, tree: Tree, epoch: int, udp_port: int
 ) -> Iterator[tuple[str, Entity]]:
@@ -384,6 +347,7 @@ def _answers(
             continue
         wanted = _workers_of(fabric, tree, edge.child)
         back = edge.path[::-1]
+        late = senders_through(tree, edge.child) if planned.quorum else []
         for step in range(1, len(back)):
             above, at = back[step - 1], back[step]
             if fabric.is_host(at) or ((above, at) in down and wanted <= below[at]):
@@ -395,8 +359,8 @@ def _answers(
                 )
             sender = Sender(fabric.ports[at][above], udp_port, planned.tree, number, epoch, planned.slots)
             if step + 1 < len(back):
-                late, after = senders_beyond(tree) if planned.quorum else [], back[step + 1]
-                for asking in (number, *(n for n in late if edge.child in _nodes_above(tree, n))):
+                after = back[step + 1]
+                for asking in (number, *late):
                     asked = replace(sender, child=asking)
                     yield at, admission.answer_passed(asked, fabric.ports[at][roce.get(after, after)])
             elif wanted <= below[at]:
@@ -405,17 +369,6 @@ def _answers(
                 raise UnroutableError(
                     f"tree {planned.tree}: results repeated for node {at} do not reach {sorted(wanted - below[at])[0]}"
                 )
-
-
-def _nodes_above(tree: Tree, number: int) -> set[str]:
-    """The nodes that an edge leads to, one after the other."""
-    above = {edge.child: edge.parent for edge in tree.edges}
-    found = {tree.edges[number].parent}
-    node = tree.edges[number].parent
-    while node in above:
-        node = above[node]
-        found.add(node)
-    return found
 
 
 def _workers_of(fabric: Fabric, tree: Tree, child: str) -> set[str]:
