@@ -1,45 +1,26 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""May a job run, and where? A plan at an acceptable rate on what earlier jobs leave, and numbers for all
-of it: trees, slots, the epoch. A refusal names the resource that binds and what would fit."""
+"""May a job run, and where? A plan at an acceptable rate on what earlier jobs leave; its numbers are given by
+numbering.py. A refusal names the resource that binds and what would fit."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import networkx as nx
 
 from netfold.controller.jobs.file import JobOrder, Reroute
-from netfold.controller.jobs.records import (
-    LAST_EPOCH,
-    JobRecord,
-    Placement,
-    PlannedTree,
-    Transport,
-    links_of,
-)
+from netfold.controller.jobs.records import JobRecord, Transport, links_of
 from netfold.controller.jobs.rings import lonely
-from netfold.controller.jobs.slot_ranges import BLOCK, Range, SlotPool, SlotsExhaustedError
 from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.planner import SideBySide, make_plan
 from netfold.controller.planning.validate import add_loads, check_capacities
-from netfold.controller.switches.desired import Broken, UnroutableError, tree_entities
+from netfold.controller.switches.desired import Broken
 from netfold.topologies.fabric import Fabric, FabricError, Link
-from netfold.topologies.ports import Chip
-
-TREES = {None: 1023, Chip.TOFINO: 1023, Chip.TOFINO2: 511}
-UDP_PORTS = range(61440, 61696)
-ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS = 8192, 4096
-"""p4src/common/sizes.p4, p4src/tna/arch.p4. A tree's number is its index in every switch, so the smallest counts."""
-
-SENDERS_OF_A_QUORUM = 32
-"""A root that is a switch has a bit for each sender of the tree."""
 
 ACCEPTABLE = 0.05
 """Of the slowest worker's link: the least rate of a job that names none."""
@@ -47,15 +28,8 @@ ACCEPTABLE = 0.05
 NEARLY = 0.99
 """Another split has to be better than the same one by a hundredth."""
 
-ROCE_LANES = (64, 256)
-ROCE_TREES = 16
-"""traffic/roce/control.h: connections of a worker."""
-
 _HEADERS_BYTES = 14 + 20 + 8 + 16
 _FRAMING_BYTES = 24  # preamble, check sequence, gap
-_LEAST_WINDOW, _MOST_WINDOW = 8, 2048
-_ROCE_WINDOW = 512
-"""Three messages of 170 packets, as NetReduce has them, where a switch has the slots."""
 
 
 class RefusedError(Exception):
@@ -77,18 +51,6 @@ class Wire:
 
     def bits_per_second(self, fabric: Fabric, rate: float) -> float:
         return rate * fabric.unit.bits_per_second * self.scale
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """From where free numbers are looked for: the last tree that was handed out, and the epochs that
-    blocks of slots have seen, by switch."""
-
-    last_tree: int
-    epochs: Mapping[str, Mapping[int, int]]
-
-
-# ---- planning ------------------------------------------------------------------------------------
 
 
 WHOLE = Broken()
@@ -263,183 +225,3 @@ def without_broken(fabric: Fabric, broken: Broken, members: Iterable[str]) -> Fa
         (h for h in fabric.hosts if h.name in part),
         (k for k in fabric.links if works(k)),
     )
-
-
-# ---- numbering -----------------------------------------------------------------------------------
-
-
-def place(
-    fabric: Fabric,
-    wire: Wire,
-    order: JobOrder,
-    plan: Plan,
-    jobs: Iterable[JobRecord],
-    numbers: Numbers,
-    after_epoch: int,
-    reserved: Iterable[Placement] = (),
-) -> Placement:
-    """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
-    which the new one is made before the old one is broken) and what is reserved for others. Raises RefusedError."""
-    if order.file.transport is Transport.ROCE:
-        _check_roce(fabric, wire, order.file.name, plan)
-    placements = [*(p for j in jobs for p in j.placements), *reserved]
-    pools = slot_pools(fabric, placements, numbers.epochs)
-    trees: list[PlannedTree] = []
-    quorum = check_quorum(fabric, order, plan)
-    epoch = after_epoch
-    room = min(TREES[s.chip] for s in fabric.switches)
-    for number, tree in zip(_free_trees(room, placements, numbers.last_tree), plan.trees, strict=False):
-        window = _window(fabric, wire, plan, tree, order.file.slots)
-        if order.file.transport is Transport.ROCE and order.file.slots is None:
-            window = max(window, _ROCE_WINDOW)
-        size, ranges = _take(fabric, tree, pools, 2 * window, order.file.name)
-        epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
-        bases = {s: r.base for s, r in ranges.items()}
-        trees.append(PlannedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
-    if len(trees) < len(plan.trees):
-        raise RefusedError(
-            f"job '{order.file.name}': all {room} tree numbers are in use; wait for a job to end"
-        )
-    if epoch >= LAST_EPOCH:
-        raise RefusedError(f"job '{order.file.name}' has used up its {LAST_EPOCH} epochs; submit it again")
-    placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
-    _check_entries(fabric, placement, placements)
-    return placement
-
-
-def _check_roce(fabric: Fabric, wire: Wire, name: str, plan: Plan) -> None:
-    """Raises RefusedError if the switches of the plan do not speak RoCE or do not pass on what a leaf needs."""
-    if wire.lanes not in ROCE_LANES:
-        raise RefusedError(
-            f"job '{name}': the controller runs programs of {wire.lanes} lanes; RoCE needs 256 lanes (a path MTU of "
-            "1024 bytes) or 64 (256 bytes)"
-        )
-    if len(plan.trees) > ROCE_TREES:
-        raise RefusedError(f"job '{name}': a RoCE job has at most {ROCE_TREES} trees; name another scheme")
-    for tree in plan.trees:
-        if fabric.is_host(tree.root):
-            raise RefusedError(f"job '{name}': a RoCE job's trees cannot end in a parameter server yet")
-        for node in {n for e in tree.edges for n in e.path if not fabric.is_host(n)}:
-            chip = fabric.switch(node).chip
-            if chip is not None:
-                raise RefusedError(f"job '{name}': switch {node} is a {chip}; RoCE needs v1model programs")
-
-
-def check_quorum(fabric: Fabric, order: JobOrder, plan: Plan) -> int:
-    """How many contributions are enough, 0: all are wanted. Of fewer workers than the file names it cannot be more than
-    there are. Raises RefusedError where a node of the plan has no room for it."""
-    name, quorum = order.file.name, order.file.quorum
-    if quorum is None:
-        return 0
-    for tree in plan.trees:
-        for node in tree.nodes:
-            chip = None if fabric.is_host(node) else fabric.switch(node).chip
-            if chip is not None:
-                raise RefusedError(
-                    f"job '{name}' has a quorum, and switch {node} is a {chip.value}, whose program has no room for "
-                    "one (docs/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up elsewhere"
-                )
-        if not fabric.is_host(tree.root) and len(tree.edges) > SENDERS_OF_A_QUORUM:
-            raise RefusedError(
-                f"job '{name}' has a quorum and a tree of {len(tree.edges)} senders to switch {tree.root}; a switch as "
-                f"its root takes {SENDERS_OF_A_QUORUM}, a parameter server any number"
-            )
-    workers = {w for tree in plan.trees for edge in tree.edges if fabric.is_host(w := edge.child)}
-    return min(quorum, len(workers))
-
-
-def slot_pools(
-    fabric: Fabric, placements: Iterable[Placement], epochs: Mapping[str, Mapping[int, int]]
-) -> dict[str, SlotPool]:
-    taken: dict[str, list[Range]] = defaultdict(list)
-    for placement in placements:
-        for switch, ranges in ranges_of(placement).items():
-            taken[switch].extend(ranges)
-    return {s.name: SlotPool(s.name, s.slots, taken[s.name], epochs.get(s.name, {})) for s in fabric.switches}
-
-
-def ranges_of(placement: Placement) -> dict[str, list[Range]]:
-    """The slots of each switch that a placement holds."""
-    ranges: dict[str, list[Range]] = defaultdict(list)
-    for tree in placement.trees:
-        for switch, base in tree.bases.items():
-            ranges[switch].append(Range(base, max(tree.slots, BLOCK)))
-    return ranges
-
-
-def free_udp_port(jobs: Iterable[JobRecord], last: int) -> int:
-    """The next free port after the last one that was handed out. Raises RefusedError."""
-    taken = {j.udp_port for j in jobs if not j.state.over}
-    first = last - UDP_PORTS.start + 1 if last else 0
-    for i in range(len(UDP_PORTS)):
-        port = UDP_PORTS[(first + i) % len(UDP_PORTS)]
-        if port not in taken:
-            return port
-    raise RefusedError(f"all {len(UDP_PORTS)} job ports are in use; wait for a job to end")
-
-
-def _free_trees(room: int, placements: Iterable[Placement], last: int) -> Iterable[int]:
-    """Numbers go round, so that one is used again as late as possible."""
-    taken = {t.tree for p in placements for t in p.trees}
-    return (n for i in range(room) if (n := (last + i) % room + 1) not in taken)
-
-
-def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
-    """Of the links from a sender to the root."""
-    parents = {e.child: e for e in tree.edges}
-
-    def delay(child: str) -> float:
-        total = 0.0
-        while child in parents:
-            path = parents[child].path
-            total += sum(fabric.link(a, b).delay_ms for a, b in pairwise(path))
-            child = path[-1]
-        return total
-
-    return 1e-3 * max(delay(c) for c in parents)
-
-
-def _window(fabric: Fabric, wire: Wire, plan: Plan, tree: Tree, asked: int | None) -> int:
-    """W: what is under way at the tree's rate in one round trip, as a power of two."""
-    if asked is not None:
-        return asked // 2
-    round_trip = 2 * longest_delay_s(fabric, tree) + wire.host_rtt_s
-    packets = wire.bits_per_second(fabric, plan.rate * tree.share) * round_trip / wire.packet_bits
-    wanted = 1 << max(0, math.ceil(math.log2(max(packets, 1.0))))
-    return min(max(wanted, _LEAST_WINDOW), _MOST_WINDOW)
-
-
-def _take(
-    fabric: Fabric, tree: Tree, pools: Mapping[str, SlotPool], size: int, job: str
-) -> tuple[int, dict[str, Range]]:
-    """Ranges of one size on all nodes of a tree: the wanted size, or the largest that all of them still have."""
-    nodes = [n for n in tree.nodes if not fabric.is_host(n)]
-    least = 2 * _LEAST_WINDOW
-    free = {n: pools[n].largest_free() for n in nodes}
-    size = min([size, *free.values()])
-    if size < least:
-        tight = min(nodes, key=lambda n: free[n])
-        raise RefusedError(
-            f"job '{job}': switch {tight} has {pools[tight].in_use} of {pools[tight].slots} slots in use and none of "
-            f"{least} in a row; a tree needs at least {least}; wait for a job to end or name another scheme"
-        )
-    try:
-        return size, {n: pools[n].take(size) for n in nodes}
-    except SlotsExhaustedError as error:  # the size was free on each, and no node occurs twice
-        raise RefusedError(str(error)) from error
-
-
-def _check_entries(fabric: Fabric, placement: Placement, others: Iterable[Placement]) -> None:
-    """Every switch has room for the admission entries, and repeated results find their way."""
-    used: Counter[str] = Counter()
-    try:
-        for held in (placement, *others):
-            for planned, tree in zip(held.trees, held.plan.trees, strict=True):
-                entities = tree_entities(fabric, planned, tree, held.epoch, UDP_PORTS.start)
-                used.update(s for s, e in entities if e.key[0] == "admission")
-    except UnroutableError as error:
-        raise RefusedError(str(error)) from error
-    for switch, count in used.items():
-        room = ADMISSION_ENTRIES if fabric.switch(switch).chip is None else ADMISSION_ENTRIES_OF_CHIPS
-        if count > room:
-            raise RefusedError(f"switch {switch} would hold {count} admission entries; it has {room}")

@@ -12,7 +12,8 @@ from netfold.controller.jobs.file import JobOrder, read_order
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.slot_ranges import SlotPool
 from netfold.controller.jobs.store import HISTORY, Store
-from netfold.controller.lifecycle.admission import Numbers, Wire, free_udp_port, place, ranges_of, slot_pools
+from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.lifecycle.numbering import Numbers, free_udp_port, place, ranges_of, slot_pools
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.desired import Setting
 

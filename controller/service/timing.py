@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from netfold.controller.lifecycle.admission import Wire, longest_delay_s
+from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.lifecycle.numbering import longest_delay_s
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.controller.switches.desired import Setting
 from netfold.controller.switches.devices import SwitchTarget

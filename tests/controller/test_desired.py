@@ -11,7 +11,8 @@ import pytest
 
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState, PlannedTree
-from netfold.controller.lifecycle.admission import Numbers, PlanRequest, Wire, place, plan_order
+from netfold.controller.lifecycle.admission import PlanRequest, Wire, plan_order
+from netfold.controller.lifecycle.numbering import Numbers, place
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.switches.desired import (
     Broken,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.admission import slot_pools
+from netfold.controller.lifecycle.numbering import slot_pools
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import Deployment, deployed
 

@@ -11,7 +11,8 @@ import pytest
 
 from netfold.controller.jobs.file import JobError, read_order
 from netfold.controller.jobs.records import PlannedTree
-from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, check_quorum, plan_order
+from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.switch_needs import check_quorum
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.switches.desired import tree_entities
 from netfold.topologies.fabric import Fabric

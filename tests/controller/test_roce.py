@@ -12,14 +12,8 @@ import pytest
 from netfold.api import netfold_pb2 as pb
 from netfold.controller.jobs.file import JobError, read_order
 from netfold.controller.jobs.records import Connection, Ends, JobRecord, JobState, Member, Transport
-from netfold.controller.lifecycle.admission import (
-    Numbers,
-    PlanRequest,
-    RefusedError,
-    Wire,
-    place,
-    plan_order,
-)
+from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, Wire, plan_order
+from netfold.controller.lifecycle.numbering import Numbers, place
 from netfold.controller.switches.desired import Broken, Setting, desired
 from netfold.controller.switches.entries import TableEntry
 from netfold.controller.switches.roce import NOBODY, ROCE_SIDE

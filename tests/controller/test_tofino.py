@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_ranges import Range
-from netfold.controller.lifecycle.admission import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
+from netfold.controller.lifecycle.numbering import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
 from netfold.controller.operator.controller_commands import app
 from netfold.controller.switches.desired import Broken, Infrastructure, Setting
 from netfold.controller.switches.devicefile import read_devices

@@ -11,7 +11,8 @@ import pytest
 
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.admission import Numbers, PlanRequest, Wire, place, plan_order
+from netfold.controller.lifecycle.admission import PlanRequest, Wire, plan_order
+from netfold.controller.lifecycle.numbering import Numbers, place
 from netfold.controller.planning.pipes import loops
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
 from netfold.topologies.ports import Chip

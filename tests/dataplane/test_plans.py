@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from netfold.controller.jobs.file import read_order
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.admission import Numbers, PlanRequest, RefusedError, Wire, place, plan_order
+from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, Wire, plan_order
+from netfold.controller.lifecycle.numbering import Numbers, place
 from netfold.controller.planning.plan import PlanningError
 from netfold.controller.planning.planner import SCHEMES
 from netfold.topologies.fabric import Fabric
