@@ -20,16 +20,15 @@ from netfold.controller.planning.plan import InvalidPlan, JobSpec, Loads, Plan, 
 from netfold.controller.planning.planner import SideBySide, make_plan
 from netfold.controller.planning.validate import add_loads, check_capacities
 from netfold.controller.switches.desired import Broken
+from netfold.controller.switches.port_counters import FRAMING_BYTES
 from netfold.topologies.fabric import Fabric, FabricError, Link
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 ACCEPTABLE = 0.05
 """Of the slowest worker's link: the least rate of a job that names none."""
 
 NEARLY = 0.99
 """Another split has to be better than the same one by a hundredth."""
-
-_HEADERS_BYTES = 14 + 20 + 8 + 16
-_FRAMING_BYTES = 24  # preamble, check sequence, gap
 
 
 class RefusedError(Exception):
@@ -47,7 +46,7 @@ class Wire:
 
     @property
     def packet_bits(self) -> int:
-        return 8 * (_HEADERS_BYTES + 4 * self.lanes + _FRAMING_BYTES)
+        return 8 * (FRAME_OVERHEAD_BYTES + packet_bytes(self.lanes) + FRAMING_BYTES)
 
     def bits_per_second(self, fabric: Fabric, rate: float) -> float:
         return rate * fabric.unit.bits_per_second * self.scale
