@@ -20,6 +20,9 @@ import grpc
 
 TOKEN_KEY = "authorization"
 
+PASSING = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})
+"""Answers after which trying again is of use: the controller is starting, restarting, or gone for a moment."""
+
 _ROOTS_SOCKET = Path("/run/netfold/controller.sock")
 _RUNTIME_FOLDERS = ("/run/user/{uid}", "/tmp/netfold-{uid}")
 _KEEPALIVE_MS = 10_000  # a peer that is gone without a word is noticed after this, and five seconds more

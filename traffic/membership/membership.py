@@ -19,7 +19,7 @@ import grpc
 
 from netfold.api import netfold_pb2 as pb
 from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import Connection, connection, open_channel
+from netfold.api.connection import PASSING, Connection, connection, open_channel
 from netfold.traffic.errors import (
     AllReduceTimeout,
     BadAssignment,
@@ -33,9 +33,6 @@ from netfold.traffic.membership.part import Stats
 from netfold.traffic.numerics import Automatic, Fixed, Half, Scheme, SharedExponent, WholeNumbers
 
 log = logging.getLogger(__name__)
-
-# Answers after which trying again is of use: the controller is starting, restarting, or gone for a moment.
-_PASSING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN}
 
 
 @dataclass(frozen=True)
@@ -223,7 +220,7 @@ class Attending:
         patience = self._lease if self._news.assignment is None else self._patience
         what = f"job {self._job}: "
         nobody = f"{what}no controller at {self._where.address}"
-        if error.code() not in _PASSING:
+        if error.code() not in PASSING:
             what += f"the controller at {self._where.address} refused {self._host}: {error.details()}"
             self._publish(_News(failure=JobFailed(what)))
         elif self._up:

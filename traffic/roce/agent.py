@@ -8,7 +8,6 @@ It says nothing by itself: a worker that is silent is soon a member whose lease 
 
 from __future__ import annotations
 
-import logging
 import queue
 import socket
 import threading
@@ -19,9 +18,7 @@ import grpc
 
 from netfold.api import netfold_pb2 as pb
 from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import Connection, open_channel
-
-log = logging.getLogger(__name__)
+from netfold.api.connection import PASSING, Connection, open_channel
 
 PATIENCE_S = 60.0
 """How long a controller that does not answer is tried again; the switches carry the job meanwhile."""
@@ -29,7 +26,6 @@ PATIENCE_S = 60.0
 RETRY_S = 0.2
 FAREWELL_S = 2.0
 LINE_BYTES = 4096
-_PASSING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN}
 
 
 class WorkerLineError(Exception):
@@ -140,7 +136,7 @@ class Agent:
                         ended.set()
             except grpc.RpcError as error:
                 broke = broke or time.monotonic()
-                if error.code() not in _PASSING:
+                if error.code() not in PASSING:
                     self._tell(f"over the controller refused {self._host}: {error.details()}")
                     return
                 if time.monotonic() - broke > PATIENCE_S:
