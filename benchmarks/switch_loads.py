@@ -18,9 +18,8 @@ from scapy.packet import Raw
 
 from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, groups, tree_routes
-from netfold.controller.switches.entries import Codec, action, entry
-from netfold.controller.switches.roce import CONNECTIONS, ROCE_SIDE
-from netfold.controller.switches.roce import WORKERS as ROCE_WORKERS
+from netfold.controller.switches import roce as connections
+from netfold.controller.switches.entries import Codec
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, Kind, Packet
 from netfold.traffic.scapy_roce import send
 
@@ -88,46 +87,23 @@ def roce(lanes: int) -> Load:
     checks the ICRC of each packet that comes in, and computes that of each that leaves."""
     config = _config(ROOT / "p4src" / "compiled" / f"netfold-v1model-{lanes}.json")
     codec = Codec(fy.P4Schema(config.p4info))
-    root, log2_slots = int(IPv4Address("10.0.0.254")), SLOTS.bit_length() - 1
+    root = int(IPv4Address("10.0.0.254"))
     made = []
     for port in range(1, WORKERS + 1):
-        sender = admission.Sender(ROCE_SIDE + port, UDP_PORT, TREE, port - 1, EPOCH, SLOTS)
+        sender = admission.Sender(connections.ROCE_SIDE + port, UDP_PORT, TREE, port - 1, EPOCH, SLOTS)
         made += admission.added_up(sender, root=True, bit=port - 1, full=(1 << WORKERS) - 1, base=0)
         made.append(delivery.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
-        before, own, after = (
-            int(IPv4Address(address(p))) for p in (_previous(port), port, port % WORKERS + 1)
+        after = port % WORKERS + 1
+        own, theirs = (int(IPv4Address(address(p))) for p in (port, after))
+        connection = connections.Connection(
+            UDP_PORT, TREE, SLOTS, port, own, after, theirs, QPN + after, first_psn=0
         )
-        sends = action(
-            "contribute",
-            udp_port=UDP_PORT,
-            tree=TREE,
-            child=port - 1,
-            epoch=EPOCH,
-            root=root,
-            first_psn=0,
-            log2_slots=log2_slots,
-            successor_port=port % WORKERS + 1,
-        )
-        match = {"ingress_port": port, "src": own, "dst": after, "qpn": QPN + port % WORKERS + 1}
-        made.append(entry(CONNECTIONS, match, sends))
-        gets = action(
-            "deliver",
-            src=before,
-            dst=own,
-            udp_src_port=0xC000,
-            qpn=QPN + port,
-            first_psn=0,
-            log2_slots=log2_slots,
-        )
-        made.append(entry(ROCE_WORKERS, {"port": port, "udp_port": UDP_PORT, "tree": TREE}, gets))
+        made.append(connections.contributions(connection, child=port - 1, epoch=EPOCH, root=root))
+        made.append(connections.sums(connection))
     made += [groups.down(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]
     updates = _inserts(config, [codec.encode(entity) for entity in made])
     frames = tuple(_send(port, lanes) for port in range(1, WORKERS + 1))
     return Load(f"roce-{lanes}", config, updates, frames, ETHERNET_IP_UDP + 8, 0)
-
-
-def _previous(port: int) -> int:
-    return (port - 2) % WORKERS + 1
 
 
 def _send(port: int, lanes: int) -> bytes:

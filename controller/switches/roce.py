@@ -10,12 +10,13 @@ receives on it are the sums.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from netfold.controller.jobs.records import JobRecord, PlannedTree
 from netfold.controller.jobs.rings import successors
 from netfold.controller.planning.plan import Tree
-from netfold.controller.switches.entries import Entity, TableEntry, action, entry
+from netfold.controller.switches.entries import Entity, Field, TableEntry, action, entry
 from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
 
@@ -29,8 +30,73 @@ NOBODY = 511
 """A port that no packet comes from."""
 
 NO_RINGS: Mapping[str, str] = MappingProxyType({})
-_SOURCE_PORT = 0xC000
-_HIDDEN_QPN = 0  # fragments and the like, whose queue pair cannot be seen
+HIDDEN_QPN = 0
+"""Of fragments and the like, whose queue pair cannot be seen."""
+
+SOURCE_PORT = 0xC000
+"""Of the UDP datagrams that sums are in."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Of a worker to the next of its ring, as their leaf sees it: ports, addresses, the queue pair where it ends,
+    its first PSN. `slots` are the tree's."""
+
+    udp_port: int
+    tree: int
+    slots: int
+    port: int
+    src: int
+    next_port: int
+    dst: int
+    qpn: int
+    first_psn: int
+
+
+def contributions(connection: Connection, *, child: int, epoch: int, root: int) -> TableEntry:
+    """What comes in on it is the child's; `root` is the address of the tree's root."""
+    match: dict[str, Field] = {
+        "ingress_port": connection.port,
+        "src": connection.src,
+        "dst": connection.dst,
+        "qpn": connection.qpn,
+    }
+    contribute = action(
+        "contribute",
+        udp_port=connection.udp_port,
+        tree=connection.tree,
+        child=child,
+        epoch=epoch,
+        root=root,
+        first_psn=connection.first_psn,
+        log2_slots=connection.slots.bit_length() - 1,
+        successor_port=connection.next_port,
+    )
+    return entry(CONNECTIONS, match, contribute)
+
+
+def sums(connection: Connection) -> TableEntry:
+    """What goes out on it."""
+    match: dict[str, Field] = {
+        "port": connection.next_port,
+        "udp_port": connection.udp_port,
+        "tree": connection.tree,
+    }
+    deliver = action(
+        "deliver",
+        src=connection.src,
+        dst=connection.dst,
+        udp_src_port=SOURCE_PORT,
+        qpn=connection.qpn,
+        first_psn=connection.first_psn,
+        log2_slots=connection.slots.bit_length() - 1,
+    )
+    return entry(WORKERS, match, deliver)
+
+
+def reserved(dst: int, qpn: int, port: int, src: int) -> TableEntry:
+    """RoCE to this queue pair comes by this port from this address, or is dropped."""
+    return entry(ENDS, {"dst": dst, "qpn": qpn}, action("reserve", port=port, src=src))
 
 
 def ring_of(fabric: Fabric, job: JobRecord, tree: Tree) -> Mapping[str, str]:
@@ -55,7 +121,7 @@ def connection_entities(
     for job in live:
         for ends in job.ends:
             leaf, address = fabric.attachment(ends.host), int(addresses.ip(ends.host))
-            yield leaf, reserved(address, _HIDDEN_QPN, NOBODY, 0)
+            yield leaf, reserved(address, HIDDEN_QPN, NOBODY, 0)
             for pair in ends.pairs:
                 if (ends.host, pair) not in known:
                     known.add((ends.host, pair))
@@ -96,36 +162,19 @@ def _connected(
     own, theirs = job.registered[worker].of(planned.tree), job.registered[following].of(planned.tree)
     assert own is not None
     assert theirs is not None
-    source, target = int(addresses.ip(worker)), int(addresses.ip(following))
-    port, next_port = fabric.ports[leaf][worker], fabric.ports[leaf][following]
-    slots = planned.slots.bit_length() - 1
-    contribute = action(
-        "contribute",
+    connection = Connection(
         udp_port=job.udp_port,
         tree=planned.tree,
-        child=next(n for n, e in enumerate(tree.edges) if e.child == worker),
-        epoch=job.epoch,
-        root=int(addresses.ip(tree.root)),
-        first_psn=own.first_psn,
-        log2_slots=slots,
-        successor_port=next_port,
-    )
-    match = {"ingress_port": port, "src": source, "dst": target, "qpn": theirs.in_qpn}
-    yield leaf, entry(CONNECTIONS, dict(match), contribute)
-    deliver = action(
-        "deliver",
-        src=source,
-        dst=target,
-        udp_src_port=_SOURCE_PORT,
+        slots=planned.slots,
+        port=fabric.ports[leaf][worker],
+        src=int(addresses.ip(worker)),
+        next_port=fabric.ports[leaf][following],
+        dst=int(addresses.ip(following)),
         qpn=theirs.in_qpn,
         first_psn=own.first_psn,
-        log2_slots=slots,
     )
-    place = {"port": next_port, "udp_port": job.udp_port, "tree": planned.tree}
-    yield leaf, entry(WORKERS, dict(place), deliver)
-    yield leaf, reserved(source, own.out_qpn, next_port, target)
-
-
-def reserved(dst: int, qpn: int, port: int, src: int) -> TableEntry:
-    """RoCE to this queue pair comes by this port from this address, or is dropped."""
-    return entry(ENDS, {"dst": dst, "qpn": qpn}, action("reserve", port=port, src=src))
+    child = next(n for n, e in enumerate(tree.edges) if e.child == worker)
+    root = int(addresses.ip(tree.root))
+    yield leaf, contributions(connection, child=child, epoch=job.epoch, root=root)
+    yield leaf, sums(connection)
+    yield leaf, reserved(connection.src, own.out_qpn, connection.next_port, connection.dst)

@@ -13,6 +13,7 @@ from random import Random
 
 import numpy as np
 
+from netfold.controller.switches.roce import ROCE_SIDE
 from tests.dataplane.bench import Bench
 from tests.dataplane.frames import ECT0, IP_AT, Ip, Netfold, gradient
 from tests.dataplane.node import Child, Neighbor, Pass, Route, TreeAt
@@ -33,7 +34,7 @@ from tests.dataplane.roce_frames import (
     roce,
     with_icrc,
 )
-from tests.dataplane.roce_node import ROCE_SIDE, Peer, RoceHost, ring
+from tests.dataplane.roce_node import Peer, RoceHost, ring
 from tests.dataplane.world import congested
 
 TREE, UDP_PORT, SLOTS, UPLINK = 5, 0xF005, 16, 4

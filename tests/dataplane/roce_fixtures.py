@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from netfold.controller.switches.roce import ROCE_SIDE
 from tests.dataplane.fixtures import EPOCH, ROOT_ADDRESS, SETTINGS, TREE, UPLINK
 from tests.dataplane.frames import ECT0, Ip
 from tests.dataplane.node import Child, Neighbor, Route, Setting, TreeAt
 from tests.dataplane.roce_frames import Rc, roce
-from tests.dataplane.roce_node import ROCE_SIDE, Peer, RoceHost, RoceWorker, ring
+from tests.dataplane.roce_node import Peer, RoceHost, RoceWorker, ring
 
 SLOTS = 8
 FIRST_PSN = {

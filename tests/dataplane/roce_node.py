@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from netfold.controller.switches.entries import Entity, action, entry
+from netfold.controller.switches import roce
+from netfold.controller.switches.entries import Entity
+from netfold.controller.switches.roce import HIDDEN_QPN, NOBODY
 from tests.dataplane.node import TreeAt
-
-ROCE_SIDE = 256  # admission sees what came as RoCE by port p as if by port 256 + p
-NOBODY = (511, 0)  # no neighbor is at this port
-HIDDEN = 0  # the QPN of what does not show one
 
 
 @dataclass(frozen=True)
@@ -39,45 +37,26 @@ class RoceWorker:
     successor: Peer
     first_psn: int
     expected_psn: int
-    source_port: int = 0xC000  # of what it is sent
 
     def entities(self) -> Iterator[Entity]:
-        at, slots = self.at, self.at.slots.bit_length() - 1
-        own, successor, predecessor = (_ip(p.address) for p in (self.own, self.successor, self.predecessor))
-        yield entry(
-            "connections",
-            {
-                "ingress_port": self.own.port,
-                "src": own,
-                "dst": successor,
-                "qpn": self.successor.receiving,
-            },
-            action(
-                "contribute",
-                udp_port=at.udp_port,
-                tree=at.tree,
-                child=self.child,
-                epoch=at.epoch,
-                root=_ip(self.root_address),
-                first_psn=self.first_psn,
-                log2_slots=slots,
-                successor_port=self.successor.port,
-            ),
-        )
-        yield _end(own, self.own.receiving, *NOBODY)
-        yield _end(own, self.own.sending, self.successor.port, successor)
-        yield entry(
-            "workers",
-            {"port": self.own.port, "udp_port": at.udp_port, "tree": at.tree},
-            action(
-                "deliver",
-                src=predecessor,
-                dst=own,
-                udp_src_port=self.source_port,
-                qpn=self.own.receiving,
-                first_psn=self.expected_psn,
-                log2_slots=slots,
-            ),
+        after = self._connection(self.own, self.successor, self.first_psn)
+        root = _ip(self.root_address)
+        yield roce.contributions(after, child=self.child, epoch=self.at.epoch, root=root)
+        yield roce.reserved(after.src, self.own.receiving, NOBODY, 0)
+        yield roce.reserved(after.src, self.own.sending, after.next_port, after.dst)
+        yield roce.sums(self._connection(self.predecessor, self.own, self.expected_psn))
+
+    def _connection(self, source: Peer, target: Peer, first_psn: int) -> roce.Connection:
+        return roce.Connection(
+            self.at.udp_port,
+            self.at.tree,
+            self.at.slots,
+            source.port,
+            _ip(source.address),
+            target.port,
+            _ip(target.address),
+            target.receiving,
+            first_psn,
         )
 
 
@@ -88,11 +67,7 @@ class RoceHost:
     address: str
 
     def entities(self) -> Iterator[Entity]:
-        yield _end(_ip(self.address), HIDDEN, *NOBODY)
-
-
-def _end(address: int, qpn: int, port: int, source: int) -> Entity:
-    return entry("ends", {"dst": address, "qpn": qpn}, action("reserve", port=port, src=source))
+        yield roce.reserved(_ip(self.address), HIDDEN_QPN, NOBODY, 0)
 
 
 def _ip(text: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from netfold.controller.switches.roce import HIDDEN_QPN, ROCE_SIDE, SOURCE_PORT
 from netfold.traffic.packets.wire import VERSION, Kind, Verdict, make_tag
 from tests.dataplane.frames import CE, ECT0, IP_AT, LANES_AT, NETFOLD_AT, UDP, UDP_AT, checksum, ip
 from tests.dataplane.roce_frames import (
@@ -20,7 +21,7 @@ from tests.dataplane.roce_frames import (
     SUMMANDS,
     icrc,
 )
-from tests.dataplane.roce_node import HIDDEN, ROCE_SIDE, RoceHost, RoceWorker
+from tests.dataplane.roce_node import RoceHost, RoceWorker
 
 CHUNKS = 1 << 23  # of a connection
 _NO_ROCE = 32  # lanes of the program that knows nothing of it
@@ -58,7 +59,7 @@ class RoceLeaf:
         if not self.knows or not _to_roce(frame):
             return None
         shows = self._shows(frame)
-        qpn = int.from_bytes(frame[QPN_AT : QPN_AT + 3], "big") if shows else HIDDEN
+        qpn = int.from_bytes(frame[QPN_AT : QPN_AT + 3], "big") if shows else HIDDEN_QPN
         source, destination = frame[IP_AT + 12 : IP_AT + 16], frame[IP_AT + 16 : IP_AT + 20]
         for worker in self._workers:
             to = worker.successor
@@ -156,7 +157,7 @@ class RoceLeaf:
         out[IP_AT + 1] = CE if frame[NETFOLD_AT + 1] & 0x40 else ECT0
         out[IP_AT + 8] = 64
         out[IP_AT + 12 : IP_AT + 20] = ip(worker.predecessor.address) + ip(worker.own.address)
-        struct.pack_into(">HH", out, UDP_AT, worker.source_port, ROCE_PORT)
+        struct.pack_into(">HH", out, UDP_AT, SOURCE_PORT, ROCE_PORT)
         end = LANES_AT + 4 * self._lanes
         made = bytes(out[:NETFOLD_AT]) + bth + bytes(out[LANES_AT:end])
         return bytearray(made + icrc(made).to_bytes(4, "little") + bytes(out[end:]))

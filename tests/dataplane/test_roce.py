@@ -12,6 +12,7 @@ from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from netfold.controller.switches.roce import ROCE_SIDE
 from netfold.traffic import scapy_roce
 from netfold.traffic.packets.wire import LANE_MAX, Kind, Packet, Verdict
 from tests.dataplane.bench import Bench, Tally
@@ -49,7 +50,6 @@ from tests.dataplane.roce_frames import (
     acknowledgment,
     roce,
 )
-from tests.dataplane.roce_node import ROCE_SIDE
 
 PROGRAMS = (64, 256)
 
