@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import finsy as fy
+import grpc
 
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
 from netfold.controller.switches.manners import read, read_raw
@@ -43,8 +43,8 @@ async def main() -> None:
     command = [netfold_command(), "softswitch", "--no-p4", "--device-id", "1", "--grpc-server-addr", address]
     process = subprocess.Popen(command)
     try:
-        with socket_of(address):
-            pass
+        with grpc.insecure_channel(address) as channel:
+            grpc.channel_ready_future(channel).result(timeout=LISTENS_S)
         options = fy.SwitchOptions(p4info=P4INFO, p4blob=PROGRAM, device_id=1)
         async with fy.Switch(switch, address, options) as connected:
 
@@ -63,19 +63,6 @@ async def main() -> None:
     finally:
         process.terminate()
         process.wait()
-
-
-def socket_of(address: str) -> socket.socket:
-    """Open when the switch listens."""
-    host, _, port = address.rpartition(":")
-    deadline = time.monotonic() + LISTENS_S
-    while True:
-        try:
-            return socket.create_connection((host, int(port)))
-        except ConnectionRefusedError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
 
 
 async def cost(name: str, work: Callable[[], Awaitable[None]], switch: int) -> None:
