@@ -94,6 +94,11 @@ class Placement(_Record):
     def roots(self) -> set[str]:
         return {t.root for t in self.plan.trees}
 
+    @property
+    def quorum(self) -> int:
+        """The same for all trees."""
+        return max((t.quorum for t in self.trees), default=0)
+
 
 class Transport(StrEnum):
     """How workers speak to their leaf: netfold's own packets in UDP, or RC connections of RoCE v2."""

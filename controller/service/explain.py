@@ -91,7 +91,7 @@ def _plan(job: JobRecord) -> Iterator[str]:
         plan = job.placement.plan
         roots = ", ".join(f"{t.root} ({t.share:.0%})" for t in plan.trees)
         yield f"Epoch {job.epoch}, planned by {plan.algorithm} at {plan.rate:g} {plan.unit} a worker; roots: {roots}."
-        if quorum := job.placement.trees[0].quorum:
+        if quorum := job.placement.quorum:
             yield f"A sum goes without those who are late when {quorum} workers are in it and a deadline is over."
         if plan.hierarchy is not None:
             yield f"Ranks of a host reduce {plan.hierarchy.why(plan.rate)}."
@@ -110,7 +110,7 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
     absent = [h for h in needed if not controller.presence.attends(job.name, h)]
     if absent:
         why = "no chunk is complete without every worker"
-        if job.placement is not None and (quorum := job.placement.trees[0].quorum):
+        if job.placement is not None and (quorum := job.placement.quorum):
             why = f"once together, sums go with {quorum} of the workers"
         yield f"Not attending: {', '.join(absent)}; {why}."
     elif needed:

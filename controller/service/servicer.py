@@ -241,7 +241,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             transport=job.transport.value,
             address=str(controller.setting.addresses.ip(host)),
             timing=pb.Timing(**asdict(timing_of(controller.setting, plan, controller.options.wire))),
-            quorum=job.placement.trees[0].quorum,
+            quorum=job.placement.quorum,
             quorum_deadline_s=order.file.quorum_deadline_s,
         )
 

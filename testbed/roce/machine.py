@@ -161,7 +161,7 @@ class Machine:
 
     def _read(self, path: Path) -> None:
         """The shell's answers, until the machine ends."""
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):  # cut off in a line, too; `check` tells of that
             shell = self._connected(path)
             with shell.makefile("rb") as lines:
                 while line := lines.readline():
