@@ -3,40 +3,10 @@
 #include "engine.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "heap.h"
-#include "shares.h"
+#include "state.h"
 
 #define FILLED 0.8 /* of a port's queue, what Reno and CUBIC keep there */
-
-struct stream {
-    double left, since; /* bytes to the next mark (a flow's end, a channel's end of a bucket), as of then */
-    double began, waited; /* flows: when it became active, and what queues were in its way */
-    double before, pace;  /* flows: the share until now; the rate that TCP's window is good for, INFINITY before it was
-                             marked for the first time */
-    int64_t mark, marks;  /* channels: the bucket that is under way, and those that wait, counted on */
-};
-
-struct job {
-    int64_t iteration, open; /* open: buckets and the compute that the iteration still waits for */
-    int64_t *missing;        /* of each bucket: channels that have not carried it */
-};
-
-struct run {
-    const struct nf_network *n;
-    const struct nf_streams *s;
-    const struct nf_jobs *j;
-    struct nf_shares shares;
-    struct nf_heap finish, due; /* active streams; jobs' timers */
-    struct stream *streams;
-    struct job *jobs;
-    int64_t *missing, *job_of, *first_timer, *timer_job; /* timers of a job: start, buckets ready, buckets reduced, compute */
-    double *queue, *queue_area, *queue_since;
-    double now;
-    int64_t events;
-    int broken;
-};
 
 /* ---- queues ---- */
 
@@ -116,7 +86,7 @@ static double emptiest(const struct run *r, int64_t flow) {
     return slowest;
 }
 
-static void activate(struct run *r, int64_t stream) {
+void nf_activate(struct run *r, int64_t stream) {
     r->streams[stream].since = r->now;
     r->streams[stream].began = r->now;
     if (nf_shares_add(&r->shares, (int32_t)stream))
@@ -130,99 +100,12 @@ static void arrive(struct run *r, int64_t flow) {
     if (s->bytes[flow] > r->n->first_window) {
         stream->left = s->bytes[flow];
         stream->before = emptiest(r, flow);
-        activate(r, flow);
+        nf_activate(r, flow);
         return;
     }
     /* all of it goes in the first window: no rate comes of it, only the queues count */
     stream->began = r->now - s->bytes[flow] / emptiest(r, flow);
     over(r, flow);
-}
-
-/* ---- jobs ---- */
-
-enum { JOB_START, JOB_COMPUTED, JOB_TIMERS };
-
-static int64_t buckets_of(const struct run *r, int64_t job) {
-    return r->j->buckets[job + 1] - r->j->buckets[job];
-}
-
-static void set_timer(struct run *r, int64_t job, int64_t which, double time) {
-    nf_heap_set(&r->due, (int32_t)(r->first_timer[job] + which), time);
-}
-
-static void begin_iteration(struct run *r, int64_t job) {
-    int64_t buckets = buckets_of(r, job), first = r->j->buckets[job];
-    r->j->began[r->j->first_iteration[job] + r->jobs[job].iteration] = r->now;
-    r->jobs[job].open = buckets + 1;
-    for (int64_t b = 0; b < buckets; b++)
-        set_timer(r, job, JOB_TIMERS + b, r->now + r->j->ready[first + b]);
-    set_timer(r, job, JOB_COMPUTED, r->now + r->j->compute[job]);
-}
-
-static void one_less(struct run *r, int64_t job) {
-    struct job *own = &r->jobs[job];
-    if (--own->open)
-        return;
-    r->j->ended[r->j->first_iteration[job] + own->iteration] = r->now;
-    if (++own->iteration < r->j->iterations[job])
-        begin_iteration(r, job);
-}
-
-static int64_t place_of(const struct run *r, int64_t job, int64_t bucket) {
-    return r->j->first_reduced[job] + r->jobs[job].iteration * buckets_of(r, job) + bucket;
-}
-
-static double part(const struct run *r, int64_t job, int64_t channel, int64_t bucket) {
-    return r->j->share[channel] * r->j->bytes[r->j->buckets[job] + bucket];
-}
-
-/* A bucket joins those that wait for the job's channels; they are carried one after the other. */
-static void bucket_ready(struct run *r, int64_t job, int64_t bucket) {
-    r->j->was_ready[place_of(r, job, bucket)] = r->now;
-    r->jobs[job].missing[bucket] = r->j->channels[job + 1] - r->j->channels[job];
-    for (int64_t c = r->j->channels[job]; c < r->j->channels[job + 1]; c++) {
-        struct stream *stream = &r->streams[r->s->flows + c];
-        if (stream->marks++ == 0) {
-            stream->mark = bucket;
-            stream->left = part(r, job, c, bucket);
-            activate(r, r->s->flows + c);
-        }
-    }
-}
-
-static void bucket_reduced(struct run *r, int64_t job, int64_t bucket) {
-    r->j->was_reduced[place_of(r, job, bucket)] = r->now;
-    one_less(r, job);
-}
-
-/* The channel has carried a bucket: on with the next, or rest. Buckets become ready in the order of their numbers. */
-static int bucket_carried(struct run *r, int64_t channel) {
-    int64_t id = r->s->flows + channel, job = r->job_of[channel];
-    struct stream *stream = &r->streams[id];
-    int64_t bucket = stream->mark;
-    if (--r->jobs[job].missing[bucket] == 0)
-        set_timer(r, job, JOB_TIMERS + buckets_of(r, job) + bucket,
-                  r->now + r->j->latency[job] + r->j->local[job] * r->j->bytes[r->j->buckets[job] + bucket]);
-    r->s->carried[channel] += part(r, job, channel, bucket);
-    if (--stream->marks == 0) {
-        r->s->busy[channel] += r->now - stream->began;
-        return 0;
-    }
-    stream->mark = bucket + 1;
-    stream->left = part(r, job, channel, bucket + 1);
-    return 1;
-}
-
-static void job_due(struct run *r, int32_t timer) {
-    int64_t job = r->timer_job[timer], which = timer - r->first_timer[job], buckets = buckets_of(r, job);
-    if (which == JOB_START)
-        begin_iteration(r, job);
-    else if (which == JOB_COMPUTED)
-        one_less(r, job);
-    else if (which < JOB_TIMERS + buckets)
-        bucket_ready(r, job, which - JOB_TIMERS);
-    else
-        bucket_reduced(r, job, which - JOB_TIMERS - buckets);
 }
 
 /* ---- time ---- */
@@ -281,7 +164,7 @@ static void pace(struct run *r, int32_t flow) {
 
 static void finished(struct run *r, int32_t stream) {
     advance(r, stream);
-    if (stream >= r->s->flows && bucket_carried(r, stream - r->s->flows)) {
+    if (stream >= r->s->flows && nf_bucket_carried(r, stream - r->s->flows)) {
         foresee(r, stream);
         return;
     }
@@ -335,7 +218,7 @@ static void go(struct run *r, double until) {
             int32_t timer = r->due.order[0];
             r->events++;
             nf_heap_drop(&r->due, timer);
-            job_due(r, timer);
+            nf_job_due(r, timer);
         }
         for (; next < r->s->flows && r->s->start[next] <= now; next++) {
             r->events++;
@@ -358,7 +241,7 @@ static void close_books(struct run *r) {
         if (id >= s->flows) {
             int64_t c = id - s->flows;
             if (active) {
-                s->carried[c] += part(r, r->job_of[c], c, r->streams[id].mark) - r->streams[id].left;
+                s->carried[c] += nf_part(r, r->job_of[c], c, r->streams[id].mark) - r->streams[id].left;
                 s->busy[c] += r->now - r->streams[id].began;
             }
             bytes = s->carried[c];
@@ -374,70 +257,12 @@ static void close_books(struct run *r) {
     }
 }
 
-/* ---- laying out ---- */
-
-static int lay_out(struct run *r) {
-    const struct nf_streams *s = r->s;
-    const struct nf_jobs *j = r->j;
-    int64_t streams = s->flows + s->channels, timers = 0, buckets = j->jobs ? j->buckets[j->jobs] : 0;
-    for (int64_t job = 0; job < j->jobs; job++)
-        timers += JOB_TIMERS + 2 * buckets_of(r, job);
-    r->streams = calloc((size_t)streams + 1, sizeof *r->streams);
-    r->jobs = calloc((size_t)j->jobs + 1, sizeof *r->jobs);
-    r->missing = calloc((size_t)buckets + 1, sizeof *r->missing);
-    r->job_of = calloc((size_t)s->channels + 1, sizeof *r->job_of);
-    r->first_timer = calloc((size_t)j->jobs + 1, sizeof *r->first_timer);
-    r->timer_job = calloc((size_t)timers + 1, sizeof *r->timer_job);
-    r->queue = calloc((size_t)r->n->links + 1, sizeof *r->queue);
-    r->queue_area = calloc((size_t)r->n->links + 1, sizeof *r->queue_area);
-    r->queue_since = calloc((size_t)r->n->links + 1, sizeof *r->queue_since);
-    if (nf_heap_open(&r->finish, streams) || nf_heap_open(&r->due, timers) ||
-        nf_shares_open(&r->shares, (int32_t)r->n->links, (int32_t)streams, s->rows[streams]) || !r->streams ||
-        !r->jobs || !r->missing || !r->job_of || !r->first_timer || !r->timer_job || !r->queue || !r->queue_area ||
-        !r->queue_since)
-        return -1;
-    r->shares.tolerance = r->n->tolerance;
-    for (int64_t l = 0; l < r->n->links; l++)
-        r->shares.links[l].capacity = r->n->capacity[l];
-    for (int64_t i = 0; i < streams; i++)
-        r->streams[i].pace = INFINITY;
-    for (int64_t i = 0; i < streams; i++)
-        r->shares.flows[i] = (struct nf_flow){
-            .first = s->rows[i], .last = s->rows[i + 1], .weight = s->weight[i], .cap = s->cap[i]};
-    for (int64_t e = 0; e < s->rows[streams]; e++)
-        r->shares.entries[e] = (struct nf_entry){s->links[e], 0, s->coefs[e]};
-    timers = 0;
-    for (int64_t job = 0; job < j->jobs; job++) {
-        r->first_timer[job] = timers;
-        for (int64_t t = JOB_TIMERS + 2 * buckets_of(r, job); t > 0; t--)
-            r->timer_job[timers++] = job;
-        r->jobs[job].missing = r->missing + j->buckets[job];
-        for (int64_t c = j->channels[job]; c < j->channels[job + 1]; c++)
-            r->job_of[c] = job;
-        set_timer(r, job, JOB_START, j->start[job]);
-    }
-    return 0;
-}
-
-static void clear_away(struct run *r) {
-    nf_shares_close(&r->shares);
-    nf_heap_close(&r->finish);
-    nf_heap_close(&r->due);
-    free(r->streams);
-    free(r->jobs);
-    free(r->missing);
-    free(r->job_of);
-    free(r->first_timer);
-    free(r->timer_job);
-    free(r->queue);
-    free(r->queue_area);
-    free(r->queue_since);
-}
+/* ---- calls from outside ---- */
 
 int nf_flow_run(const struct nf_network *network, const struct nf_streams *streams, const struct nf_jobs *jobs,
                 double until, double *end, int64_t *events) {
     struct run r = {.n = network, .s = streams, .j = jobs};
-    int result = lay_out(&r);
+    int result = nf_state_open(&r);
     if (!result) {
         go(&r, until);
         result = r.broken ? -1 : 0;
@@ -445,7 +270,7 @@ int nf_flow_run(const struct nf_network *network, const struct nf_streams *strea
         *end = r.now;
         *events = r.events;
     }
-    clear_away(&r);
+    nf_state_close(&r);
     return result;
 }
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from netfold.simulator.native import ROOT
+from netfold.simulator.native import sources_of
 
-FOLDER = ROOT / "simulator" / "flow"
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
@@ -19,8 +18,9 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 @pytest.fixture(scope="module")
 def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("flow") / "fuzz"
-    sources = [Path(__file__).with_name("flow_fuzz.c"), FOLDER / "engine.c", FOLDER / "shares.c"]
-    command = ["gcc", *STRICT, *SANITIZE, f"-I{FOLDER}", "-o", made, *sources, "-lm"]
+    own = sources_of("flow")
+    sources = [Path(__file__).with_name("flow_fuzz.c"), *(s for s in own if s.suffix == ".c")]
+    command = ["gcc", *STRICT, *SANITIZE, f"-I{own[0].parent}", "-o", made, *sources, "-lm"]
     subprocess.run(command, check=True, timeout=100)
     return made
 
