@@ -3,22 +3,24 @@
 """Foreign TCP traffic over a chosen spine. Flows are spread by their ports, so each sender opens several connections,
 and what the links count says which of them take which way; only such as take the chosen one are used.
 
-The module is also the program that runs in the hosts: `sink ADDRESS PORT`, and `send ADDRESS PORT CONNECTIONS`, which
-is told what to do by lines on its standard input.
+The module is also the program that runs in the sending hosts, `ADDRESS PORT CONNECTIONS`, which is told what to do by
+lines on its standard input.
 """
 
 from __future__ import annotations
 
+import fcntl
 import select
 import socket
 import subprocess
 import sys
-import threading
+import termios
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Self
 
+from netfold.measure.tcp_sink import listening
 from netfold.testbed.counters import read_link_bytes
 from netfold.testbed.errors import RunError
 from netfold.topologies.network.builder import Network
@@ -26,7 +28,6 @@ from netfold.topologies.network.builder import Network
 PORT = 7001
 CONNECTIONS = 12
 TRIAL_BYTES = 30_000
-LOOKS, LOOK_S = 6, 0.05
 CHUNK = 4096
 LISTENING_S = 10.0
 BEHIND_S = 0.2
@@ -39,7 +40,7 @@ class Flow:
         self.sender, self.receiver = sender, receiver
         address = str(net.addressing.hosts[receiver].ip)
         self._process = net.hosts[sender].popen(
-            [*PROGRAM, "send", address, PORT, CONNECTIONS],
+            [*PROGRAM, address, PORT, CONNECTIONS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -75,11 +76,7 @@ class Foreign:
         net = self._net
         try:
             for receiver in sorted({r for _, r in self._pairs}):
-                address = str(net.addressing.hosts[receiver].ip)
-                sink = net.hosts[receiver].popen([*PROGRAM, "sink", address, PORT], stdout=subprocess.PIPE)
-                self._open.callback(_end, sink)
-                if sink.stdout is None or not sink.stdout.readline():
-                    raise RunError(f"no TCP sink on {receiver}")
+                self._open.enter_context(listening(net, receiver, PORT))
             for sender, receiver in self._pairs:
                 flow = Flow(net, sender, receiver)
                 self._open.callback(flow.close)
@@ -110,43 +107,19 @@ class Foreign:
             before = read_link_bytes(self._net)[leaf, self._spine]
             flow.say(f"try {i}")
             flow.expect()
-            for _ in range(LOOKS):
-                time.sleep(LOOK_S)
-                if read_link_bytes(self._net)[leaf, self._spine] - before > TRIAL_BYTES / 2:
-                    return i
+            if read_link_bytes(self._net)[leaf, self._spine] - before > TRIAL_BYTES / 2:
+                return i
         raise RunError(f"none of {CONNECTIONS} connections from {flow.sender} goes over {self._spine}")
 
 
 PROGRAM = (sys.executable, "-P", "-m", "netfold.measure.tcp_flows")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
-
-
 # ---- in the hosts -----------------------------------------------------------------------------------------
-
-
-def _sink(address: str, port: int) -> None:
-    with socket.create_server((address, port), backlog=64) as listener:
-        sys.stdout.write("listening\n")
-        sys.stdout.flush()
-        while True:
-            connection, _ = listener.accept()
-            threading.Thread(target=_drain, args=(connection,), daemon=True).start()
-
-
-def _drain(connection: socket.socket) -> None:
-    with connection:
-        while connection.recv(1 << 16):
-            continue
 
 
 def _send(address: str, port: int, count: int) -> None:
     sockets = [socket.create_connection((address, port), timeout=LISTENING_S) for _ in range(count)]
-    for one in sockets:
-        one.settimeout(0.05)
     _say("open")
     going: socket.socket | None = None
     rate, sent, since = 0.0, 0, 0.0
@@ -160,9 +133,11 @@ def _send(address: str, port: int, count: int) -> None:
             word, *rest = line.split()
             if word == "try":
                 sockets[int(rest[0])].sendall(bytes(TRIAL_BYTES))
+                _wait_acknowledged(sockets[int(rest[0])])
                 _say("sent")
             elif word == "go":
                 going, rate, sent, since = sockets[int(rest[0])], float(rest[1]), 0, time.monotonic()
+                going.settimeout(0.05)
             else:
                 going = None
         elif going is not None and sent < due:
@@ -172,6 +147,12 @@ def _send(address: str, port: int, count: int) -> None:
                 sent, since = 0, time.monotonic()
 
 
+def _wait_acknowledged(one: socket.socket) -> None:
+    """Until all that was sent has arrived, so that every link on the way has counted it."""
+    while int.from_bytes(fcntl.ioctl(one, termios.TIOCOUTQ, bytes(4)), sys.byteorder):
+        time.sleep(0.005)  # a socket tells nobody that its queue is empty
+
+
 def _say(word: str) -> None:
     sys.stdout.write(word + "\n")
     sys.stdout.flush()
@@ -179,10 +160,8 @@ def _say(word: str) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """What a host runs."""
-    if arguments[0] == "sink":
-        _sink(arguments[1], int(arguments[2]))
-    else:
-        _send(arguments[1], int(arguments[2]), int(arguments[3]))
+    address, port, count = arguments
+    _send(address, int(port), int(count))
 
 
 if __name__ == "__main__":

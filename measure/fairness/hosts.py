@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TCP in the hosts of a running network. The module is also the program that they run:
 
-sink ADDRESS PORT                              takes what comes; a connection that is ended is ended there, too
 bulk ADDRESS PORT CONTROL                      sends as much as it can
 short ADDRESS PORT CONTROL SIZE RATE SECONDS   sends so many bytes at a time, a new connection each, at random moments;
                                                then prints how many seconds each took, as JSON
@@ -37,14 +36,6 @@ def start(net: Network, host: str, *arguments: object) -> subprocess.Popen[str]:
     return process
 
 
-def sink(net: Network, host: str) -> subprocess.Popen[str]:
-    """Returns when it listens. Raises RunError."""
-    process = start(net, host, "sink", net.addressing.hosts[host].ip, PORT)
-    if not process.stdout or not process.stdout.readline():
-        raise RunError(f"no TCP sink on {host}")
-    return process
-
-
 def end(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.wait()
@@ -64,21 +55,6 @@ def available() -> list[str]:
 
 
 # ---- in the hosts -----------------------------------------------------------------------------------------
-
-
-def _sink(address: str, port: int) -> None:
-    with socket.create_server((address, port), backlog=64) as listener:
-        sys.stdout.write("listening\n")
-        sys.stdout.flush()
-        while True:
-            connection, _ = listener.accept()
-            threading.Thread(target=_drain, args=(connection,), daemon=True).start()
-
-
-def _drain(connection: socket.socket) -> None:
-    with connection:
-        while connection.recv(CHUNK):
-            continue
 
 
 def _socket(control: str) -> socket.socket:
@@ -112,6 +88,7 @@ def _short(address: str, port: int, control: str, size: int, rate: float, second
         thread = threading.Thread(target=_transfer, args=(address, port, control, size, found), daemon=True)
         thread.start()
         threads.append(thread)
+        # the pace of the flows is the experiment
         time.sleep(min(rng.expovariate(rate), 10 / rate))
     last = time.monotonic() + PATIENCE_S
     for thread in threads:
@@ -122,9 +99,7 @@ def _short(address: str, port: int, control: str, size: int, rate: float, second
 def main(arguments: Sequence[str]) -> None:
     """What a host runs."""
     what, address, port, *rest = arguments
-    if what == "sink":
-        _sink(address, int(port))
-    elif what == "bulk":
+    if what == "bulk":
         _bulk(address, int(port), rest[0])
     else:
         _short(address, int(port), rest[0], int(rest[1]), float(rest[2]), float(rest[3]))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import yaml
 
+from netfold.measure import tcp_sink
 from netfold.measure.fairness import hosts
 from netfold.measure.fairness.shares import SETTLING, Shares
 from netfold.measure.fairness.short_flows import LOAD, SIZE, Short, summary
@@ -25,6 +26,7 @@ MBPS, EDGE_MBPS, FLOWS, EVERY_S = 50, 200, 4, 0.25
 WORLD = f"Mininet, {MBPS} Mbit/s"
 ENDLESS = 1_000_000
 BYTES = 1 << 20
+BEGUN_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,7 @@ class Testbed:
             file.write_text(spec())
             self._system = self._open.enter_context(Deployment(Setup(str(file)), self._tell))
             for i in range(FLOWS):
-                process = hosts.sink(self._system.net, f"r{i + 1}")
-                self._open.callback(hosts.end, process)
+                self._open.enter_context(tcp_sink.listening(self._system.net, f"r{i + 1}", hosts.PORT))
         except BaseException:
             self._open.close()
             raise
@@ -99,10 +100,17 @@ class Testbed:
         self._open.close()
 
     def job(self, name: str, congestion: str, workers: Sequence[str]) -> None:
-        """An endless one."""
+        """An endless one; returns when its first array is through. Raises RunError."""
         flags = ["--workload", "sizes", "--bytes", BYTES, "--iterations", ENDLESS, "--congestion", congestion]
         keys = {"scheme": "panama", "elements": BYTES // 4, "options": {"trees": 1}}
+        link = workers[0], self._system.fabric.attachment(workers[0])
+        before, deadline = read_link_bytes(self._system.net)[link], time.monotonic() + BEGUN_S
         self._system.start_job(name, flags, workers, **keys)
+        while read_link_bytes(self._system.net)[link] - before < BYTES:
+            self._system.check()
+            if time.monotonic() > deadline:
+                raise RunError(f"job {name} sent less than an array in {BEGUN_S:.0f} s")
+            time.sleep(EVERY_S)  # counters tell nobody that they grow
 
     def shares(self, case: Case) -> Shares:
         """Jobs are running already."""
@@ -141,6 +149,7 @@ class Testbed:
             if times[-1] >= seconds:
                 return times, carried
             self._system.check()
+            # samples at even times are the experiment
             time.sleep(max(0.0, began + len(times) * EVERY_S - time.monotonic()))
 
     def short(self, control: str, ecn: bool, beside: str) -> Short:
@@ -170,7 +179,6 @@ def measured(
         with Testbed(seconds, tell) as testbed:
             if beside != "nothing":
                 testbed.job("one", beside, ("w1", "w2"))
-                time.sleep(1.0)
             short += [testbed.short(control, ecn, beside) for control, ecn in kinds]
             if beside == "panama":
                 shares += [testbed.shares(c) for c in cases]

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.cli.main import build
-from netfold.measure import worlds
+from netfold.measure import tcp_sink, worlds
 from netfold.measure.arrivals.experiment import arrival
 from netfold.measure.balance.experiment import balanced
 from netfold.measure.fairness import hosts, shares, short_flows
@@ -91,7 +91,7 @@ def test_the_quick_forms_write_figures_and_a_picture(command: str, tmp_path: Pat
 
 
 def test_the_hosts_program_times_short_flows(capsys: pytest.CaptureFixture[str]):
-    thread = threading.Thread(target=hosts.main, args=(["sink", "127.0.0.1", "17101"],), daemon=True)
+    thread = threading.Thread(target=tcp_sink.main, args=(["127.0.0.1", "17101"],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 10
     while not capsys.readouterr().out and time.monotonic() < deadline:
