@@ -24,7 +24,6 @@ from netfold.testbed.processes import last_line
 from netfold.topologies.network.targets import netfold_command
 
 READY_S = 30.0
-ANSWER_S = 10.0
 
 # Hosts and switches of a testbed share a few cores: a chunk's round trip is mostly waiting for its turn on one of them,
 # and windows have to cover that.
@@ -77,26 +76,24 @@ class Service:
         """Admits a job and waits until it runs. Raises RunError with the controller's reason."""
         with _plain_answers():
             job = self._stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec_yaml), timeout=timeout_s)
-            for state in self._stub.WatchJob(pb.JobName(name=job.name), timeout=timeout_s):
+            for state in self.watch(job.name, timeout_s):
                 if state.state == pb.RUNNING:
                     return plan_from_document(json.loads(state.plan_json))
                 if state.state in (pb.FAILED, pb.CANCELED, pb.DONE):
                     raise RunError(f"job {job.name} does not run: {state.reason}")
         raise RunError(f"job {job.name} ended before it ran")
 
-    def job(self, name: str) -> pb.Job:
-        """The job as it is now."""
-        with _plain_answers():
-            answer: pb.Job = self._stub.GetJob(pb.JobName(name=name), timeout=ANSWER_S)
-            return answer
-
     def wait_over(self, name: str, timeout_s: float) -> pb.Job:
         """Waits until the job is over, whichever way."""
+        last = pb.Job(name=name)
+        for state in self.watch(name, timeout_s):
+            last = state
+        return last
+
+    def watch(self, name: str, timeout_s: float | None) -> Iterator[pb.Job]:
+        """The job as it is, and again whenever it changes, until it is over. Raises RunError."""
         with _plain_answers():
-            last = pb.Job(name=name)
-            for state in self._stub.WatchJob(pb.JobName(name=name), timeout=timeout_s):
-                last = state
-            return last
+            yield from self._stub.WatchJob(pb.JobName(name=name), timeout=timeout_s)
 
     @property
     def pid(self) -> int:

@@ -17,8 +17,10 @@ from __future__ import annotations
 import itertools
 import json
 import statistics
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,11 @@ from typing import Any
 from netfold.measure.tcp_flows import Foreign
 from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.errors import RunError
+from netfold.testbed.processes import POLL_S
 from netfold.topologies.fabric import Fabric
 
 MODEL, MODEL_ELEMENTS = "resnet50", 25_557_032
-POLL_S = 0.03
+LOOK_S = 0.03
 STEADY_S = 3.0
 """After the onset and after the end of the load: what is timed is what is left when everybody had time to react."""
 
@@ -136,6 +139,7 @@ class Rerouting:
         running = [self._start(mode, jobs, number) for number in range(jobs)]
         moves: dict[str, list[Move]] = {j.name: [] for j in running}
         begun = self._begun(running)
+        following = [self._follow(job.name, moves[job.name]) for job in running]
         onset, end = begun + experiment.before_s, begun + experiment.before_s + experiment.load_s
         steps: list[tuple[float, Callable[[], None]]] = [
             (onset, lambda: foreign.go(self._flow_mbps())),
@@ -143,19 +147,16 @@ class Rerouting:
         ]
 
         def meanwhile() -> None:
-            """Called again and again until all jobs are done."""
-            until = time.monotonic() + 0.1
-            while time.monotonic() < until:
-                if steps and time.monotonic() >= steps[0][0]:
-                    steps.pop(0)[1]()
-                for job in running:
-                    self._look(job.name, moves[job.name])
-                time.sleep(POLL_S)
+            """Called again and again until all jobs are done: what is due before the next call, when it is due."""
+            if steps and steps[0][0] < time.monotonic() + POLL_S:
+                time.sleep(max(0.0, steps[0][0] - time.monotonic()))
+                steps.pop(0)[1]()
 
         rows = []
         try:
-            for job in running:
+            for job, follower in zip(running, following, strict=True):
                 results = system.finish(job, experiment.timeout_s, meanwhile)
+                follower.join()
                 wrong = sum(r["wrong_elements"] for r in results.values())
                 rows.append(row(mode, jobs, job, moves[job.name], onset, end, wrong))
         finally:
@@ -169,7 +170,7 @@ class Rerouting:
             self._system.check()
             if time.monotonic() > deadline:
                 raise RunError("no job did an iteration in time")
-            time.sleep(POLL_S)
+            time.sleep(LOOK_S)  # a worker in a host writes the file, and nobody says so
         return time.monotonic()
 
     def _start(self, mode: str, jobs: int, number: int) -> RunningJob:
@@ -183,11 +184,19 @@ class Rerouting:
         keys = {"scheme": "panama", "parameter_servers": 0, "elements": experiment.size // 4, **MODES[mode]}
         return system.start_job(name, flags, workers, **keys)
 
-    def _look(self, name: str, moves: list[Move]) -> None:
-        job = self._system.service.job(name)
-        if job.plan_json and (not moves or job.epoch != moves[-1].epoch):
-            rate = float(json.loads(job.plan_json)["rate"])
-            moves.append(Move(time.monotonic(), job.epoch, rate, job.reason))
+    def _follow(self, name: str, moves: list[Move]) -> threading.Thread:
+        """A thread that notes where the job is and each move, until it is over."""
+
+        def note() -> None:
+            with suppress(RunError):  # of a controller that is gone: who waits for the job says it
+                for job in self._system.service.watch(name, None):
+                    if job.plan_json and (not moves or job.epoch != moves[-1].epoch):
+                        rate = float(json.loads(job.plan_json)["rate"])
+                        moves.append(Move(time.monotonic(), job.epoch, rate, job.reason))
+
+        thread = threading.Thread(target=note, daemon=True)
+        thread.start()
+        return thread
 
     def _flow_mbps(self) -> float:
         """Payload of each flow; two share a link between switches."""
