@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -22,6 +22,7 @@ from netfold.topologies.network.errors import NetworkError
 
 FILE_WIDTH = 170
 STDOUT = Path("-")
+Number = TypeVar("Number", int, float)
 
 JsonTo = Annotated[
     Path | None,
@@ -32,6 +33,14 @@ JsonTo = Annotated[
 Picture = Annotated[Path | None, typer.Option(help="Draw the figures to this file (.png, .svg, .pdf).")]
 Target = Annotated[str, typer.Option(help="The switches: softswitch, bmv2, or auto.")]
 Lanes = Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")]
+
+
+def numbers(text: str, option: str, kind: type[Number]) -> list[Number]:
+    """A,B,C as an option gives them."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{option} takes numbers, A,B,C") from None
 
 
 def tell(text: str) -> None:

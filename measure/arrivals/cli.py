@@ -34,8 +34,9 @@ def arrivals(
     Exit codes: 0 done and every sum right, 1 something failed (one line says what)."""
     from netfold.measure.arrivals.experiment import arrival
 
+    milliseconds = options.numbers("0,500" if quick else spreads, "--spreads", float)
     with options.measuring(root=False):
-        rows = [arrival(float(s) / 1e3, size) for s in ("0,500" if quick else spreads).split(",")]
+        rows = [arrival(ms / 1e3, size) for ms in milliseconds]
         if picture is not None:
             from netfold.measure.arrivals.picture import draw
 

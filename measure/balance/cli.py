@@ -31,13 +31,14 @@ def balance(
     Exit codes: 0 done and every sum right, 1 something failed (one line says what)."""
     from netfold.measure.balance.experiment import balanced
 
-    sizes, speeds = ("16", "0.5") if quick else (sizes, speeds)
+    megabytes = options.numbers("16" if quick else sizes, "--sizes", float)
+    left = options.numbers("0.5" if quick else speeds, "--speeds", float)
     with options.measuring(root=False):
         rows = []
-        for size in sizes.split(","):
-            for speed in speeds.split(","):
-                options.tell(f"{size} MB, {speed} of a tree")
-                rows.append(balanced(round(float(size) * 1e6), float(speed)))
+        for size in megabytes:
+            for speed in left:
+                options.tell(f"{size:g} MB, {speed:g} of a tree")
+                rows.append(balanced(round(size * 1e6), speed))
         if picture is not None:
             from netfold.measure.balance.picture import draw
 

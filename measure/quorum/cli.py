@@ -39,10 +39,7 @@ def quorum(
     from netfold.measure.quorum.picture import draw
 
     with options.measuring(root=False):
-        try:
-            late = [float(text) for text in delays.split(",")]
-        except ValueError:
-            raise typer.BadParameter("delays are numbers, A,B,C") from None
+        late = options.numbers(delays, "--delays", float)
         if enough > workers:
             raise typer.BadParameter(f"a quorum of {enough} of {workers} workers")
         experiment = Experiment(workers, enough, deadline, late, compute, size, seconds)

@@ -50,7 +50,7 @@ def reroute(
         experiment = Experiment(
             Setup(fabric, target, lanes, scale),
             modes.split(","),
-            [int(n) for n in jobs.split(",")],
+            options.numbers(jobs, "--jobs", int),
             size,
             load,
             load_s=load_seconds,

@@ -35,6 +35,16 @@ def test_json_goes_to_a_file_or_stands_for_the_table(tmp_path: Path, capsys: pyt
     assert not options.written(None, {})
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("arrivals", "--spreads"), ("balance", "--sizes"), ("balance", "--speeds"), ("quorum", "--delays")],
+)
+def test_numbers_that_are_none_are_named(command: str, option: str):
+    result = CliRunner().invoke(build("measure"), ["measure", command, option, "1,x"])
+    assert result.exit_code == 2
+    assert f"{option} takes numbers" in result.output
+
+
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path):
     with pytest.raises(RunError, match=r"--json .*: Is a directory"):
         options.written(tmp_path, {})
