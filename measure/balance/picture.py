@@ -12,7 +12,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from netfold.measure.balance.experiment import Balanced
+from netfold.measure.balance.experiment import TREES, Balanced
 
 
 def draw(rows: Sequence[Balanced], file: Path) -> None:
@@ -24,7 +24,7 @@ def draw(rows: Sequence[Balanced], file: Path) -> None:
     speeds = sorted({r.speed for r in rows})
     plain = {r.speed: r.unbalanced_s / r.ideal_s for r in rows}
     times.plot(speeds, [plain[s] for s in speeds], color="0.5", linestyle=":", label="as planned")
-    parts.plot(speeds, [s / (3 + s) for s in speeds], color="0.5", linestyle=":", label="ideal")
+    parts.plot(speeds, [s / (TREES - 1 + s) for s in speeds], color="0.5", linestyle=":", label="ideal")
     times.set_yscale("log")
     times.set_ylabel("time, of the ideal")
     parts.set_ylabel("carried by the slow tree")

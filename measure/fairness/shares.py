@@ -45,10 +45,6 @@ class Shares:
         return {**asdict(self), "jain": self.jain, "least": self.least}
 
 
-def jain_of(rows: Sequence[Shares]) -> float:
-    return sum(r.jain for r in rows) / len(rows)
-
-
 def simulated(
     world: World, transport: Transport, flows: int, training: Sequence[Training], seed: int = 1
 ) -> Shares:

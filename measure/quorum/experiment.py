@@ -147,6 +147,7 @@ def _point(experiment: Experiment, delay_ms: float, quorum: int) -> Row:
             late = delay_ms if rank == SLOW else 0.0
             while time.monotonic() < end and not over.is_set():
                 began = time.monotonic()
+                # the computing of a step, and how much longer the slow worker takes for it
                 time.sleep((experiment.compute_ms + late) / 1e3)
                 try:
                     found = worker.all_reduce(gradient.copy(), WAIT_S, ReduceOp.AVERAGE)
