@@ -41,7 +41,7 @@ def scenario(hosts: int, load: float, flows: int, seed: int = 1) -> Scenario:
 
 
 CONTENDING = pytest.mark.xfail(
-    reason="workers that contend for full queues take more than one share says", strict=False
+    reason="workers that contend for full queues take more than one share says", strict=True
 )
 
 

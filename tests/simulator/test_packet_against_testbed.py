@@ -20,7 +20,7 @@ ONE_JOB = [row for row in MEASURED if len(row["mbps"]) == 1]
 TWO_JOBS = [row for row in MEASURED if len(row["mbps"]) == 2]
 # Eight streams of 0.375 Mbit/s meet at one server: a packet takes 24 ms of each one's share, and workers exactly
 # in step, as only simulated ones are, ask again in the same instant.
-STORM = pytest.mark.xfail(reason="spurious timeouts in step, where 24 ms go by for a packet", strict=False)
+STORM = pytest.mark.xfail(reason="spurious timeouts in step, where 24 ms go by for a packet", strict=True)
 CASES = [
     pytest.param(r, marks=STORM if r["scheme"] == "none" else (), id=f"two-{r['scheme']}") for r in TWO_JOBS
 ]
