@@ -20,13 +20,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from tests.model.machine import EMPTY, PROTOCOL, Life, Machine, Reply, Slot
 
 OVERFLOW, CONGESTION = 2, 1
 _DIGIT = 3  # bits for one contribution in a total: up to seven copies are told apart
 T = TypeVar("T")
+
+
+class Messages(Generic[T]):
+    """Numbers messages as they appear, so that a set of them is the bits of their numbers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[T, int] = {}
+        self._messages: list[T] = []
+
+    def bit(self, message: T) -> int:
+        number = self._numbers.get(message)
+        if number is None:
+            number = self._numbers[message] = len(self._messages)
+            self._messages.append(message)
+        return 1 << number
+
+    def within(self, net: int) -> Iterator[tuple[int, T]]:
+        """The messages of a set, with their bits."""
+        while net:
+            low = net & -net
+            net ^= low
+            yield low, self._messages[low.bit_length() - 1]
 
 
 class Violation(AssertionError):
@@ -100,12 +122,8 @@ class System:
     overflowing: frozenset[tuple[int, int]] = frozenset()  # (worker, chunk) that carry the overflow flag
 
     @cached_property
-    def _numbers(self) -> dict[Message, int]:
-        return {}
-
-    @cached_property
-    def _messages(self) -> list[Message]:
-        return []
+    def _messages(self) -> Messages[Message]:
+        return Messages()
 
     @cached_property
     def _children(self) -> list[list[int]]:
@@ -154,21 +172,17 @@ class System:
 
     def successors(self, state: State) -> Iterator[tuple[str, State]]:
         """All steps that change something; raises Violation if one breaks an invariant."""
-        net = state.net
-        while net:
-            low = net & -net
-            net ^= low
-            message = self._messages[low.bit_length() - 1]
+        for _, message in self._messages.within(state.net):
             after = self._deliver(state, message)
             if after is not state:
                 yield f"deliver {message}", after
         yield "lose all", self._resend(state._replace(net=0))
         for node, life in enumerate(state.nodes):
             if life + 1 < len(self.lives):
-                yield f"reinstall node {node}", state._replace(nodes=_put(state.nodes, node, life + 1))
+                yield f"reinstall node {node}", state._replace(nodes=put(state.nodes, node, life + 1))
         for worker, (life, _) in enumerate(state.workers):
             if life + 1 < len(self.lives):
-                restarted = state._replace(workers=_put(state.workers, worker, (life + 1, 0)))
+                restarted = state._replace(workers=put(state.workers, worker, (life + 1, 0)))
                 yield f"restart worker {worker}", self._resend(restarted)
 
     def _resend(self, state: State) -> State:
@@ -188,9 +202,9 @@ class System:
         if known is None:
             part = self.tree.nodes + worker
             known = 0
-            for chunk in self.in_window(received):
+            for chunk in in_window(received, self.chunks, self.window):
                 for congestion in (0, CONGESTION) if self.marking else (0,):
-                    known |= self._number(
+                    known |= self._messages.bit(
                         Message(
                             self.tree.parents[part],
                             self._bit[part],
@@ -202,21 +216,6 @@ class System:
                     )
             self._sendable_cache[key] = known
         return known
-
-    def in_window(self, received: int) -> list[int]:
-        """The chunks a worker may send: those it lacks, whose predecessor by one window it has."""
-        return [
-            chunk
-            for chunk in range(self.chunks)
-            if not received >> chunk & 1 and (chunk < self.window or received >> chunk - self.window & 1)
-        ]
-
-    def _number(self, message: Message) -> int:
-        number = self._numbers.get(message)
-        if number is None:
-            number = self._numbers[message] = len(self._messages)
-            self._messages.append(message)
-        return 1 << number
 
     def _deliver(self, state: State, message: Message) -> State:
         return self._to_worker(state, message) if message.bit == 0 else self._to_node(state, message)
@@ -241,7 +240,7 @@ class System:
         if life != here:
             raise Violation("I4", f"{message} of {life} changed a slot of {here}: {before} -> {after}")
         self._check_slot(node, message, after)
-        return state._replace(slots=_put(state.slots, index, after), net=net)
+        return state._replace(slots=put(state.slots, index, after), net=net)
 
     def _check_slot(self, node: int, message: Message, slot: Slot) -> None:
         expected = self._expected.get((node, slot.seen, message.life, message.chunk))
@@ -253,26 +252,35 @@ class System:
             up = message._replace(
                 to=self.tree.parents[node], bit=self._bit[node], marks=slot.marks, value=slot.total
             )
-            return self._number(up)
+            return self._messages.bit(up)
         asking = self._children[node][message.bit.bit_length() - 1]
         bits = 0
         for worker in self.tree.workers_below(node if reply is Reply.RESULT_TO_ALL else asking):
             down = message._replace(to=worker, bit=0, marks=slot.marks, value=slot.total)
-            bits |= self._number(down)
+            bits |= self._messages.bit(down)
         return bits
 
     def _to_worker(self, state: State, message: Message) -> State:
         life, received = state.workers[message.to]
         if not self.machine.takes(self.lives[life], self.lives[message.life]):
             return state
-        if message.chunk not in self.in_window(received):
+        if message.chunk not in in_window(received, self.chunks, self.window):
             return state
         full = (1 << len(self._children[0])) - 1
         if (message.value, message.marks & OVERFLOW) != self._expected[0, full, life, message.chunk]:
             raise Violation("I2", f"worker {message.to} took {message}, which is not the sum of all")
-        workers = _put(state.workers, message.to, (life, received | 1 << message.chunk))
+        workers = put(state.workers, message.to, (life, received | 1 << message.chunk))
         return self._resend(state._replace(workers=workers))
 
 
-def _put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
+def in_window(received: int, chunks: int, window: int) -> list[int]:
+    """The chunks a worker may send: those it lacks, whose predecessor by one window it has."""
+    return [
+        chunk
+        for chunk in range(chunks)
+        if not received >> chunk & 1 and (chunk < window or received >> chunk - window & 1)
+    ]
+
+
+def put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
     return (*values[:index], value, *values[index + 1 :])

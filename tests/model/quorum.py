@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from tests.model.network import Tree, Violation
+from tests.model.network import Messages, Tree, Violation, in_window, put
 
-T = TypeVar("T")
 _DIGIT = 2  # bits for one contribution in a total: a second copy is told apart
 
 
@@ -138,19 +137,8 @@ class QuorumSystem:
     passing: bool = True
 
     @cached_property
-    def _messages(self) -> list[Message]:
-        return []
-
-    @cached_property
-    def _numbers(self) -> dict[Message, int]:
-        return {}
-
-    def _number(self, message: Message) -> int:
-        number = self._numbers.get(message)
-        if number is None:
-            number = self._numbers[message] = len(self._messages)
-            self._messages.append(message)
-        return 1 << number
+    def _messages(self) -> Messages[Message]:
+        return Messages()
 
     @cached_property
     def workers(self) -> int:
@@ -183,11 +171,7 @@ class QuorumSystem:
         return all(got in (-1, everything) for got in state.workers)
 
     def successors(self, state: State) -> Iterator[tuple[str, State]]:
-        net = state.net
-        while net:
-            low = net & -net
-            net ^= low
-            message = self._messages[low.bit_length() - 1]
+        for _, message in self._messages.within(state.net):
             after = self._to_worker(state, message) if message.result else self._to_node(state, message)
             if after != state:
                 yield f"deliver {message}", self._pruned(after)
@@ -196,22 +180,19 @@ class QuorumSystem:
     def _pruned(self, state: State) -> State:
         """Without messages that can do nothing any more: results of what all they go to have, and contributions to a
         slot that has moved on, to a chunk that nobody lacks."""
-        net, useless = state.net, 0
-        while net:
-            low = net & -net
-            net ^= low
-            message = self._messages[low.bit_length() - 1]
+        useless = 0
+        for bit, message in self._messages.within(state.net):
             if message.result:
                 got = state.workers[message.to]
                 if got < 0 or got >> message.chunk & 1:
-                    useless |= low
+                    useless |= bit
             elif all(got < 0 or got >> message.chunk & 1 for got in state.workers):
                 slot = message.chunk % self.slots
                 if all(
                     state.slots[node * self.slots + slot].tag > message.chunk
                     for node in range(self.tree.nodes)
                 ):
-                    useless |= low
+                    useless |= bit
         return state._replace(net=state.net & ~useless) if useless else state
 
     def _resend(self, state: State) -> State:
@@ -224,16 +205,11 @@ class QuorumSystem:
             for chunk in self._awaited(received):
                 for seal in (False, True) if self.deadlines else (False,):
                     value = 1 << _DIGIT * (worker + self.workers * chunk)
-                    net |= self._number(Message(self.tree.parents[part], part, chunk, 1, value, seal))
+                    net |= self._messages.bit(Message(self.tree.parents[part], part, chunk, 1, value, seal))
         return state if net == state.net else state._replace(net=net)
 
     def _awaited(self, received: int) -> list[int]:
-        half = self.slots // 2
-        return [
-            chunk
-            for chunk in range(self.chunks)
-            if not received >> chunk & 1 and (chunk < half or received >> chunk - half & 1)
-        ]
+        return in_window(received, self.chunks, self.slots // 2)
 
     def _to_node(self, state: State, message: Message) -> State:
         node, root = message.to, message.to == 0
@@ -244,7 +220,7 @@ class QuorumSystem:
         own = sum(bits[child] for child in self.tree.children(node))
         packet = Packet(message.chunk + 1, bits[message.sender], message.count, message.value, message.seal)
         after, does = self.rules.step(state.slots[index], packet, own, self.least if root else 0, root)
-        state = state._replace(slots=_put(state.slots, index, after))
+        state = state._replace(slots=put(state.slots, index, after))
         match does:
             case Does.PASSED:
                 return self._sent(state, message._replace(to=self.tree.parents[node]))
@@ -283,7 +259,7 @@ class QuorumSystem:
             raise Violation("quorum", f"chunk {chunk} is sealed as {slot}")
         if state.sealed[chunk] not in ((0, 0), (slot.total, slot.count)):
             raise Violation("I3", f"chunk {chunk} is sealed as {slot}, and was as {state.sealed[chunk]}")
-        return state._replace(sealed=_put(state.sealed, chunk, (slot.total, slot.count)))
+        return state._replace(sealed=put(state.sealed, chunk, (slot.total, slot.count)))
 
     def _down(self, state: State, message: Message, slot: Slot, to: int, lapped: bool = False) -> State:
         """To all workers below the child that asks (all of its own switch's, as relayed), or the root."""
@@ -292,13 +268,13 @@ class QuorumSystem:
             child = self.tree.parents[child]
         net = state.net
         for worker in self.tree.workers_below(child):
-            net |= self._number(
+            net |= self._messages.bit(
                 Message(worker, 0, message.chunk, slot.count, slot.total, False, True, lapped)
             )
         return state._replace(net=net)
 
     def _sent(self, state: State, message: Message) -> State:
-        return state._replace(net=state.net | self._number(message))
+        return state._replace(net=state.net | self._messages.bit(message))
 
     def _to_worker(self, state: State, message: Message) -> State:
         received = state.workers[message.to]
@@ -307,15 +283,11 @@ class QuorumSystem:
         if self.rules.leaves(message.lapped):
             if not self.deadlines:
                 raise Violation("lapped", f"worker {message.to} has to leave though no deadline was over")
-            return state._replace(workers=_put(state.workers, message.to, -1))
+            return state._replace(workers=put(state.workers, message.to, -1))
         if (message.value, message.count) != state.sealed[message.chunk]:
             raise Violation("I3", f"worker {message.to} took {message} of {state.sealed[message.chunk]}")
-        after = _put(state.workers, message.to, received | 1 << message.chunk)
+        after = put(state.workers, message.to, received | 1 << message.chunk)
         return self._resend(state._replace(workers=after))
-
-
-def _put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
-    return (*values[:index], value, *values[index + 1 :])
 
 
 class DropsLate(Rules):

@@ -26,7 +26,7 @@ from netfold.traffic.engine.native import library
 from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.numerics import ReduceOp, Scheme, SharedExponent
 from netfold.traffic.packets.wire import VERSION, Kind, Verdict, packet
-from netfold.traffic.server.slots import SlotPool
+from netfold.traffic.server.slots import SlotPool, Sum
 
 LANES = 4
 _P, _N, _R = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
@@ -197,6 +197,10 @@ def _number(record: np.void, slots: int) -> int:
     return int(record["tag"] & 0xFFFFF) * slots + int(record["slot"])
 
 
+def becomes(record: np.ndarray, found: Sum) -> None:
+    record["lane"], record["exponent"], record["flags"] = found.lanes, found.exponent, int(found.flags)
+
+
 @dataclass
 class Fabric:
     """Cores, and above them one root for each tree, or two inner nodes and a root; packets between them are lost,
@@ -221,13 +225,16 @@ class Fabric:
     def assign(self, parts: list[Assignment]) -> None:
         """A new epoch, first at the nodes; what flies stays in the air."""
         self.parts = parts
-        part = parts[0]
+        trees = parts[0].trees
         self.levels = self.two_levels and len(parts) > 1
         self.half = (len(parts) + 1) // 2
         sides = [self.half, len(parts) - self.half] if self.levels else []
-        self.inner = [[SlotPool(tree.slots, part.lanes, n, root=False) for n in sides] for tree in part.trees]
+        self.inner = [[self.pool(tree.slots, n, root=False) for n in sides] for tree in trees]
         above = 2 if self.levels else len(parts)
-        self.roots = [SlotPool(tree.slots, part.lanes, above, root=True) for tree in part.trees]
+        self.roots = [self.pool(tree.slots, above, root=True) for tree in trees]
+
+    def pool(self, slots: int, children: int, root: bool):
+        return SlotPool(slots, self.parts[0].lanes, children, root)
 
     def step(self) -> bool:
         """Lets one packet arrive, or time pass. False: there is nothing to wait for."""
@@ -264,35 +271,40 @@ class Fabric:
             self.cores[which].receive(record.tobytes(), self.now, endpoint)
             self.cores[which].turn(self.now)
             return
-        row = record[0]
-        if int(row["tag"]) >> 20 != self.parts[0].epoch:
+        if int(record[0]["tag"]) >> 20 != self.parts[0].epoch:
             return  # stale_epoch
+        side = int(which >= self.half)
         if to == "root" or not self.levels:
             pool, bit = self.roots[endpoint], which
         else:
-            side = int(which >= self.half)
             pool, bit = self.inner[endpoint][side], which - side * self.half
+        verdict = self.take(pool, bit, record)
+        if verdict is None:
+            return
+        if to == "node" and self.levels:
+            child = 2 + which if verdict is Verdict.PASSED else side
+            self.flying.append(("root", child, endpoint, record))
+            return
+        record["version_kind"] = VERSION << 4 | Kind.RESULT
+        for rank in self._asked(which, verdict):
+            self.flying.append(("worker", rank, endpoint, record.copy()))
+
+    def take(self, pool: SlotPool, bit: int, record: np.ndarray) -> Verdict | None:
+        """A node's verdict on a packet; `record` becomes what leaves the node. None: nothing does."""
+        row = record[0]
         done = pool.gradient(
             int(row["tag"]), int(row["slot"]), bit, int(row["flags"]), int(row["exponent"]), row["lane"]
         )
         if done.packet is None:
-            return
-        record["lane"], record["exponent"], record["flags"] = (
-            done.packet.lanes,
-            done.packet.exponent,
-            int(done.packet.flags),
-        )
-        if to == "node" and self.levels:
-            self.flying.append(("root", int(which >= self.half), endpoint, record))
-            return
-        record["version_kind"] = VERSION << 4 | Kind.RESULT
-        for rank in self._asked(which, done.verdict):
-            self.flying.append(("worker", rank, endpoint, record.copy()))
+            return None
+        becomes(record, done.packet)
+        return done.verdict
 
     def _asked(self, child: int, verdict: Verdict) -> range:
         everyone = range(len(self.parts))
         if verdict is Verdict.RESULT_SENT:
             return everyone
-        if self.levels:
-            return everyone[: self.half] if child == 0 else everyone[self.half :]
-        return range(child, child + 1)
+        if not self.levels:
+            return range(child, child + 1)
+        side = child if child < 2 else int(child - 2 >= self.half)  # 2 ...: workers under an inner node
+        return everyone[: self.half] if side == 0 else everyone[self.half :]
