@@ -26,11 +26,14 @@ class Slow(Fabric):
     """Trees pass on a packet with the chance that `speeds` gives them, or let it wait."""
 
     speeds: tuple[float, ...] = ()
+    carried: tuple[int, ...] = (0,) * 4  # by tree: the results that came to the first worker
 
     def _arrive(self, to: str, which: int, endpoint: int, record: np.ndarray) -> None:
         if self.rng.random() > self.speeds[endpoint]:
             self.flying.append((to, which, endpoint, record))
             return
+        if to == "worker" and which == 0:
+            self.carried = tuple(n + (tree == endpoint) for tree, n in enumerate(self.carried))
         super()._arrive(to, which, endpoint, record)
 
 
@@ -107,8 +110,8 @@ def test_sums_are_right_and_the_same_whatever_trees_and_epochs_do(
             np.testing.assert_array_equal(results[0][~finite].astype(np.float64), exact[~finite])
 
 
-def reduce(speeds: tuple[float, ...], rows: int, seed: int) -> tuple[np.ndarray, list[int]]:
-    """The sums, and how many data packets each tree carried."""
+def reduce(speeds: tuple[float, ...], rows: int, seed: int) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The sums, and how many results each tree carried."""
     fabric = team(2, (0.5, 0.5), seed, speeds)
     draw = np.random.default_rng(1)
     arrays = [
@@ -116,24 +119,18 @@ def reduce(speeds: tuple[float, ...], rows: int, seed: int) -> tuple[np.ndarray,
     ]
     arrays = [a.astype(np.float32) for a in arrays]
     calls = [[core.submit(a)] for core, a in zip(fabric.cores, arrays, strict=True)]
-    carried = [0, 0]
-    arrive = fabric._arrive
-
-    def counting(to: str, which: int, endpoint: int, record: np.ndarray) -> None:
-        carried[endpoint] += to == "worker" and which == 0
-        arrive(to, which, endpoint, record)
-
-    fabric._arrive = counting  # type: ignore[method-assign]
     run(fabric, calls)
     assert arrays[0].tobytes() == arrays[1].tobytes()
-    return arrays[0], carried
+    return arrays[0], fabric.carried
 
 
 def test_the_same_bits_whichever_tree_is_slow():
     """A row's scale is its own exponent, and that of a call's first rows is given by the plan's shares alone."""
     one, _ = reduce((1.0, 1.0), 600, 1)
     for seed, speeds in ((2, (1.0, 0.1)), (3, (0.1, 1.0)), (4, (0.5, 0.3))):
-        assert reduce(speeds, 600, seed)[0].tobytes() == one.tobytes()
+        sums, carried = reduce(speeds, 600, seed)
+        assert sums.tobytes() == one.tobytes()
+        assert (carried[0] > carried[1]) == (speeds[0] > speeds[1]), "the slow tree takes fewer"
 
 
 @pytest.mark.parametrize("rows", [3 * 2 * LEAST_LAP - 1, 3 * 2 * LEAST_LAP, 3 * 2 * LEAST_LAP + 1, 2000])
