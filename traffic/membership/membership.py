@@ -54,7 +54,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
         numerics=_numerics(message.numerics),
         timing=_timing(message),
         quorum=message.quorum,
-        quorum_deadline_s=message.quorum_deadline_s or 0.05,
+        quorum_deadline_s=message.quorum_deadline_s or Assignment.quorum_deadline_s,
         trees=tuple(
             TreePart(
                 tree=part.tree,

@@ -95,8 +95,8 @@ class Worker:
         epoch. `timeout`: seconds. Gives how many workers' arrays are in it where the job has a quorum, else None.
 
         Raises TypeError, ValueError (bad array), WrongNumbers, ConcurrentUse, WorkerClosed, AllReduceTimeout,
-        JobFailed, ControllerUnreachable, CallMismatch, RoundsExhausted (a call of more chunks than an epoch has
-        numbers), SumOverflow (integers only), TransportError.
+        JobFailed, ControllerUnreachable, CallMismatch, Straggled (with a quorum), RoundsExhausted (a call of more
+        chunks than an epoch has numbers), SumOverflow (integers only), TransportError.
         """
         check_array(array)
         if array.size == 0:
