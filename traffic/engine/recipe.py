@@ -30,7 +30,7 @@ _WORKER = (*CORE, "bursts", "sockets", "engine")
 _SERVER = ("slots", "root")
 NAMES = (*_WORKER, *_SERVER)
 SOURCES = tuple(f"{name}.c" for name in NAMES)
-HEADERS = (*(f"{name}.h" for name in NAMES), "core_state.h")
+HEADERS = (*(f"{name}.h" for name in NAMES), "core_state.h", "heap.h")
 FLAGS = (
     "-std=gnu11",
     "-O3",

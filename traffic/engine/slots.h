@@ -47,11 +47,11 @@ struct nf_sealing {
 int nf_pool_create(struct nf_pool *p, int64_t slots, int64_t lanes, int64_t children);
 void nf_pool_free(struct nf_pool *p);
 
-/* 0, or -1: no memory. */
+/* Sums may go with `least` contributions, see `own` and `least` above. 0, or -1: no memory. */
 int nf_pool_quorum(struct nf_pool *p, int64_t own, int64_t least);
 
-/* Takes a packet of the child with this bit. NF_RESULT_SENT, NF_RESULT_REPEATED, NF_LATE, NF_LAPPED: then `result` is the answer (the packet's
- * memory may be the same). */
+/* Takes a packet of the child with this bit. NF_RESULT_SENT, NF_RESULT_REPEATED, NF_LATE, NF_LAPPED: then `result` is the
+ * answer (the packet's memory may be the same). */
 enum nf_verdict nf_pool_gradient(struct nf_pool *p, int64_t child, const struct header *h, int marked, struct header *result);
 
 #endif

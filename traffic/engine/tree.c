@@ -4,7 +4,8 @@
 #include "tree.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "heap.h"
 
 enum {
     TAIL_MOST = 4, /* more chunks under way are no tail */
@@ -62,28 +63,6 @@ void tree_free(struct tree *t) {
     free(t->ready);
 }
 
-static void push_ready(struct stream *r, int64_t place) {
-    int64_t at = r->ready_count++, *heap = r->ready;
-    while (at && heap[(at - 1) / 2] > place) {
-        heap[at] = heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    heap[at] = place;
-}
-
-static void pop_ready(struct stream *r) {
-    int64_t *heap = r->ready, last = heap[--r->ready_count], at = 0;
-    for (;;) {
-        int64_t child = 2 * at + 1;
-        if (child >= r->ready_count) break;
-        if (child + 1 < r->ready_count && heap[child + 1] < heap[child]) child++;
-        if (heap[child] >= last) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = last;
-}
-
 static void unlink_channel(struct tree *t, int32_t i) {
     struct channel *c = &t->channels[i];
     if (c->previous == NOBODY)
@@ -113,7 +92,7 @@ static void make_ready(struct tree *t, struct stream *r, const struct segment *s
     int64_t stop = s->base + (s->count < r->count ? s->count : r->count);
     for (int64_t place = s->base; place < stop; place++) {
         const struct channel *c = &t->channels[r->from + place % r->count];
-        if (!c->busy && c->due == place) push_ready(r, place);
+        if (!c->busy && c->due == place) heap_push(r->ready, &r->ready_count, place);
     }
 }
 
@@ -166,14 +145,33 @@ static struct segment *skip_ready(struct stream *r, int64_t place) {
     struct segment *s = r->first;
     while (s && place >= s->base + s->count && !s->held) s = s->next;
     if (!s || s->held || !s->hurry || place < s->base) return NULL;
-    for (int64_t at = 0; at < r->ready_count; at++) {
-        if (r->ready[at] != place) continue;
-        for (; at; at = (at - 1) / 2) r->ready[at] = r->ready[(at - 1) / 2]; /* its ancestors move down, and it is the top */
-        r->ready[0] = place;
-        pop_ready(r);
-        return s;
+    if (!heap_remove(r->ready, &r->ready_count, place)) return NULL;
+    if (place >= r->highest) r->highest = place + 1;
+    return s;
+}
+
+/* The chunk under way on a channel is back. */
+static void take_back(struct tree *t, struct stream *r, int32_t channel, int marked, double now) {
+    struct channel *c = &t->channels[channel];
+    struct segment *s = c->segment;
+    c->busy = 0;
+    unlink_channel(t, channel);
+    t->under_way--;
+    r->under_way--;
+    if (!c->resent) {
+        t->found.fresh++;
+        t->found.rtt_sum += now - c->sent_at;
+        if (c->sent_at >= s->back) {
+            t->found.judged++;
+            t->found.judged_sum += now - c->sent_at;
+        }
+        if (c->sent_at > t->newest_back) t->newest_back = c->sent_at;
     }
-    return NULL;
+    if (now < s->back) s->back = now;
+    t->found.count++;
+    t->found.marked += marked;
+    t->results++;
+    t->marked += marked;
 }
 
 struct segment *tree_accept(struct tree *t, const struct header *h, int marked, double now, int64_t *chunk) {
@@ -195,34 +193,9 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
     if (!s) return NULL;
     *chunk = c->due - s->base;
     if (t->quorum) look_at_count(t, s, h);
-    if (!c->busy) {
-        if (c->due >= r->highest) r->highest = c->due + 1;
-        c->due += r->count;
-        if (c->due < r->end) push_ready(r, c->due);
-        if (--s->left == 0) take_off(r, s);
-        return s;
-    }
-    c->busy = 0;
+    if (c->busy) take_back(t, r, (int32_t)channel, marked || h->flags & CONGESTION, now);
     c->due += r->count;
-    unlink_channel(t, (int32_t)channel);
-    t->under_way--;
-    r->under_way--;
-    if (c->due < r->end) push_ready(r, c->due);
-    if (!c->resent) {
-        t->found.fresh++;
-        t->found.rtt_sum += now - c->sent_at;
-        if (c->sent_at >= s->back) {
-            t->found.judged++;
-            t->found.judged_sum += now - c->sent_at;
-        }
-        if (c->sent_at > t->newest_back) t->newest_back = c->sent_at;
-    }
-    if (now < s->back) s->back = now;
-    t->found.count++;
-    marked |= (h->flags & CONGESTION) != 0;
-    t->found.marked += marked;
-    t->results++;
-    t->marked += marked;
+    if (c->due < r->end) heap_push(r->ready, &r->ready_count, c->due);
     if (--s->left == 0) take_off(r, s);
     return s;
 }
@@ -398,7 +371,7 @@ static int64_t send_new(struct tree *t, struct stream *r, fill_chunk *fill, stru
             t->held_back = 1;
             break;
         }
-        pop_ready(r);
+        heap_pop(r->ready, &r->ready_count);
         int64_t channel = r->from + place % r->count;
         begin_chunk(t, r, channel, s, fill, now);
         if (place >= r->highest) r->highest = place + 1;
