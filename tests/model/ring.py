@@ -21,7 +21,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from tests.model.machine import EMPTY, PROTOCOL, Machine, Reply, Slot
-from tests.model.network import Violation
+from tests.model.network import Violation, put
 
 
 class Worker(NamedTuple):
@@ -129,8 +129,7 @@ class Ring:
         if tag > slot.tag:
             self._check_claim(state, here)
         after, step = self.machine.step(slot, tag, 1 << worker, 0, self._value(life, worker, chunk), full)
-        slots = (*state.slots[:index], after, *state.slots[index + 1 :])
-        made = state._replace(slots=slots)
+        made = state._replace(slots=put(state.slots, index, after))
         reply = self.machine.reply(True, step)
         if reply is not Reply.NOTHING:
             if after.total != sum(self._value(state.leaf, w, here) for w in range(self.workers)):
@@ -171,8 +170,7 @@ class Ring:
         return state._replace(contributions=contributions)
 
     def _with(self, state: State, number: int, worker: Worker) -> State:
-        workers = (*state.workers[:number], worker, *state.workers[number + 1 :])
-        return state._replace(workers=workers)
+        return state._replace(workers=put(state.workers, number, worker))
 
     def _number(self, life: int, worker: int, chunk: int) -> int:
         return (life * self.workers + worker) * self.chunks + chunk
