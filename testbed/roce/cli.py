@@ -17,13 +17,10 @@ from netfold.api.options import Where, reaches_controller
 app = typer.Typer(no_args_is_help=True, help="RDMA endpoints as workers: try it, their agent, their program.")
 
 
-_SIZES = "4K,64K,1M,16M"
-
-
 @app.command()
 def run(
     per_leaf: Annotated[int, typer.Option(min=2, help="Machines at each leaf: 2 (four in all), or 4.")] = 2,
-    sizes: Annotated[str, typer.Option(help="Arrays, as in 4K,1M.")] = _SIZES,
+    sizes: Annotated[str, typer.Option(help="Arrays, as in 4K,1M.")] = "4K,64K,1M,16M",
     losses: Annotated[
         str, typer.Option(help="Shares of packets that links lose, each a step.")
     ] = "0,0.001,0.01",

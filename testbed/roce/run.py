@@ -32,13 +32,13 @@ PLAIN_MESSAGES, PLAIN_BYTES, PLAIN_PORT = 200, 16384, 18515
 class Options:
     """`per_leaf` machines at each leaf; `sizes` in bytes; `losses` as fractions, of each direction of each link."""
 
-    per_leaf: int = 2
+    per_leaf: int
+    sizes: Sequence[int]
+    losses: Sequence[float]
+    most_with_loss: int
+    plain: bool
+    timeout_s: float
     fabric: str = "leaf-spine-2x2"
-    sizes: Sequence[int] = (4 << 10, 64 << 10, 1 << 20, 16 << 20)
-    losses: Sequence[float] = (0.0, 0.001, 0.01)
-    most_with_loss: int = 1 << 20
-    plain: bool = True
-    timeout_s: float = 600.0
 
 
 @dataclass(frozen=True)
