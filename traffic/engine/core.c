@@ -331,8 +331,6 @@ double nf_core_gather(const struct nf_core *core) {
     return seconds < longest ? seconds : longest;
 }
 
-int64_t nf_core_packet_bytes(const struct nf_core *core) { return core->packet_bytes; }
-
 struct nf_totals nf_core_totals(const struct nf_core *core) {
     struct nf_totals totals = core->totals;
     totals.owing = core->tree_count && core->kept && !core->together;

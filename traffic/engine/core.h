@@ -131,7 +131,6 @@ double nf_core_next(struct nf_core *core, double now);
 double nf_core_gather(const struct nf_core *core);
 
 int64_t nf_core_generation(const struct nf_core *core);
-int64_t nf_core_packet_bytes(const struct nf_core *core);
 struct nf_totals nf_core_totals(const struct nf_core *core);
 int64_t nf_core_trees(const struct nf_core *core);
 struct nf_tree_report nf_core_report(const struct nf_core *core, int64_t tree);

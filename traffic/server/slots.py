@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The slot machine of docs/protocol.md, section 3: what a node of an aggregation tree does with a GRADIENT.
 
-It is the oracle of the tests, for switches and for traffic/engine/slots.c, and the node of the simulator; it does
-no I/O. `SlotPool.gradient` takes one packet and reads like the protocol's table; `SlotPool.gradients` takes a
+It is the oracle of the tests, for switches, for traffic/engine/slots.c and for the simulator's nodes; it does no I/O.
+`SlotPool.gradient` takes one packet and reads like the protocol's table; `SlotPool.gradients` takes a
 batch and gives the same answers, in the same order, with numpy.
 """
 
