@@ -24,8 +24,15 @@ static uint64_t next(void) {
 
 static int64_t below(int64_t n) { return (int64_t)(next() % (uint64_t)n); }
 
+static int quorums; /* every third seed's job has one */
+
 static struct nf_assignment epoch_of(int64_t epoch) {
     struct nf_assignment a = {.epoch = epoch, .lanes = 4 + 4 * below(8), .workers = 1 + below(2), .rounds = 1 + below(40)};
+    if (quorums) {
+        a.lanes = 32;
+        a.quorum = 1 + below(a.workers);
+        a.quorum_deadline = 0.002;
+    }
     a.congestion = below(3);
     a.wire_bytes = 100;
     a.tree_count = 1 + below(3);
@@ -49,6 +56,7 @@ static void fill(uint8_t *array) {
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
     state = 0x9E3779B97F4A7C15u + (uint64_t)atoll(argv[1]);
+    quorums = atoll(argv[1]) % 3 == 2;
     int64_t steps = atoll(argv[2]), done = 0, failed = 0;
     struct nf_core *core = nf_core_create();
     struct nf_call *calls[CALLS] = {0};
@@ -71,6 +79,7 @@ int main(int argc, char **argv) {
         if (!calls[which] && below(4) == 0) {
             fill(arrays[which]);
             struct nf_request r = {arrays[which], 1 + below(ELEMENTS), below(NF_DTYPES), 0, below(NF_HALF + 1), below(40), now + 5};
+            if (quorums && (r.dtype == NF_INT32 || r.dtype == NF_INT64)) r.dtype = NF_FLOAT32; /* as its workers refuse them */
             r.op = r.dtype == NF_INT32 || r.dtype == NF_INT64 ? NF_SUM : below(2);
             calls[which] = nf_core_submit(core, &r);
         }
@@ -89,7 +98,9 @@ int main(int argc, char **argv) {
             if (below(10) == 0) continue;
             memcpy(packet, out[i].packet, (size_t)size);
             packet[0] = VERSION_KIND_RESULT;
-            if (a.workers > 1) /* the other one sends the same */
+            int both = a.workers > 1 && (!quorums || below(4));
+            if (both && quorums) packet[13] = (uint8_t)(2 * packet[13]); /* the count */
+            if (both) /* the other one sends the same */
                 for (int64_t k = NF_HEADER_BYTES; k < size; k += 4) {
                     uint32_t lane;
                     memcpy(&lane, packet + k, 4);
