@@ -219,3 +219,10 @@ def test_a_program_whose_parsers_branch_is_taken():
 def test_a_program_whose_parser_lost_what_it_branches_on_is_refused(ingress: str, egress: str, named: str):
     with pytest.raises(BuildError, match=f"{named} parser"):
         tofino.check_parsers(PARSERS.format(ingress=ingress, egress=egress))
+
+
+def test_a_parser_that_lost_what_one_state_branches_on_is_refused():
+    """Tofino 2's keeps what goes by way of its scratch registers."""
+    blind = f"{MATCH}      0x****:\n        next: parse_ipv4\n    parse_ipv4:\n      *:\n        next: end\n      *:\n"
+    with pytest.raises(BuildError, match=r"the ingress parser .*\(state parse_ipv4"):
+        tofino.check_parsers(PARSERS.format(ingress=blind, egress=MATCH))
