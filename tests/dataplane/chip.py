@@ -22,10 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 
-import pytest
-
 from netfold.controller.switches.admission_table import CPU_PORT
-from netfold.controller.switches.entries import Entity, Field, MulticastGroup, TableEntry
+from netfold.controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
 from tests.dataplane.device import VERDICTS, Frames
 
 HARNESSES = {"tofino": "tofino_test_harness", "tofino2": "jbay_test_harness"}
@@ -37,6 +35,8 @@ Match = tuple[tuple[str, Field], ...]
 _PORTS = {"port", "ingress_port"}
 _NOBODY: Match = (("ingress_port", 0x1FF), ("udp_port", 0), ("kind", 0xF), ("tree", 0))
 _LPM_ROWS, _BAND = 32, 1024
+_PROFILE, _SELECTOR = "SwitchIngress.forwarding.nexthops", "SwitchIngress.forwarding.nexthop_groups"
+_MEMBERS, _SET = 2048, 64  # next hops that an entry can point to, and in a set of them
 
 
 class HarnessError(Exception):
@@ -118,7 +118,7 @@ class ChipDevice:
         self._rows: dict[object, tuple[tuple[str, int], int]] = {}
         self._free: dict[tuple[str, int], list[int]] = {}
         self._exact: dict[object, TableEntry] = {}
-        self._members: dict[object, int] = {}  # of the action profile
+        self._next_member = 0
         self._seen = self._heard = 0
         with self._said.open("w") as said:
             self._process = subprocess.Popen(
@@ -196,15 +196,34 @@ class ChipDevice:
 
     def _write(self, entity: TableEntry, match: Match, row: str = "") -> None:
         """Without a row the harness looks for a free one itself."""
-        if len(entity.actions) > 1:
-            pytest.skip("the harness has no word for sets of next hops")
-        (chosen,) = entity.actions
         keys = " ".join(self._layout.keys(entity.table, match))
-        call = self._layout.action(entity.table, chosen.name)
-        args = ", ".join(f"{k}:{_port(v) if k in _PORTS else hex(v)}" for k, v in chosen.args)
+        call = self._layout.action(entity.table, entity.actions[0].name)
+        args = self._args(entity.actions[0])
         if entity.table == "ipv4_routes":
-            args = f"{self._members.setdefault(entity.key, len(self._members))} {args}"
+            args = f"{self._members(call, entity.actions)} {args}"
         self._do(f"add {self._layout.table(entity.table)} {row} {keys} {call}({args})")
+
+    def _members(self, call: str, ways: tuple[Action, ...]) -> str:
+        """Writes next hops to the action profile; gives the first one's place there, and for several the word of the
+        selector that has a bit for each: its choice is or-ed to that place. The harness has no word for such a pointer,
+        but takes the fields that it is made of, shifted as the chip's addresses are."""
+        if len(ways) > 1:
+            self._next_member = -(-self._next_member // _SET) * _SET
+        place = self._next_member
+        self._next_member += len(ways)
+        if self._next_member > _MEMBERS:
+            raise HarnessError(f"{ways} find no room: there are {_MEMBERS} next hops")
+        for number, way in enumerate(ways):
+            self._do(f"add {_PROFILE} {place + number} {call}({self._args(way)})")
+        if len(ways) == 1:
+            return str(place)
+        word = place // _SET
+        self._do(f"selector {_SELECTOR}({word}) add {' '.join(map(str, range(len(ways))))}")
+        return f"{place} meter_addr:{word << 7} meter_pfe:{1 << 23}"
+
+    @staticmethod
+    def _args(action: Action) -> str:
+        return ", ".join(f"{k}:{_port(v) if k in _PORTS else hex(v)}" for k, v in action.args)
 
     def _row(self, entity: TableEntry) -> int:
         """Of a ternary table: the higher, the more precedence."""
