@@ -102,14 +102,47 @@ def test_errors_come_out_of_the_handles():
                 handle.result(30)
         good = [worker.submit(np.ones(3, np.int32)) for worker in fabric.workers]
         assert [handle.result(30).tolist() for handle in good] == [[2, 2, 2]] * 2, "the job goes on"
+        fabric.server_link.drop_all = True  # so that nothing fails before all are submitted
         odd = [worker.submit(np.ones(3 + rank, np.int32)) for rank, worker in enumerate(fabric.workers)]
         after = [worker.submit(np.ones(3, np.int32)) for worker in fabric.workers]
+        fabric.server_link.drop_all = False
         for handle in odd:
             with pytest.raises(CallMismatch):
                 handle.result(30)
         for handle in after:
-            with pytest.raises(TrafficError):
+            with pytest.raises(AllReduceTimeout, match="an earlier call failed"):
                 handle.result(30)
+        with pytest.raises(AllReduceTimeout, match="given up in epoch 1"):  # nobody raises the epoch here
+            fabric.workers[0].submit(np.ones(3, np.int32), timeout=0.01)
+
+
+def test_whoever_is_told_of_a_result_may_close_the_worker():
+    with rig(2) as fabric:
+        worker, other = fabric.workers
+        closed: list[Exception | None] = []
+        ended = threading.Event()
+
+        def leave(_: object) -> None:
+            try:
+                worker.close()
+                closed.append(None)
+            except Exception as error:
+                closed.append(error)
+            ended.set()
+
+        handle = worker.submit(np.ones(3, np.float32))
+        behind = [
+            worker.submit(np.ones(3, np.float32)) for _ in range(2)
+        ]  # the other worker never does these
+        handle.add_done_callback(leave)
+        assert other.submit(np.ones(3, np.float32)).result(30).tolist() == [2.0] * 3
+        assert ended.wait(30)
+        assert closed == [None]
+        for lonely in behind:
+            with pytest.raises(TrafficError):
+                lonely.result(30)
+        with pytest.raises(WorkerClosed):
+            worker.submit(np.ones(3, np.float32))
 
 
 def test_a_call_in_the_background_ends_by_its_deadline_and_the_next_one_asks_for_an_epoch():

@@ -80,6 +80,7 @@ class Worker:
             int, tuple[Handle, Call, float, float]
         ] = {}  # in the background: and begin and deadline
         self._finisher: threading.Thread | None = None
+        self._all_told = False  # what became of their calls, the handles of a closed worker
         self._closed = False
         membership.on_change(self._changed)
 
@@ -253,10 +254,11 @@ class Worker:
 
     def _finish_all(self) -> None:
         """Tells handles what became of their calls, until the worker is closed."""
-        while True:
+        while not self._all_told:
             over = self._engine.next()
             if over is None:
                 if self._closed:
+                    self._all_told = True
                     return
                 with self._books:
                     deadlines = [deadline for *_, deadline in self._handles.values()]
@@ -301,14 +303,17 @@ class Worker:
         ]
 
     def close(self) -> None:
-        """Ends what is under way, also in other threads, and leaves the job."""
+        """Ends what is under way, also in other threads, and leaves the job. A handle's callback may call it: the
+        other handles are told before it returns."""
         with self._books:
             if self._closed:
                 return
             self._closed = True
         self._membership.on_change(None)
         self._engine.stop()
-        if self._finisher is not None:
+        if self._finisher is threading.current_thread():
+            self._finish_all()  # the one that called the callback, and ends when it is back
+        elif self._finisher is not None:
             self._finisher.join()
         self._membership.close()
         with self._idle:
