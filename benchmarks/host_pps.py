@@ -27,10 +27,11 @@ import numpy as np
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.membership.part import Alone
-from netfold.traffic.packets.transport import BATCH, Address, Inbox, Rows, UdpEndpoint
+from netfold.traffic.packets.transport import Address
 from netfold.traffic.packets.wire import Kind, Packet, packet_bytes
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
+from tests.traffic.batches import BATCH, BatchEndpoint, Inbox, Rows
 
 SERVER, CLIENT, PORT = "127.88.0.100", "127.88.0.1", 61690
 SLOTS = 4096
@@ -95,7 +96,7 @@ def serve(lanes: int, ready: Any) -> None:
 
 def reflect(lanes: int, ready: Any) -> None:
     """Sends back what comes, as it is: the cheapest peer there can be."""
-    endpoint = UdpEndpoint(Address(SERVER, PORT), Address(CLIENT, PORT))
+    endpoint = BatchEndpoint(Address(SERVER, PORT), Address(CLIENT, PORT))
     inbox = Inbox(BATCH, lanes)
     out = Rows(BATCH, lanes)
     ready.set()
@@ -135,7 +136,7 @@ def send_plainly(lanes: int, seconds: float) -> tuple[int, float, float]:
 
 
 def send_batches(lanes: int, seconds: float) -> tuple[int, float, float]:
-    endpoint = UdpEndpoint(Address(CLIENT, PORT), Address(SERVER, PORT))
+    endpoint = BatchEndpoint(Address(CLIENT, PORT), Address(SERVER, PORT))
     out, inbox, count, under_way = Rows(BATCH, lanes), Inbox(BATCH, lanes), 0, 0
     wall, cpu = time.perf_counter(), time.process_time()
     while time.perf_counter() - wall < seconds:

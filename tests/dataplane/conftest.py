@@ -25,7 +25,7 @@ TARGETS = [
     *([] if why_not("tofino") else [CHIP]),
     *(["remote"] if remote.described() else []),
 ]
-TALLY = pytest.StashKey[Tally]()
+PACKETS = "packets"  # of a test's report: target, sent, compared
 BUILDS = pytest.StashKey[ChipBuilds]()
 
 Devices = Callable[[str, int, int], Device]
@@ -38,6 +38,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     builds = config.stash[BUILDS] = ChipBuilds()
     config.add_cleanup(builds.stop)
+    if hasattr(config, "workerinput"):  # one of pytest-xdist's processes: another one may have those tests
+        return
     with_model = [
         item
         for item in session.items
@@ -52,9 +54,13 @@ def chip_builds(request: pytest.FixtureRequest) -> ChipBuilds:
     return request.config.stash[BUILDS]
 
 
-@pytest.fixture(scope="session")
-def tally(request: pytest.FixtureRequest) -> Tally:
-    return request.config.stash.setdefault(TALLY, Tally())
+@pytest.fixture
+def tally(record_property: Callable[[str, object], None]) -> Iterator[Tally]:
+    """Counts a test's packets; the run's end tells the sums."""
+    tally = Tally()
+    yield tally
+    for target, sent in tally.sent.items():
+        record_property(PACKETS, (target, sent, tally.compared[target]))
 
 
 @pytest.fixture(scope="session")
@@ -95,9 +101,18 @@ def bench(target: str, devices: Devices, tally: Tally) -> Bench:
     return Bench(device, LANES, tally, target)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    tally = config.stash.get(TALLY, None)
-    for target, sent in sorted(tally.sent.items()) if tally is not None else ():
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    tally = Tally()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) != "teardown":
+                continue
+            for name, value in report.user_properties:
+                if name == PACKETS:
+                    target, sent, compared = value
+                    tally.sent[target] += sent
+                    tally.compared[target] += compared
+    for target, sent in sorted(tally.sent.items()):
         left = tally.compared[target]
         terminalreporter.write_line(
             f"data plane on {target}: {sent:,} packets sent, {left:,} that left compared"

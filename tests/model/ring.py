@@ -15,7 +15,7 @@ halves, and the first PSN of the second life is half a circle beyond that of the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -52,7 +52,7 @@ class Ring:
     slots: int
     credit: int
     messages: tuple[int, ...]
-    machine: Machine = PROTOCOL
+    machine: Machine = field(default=PROTOCOL, repr=False)
     lives: int = 1
 
     # ---- the rules, each of which a mutant breaks ---------------------------------------------------

@@ -14,18 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.packets.transport import (
-    BATCH,
-    Address,
-    Endpoint,
-    Inbox,
-    Rows,
-    UdpEndpoint,
-    Waiter,
-    senders,
-)
+from netfold.traffic.packets.transport import Address
 from netfold.traffic.packets.wire import VERSION, Flag, Kind, Records, Verdict, wellformed
 from netfold.traffic.server.slots import SlotPool
+from tests.traffic.batches import BATCH, BatchEndpoint, Endpoint, Inbox, Rows, Waiter, senders
 
 _UNKNOWN = -1
 
@@ -71,7 +63,7 @@ class NumpyServer:
         endpoint: Endpoint | None = None,
     ) -> None:
         self.verdicts = np.zeros(32, np.int64)
-        self._endpoint = endpoint or UdpEndpoint(Address(local, assignment.udp_port), ecn=True)
+        self._endpoint = endpoint or BatchEndpoint(Address(local, assignment.udp_port), ecn=True)
         self._waiter = Waiter((self._endpoint,))
         self._reply_to = np.array([address.name() for address in reply_to], np.uint8).reshape(-1, 16)
         self._inbox = Inbox(BATCH, assignment.lanes, ecn=True)

@@ -19,8 +19,9 @@ from netfold.traffic.errors import JobFailed
 from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.membership.part import Stats
 from netfold.traffic.numerics import ReduceOp, Scheme, SharedExponent
-from netfold.traffic.packets.transport import BATCH, Address, Endpoint, Inbox, Rows, UdpEndpoint
+from netfold.traffic.packets.transport import Address
 from netfold.traffic.worker.worker import Worker
+from tests.traffic.batches import BATCH, BatchEndpoint, Endpoint, Inbox, Rows
 from tests.traffic.numpy_server import NumpyServer
 
 SERVER = "127.77.0.254"
@@ -239,7 +240,7 @@ def rig(
 
     hosts = [f"127.77.0.{rank + 1}" for rank in range(workers)]
     server_link = LossyEndpoint(
-        UdpEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed, both_ways=True
+        BatchEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed, both_ways=True
     )
     server = NumpyServer(
         assignment(0, True), reply_to=[Address(host, port) for host in hosts], endpoint=server_link

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-import time
 
 import numpy as np
 import pytest
 
 from netfold.traffic.membership.part import connect_udp
-from netfold.traffic.packets.transport import BATCH, Address, Inbox, Rows, TransportError, UdpEndpoint, Waiter
+from netfold.traffic.packets.transport import Address, TransportError
 from netfold.traffic.packets.wire import packet_bytes
+from tests.traffic.batches import BATCH, BatchEndpoint, Inbox, Rows, Waiter
 
 LANES, PORT = 4, 61650
 A, B = Address("127.33.0.1", PORT), Address("127.33.0.2", PORT)
@@ -18,13 +18,13 @@ A, B = Address("127.33.0.1", PORT), Address("127.33.0.2", PORT)
 
 @pytest.fixture
 def pair():
-    ends = UdpEndpoint(A, B), UdpEndpoint(B, A, ecn=True)
+    ends = BatchEndpoint(A, B), BatchEndpoint(B, A, ecn=True)
     yield ends
     for end in ends:
         end.close()
 
 
-def receive(endpoint: UdpEndpoint, inbox: Inbox, at_least: int = 1) -> int:
+def receive(endpoint: BatchEndpoint, inbox: Inbox, at_least: int = 1) -> int:
     """Loopback delivers at once, but the kernel may need a moment on a busy machine."""
     waiter = Waiter((endpoint,))
     try:
@@ -83,7 +83,7 @@ def test_the_congestion_mark_is_read_and_ect_is_sent(pair):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plain:
         plain.setsockopt(socket.IPPROTO_IP, 13, 1)
         plain.bind(("127.33.0.3", PORT))
-        other = UdpEndpoint(Address("127.33.0.1", PORT + 1), Address("127.33.0.3", PORT))
+        other = BatchEndpoint(Address("127.33.0.1", PORT + 1), Address("127.33.0.3", PORT))
         other.send(out, 1)
         plain.settimeout(10)
         _, control, _, _ = plain.recvmsg(100, 100)
@@ -92,7 +92,7 @@ def test_the_congestion_mark_is_read_and_ect_is_sent(pair):
 
 
 def test_names_are_where_packets_came_from_and_may_go_to():
-    server, client = UdpEndpoint(Address("127.33.0.9", PORT)), UdpEndpoint(A, Address("127.33.0.9", PORT))
+    server, client = BatchEndpoint(Address("127.33.0.9", PORT)), BatchEndpoint(A, Address("127.33.0.9", PORT))
     out, inbox = Rows(4, LANES), Inbox(4, LANES)
     client.send(out, 2)
     count = receive(server, inbox)
@@ -106,7 +106,7 @@ def test_names_are_where_packets_came_from_and_may_go_to():
 
 
 def test_a_peer_that_does_not_listen_is_a_loss_not_an_error(pair):
-    lonely = UdpEndpoint(Address("127.33.0.5", PORT), Address("127.33.0.6", PORT))
+    lonely = BatchEndpoint(Address("127.33.0.5", PORT), Address("127.33.0.6", PORT))
     out, inbox = Rows(4, LANES), Inbox(4, LANES)
     for _ in range(5):
         assert lonely.send(out, 4) == 4
@@ -123,7 +123,7 @@ def test_a_peer_that_does_not_listen_is_a_loss_not_an_error(pair):
 )
 def test_a_socket_that_cannot_be_had_is_named(address, what):
     with pytest.raises(TransportError, match=what):
-        UdpEndpoint(address)
+        BatchEndpoint(address)
 
 
 def test_a_process_takes_its_port_for_all_of_its_roots_and_nobody_else_gets_it():
@@ -139,14 +139,3 @@ def test_a_process_takes_its_port_for_all_of_its_roots_and_nobody_else_gets_it()
             end.close()
     for end in connect_udp(A, roots):
         end.close()
-
-
-def test_a_waiter_wakes_and_may_be_woken_after_its_end():
-    waiter = Waiter(())
-    waiter.wake()
-    started = time.monotonic()
-    waiter.wait(30)
-    assert time.monotonic() - started < 20
-    waiter.close()
-    waiter.wake()
-    waiter.close()
