@@ -14,6 +14,8 @@ TORCH_VENV := .venv-torch
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 TARGET ?= auto
+# Each test file runs in one of them; 0 runs all in one process.
+TEST_PROCESSES ?= 2
 
 # What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
@@ -69,7 +71,7 @@ bench: $(VENV)/.ready ## the benchmarks, as ratios against peers in the same run
 
 .PHONY: test
 test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skipped loudly)
-	@$(call as-root,$(BIN)/pytest -m "not long and not machines" $(PYTEST_ARGS))
+	@$(call as-root,$(BIN)/pytest -m "not long and not machines" -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS))
 
 .PHONY: test-long
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
