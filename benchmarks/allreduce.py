@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce through one switch, beside a TCP ring over the same links, in the columns of nccl-tests.
+"""All-reduce through switches, beside a TCP ring over the same links, in the columns of nccl-tests.
 
-For each number of workers a leaf is brought up, a job admitted, and arrays of each size are reduced and
-checked element by element; then the same as a ring. Needs root.
+For each number of workers and lanes a leaf is brought up (or several, and a spine above them), a job admitted,
+and arrays of each size are reduced and checked element by element; then the same as a ring. Needs root.
 
-    python benchmarks/allreduce.py [--workers 2 4 8] [--bytes 256K,4M] [--rate 100] [--numerics block half]
-        [--json FILE]
+    python -m benchmarks.allreduce [--workers 2 4 8] [--bytes 256K,4M] [--rate 100] [--numerics block half]
+        [--lanes 32 64 256] [--leaves 1] [--json FILE]
 
 size (bytes), count and type of the elements, redop; time: mean of a call at the slowest worker, us; algbw
 = size / time, busbw = algbw * 2 (n - 1) / n, GB/s; #wrong. "of link" is algbw over the rate at which the
@@ -20,6 +20,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def main() -> None:
     parser.add_argument("--bytes", default="256K,4M", help="sizes, as in 64K,1M,16M")
     parser.add_argument("--type", default="float32", choices=[str(dtype) for dtype in DTYPES])
     parser.add_argument("--rate", type=float, default=100.0, help="of each link, Mbit/s")
-    parser.add_argument("--lanes", type=int, default=256, choices=(32, 64, 256))
+    parser.add_argument("--lanes", type=int, nargs="+", default=[256], choices=(32, 64, 256))
+    parser.add_argument("--leaves", type=int, default=1, help="with a spine above them if they are several")
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--target", default="softswitch", help="softswitch or bmv2")
     parser.add_argument(
@@ -59,36 +61,44 @@ def main() -> None:
     parser.add_argument("--no-ring", dest="ring", action="store_false")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    runs = [(workers, numerics) for workers in options.workers for numerics in options.numerics]
-    reports = [measure(workers, numerics, options) for workers, numerics in runs]
-    for report in reports:
-        print_report(report)
+    reports = []
+    for workers, lanes, numerics in product(options.workers, options.lanes, options.numerics):
+        reports.append(measure(workers, lanes, numerics, options))
+        print_report(reports[-1])
     print_summary(reports)
     if options.json:
         options.json.write_text(json.dumps(reports, indent=1) + "\n")
 
 
-def measure(workers: int, numerics: str, options: argparse.Namespace) -> dict[str, Any]:
+def fabric_of(workers: int, options: argparse.Namespace) -> str:
+    """A spec. Raises SystemExit if leaves cannot be alike."""
+    if options.leaves == 1:
+        shape = f"single_switch: {{hosts: {workers}, "
+    elif workers % options.leaves == 0:
+        shape = f"leaf_spine: {{leaves: {options.leaves}, spines: 1, hosts_per_leaf: {workers // options.leaves}, "
+        shape += f"fabric_rate: {workers // options.leaves * options.rate}, "
+    else:
+        raise SystemExit(f"{workers} workers are not the same number on each of {options.leaves} leaves")
+    shape += f"parameter_servers: 0, rate: {options.rate}, queue: {options.queue}}}"
+    return f"name: workers-{workers}\ngenerate:\n  {shape}\n"
+
+
+def measure(workers: int, lanes: int, numerics: str, options: argparse.Namespace) -> dict[str, Any]:
     flags: list[object] = ["--workload", "sizes", "--bytes", options.bytes, "--dtype", options.type]
     flags += ["--iterations", options.iterations, "--timeout", 120]
     with tempfile.TemporaryDirectory() as folder:
-        spec = Path(folder) / "leaf.yaml"
-        spec.write_text(
-            f"name: leaf-of-{workers}\ngenerate:\n"
-            f"  single_switch: {{hosts: {workers}, parameter_servers: 0, rate: {options.rate}, "
-            f"queue: {options.queue}}}\n"
-        )
-        with Deployment(
-            Setup(str(spec), options.target, options.lanes), tell=lambda text: print("#", text)
-        ) as system:
+        fabric = Path(folder) / "fabric.yaml"
+        fabric.write_text(fabric_of(workers, options))
+        setup = Setup(str(fabric), options.target, lanes)
+        with Deployment(setup, tell=lambda text: print("#", text, flush=True)) as system:
             spoil(system.net, options.loss)
             # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
-            spec: dict[str, object] = {
+            order: dict[str, Any] = {
                 "scheme": "switchml",
                 "slots": options.slots,
                 "numerics": {"mode": numerics},
             }
-            job = system.start_job("allreduce", [*flags, "--congestion", options.congestion], **spec)
+            job = system.start_job("allreduce", [*flags, "--congestion", options.congestion], **order)
             netfold = system.finish(job, 600.0)
             switch_cpu_s = processor_seconds(system.net)
             ring: Results = {}
@@ -98,11 +108,12 @@ def measure(workers: int, numerics: str, options: argparse.Namespace) -> dict[st
     return {
         "workers": workers,
         "numerics": numerics,
-        "lanes": options.lanes,
+        "lanes": lanes,
+        "leaves": options.leaves,
         "rate_mbps": options.rate,
         "loss": options.loss,
         "target": options.target,
-        "payload_mbps": payload_rate(options.rate, options.lanes),
+        "payload_mbps": payload_rate(options.rate, lanes),
         "switch_cpu_s": switch_cpu_s,
         "netfold": summary(netfold),
         "ring": summary(ring) if ring else None,
@@ -166,7 +177,8 @@ def print_report(report: Mapping[str, Any]) -> None:
             share = row["algbw_gbs"] * 8e3 / report["payload_mbps"]
             print(
                 f"  {row['size']:>11} {row['count']:>11} {row['type']:>8} {row['redop']:>6} {row['time_us']:>10.0f} "
-                f"{row['algbw_gbs']:>9.5f} {row['busbw_gbs']:>9.5f} {row['wrong']:>7} {share:>8.1%}"
+                f"{row['algbw_gbs']:>9.5f} {row['busbw_gbs']:>9.5f} {row['wrong']:>7} {share:>8.1%}",
+                flush=True,
             )
 
 
@@ -174,6 +186,7 @@ def print_summary(reports: Sequence[Mapping[str, Any]]) -> None:
     for report in reports:
         print(f"# flows of the first of {report['workers']} workers: {report['netfold']['flows']}")
     columns = (
+        "lanes",
         "numerics",
         "goodput of link",
         "elements/s",
@@ -189,6 +202,7 @@ def print_summary(reports: Sequence[Mapping[str, Any]]) -> None:
         best = mine["rows"][-1]["algbw_gbs"]
         ring = report["ring"] and report["ring"]["rows"][-1]["algbw_gbs"]
         values = (
+            report["lanes"],
             report["numerics"],
             f"{best * 8e3 / report['payload_mbps']:.1%}",
             f"{mine['rows'][-1]['count'] / mine['rows'][-1]['time_us']:.2f}M",
