@@ -233,7 +233,7 @@ def test_a_large_call_ends_with_a_closing_chunk_and_survives_a_new_epoch_before_
     cores = team(2, lanes=256, slots=1024)
     fabric = Fabric(cores, random.Random(1))
     fabric.assign([assignment(rank, 2, lanes=256, slots=1024) for rank in range(2)])
-    arrays = [np.full((1 << 18) + 1, rank + 1, np.int32) for rank in range(2)]
+    arrays = [np.full((1 << 19) + 1, rank + 1, np.int32) for rank in range(2)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
     fabric.hears = dict.fromkeys(range(2), lambda place: place >= RESUME)
     while not all((array == 3).all() for array in arrays):
@@ -242,6 +242,18 @@ def test_a_large_call_ends_with_a_closing_chunk_and_survives_a_new_epoch_before_
     assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.PENDING] * 2
     fabric.hears = {}
     into_epoch(fabric, 2, lanes=256, slots=1024)
+    run(fabric, calls)
+    assert all((array == 3).all() for array in arrays)
+
+
+def test_a_first_bucket_of_pytorch_ends_without_a_closing_chunk():
+    """It is 1 MiB and the tensor that exceeds it. What is heard of the control stream is the resume chunk alone."""
+    cores = team(2, lanes=256, slots=1024)
+    fabric = Fabric(cores, random.Random(1))
+    fabric.assign([assignment(rank, 2, lanes=256, slots=1024) for rank in range(2)])
+    arrays = [np.full(300_000, rank + 1, np.int32) for rank in range(2)]
+    calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
+    fabric.hears = dict.fromkeys(range(2), lambda place: place >= RESUME)
     run(fabric, calls)
     assert all((array == 3).all() for array in arrays)
 

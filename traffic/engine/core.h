@@ -65,7 +65,8 @@ struct nf_outcome {
 
 enum {
     NF_UNDER_WAY = 4,         /* so many calls may be, fewer where packets have fewer than 9 lanes */
-    NF_KEPT_BYTES = 1 << 20,  /* larger calls end with a closing chunk: their results are not kept */
+    NF_KEPT_BYTES = 2 << 20,  /* larger calls end with a closing chunk: their results are not kept. PyTorch's first bucket is 1 MiB
+                               * and what exceeds it */
 };
 
 struct nf_totals {
