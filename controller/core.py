@@ -209,8 +209,8 @@ class Controller:
         if near is not None:
             self.links.reported(switch, near, down)
 
-    def ports_counted(self, switch: str, counts: PortCounts) -> None:
-        self.loads.counted(switch, counts)
+    def ports_counted(self, switch: str, counts: PortCounts) -> bool:
+        return self.loads.counted(switch, counts)
 
     # ---- OutageEvents -----------------------------------------------------------------------------------
 

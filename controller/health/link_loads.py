@@ -5,25 +5,33 @@
 A link is read where its packets arrive, so what a queue dropped does not count; towards a host, where they depart.
 Rates are over the last second or so of a monotonic clock. A switch that counts from zero again, or was away, is
 measured from there on; one that has been silent for long is not known.
+
+All links are rows of one array, those of a switch together, so that looking at thousands of them is a few operations.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from netfold.controller.health.foreign import reckoned
+import numpy as np
+from numpy.typing import NDArray
+
+from netfold.controller.health.foreign import MOST, NOISE
 from netfold.controller.planning.plan import Loads
-from netfold.controller.switches.port_counters import PortCount, PortCounts
+from netfold.controller.switches.port_counters import PortCounts
 from netfold.topologies.fabric import Fabric
 
-WINDOW_S = 0.9
+WINDOW_S = 0.4
 """Rates are over the shortest time of at least so long that two readings are apart."""
 
 STALE_S = 5.0
 """So long after the last reading of a link its load is not known any more."""
+
+MOVING = 0.05
+"""Of a link's rate: a load that changed by so much between two readings may still be changing."""
 
 Link = tuple[str, str]
 """From and to."""
@@ -37,66 +45,72 @@ class LinkLoad:
     jobs: float = 0.0
 
 
+NOTHING = LinkLoad()
+
+
 @dataclass(frozen=True)
 class _Reading:
     at: float
-    counts: Mapping[Link, PortCount]
+    counts: PortCounts
 
 
 class LinkLoads:
     """`counted` takes readings as they come. `scale` is what one bit/s of the fabric is on the wire."""
 
     def __init__(self, fabric: Fabric, scale: float, now: Callable[[], float] = time.monotonic) -> None:
-        self._fabric = fabric
         self._bytes_of_one = fabric.unit.bits_per_second * scale / 8
         self._now = now
-        self._near = {(s.name, p): n for s in fabric.switches for n, p in fabric.ports[s.name].items()}
+        self._links: list[Link] = []
+        self._rows: dict[str, slice] = {}
+        for switch in (s.name for s in fabric.switches):
+            first = len(self._links)
+            self._links += _directions(fabric, switch)
+            self._rows[switch] = slice(first, len(self._links))
+        self._row = {link: row for row, link in enumerate(self._links)}
+        self._rates = np.array([fabric.link(*link).rate for link in self._links])
+        self._loads: NDArray[np.float64] = np.zeros((len(self._links), 2))  # foreign, jobs
+        self._at = np.full(len(self._links), -np.inf)
         self._readings: dict[str, deque[_Reading]] = {}
-        self._loads: dict[Link, tuple[float, LinkLoad]] = {}
 
-    def counted(self, switch: str, counts: PortCounts) -> None:
-        """What a switch's ports have counted since it started."""
-        latest = _Reading(self._now(), self._links(switch, counts))
+    def counted(self, switch: str, counts: PortCounts) -> bool:
+        """What a switch's ports have counted since it started; true if what they carry is changing."""
+        latest = _Reading(self._now(), counts)
         earlier = self._readings.setdefault(switch, deque())
-        if earlier and (latest.at - earlier[-1].at > STALE_S or _began_anew(earlier[-1], latest)):
-            earlier.clear()
+        if earlier and (latest.at - earlier[-1].at > STALE_S or (counts < earlier[-1].counts).any()):
+            earlier.clear()  # it was restarted, or its pipeline pushed again
         while len(earlier) > 1 and latest.at - earlier[1].at >= WINDOW_S:
             earlier.popleft()
+        moving = False
         if earlier and latest.at - earlier[0].at >= WINDOW_S:
-            self._loads.update(self._rates(earlier[0], latest))
+            moving = self._measure(self._rows[switch], earlier[0], latest)
         earlier.append(latest)
+        return moving
 
     def all(self) -> dict[Link, LinkLoad]:
         """Every direction of a link whose load is known now."""
-        since = self._now() - STALE_S
-        return {link: load for link, (at, load) in self._loads.items() if at >= since}
+        known = np.flatnonzero(self._at >= self._now() - STALE_S)
+        return {self._links[row]: LinkLoad(*self._loads[row].tolist()) for row in known.tolist()}
 
     def load(self, link: Link) -> LinkLoad:
         """Of one direction of a link; nothing where it is not known."""
-        at, load = self._loads.get(link, (-STALE_S, LinkLoad()))
-        return load if at >= self._now() - STALE_S else LinkLoad()
+        row = self._row.get(link)
+        if row is None or self._at[row] < self._now() - STALE_S:
+            return NOTHING
+        return LinkLoad(*self._loads[row].tolist())
 
     def foreign(self) -> Loads:
-        """What is not the jobs', as a plan has to reckon with it."""
-        found = {k: reckoned(load.foreign, self._fabric.link(*k).rate) for k, load in self.all().items()}
-        return Loads(links={link: load for link, load in found.items() if load})
+        """What is not the jobs', as a plan has to reckon with it (foreign.py)."""
+        foreign = self._loads[:, 0]
+        rows = np.flatnonzero((foreign > NOISE * self._rates) & (self._at >= self._now() - STALE_S))
+        counted = np.minimum(foreign[rows], MOST * self._rates[rows])
+        return Loads(links={self._links[r]: f for r, f in zip(rows.tolist(), counted.tolist(), strict=True)})
 
-    def _links(self, switch: str, counts: PortCounts) -> dict[Link, PortCount]:
-        """By direction; what arrives from a switch without counters of its own kind is read by nobody else."""
-        found = {(self._near[switch, port], switch): count for port, count in counts.arrivals.items()}
-        for port, count in counts.departures.items():
-            found[switch, self._near[switch, port]] = count
-        return found
-
-    def _rates(self, before: _Reading, after: _Reading) -> dict[Link, tuple[float, LinkLoad]]:
-        factor = 1 / (after.at - before.at) / self._bytes_of_one
-        found = {}
-        for link, count in after.counts.items():
-            old = before.counts.get(link)
-            if old is not None:
-                load = LinkLoad((count.foreign - old.foreign) * factor, (count.jobs - old.jobs) * factor)
-                found[link] = (after.at, load)
-        return found
+    def _measure(self, rows: slice, before: _Reading, after: _Reading) -> bool:
+        rates = (after.counts - before.counts) / ((after.at - before.at) * self._bytes_of_one)
+        changed = np.abs(rates - self._loads[rows]).max(axis=1, initial=0.0) > MOVING * self._rates[rows]
+        self._loads[rows] = rates
+        self._at[rows] = np.where(after.counts[:, 0] < 0, -np.inf, after.at)
+        return bool(changed.any())
 
 
 def metered_ports(fabric: Fabric, switch: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -105,11 +119,8 @@ def metered_ports(fabric: Fabric, switch: str) -> tuple[tuple[int, ...], tuple[i
     return tuple(ports.values()), tuple(p for near, p in ports.items() if fabric.is_host(near))
 
 
-def _began_anew(before: _Reading, after: _Reading) -> bool:
-    """Some counter went backwards: the switch was restarted, or its pipeline pushed again."""
-    old = before.counts
-    return any(
-        count.foreign < old[link].foreign or count.jobs < old[link].jobs
-        for link, count in after.counts.items()
-        if link in old
-    )
+def _directions(fabric: Fabric, switch: str) -> list[Link]:
+    """In the order of `metered_ports`; what arrives from a switch without counters of its own kind is read by nobody
+    else."""
+    near = list(fabric.ports[switch])
+    return [(n, switch) for n in near] + [(switch, n) for n in near if fabric.is_host(n)]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +19,9 @@ from netfold.controller.switches.session import SwitchSession
 
 SIGNS_OF_LIFE = 200
 """At most so many a second, of all switches together."""
+
+LOOKS_S = 0.5
+"""So often it is looked whose ports are to be read."""
 
 
 class FleetEvents(Protocol):
@@ -33,16 +37,18 @@ class FleetEvents(Protocol):
 
     def port_changed(self, switch: str, port: int, down: bool) -> None: ...
 
-    def ports_counted(self, switch: str, counts: PortCounts) -> None:
-        """With every sign of life."""
+    def ports_counted(self, switch: str, counts: PortCounts) -> bool:
+        """What its ports carry is changing."""
 
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """Seconds between two audits of a switch, and between two signs of life."""
+    """Seconds between two audits of a switch, between two signs of life, and between two readings of its ports'
+    counters while nothing changes."""
 
     audit_s: float = 30.0
     alive_s: float = 0.5
+    look_s: float = 1.0
 
 
 class Fleet:
@@ -71,6 +77,7 @@ class Fleet:
                 counted=events.ports_counted,
                 audit_s=options.audit_s,
                 alive_s=alive_s,
+                look_s=max(options.look_s, len(endpoints) / SIGNS_OF_LIFE),
             )
             for e in endpoints
         }
@@ -80,6 +87,15 @@ class Fleet:
         async with asyncio.TaskGroup() as group:
             for name, session in self.sessions.items():
                 group.create_task(session.run(), name=f"switch {name}")
+            group.create_task(self._look())
+
+    async def _look(self) -> None:
+        """At all switches in one turn of the loop: what a processor has at hand for one it has for the next."""
+        while True:
+            await asyncio.sleep(LOOKS_S)
+            now = time.monotonic()
+            for session in self.sessions.values():
+                session.look(now)
 
     def aim(self, wanted: Mapping[str, Contents]) -> int:
         """Give every switch its new contents; returns the target's version."""

@@ -25,7 +25,9 @@ from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Tar
 from netfold.controller.switches.entries import Codec, Contents, Entity, UnknownEntityError
 from netfold.controller.switches.install import Op, Step, apply, differences, steps
 from netfold.controller.switches.manners import asked_to_stop, cause, credentials, read, read_raw
-from netfold.controller.switches.port_counters import PortCounts, PortReader
+from netfold.controller.switches.port_counters import AnswerError, PortCounts, PortReader
+from netfold.controller.switches.port_watch import PortWatch
+from netfold.controller.switches.repeated_call import CallError
 from netfold.controller.switches.selectors import spelled_out
 from netfold.controller.switches.widths import widened, widened_packet
 
@@ -35,6 +37,10 @@ FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
 CONNECT_S, CLOSE_S = 30.0, 5.0
 ANSWER_S = 5.0
 """`CONNECT_S` is for a pipeline to be pushed, once the switch has answered at all."""
+
+SURE_S = 10.0
+"""A switch whose ports are read by a connection of their own shows by that that it lives; whether the one of gRPC does
+is found out so often."""
 
 
 class ForeignStateError(Exception):
@@ -48,7 +54,7 @@ class SwitchAwayError(Exception):
 class SwitchSession:
     """Runs until canceled. `lost(name)` is awaited before anything is written into a switch whose
     registers are empty; `changed()` is called after every change of `health`; `packet_in` gets what the
-    switch sends up, `counted` what its ports counted, with every sign of life."""
+    switch sends up; `counted` what its ports counted, and it says whether that changes."""
 
     def __init__(
         self,
@@ -60,9 +66,10 @@ class SwitchSession:
         changed: Callable[[str], None],
         packet_in: Callable[[str, fy.P4PacketIn], None],
         port_down: Callable[[str, int, bool], None],
-        counted: Callable[[str, PortCounts], None],
+        counted: Callable[[str, PortCounts], bool],
         audit_s: float = 30.0,
         alive_s: float = 0.5,
+        look_s: float = 1.0,
     ) -> None:
         self.endpoint = endpoint
         self.health = Health()
@@ -82,6 +89,7 @@ class SwitchSession:
         self._counted = counted
         self._audit_s = audit_s
         self._alive_s = alive_s
+        self._look_s = look_s
         self._target: Target | None = None
         self._renewed = asyncio.Event()
         self._closing = asyncio.Event()
@@ -91,6 +99,8 @@ class SwitchSession:
         self._switch: fy.Switch | None = None
         self._codec: Codec | None = None
         self._ports: PortReader | None = None
+        self._watch: PortWatch | None = None
+        self._watchable = True
         self._alive_at = 0.0
 
     def aim(self, target: Target) -> None:
@@ -133,15 +143,10 @@ class SwitchSession:
                         found[e.index] = (e.packet_count, e.byte_count)
         return found
 
-    async def read_ports(self) -> PortCounts | None:
-        """What the ports counted; None where the switch's program does not count that. Raises SwitchAwayError."""
-        switch = self._online()
-        if not self._ports:
-            return None
-        with self._answering("its counters cannot be read"):
-            async with asyncio.timeout(ANSWER_S):
-                answers = await read_raw(switch, self._ports.request)
-        return self._ports.counts(answers)
+    def look(self, now: float) -> None:
+        """Read its ports' counters, if it is time to; `now` is of a monotonic clock."""
+        if self._watch is not None:
+            self._watch.look(now)
 
     async def packet_out(self, payload: bytes, egress_port: int = 0) -> None:
         """Send by a port, or (0) let the switch take the packet as if it had come in from the CPU port. Raises
@@ -191,6 +196,7 @@ class SwitchSession:
                 await self._closing.wait()
             finally:
                 self._switch = None
+                self._unwatch()
                 if self.health.ready or not self.health.error:
                     self._down("the connection was lost")
                 async with asyncio.timeout(CLOSE_S):
@@ -254,6 +260,8 @@ class SwitchSession:
         self._codec = Codec(switch.p4info)
         known = self.endpoint
         self._ports = PortReader(switch.p4info, known.device_id, known.incoming, known.outgoing)
+        self._unwatch()
+        self._watchable = True
         switch.create_task(self._listen(switch))
         await self._adopt(switch, pushed)
         await self._keep(switch)
@@ -303,28 +311,67 @@ class SwitchSession:
     async def _wait(self, switch: fy.Switch, version: int) -> None:
         """Until there is a newer target; meanwhile a sign of life now and then, and an audit more rarely."""
         audited = time.monotonic()
-        while True:
+        while self._target is None or self._target.version <= version:
+            self._renewed.clear()
             left = max(0.0, self._alive_at - time.monotonic())
-            try:
-                await asyncio.wait_for(self._next_target(version), min(left, self._audit_s))
-                return
-            except TimeoutError:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, self._audit_s)):
+                    await self._renewed.wait()
+            if time.monotonic() >= self._alive_at:
                 self._alive_at = time.monotonic() + self._alive_s
-                await self._sign_of_life()
+                await self._sign_of_life(switch)
             if time.monotonic() - audited >= self._audit_s:
                 audited = time.monotonic()
                 await self._audit(switch)
                 if self._target is None or differences(self._held, self._target.contents):
                     return
 
-    async def _sign_of_life(self) -> None:
+    async def _sign_of_life(self, switch: fy.Switch) -> None:
         """Raises SwitchAwayError. A switch that hangs closes no connection; and finsy may lose its own reader without
-        saying so, when the stream is canceled from below. What is asked for is what is of use: its ports' counters."""
-        counts = await self.read_ports()
-        if counts is None:
+        saying so, when the stream is canceled from below. What is asked for is what is of use: its ports' counters.
+        Then they are read more cheaply, if the switch lets us."""
+        if not self._ports:
             await self.read_counters([0])
-        else:
-            self._counted(self.endpoint.name, counts)
+            return
+        self._online()
+        with self._answering("its counters cannot be read"):
+            async with asyncio.timeout(ANSWER_S):
+                answers = await read_raw(switch, self._ports.request)
+        try:
+            self._count(self._ports.counts(a.SerializeToString() for a in answers))
+        except AnswerError as error:
+            raise SwitchAwayError(f"switch {self.endpoint.name}: {error}") from error
+        if self._watch is None and self._watchable:
+            await self._open_watch()
+        if self._watch is not None:
+            self._alive_at = time.monotonic() + SURE_S
+
+    async def _open_watch(self) -> None:
+        assert self._ports is not None
+        watch = PortWatch(self._ports, self._look_s, self._count, self._doubt)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await watch.open(self.endpoint)
+        except (CallError, TimeoutError) as error:
+            log.debug("%s: its counters are read by gRPC: %s", self.endpoint.name, error)
+            self._watchable = False
+            return
+        self._watch = watch
+
+    def _count(self, counts: PortCounts) -> bool:
+        return self._counted(self.endpoint.name, counts)
+
+    def _doubt(self) -> None:
+        """It does not answer: gRPC is to say why, at once. A switch that never answers so is not asked so again."""
+        self._watchable = self._watch is not None and self._watch.answered
+        self._watch = None
+        self._alive_at = 0.0
+        self._renewed.set()
+
+    def _unwatch(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
     async def _audit(self, switch: fy.Switch) -> None:
         held = await self._read(switch)

@@ -8,13 +8,27 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
+import finsy as fy
+import numpy as np
 import pytest
+from finsy.proto import p4r
+from numpy.typing import NDArray
 
-from netfold.controller.health.link_loads import LinkLoads
-from netfold.controller.switches.port_counters import ARRIVALS, DEPARTURES, PortCount, PortCounts, cell
+from netfold.controller.health.link_loads import LinkLoads, metered_ports
+from netfold.controller.switches.port_counters import (
+    ARRIVALS,
+    DEPARTURES,
+    FRAMING_BYTES,
+    UNKNOWN,
+    AnswerError,
+    PortReader,
+    cell,
+)
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import deployed
+
+P4INFO = Path(__file__).resolve().parents[2] / "p4src" / "compiled" / "netfold-v1model-64.p4info.txtpb"
 
 MBIT = 1_000_000 // 8
 
@@ -45,9 +59,16 @@ def loads(fabric: Fabric, clock: Clock) -> LinkLoads:
 
 def counted(loads: LinkLoads, fabric: Fabric, megabits: float, jobs: float = 0.0) -> None:
     """Since leaf1 started, so much has come from h1 to it, and nothing else."""
-    port = fabric.ports["leaf1"]["h1"]
-    count = PortCount(round(megabits * MBIT), round(jobs * MBIT))
-    loads.counted("leaf1", PortCounts({port: count}, {}))
+    loads.counted("leaf1", leaf1_counts(fabric, h1=(megabits, jobs)))
+
+
+def leaf1_counts(fabric: Fabric, **arrived: tuple[float, float]) -> NDArray[np.int64]:
+    """What arrived from its neighbors of others and of jobs, in megabits; of no other port anything is known."""
+    incoming, outgoing = metered_ports(fabric, "leaf1")
+    counts = np.full((len(incoming) + len(outgoing), 2), UNKNOWN, np.int64)
+    for near, megabits in arrived.items():
+        counts[incoming.index(fabric.ports["leaf1"][near])] = [round(m * MBIT) for m in megabits]
+    return counts
 
 
 def foreign(loads: LinkLoads) -> float | None:
@@ -66,16 +87,18 @@ def test_rates_are_bytes_over_the_time_between_readings(loads: LinkLoads, fabric
     assert loads.foreign().links == {("h1", "leaf1"): pytest.approx(60)}
 
 
-def test_the_window_moves_on(loads: LinkLoads, fabric: Fabric, clock: Clock):
+def test_a_rate_is_of_the_last_half_second_where_it_is_read_so_often(
+    loads: LinkLoads, fabric: Fabric, clock: Clock
+):
+    """And it is said that it changes for as long as it does."""
     total = 0.0
     for step in range(20):
-        clock.at = 1000.0 + 0.5 * step
-        total += 0.5 * (80 if step > 10 else 0)
-        counted(loads, fabric, total)
-        if step == 11:
-            assert foreign(loads) == pytest.approx(40)
-        if step == 12:
-            assert foreign(loads) == pytest.approx(80)
+        clock.at = 1000.0 + 0.25 * step
+        total += 0.25 * (80 if step > 10 else 0)
+        changes = loads.counted("leaf1", leaf1_counts(fabric, h1=(total, 0.0)))
+        if step > 1:
+            assert foreign(loads) == pytest.approx({11: 40}.get(step, 80 if step > 11 else 0))
+            assert changes == (step in (11, 12))
 
 
 def test_a_switch_that_starts_from_zero_is_no_burst(loads: LinkLoads, fabric: Fabric, clock: Clock):
@@ -118,11 +141,36 @@ def test_noise_is_nobodys_and_a_full_link_leaves_a_rest(loads: LinkLoads, fabric
         assert loads.foreign().links == seen
 
 
+def test_of_an_answer_what_changed_is_decoded_and_nothing_else_is_taken():
+    schema = fy.P4Schema(P4INFO)
+    reader = PortReader(schema, 1, (3, 5), (5,))
+
+    def answer(*counted: int) -> list[bytes]:
+        """In two messages, as a switch may."""
+        messages = [p4r.ReadResponse(), p4r.ReadResponse()]
+        for place, (wanted, n) in enumerate(zip(reader.request.entities, counted, strict=True)):
+            data = p4r.CounterData(byte_count=100 * n, packet_count=n)
+            entity = messages[place % 2].entities.add(counter_entry=wanted.counter_entry)
+            entity.counter_entry.data.CopyFrom(data)
+        return [m.SerializeToString() for m in messages]
+
+    each = 100 + FRAMING_BYTES
+    first = reader.counts(answer(0, 1, 2, 3, 4, 10**14))
+    assert first.tolist() == [[0, each], [2 * each, 3 * each], [4 * each, 10**14 * each]]
+    assert reader.counts(answer(0, 1, 2, 3, 4, 10**14)) is first
+    second = reader.counts(answer(0, 1, 7, 3, 4, 10**14))
+    assert (second - first).tolist() == [[0, 0], [5 * each, 0], [0, 0]]
+    other = PortReader(schema, 1, (4, 6), (7,)).request
+    strange = p4r.ReadResponse(entities=other.entities).SerializeToString()
+    for wrong in ([], [answer(*range(6))[0]], [b"\x0a"], [b"\x12\x00" * 6], [strange]):
+        with pytest.raises(AnswerError):
+            reader.counts(wrong)
+    assert reader.counts(answer(0, 1, 7, 3, 4, 10**14)) is second
+
+
 def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_each_switch(
     tmp_path: Path, fabric: Fabric
 ):
-    """As signs of life are asked for anyway, nothing is asked more often."""
-
     async def scenario() -> None:
         async with deployed(fabric, tmp_path) as deployment:
             controller = deployment.controller

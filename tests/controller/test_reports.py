@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from netfold.api import netfold_pb2 as pb
-from netfold.controller.health.link_loads import LinkLoad
 from netfold.controller.lifecycle.presence import Presence, Progress, TreeProgress
 from netfold.controller.operator.live import live_loads
 from netfold.controller.operator.top import Snapshot, document, screen
@@ -51,7 +50,9 @@ def test_operators_see_foreign_load_and_how_trees_do(tmp_path: Path):
             await member.say(report=pb.Report(chunks=100, trees=trees))
             await member.hear()
             now = asyncio.get_running_loop().time()
-            controller.loads._loads[LINK] = (now + 1000, LinkLoad(0.95 * rate, 0.01 * rate))
+            row = controller.loads._row[LINK]
+            controller.loads._loads[row] = 0.95 * rate, 0.01 * rate
+            controller.loads._at[row] = now + 1000
             controller.loads._now = lambda: now + 1000
 
             why = " ".join((await stub.ExplainJob(pb.JobName(name="job"))).steps)

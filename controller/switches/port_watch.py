@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a switch's ports' counters again and again, as cheaply as may be (repeated_call.py): once a period, and twice
+while what they carry changes. Whoever holds it calls `look` in short intervals, for all switches at once: together
+they cost a processor half of what they cost one by one.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+from netfold.controller.switches.endpoint import Endpoint, Tls
+from netfold.controller.switches.port_counters import AnswerError, PortCounts, PortReader
+from netfold.controller.switches.repeated_call import CallError, RepeatedCall, connect
+
+READ = "/p4.v1.P4Runtime/Read"
+
+HURRY = 0.5
+"""Of a period: what changed is read again so soon."""
+
+SLACK_S = 0.05
+"""Who looks is not exact, and a reading that is as good as due is not put off by a whole turn."""
+
+ANSWER_S = 1.0
+"""A switch that takes longer is asked by gRPC, which has more patience."""
+
+
+class PortWatch:
+    """`heard` gets what was counted, and says whether it changes; `doubt` is called once: the switch did not answer,
+    and this watch is of no more use. `answered`: it did, once at least."""
+
+    def __init__(
+        self,
+        reader: PortReader,
+        period_s: float,
+        heard: Callable[[PortCounts], bool],
+        doubt: Callable[[], None],
+    ) -> None:
+        self._reader = reader
+        self._period_s = period_s
+        self._heard = heard
+        self._doubt = doubt
+        self.answered = False
+        self._call: RepeatedCall | None = None
+        self._asked = self._next = 0.0
+
+    async def open(self, endpoint: Endpoint) -> None:
+        """Raises CallError."""
+        host, _, port = endpoint.address.rpartition(":")
+        if not host or not port.isdigit():
+            raise CallError(f"'{endpoint.address}' is no host and port")
+        request = self._reader.request.SerializeToString()
+        tls = endpoint.tls
+        call = RepeatedCall(
+            READ, endpoint.address, request, self._answered, self._failed, secure=tls is not None
+        )
+        name = (tls.server_name if tls is not None else "") or host
+        try:
+            await connect(call, host.strip("[]"), int(port), None if tls is None else _context(tls), name)
+            if not call.connected:
+                raise CallError("the connection was lost at once")
+            self._call = call
+        finally:
+            if self._call is None:
+                call.close()
+
+    def look(self, now: float) -> None:
+        """Ask, if it is time to; `now` is of a monotonic clock."""
+        if self._call is None:
+            return
+        if self._call.waits:
+            if now - self._asked >= ANSWER_S:
+                self._failed("no answer")
+        elif now >= self._next - SLACK_S:
+            self._asked, self._next = now, now + self._period_s
+            self._call.ask()
+
+    def close(self) -> None:
+        if self._call is not None:
+            self._call.close()
+            self._call = None
+
+    def _answered(self, messages: list[bytes]) -> None:
+        try:
+            counts = self._reader.counts(messages)
+        except AnswerError as error:
+            self._failed(str(error))
+            return
+        self.answered = True
+        if self._heard(counts):
+            self._next = self._asked + HURRY * self._period_s
+
+    def _failed(self, _: str) -> None:
+        """gRPC, which is asked next, says why."""
+        if self._call is not None:
+            self.close()
+            self._doubt()
+
+
+def _context(tls: Tls) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(tls.ca))
+    if tls.cert is not None:
+        context.load_cert_chain(tls.cert, tls.key)
+    context.set_alpn_protocols(["h2"])
+    return context
