@@ -38,6 +38,14 @@ class JobName(_message.Message):
     name: str
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
+class AddWorkersRequest(_message.Message):
+    __slots__ = ("name", "hosts")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class ListJobsRequest(_message.Message):
     __slots__ = ("all",)
     ALL_FIELD_NUMBER: _ClassVar[int]
@@ -194,20 +202,22 @@ class Host(_message.Message):
     def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., parameter_server: _Optional[bool] = ...) -> None: ...
 
 class Attendance(_message.Message):
-    __slots__ = ("job", "host", "leave", "report", "worn_epoch", "ends")
+    __slots__ = ("job", "host", "leave", "report", "worn_epoch", "ends", "epoch")
     JOB_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     LEAVE_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
     WORN_EPOCH_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     job: str
     host: str
     leave: bool
     report: Report
     worn_epoch: int
     ends: RoceEnds
-    def __init__(self, job: _Optional[str] = ..., host: _Optional[str] = ..., leave: _Optional[bool] = ..., report: _Optional[_Union[Report, _Mapping]] = ..., worn_epoch: _Optional[int] = ..., ends: _Optional[_Union[RoceEnds, _Mapping]] = ...) -> None: ...
+    epoch: int
+    def __init__(self, job: _Optional[str] = ..., host: _Optional[str] = ..., leave: _Optional[bool] = ..., report: _Optional[_Union[Report, _Mapping]] = ..., worn_epoch: _Optional[int] = ..., ends: _Optional[_Union[RoceEnds, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class RoceEnds(_message.Message):
     __slots__ = ("epoch", "calls", "connections")
@@ -312,7 +322,7 @@ class JobOver(_message.Message):
     def __init__(self, state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics", "transport", "address", "quorum", "quorum_deadline_s", "timing")
+    __slots__ = ("job", "epoch", "udp_port", "lanes", "rank", "workers", "elements", "rate_mbps", "trees", "numerics", "transport", "address", "quorum", "quorum_deadline_s", "timing", "newcomers")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -328,6 +338,7 @@ class Assignment(_message.Message):
     QUORUM_FIELD_NUMBER: _ClassVar[int]
     QUORUM_DEADLINE_S_FIELD_NUMBER: _ClassVar[int]
     TIMING_FIELD_NUMBER: _ClassVar[int]
+    NEWCOMERS_FIELD_NUMBER: _ClassVar[int]
     job: str
     epoch: int
     udp_port: int
@@ -343,7 +354,8 @@ class Assignment(_message.Message):
     quorum: int
     quorum_deadline_s: float
     timing: Timing
-    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ..., transport: _Optional[str] = ..., address: _Optional[str] = ..., quorum: _Optional[int] = ..., quorum_deadline_s: _Optional[float] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ...) -> None: ...
+    newcomers: bool
+    def __init__(self, job: _Optional[str] = ..., epoch: _Optional[int] = ..., udp_port: _Optional[int] = ..., lanes: _Optional[int] = ..., rank: _Optional[int] = ..., workers: _Optional[int] = ..., elements: _Optional[int] = ..., rate_mbps: _Optional[float] = ..., trees: _Optional[_Iterable[_Union[TreePart, _Mapping]]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ..., transport: _Optional[str] = ..., address: _Optional[str] = ..., quorum: _Optional[int] = ..., quorum_deadline_s: _Optional[float] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ..., newcomers: _Optional[bool] = ...) -> None: ...
 
 class Timing(_message.Message):
     __slots__ = ("first_timeout", "least_variance", "longest_timeout", "least_reordering", "late", "burst", "gather")

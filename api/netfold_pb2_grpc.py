@@ -62,6 +62,11 @@ class ControllerStub:
                 request_serializer=netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
                 response_deserializer=netfold_dot_api_dot_netfold__pb2.Job.FromString,
                 _registered_method=True)
+        self.AddWorkers = channel.unary_unary(
+                '/netfold.v1.Controller/AddWorkers',
+                request_serializer=netfold_dot_api_dot_netfold__pb2.AddWorkersRequest.SerializeToString,
+                response_deserializer=netfold_dot_api_dot_netfold__pb2.Job.FromString,
+                _registered_method=True)
         self.ExplainJob = channel.unary_unary(
                 '/netfold.v1.Controller/ExplainJob',
                 request_serializer=netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
@@ -122,6 +127,13 @@ class ControllerServicer:
 
     def CancelJob(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddWorkers(self, request, context):
+        """Hosts that may join a running job as further workers: each is in from the epoch on that begins when it attends.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -188,6 +200,11 @@ def add_ControllerServicer_to_server(servicer, server):
             'CancelJob': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelJob,
                     request_deserializer=netfold_dot_api_dot_netfold__pb2.JobName.FromString,
+                    response_serializer=netfold_dot_api_dot_netfold__pb2.Job.SerializeToString,
+            ),
+            'AddWorkers': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddWorkers,
+                    request_deserializer=netfold_dot_api_dot_netfold__pb2.AddWorkersRequest.FromString,
                     response_serializer=netfold_dot_api_dot_netfold__pb2.Job.SerializeToString,
             ),
             'ExplainJob': grpc.unary_unary_rpc_method_handler(
@@ -353,6 +370,33 @@ class Controller:
             target,
             '/netfold.v1.Controller/CancelJob',
             netfold_dot_api_dot_netfold__pb2.JobName.SerializeToString,
+            netfold_dot_api_dot_netfold__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddWorkers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/netfold.v1.Controller/AddWorkers',
+            netfold_dot_api_dot_netfold__pb2.AddWorkersRequest.SerializeToString,
             netfold_dot_api_dot_netfold__pb2.Job.FromString,
             options,
             channel_credentials,

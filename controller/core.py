@@ -96,7 +96,9 @@ class Controller:
             self._foreign,
         )
         self.rerouter = Rerouter(setting.fabric, self.book, self.loads, self.planner, self.presence)
-        self.members = Members(self.book, self.lifecycle, leases, self.tasks, self.planner.repair)
+        self.members = Members(
+            self.book, self.lifecycle, leases, self.tasks, self.planner.repair, self.planner.admit
+        )
         self.counters = Counters(self.fleet, self.book.all, self.pulse.wait, options.counters_s)
         self.recycler = Recycler(self.book, self.links)
 

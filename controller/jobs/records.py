@@ -143,7 +143,9 @@ class Member(_Record):
 
 
 class JobRecord(_Record):
-    """A job. `seq` orders jobs by their submission; `lost` are members that a job went on without. While
+    """A job. `seq` orders jobs by their submission; `lost` are members that a job went on without, or that were added
+    and are not in yet; of them `returning` have come and wait for the epoch that they are in from. `added` are workers
+    that its file does not name; `newcomers`: somebody came, or came back, while it ran. While
     a job moves, `previous` is the placement that stays installed until the new one is. `ends` are of a RoCE job's
     workers, and `linked` is the last epoch in which the switches had all of them."""
 
@@ -157,6 +159,9 @@ class JobRecord(_Record):
     previous: Placement | None = None
     members: tuple[Member, ...] = ()
     lost: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    returning: tuple[str, ...] = ()
+    newcomers: bool = False
     transport: Transport = Transport.UDP
     ends: tuple[Ends, ...] = ()
     linked: int = 0

@@ -72,11 +72,22 @@ class Book:
         return name in self._jobs and not self._jobs[name].state.over
 
     def order(self, name: str) -> JobOrder:
-        """The job's file, read. Raises UnknownJobError."""
+        """The job's file, read, with the workers that were added to it. Raises UnknownJobError."""
         job = self.get(name)
         if name not in self._orders or self._orders[name].text != job.spec_yaml:
             self._orders[name] = read_order(job.spec_yaml, self._setting.fabric, name)
-        return self._orders[name]
+        order = self._orders[name]
+        if missing := tuple(h for h in job.added if h not in order.workers):
+            order = self._orders[name] = order.model_copy(update={"workers": (*order.workers, *missing)})
+        return order
+
+    def is_host(self, name: str) -> bool:
+        """The fabric has a host of that name."""
+        return self._setting.fabric.is_host(name)
+
+    @property
+    def lanes(self) -> int:
+        return self._wire.lanes
 
     def needs(self, job: JobRecord, host: str) -> bool:
         """The job cannot go on without the host: a worker, or a parameter server that is a root."""

@@ -88,6 +88,7 @@ class Planner:
         self._foreign = foreign
         self._turns = Turns()
         self._repairs: dict[str, _Repair] = {}
+        self._admitting: set[str] = set()
         self._waiting = Waiting(book)
         self._again = False
         self._trying = False
@@ -128,6 +129,16 @@ class Planner:
         self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
         if waits is None:
             self._tasks.spawn(self._repair(name), f"repair of job {name}", broke)
+
+    def admit(self, name: str) -> None:
+        """Move an installed job, soon, to where those are in who have come (back)."""
+
+        def broke(error: Exception) -> None:
+            log.error("job %s: its new workers cannot be planned in: %s", name, error)
+
+        if name not in self._admitting:
+            self._admitting.add(name)
+            self._tasks.spawn(self._admit(name), f"new workers of job {name}", broke)
 
     async def replan(self, name: str) -> bool:
         """Move a running job that gains enough, or that uses what is broken. Raises UnknownJobError."""
@@ -197,6 +208,30 @@ class Planner:
         except UnknownJobError:
             log.debug("job %s is forgotten", name)
 
+    async def _admit(self, name: str) -> None:
+        async def work(_: bool) -> None:
+            job = self._book.get(name)
+            self._admitting.discard(name)  # who comes from here on is planned in the next time
+            come = frozenset(job.returning)
+            if not job.state.installed or not come:
+                return
+            try:
+                why = f"{', '.join(sorted(come))} joined"
+                await self._move(job, why, 0.0, (), soon=True, come=come)
+            except RefusedError as error:
+                job = self._book.get(name)
+                stay = tuple(h for h in job.returning if h not in come)
+                why = f"there is no place for {', '.join(sorted(come))}: {error}"
+                log.warning("job %s: %s", name, why)
+                self._lifecycle.commit(job.model_copy(update={"returning": stay, "reason": why}))
+
+        try:
+            await self._turns.take(Urgency.REPAIR, work)
+        except UnknownJobError:
+            log.debug("job %s is forgotten", name)
+        finally:
+            self._admitting.discard(name)
+
     async def _move(
         self,
         job: JobRecord,
@@ -206,18 +241,23 @@ class Planner:
         *,
         soon: bool,
         gain: bool = False,
+        come: frozenset[str] = frozenset(),
     ) -> bool:
         """Plan an installed job again and move it by a new epoch, if the plan's rate is `least` or more. With `gain` it
-        may stay as well, so only the rate beside others' loads counts. Raises RefusedError."""
+        may stay as well, so only the rate beside others' loads counts. Those who have `come` are in. Raises
+        RefusedError."""
         order, before = self._book.order(job.name), job
         held = job.placement.plan if gain and job.placement is not None else None
-        plan = await self._plan(order, self._lost(job.name), standing, soon=soon, held=held)
+        plan = await self._plan(order, self._lost(job.name, come), standing, soon=soon, held=held)
         job = self._book.get(job.name)
+        if not come <= set(job.returning):  # one of them has gone again; the others are planned in without it
+            self.admit(job.name)
+            return False
         if plan.rate < least or not job.state.installed or (gain and job.epoch != before.epoch):
             return False
         with self._book.change():
             moved = self._book.placed(job, order, plan, standing)
-            update = {"previous": job.previous or job.placement, "reason": why}
+            update = {"previous": job.previous or job.placement, "reason": why, **_with(job, come)}
             self._book.write(moved.model_copy(update=update))
         self._lifecycle.changed(job.name)
         return True
@@ -351,13 +391,22 @@ class Planner:
         running = background_of(j for j in self._book.all() if j.name != name)
         return add_loads(running, _loads(standing))
 
-    def _lost(self, name: str) -> Callable[[], frozenset[str]]:
-        return lambda: frozenset(self._book.get(name).lost)
+    def _lost(self, name: str, come: frozenset[str] = frozenset()) -> Callable[[], frozenset[str]]:
+        return lambda: frozenset(self._book.get(name).lost) - come
 
     def _check_name(self, name: str) -> None:
         if self._book.has_live(name):
             state = self._book.get(name).state
             raise JobExistsError(f"job '{name}' is {state}; cancel it or choose another name")
+
+
+def _with(job: JobRecord, come: frozenset[str]) -> dict[str, object]:
+    """What changes of a job when these are in."""
+    return {
+        "lost": tuple(h for h in job.lost if h not in come),
+        "returning": tuple(h for h in job.returning if h not in come),
+        "newcomers": job.newcomers or bool(come),
+    }
 
 
 def _loads(placements: Iterable[Placement]) -> Loads:

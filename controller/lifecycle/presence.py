@@ -62,6 +62,7 @@ class Presence:
     def __init__(self) -> None:
         self._reported: dict[str, dict[str, Progress]] = {}
         self._streams: Counter[Holder] = Counter()
+        self._told: set[Holder] = set()
 
     def heard(self, job: str, host: str, progress: Progress) -> None:
         """Of a member of the job, and of nobody else."""
@@ -89,14 +90,23 @@ class Presence:
     def attends(self, job: str, host: str) -> bool:
         return self._streams[job, host] > 0
 
+    def tell(self, job: str, host: str) -> None:
+        """The member has had an assignment."""
+        self._told.add((job, host))
+
+    def was_told(self, job: str, host: str) -> bool:
+        return (job, host) in self._told
+
     def forget(self, job: str) -> None:
         """Before a new job of that name."""
         self._reported.pop(job, None)
+        self._told = {t for t in self._told if t[0] != job}
 
     def keep(self, jobs: Container[str]) -> None:
         """Forget all others."""
         for gone in [j for j in self._reported if j not in jobs]:
             del self._reported[gone]
+        self._told = {t for t in self._told if t[0] in jobs}
 
 
 def _lately(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:

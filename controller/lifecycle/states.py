@@ -205,7 +205,11 @@ class Lifecycle:
         """The job has run on its previous placement all the while, and goes on there in its old epoch."""
         log.warning("job %s stays where it was: %s", job.name, why)
         self._awaited.pop(job.name, None)
-        stays = {"placement": job.previous, "previous": None, "state": JobState.RUNNING}
+        assert job.previous is not None
+        there = {e.child for tree in job.previous.plan.trees for e in tree.edges}
+        absent = (w for w in job.workers if w not in there)  # who was to be in from this epoch on
+        stays: dict[str, object] = {"placement": job.previous, "previous": None, "state": JobState.RUNNING}
+        stays["lost"] = (*job.lost, *absent)
         self.commit(job.model_copy(update={**stays, "reason": f"it stays where it was: {why}"}))
         self.retarget()
         self._room()

@@ -124,6 +124,27 @@ def show(
 
 @job.command()
 @reaches_controller
+def add(
+    where: Where,
+    name: JobArgument,
+    hosts: Annotated[
+        list[str], typer.Argument(help="Hosts of the fabric that are no members of the job yet.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Let hosts join a running job as further workers.
+
+    Each is in from the moment on at which its worker joins (`netfold worker --job NAME --host HOST`): then the job is
+    planned again, in a new epoch, and the call that the others are in is its first.
+
+    Exit codes: 0 they may join, 3 refused, 4 no controller answers, 5 no such job.
+    """
+    request = pb.AddWorkersRequest(name=name, hosts=hosts)
+    _show_job(ask(where, lambda s: s.AddWorkers(request, timeout=30)), as_json)
+
+
+@job.command()
+@reaches_controller
 def why(
     where: Where,
     name: JobArgument,

@@ -115,8 +115,14 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
         yield f"Not attending: {', '.join(absent)}; {why}."
     elif needed:
         yield f"All {len(needed)} members attend."
-    if job.lost:
-        yield f"It went on without {', '.join(job.lost)}."
+    awaited = [h for h in job.lost if h in job.added and h not in job.returning]
+    gone = [h for h in job.lost if h not in job.added and h not in job.returning]
+    if gone:
+        yield f"It went on without {', '.join(gone)}; a new worker there may join again."
+    if awaited:
+        yield f"Its workers at {', '.join(awaited)} were added, and have not come yet."
+    if job.returning:
+        yield f"{', '.join(job.returning)} came and will be in the next epoch."
 
 
 def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:

@@ -84,6 +84,12 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         except UnknownJobError as error:
             await refuse(context, error)
 
+    async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
+        try:
+            return self._job(self._controller.members.add(request.name, tuple(request.hosts)))
+        except REFUSALS as error:
+            await refuse(context, error)
+
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
         try:
             return pb.ReplanResponse(moved=await self._controller.replan(request.jobs))
@@ -141,6 +147,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         name, host = first.job, first.host
         try:
             self._heard(first)
+            if not first.epoch and self._controller.presence.was_told(name, host):
+                self._controller.members.began_again(name, host)
         except (UnknownJobError, NotAMemberError) as error:
             await refuse(context, error)
         listener = asyncio.create_task(self._listen(request_iterator, name, host))
@@ -161,7 +169,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 return
 
     def _heard(self, message: pb.Attendance) -> None:
-        self._controller.members.check(message.job, message.host)
+        self._controller.members.check(message.job, message.host, new=not message.epoch)
         self._controller.presence.heard(message.job, message.host, progress_of(message.report))
         if message.leave:
             self._controller.members.leave(message.job, message.host)
@@ -174,17 +182,19 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         """Until the job is over, the member left, or its stream broke."""
         told, ring_told = 0, 0
         lease_ms = self._controller.book.order(name).file.lease_ms
-        if self._controller.book.get(name).state in (JobState.QUEUED, JobState.INSTALLING):
+        job = self._controller.book.get(name)
+        if job.state in (JobState.QUEUED, JobState.INSTALLING) or host in job.lost:
             yield pb.Notice(lease_ms=lease_ms)
         while True:
             job = self._controller.book.get(name)
-            if job.state.over or host in job.lost:
+            if job.state.over or (host in job.lost and host not in job.returning):
                 over = pb.JobOver(state=state_of(job), reason=job.reason)
                 yield pb.Notice(over=over, lease_ms=lease_ms)
                 return
             if job.state is JobState.RUNNING and job.epoch != told and self._controller.book.needs(job, host):
                 yield pb.Notice(assignment=self._assignment(job, host), lease_ms=lease_ms)
                 told = job.epoch
+                self._controller.presence.tell(name, host)
                 continue
             if job.linked == job.epoch == told != ring_told and host in job.roce:
                 yield pb.Notice(ring=ring_message(self._controller.setting, job, host), lease_ms=lease_ms)
@@ -243,6 +253,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             timing=pb.Timing(**asdict(timing_of(controller.setting, plan, controller.options.wire))),
             quorum=job.placement.quorum,
             quorum_deadline_s=order.file.quorum_deadline_s,
+            newcomers=job.newcomers,
         )
 
     def _sources(self, tree: Tree, child: str) -> pb.Sources:

@@ -108,6 +108,9 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def CancelJob(self, request: pb.JobName, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._told()))
 
+    async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
+        await refuse(context, StandbyError(self._told()))
+
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
         await refuse(context, StandbyError(self._told()))
 

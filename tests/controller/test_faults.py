@@ -307,7 +307,7 @@ def test_a_job_may_go_on_without_a_worker(tmp_path):
             for beat in beats:
                 beat.cancel()
             late = MemberStream(stub, "job", "h2")
-            await late.say()
+            await late.say(epoch=1)
             assert "went on without 'h2'" in str(await _error_of(late))
             await deployment.settled()
             deployment.assert_exact()

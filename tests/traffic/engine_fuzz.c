@@ -30,7 +30,8 @@ static struct nf_assignment epoch_of(int64_t epoch) {
     struct nf_assignment a = {.epoch = epoch, .lanes = 4 + 4 * below(8), .workers = 1 + below(2), .rounds = 1 + below(40)};
     if (quorums) {
         a.lanes = 32;
-        a.quorum = 1 + below(a.workers);
+        a.newcomers = below(3) == 0;
+        a.quorum = a.newcomers ? 0 : 1 + below(a.workers);
         a.quorum_deadline = 0.002;
     }
     a.congestion = below(3);

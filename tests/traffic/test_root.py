@@ -62,9 +62,9 @@ sent = st.builds(
 
 
 class Root:
-    """struct nf_root without a socket."""
+    """struct nf_root without a socket. `quorum`: by tree how many children are its own, and how many are enough."""
 
-    def __init__(self) -> None:
+    def __init__(self, trees=TREES, quorum: dict[int, tuple[int, int]] | None = None) -> None:
         self._code = library()
         self.verdicts = np.zeros(32, np.int64)
         self._root = self._code.nf_root_create(-1, -1, LANES, PORT, None, 0, self.verdicts.ctypes.data)
@@ -78,13 +78,15 @@ class Root:
             address,
         ]
         self._code.nf_root_begin(self._root, EPOCH)
-        for tree, (slots, children, sources) in TREES.items():
+        for tree, (slots, children, sources) in trees.items():
             numbers = np.array(children, np.uint16)
             known = [sorted(int(IPv4Address(a)) for a in own) for own in sources] or [[] for _ in children]
             flat = np.array([a for own in known for a in own], np.uint32)
             starts = np.cumsum([0, *map(len, known)]).astype(np.int64)
             pointers = (numbers.ctypes.data, len(children), flat.ctypes.data, starts.ctypes.data)
             assert self._code.nf_root_tree(self._root, tree, slots, *pointers) == 0
+        for tree, (own, least) in (quorum or {}).items():
+            assert self._code.nf_root_quorum(self._root, tree, own, least) == 0
 
     def take(self, one: Sent) -> tuple[int, bytes]:
         data = one.packet.pack()

@@ -51,12 +51,13 @@ static void forget_spread(struct nf_call *c) {
 
 void call_restart(struct nf_call *c, const struct nf_assignment *a) {
     forget_spread(c);
-    c->workers = a->workers;
+    c->workers = c->callers = a->workers;
     c->opened = c->predicted = 0;
     c->holders = c->holding = 0;
     c->overflows = 0;
     c->wrong = NF_PENDING;
     c->quorum = a->quorum;
+    c->newcomers = a->quorum || a->newcomers;
     c->hurry.count = 0;
     c->outcome.least = c->outcome.most = c->outcome.sums = c->outcome.contributions = 0;
     c->tree_count = a->tree_count;
@@ -244,7 +245,7 @@ static int64_t take_data(struct nf_call *c, const struct tree *t, const struct s
 /* Only the first tree's opening is everybody's, so it alone can tell everybody. */
 static int64_t take_opening(struct nf_call *c, const struct tree *t, struct header *h) {
     if (t->index == 0) c->opened = 1;
-    int64_t callers = c->quorum ? h->reserved & COUNT : c->workers;
+    int64_t callers = c->quorum ? h->reserved & COUNT : c->callers;
     for (int i = 0; i < FINGERPRINT; i++)
         if (__builtin_bswap32(lanes_of(h)[i]) != (uint32_t)callers * kind_print_lane(c, i)) return NF_MISMATCH;
     if (waits_for_opening(c) && !c->holders)

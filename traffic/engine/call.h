@@ -41,14 +41,15 @@ struct nf_call {
     struct nf_outcome outcome;
     int64_t part, outstanding; /* segments whose results are not all in */
     struct hurry hurry;
-    int64_t quorum;
+    int64_t quorum, newcomers; /* as the assignment's; a quorum takes newcomers, too */
     int64_t epoch;             /* it was begun in, the last time; 0: none */
     int alone;                 /* the first one of its epoch */
     int opened;                /* all are known to be in the same call */
     int64_t wrong;             /* why it cannot go on, NF_PENDING: it can */
     int64_t result;            /* NF_DONE or NF_SUM_OVERFLOW */
     int kept, released;        /* `kept`: its result, in `input`, as others may lack it; `released`: nobody else needs it */
-    int64_t holders;           /* who have its result, in a call that is handed over; `holding`: this worker too */
+    int64_t holders;           /* who have its result, in a call that is handed over; `holding`: this worker too; */
+    int64_t callers;           /* and who are in it */
     int holding;
     struct nf_codec codec;
     int64_t workers, rows;
@@ -65,7 +66,7 @@ struct nf_call {
     int64_t ballot;           /* of RESUME: what this worker adds 1 to, */
     int64_t votes[VOTES_MAX]; /* and the sums */
     struct nf_balance *balance; /* NULL: each tree carries the run of its `again` */
-    int64_t sizes[NUMBERS];   /* with a quorum: how many chunks the calls take that may be handed over; own ones, then the sums */
+    int64_t sizes[NUMBERS];   /* with newcomers: how many chunks the calls take that may be handed over; own ones, then the sums */
     int64_t strangers;        /* and who has been in none of them: 1 if this worker, then how many */
     struct again again[NF_TREES_MAX];
     int64_t tree_count;

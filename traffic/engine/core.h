@@ -28,6 +28,7 @@ struct nf_assignment {
     int64_t epoch, lanes, workers, rounds; /* `rounds`: how often a slot can be used in an epoch */
     int64_t congestion, wire_bytes, tree_count;
     int64_t quorum; /* contributions that are enough once a deadline is over, docs/protocol.md, 3.7. 0: all are wanted */
+    int64_t newcomers; /* workers may be there who were in no call of the others': 5.6 */
     double rate_mbps;
     double quorum_deadline; /* what a chunk waits for all */
     struct nf_timing timing;

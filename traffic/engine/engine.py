@@ -84,7 +84,10 @@ class Epoch(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("epoch", "lanes", "workers", "rounds")),
-        *((name, ctypes.c_int64) for name in ("congestion", "wire_bytes", "tree_count", "quorum")),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("congestion", "wire_bytes", "tree_count", "quorum", "newcomers")
+        ),
         ("rate_mbps", ctypes.c_double),
         ("quorum_deadline", ctypes.c_double),
         ("timing", Timing),
@@ -163,6 +166,7 @@ def epoch_of(assignment: Assignment, endpoints: Sequence[str], congestion: Conge
         wire_bytes=FRAME_OVERHEAD_BYTES + packet_bytes(assignment.lanes),
         tree_count=len(assignment.trees),
         quorum=assignment.quorum,
+        newcomers=assignment.newcomers,
         rate_mbps=assignment.rate_mbps,
         quorum_deadline=assignment.quorum_deadline_s,
         timing=Timing(*astuple(assignment.timing)),

@@ -7,9 +7,11 @@
 
 #include "kind.h"
 
-void hand_begin(struct nf_call *c, const struct nf_assignment *a, int64_t holders, int holding) {
+void hand_begin(struct nf_call *c, const struct nf_assignment *a, int64_t strangers, int64_t holders, int holding) {
     c->workers = a->workers;
+    c->callers = a->workers - strangers;
     c->quorum = a->quorum;
+    c->newcomers = a->quorum || a->newcomers;
     c->holders = holders;
     c->holding = holding;
     c->opened = 0;

@@ -23,7 +23,7 @@ static uint64_t kind_of(const struct nf_call *c) {
 
 void kind_sign(struct nf_call *c) {
     int64_t number = c->outcome.number;
-    c->print = mix(kind_of(c), (uint64_t)(c->quorum ? number % NUMBERS : number)); /* who came later counts from elsewhere */
+    c->print = mix(kind_of(c), (uint64_t)(c->newcomers ? number % NUMBERS : number)); /* who came later counts from elsewhere */
 }
 
 static int64_t all_first_rows(const struct nf_call *c, const struct tree *trees) {

@@ -13,7 +13,7 @@
 /* A vote is a half of a lane, as there are fewer than 2^15 workers. */
 void resume_fill(const struct nf_call *c, struct header *h) {
     if (!c->strangers) lanes_of(h)[c->ballot / 2] = __builtin_bswap32(1u << 16 * (c->ballot % 2));
-    if (!c->quorum) return;
+    if (!c->newcomers) return;
     for (int i = 0; i < NUMBERS; i++) lanes_of(h)[NUMBERS + i] = __builtin_bswap32((uint32_t)c->sizes[i]);
     lanes_of(h)[2 * NUMBERS] = __builtin_bswap32((uint32_t)c->strangers);
 }
@@ -23,7 +23,7 @@ void resume_take(struct nf_call *c, const struct tree *t, struct header *h) {
         uint32_t lane = i / 2 < t->lanes ? __builtin_bswap32(lanes_of(h)[i / 2]) : 0;
         c->votes[i] = lane >> 16 * (i % 2) & 0xFFFF;
     }
-    if (!c->quorum) return;
+    if (!c->newcomers) return;
     for (int i = 0; i < NUMBERS; i++) c->sizes[i] = __builtin_bswap32(lanes_of(h)[NUMBERS + i]);
     c->strangers = __builtin_bswap32(lanes_of(h)[2 * NUMBERS]);
 }
@@ -39,7 +39,7 @@ static int begin_hand(struct nf_core *core, int64_t number, int64_t holders) {
         return 0;
     }
     call->outcome.number = number;
-    hand_begin(call, &core->assignment, holders, holding);
+    hand_begin(call, &core->assignment, core->strangers, holders, holding);
     return begin_call(core, call, HAND);
 }
 
@@ -61,7 +61,7 @@ static void take_number(struct nf_core *core) {
             after |= joint->votes[(n + k) % NUMBERS] + joint->votes[(n + k) % NUMBERS + NUMBERS] > 0;
         if (joint->votes[n] + joint->votes[n + NUMBERS] > 0 && !after) here = n;
     }
-    int64_t others = joint->strangers < core->assignment.workers ? NUMBERS : 0; /* room for lower ones */
+    int64_t others = core->strangers < core->assignment.workers ? NUMBERS : 0; /* room for lower ones */
     if (core->number < others) core->number = others;
     while (core->number % NUMBERS != here) core->number++;
 }
@@ -90,8 +90,9 @@ static int let_be_handed(struct nf_core *core) {
 static int judge_votes(struct nf_core *core) {
     const int64_t *votes = core->joint.votes;
     int64_t most = core->depth_most, calls = 2 * most + 1, lowest = INT64_MAX, highest = -1, newest = INT64_MAX;
-    int64_t strangers = core->assignment.quorum ? core->joint.strangers : 0, count = strangers;
-    int strange = core->assignment.quorum && core->strange;
+    int64_t strangers = takes_newcomers(&core->assignment) ? core->joint.strangers : 0, count = strangers;
+    int strange = takes_newcomers(&core->assignment) && core->strange;
+    core->strangers = strangers;
     if (strange) take_number(core);
     for (int64_t number = core->number - most; number <= core->number + most; number++) {
         int64_t lane = (number + calls) % calls, here = votes[lane] + votes[lane + calls];
@@ -120,6 +121,7 @@ static int judge_votes(struct nf_core *core) {
         core->hand_holders[number % calls] = holders;
     }
     if (strange) return let_be_handed(core);
+    core->strange = 0;
     return 1;
 }
 
@@ -138,10 +140,11 @@ int resume_come_together(struct nf_core *core) {
     if (!core->first && (quorum || !core->kept)) return 0;
     joint->part = RESUME;
     joint->ballot = ballot(core, 2 * core->depth_most + 1);
-    joint->quorum = quorum;
-    joint->strangers = quorum && core->strange;
+    int strange = takes_newcomers(&core->assignment) && core->strange;
+    joint->newcomers = takes_newcomers(&core->assignment);
+    joint->strangers = strange;
     memset(joint->sizes, 0, sizeof joint->sizes);
-    for (const struct nf_call *call = core->kept; call && quorum && !core->strange; call = call->next)
+    for (const struct nf_call *call = core->kept; call && joint->newcomers && !strange; call = call->next)
         if (call->input && call->outcome.number >= core->number - core->depth_most)
             joint->sizes[call->outcome.number % NUMBERS] = hand_chunks(call, &core->trees[0]);
     begin_part(core, joint, RESUME);

@@ -14,7 +14,7 @@ from netfold.traffic.numerics import Automatic, Scheme
 from netfold.traffic.packets.wire import COUNT_MAX, EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
 
 LEAST_LANES_OF_A_QUORUM = 32
-"""The resume chunk says more there (docs/protocol.md, section 5.5)."""
+"""And where workers may come later: the resume chunk says more there (docs/protocol.md, sections 5.5 and 5.6)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ class Timing:
 class Assignment:
     """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
     how numbers become lanes, unless a worker is told otherwise. `quorum`: contributions of a chunk that are enough once
-    it has waited `quorum_deadline_s` seconds for all; 0: all are wanted."""
+    it has waited `quorum_deadline_s` seconds for all; 0: all are wanted. `newcomers`: workers may be there who were in
+    no call of the others'; they go on with the call that these are in."""
 
     job: str
     epoch: int
@@ -112,6 +113,7 @@ class Assignment:
     timing: Timing = field(default_factory=Timing)
     quorum: int = 0
     quorum_deadline_s: float = 0.05
+    newcomers: bool = False
 
     def __post_init__(self) -> None:
         _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")
@@ -130,6 +132,10 @@ class Assignment:
         _check(
             not self.quorum or (self.workers <= COUNT_MAX and self.lanes >= LEAST_LANES_OF_A_QUORUM),
             f"a quorum is for at most {COUNT_MAX} workers and at least {LEAST_LANES_OF_A_QUORUM} lanes",
+        )
+        _check(
+            not self.newcomers or self.lanes >= LEAST_LANES_OF_A_QUORUM,
+            f"workers may come later where packets have {LEAST_LANES_OF_A_QUORUM} lanes at least",
         )
         _check(
             math.isfinite(self.quorum_deadline_s) and self.quorum_deadline_s > 0,

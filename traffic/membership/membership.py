@@ -55,6 +55,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
         timing=_timing(message),
         quorum=message.quorum,
         quorum_deadline_s=message.quorum_deadline_s or Assignment.quorum_deadline_s,
+        newcomers=message.newcomers,
         trees=tuple(
             TreePart(
                 tree=part.tree,
@@ -256,12 +257,13 @@ class Attending:
             yield self._word(leave=True)
 
     def _word(self, leave: bool = False) -> pb.Attendance:
-        stats = self._stats
+        stats, told = self._stats, self._news.assignment
         return pb.Attendance(
             job=self._job,
             host=self._host,
             leave=leave,
             worn_epoch=self._worn,
+            epoch=0 if told is None else told.epoch,
             report=pb.Report(
                 chunks=stats.chunks,
                 retransmits=stats.retransmits,

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that come back to a job that runs, or that are added to it: who is in from which epoch on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from netfold.api import netfold_pb2 as pb
+from netfold.topologies.generators import single_switch
+from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+
+SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\nlease_ms: 400\non_worker_loss: continue\n"
+
+
+class Members:
+    """Those who attend, each with a heartbeat."""
+
+    def __init__(self, stub) -> None:
+        self.stub = stub
+        self.streams: dict[str, MemberStream] = {}
+        self._beats: dict[str, asyncio.Task[None]] = {}
+
+    async def join(self, host: str) -> MemberStream:
+        stream = self.streams[host] = MemberStream(self.stub, "job", host)
+        await stream.say()
+        self._beats[host] = asyncio.create_task(self._beat(stream))
+        return stream
+
+    def die(self, host: str) -> None:
+        self._beats.pop(host).cancel()
+        self.streams.pop(host)
+
+    async def told(self, workers: int) -> dict[str, pb.Assignment]:
+        """What each is told next for which so many are in."""
+        found = {}
+        for host, stream in self.streams.items():
+            while True:
+                notice = await stream.hear()
+                if notice.HasField("assignment") and notice.assignment.workers == workers:
+                    found[host] = notice.assignment
+                    break
+        assert len({a.epoch for a in found.values()}) == 1
+        return found
+
+    async def _beat(self, stream: MemberStream) -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            await stream.say()
+
+
+@asynccontextmanager
+async def running(tmp_path: Path, spec: str = SPEC) -> AsyncIterator[tuple[Deployment, Members]]:
+    async with deployed(single_switch(5), tmp_path) as deployment, asked(deployment) as stub:
+        await deployment.settled()
+        await deployment.controller.submit(spec, queue=False)
+        await deployment.runs("job")
+        members = Members(stub)
+        for host in ("h1", "h2", "h3"):
+            await members.join(host)
+        first = await members.told(3)
+        assert not any(a.newcomers for a in first.values())
+        yield deployment, members
+        for host in list(members.streams):
+            members.die(host)
+        await deployment.settled()
+        deployment.assert_exact()
+
+
+def test_a_new_worker_at_a_lost_ones_host_is_in_from_the_next_epoch_on(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as (deployment, members):
+            members.die("h2")
+            without = await members.told(2)
+            assert [without[h].rank for h in ("h1", "h3")] == [0, 1]
+            await members.join("h2")
+            again = await members.told(3)
+            assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
+            assert all(a.newcomers for a in again.values())
+            assert again["h1"].epoch > without["h1"].epoch
+            job = deployment.controller.book.get("job")
+            assert (job.lost, job.returning) == ((), ())
+
+    asyncio.run(scenario())
+
+
+def test_workers_are_added_to_a_job_that_runs(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as (_, members):
+            stranger = MemberStream(members.stub, "job", "h5")
+            await stranger.say()
+            with pytest.raises(grpc.aio.AioRpcError, match="no member"):
+                await stranger.call.read()
+            await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=["h5", "h4"]))
+            why = " ".join((await members.stub.ExplainJob(pb.JobName(name="job"))).steps)
+            assert "h5, h4 were added, and have not come yet" in why
+            await members.join("h4")
+            four = await members.told(4)
+            assert [four[h].rank for h in ("h1", "h2", "h3", "h4")] == [0, 1, 2, 3]
+            await members.join("h5")
+            five = await members.told(5)
+            assert [five[h].rank for h in ("h1", "h2", "h3", "h5", "h4")] == [0, 1, 2, 3, 4]
+            for hosts in (["h5"], ["nobody"]):
+                with pytest.raises(grpc.aio.AioRpcError, match=r"member of job 'job' already|no host"):
+                    await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=hosts))
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as (_, members):
+            members.die("h2")
+            await members.join("h2")
+            again = await members.told(3)
+            assert all(a.newcomers for a in again.values())
+
+    asyncio.run(scenario())
+
+
+def test_who_goes_again_before_it_is_in_holds_nobody_up(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as (deployment, members):
+            members.die("h3")
+            await members.told(2)
+            stream = await members.join("h3")
+            await stream.say(leave=True)
+            members.die("h3")
+            await deployment.until(
+                lambda: deployment.controller.book.get("job").returning == (), "it is forgotten"
+            )
+            await members.join("h3")
+            await members.told(3)
+
+    asyncio.run(scenario())
+
+
+def test_what_is_added_survives_the_controller(tmp_path):
+    async def scenario() -> None:
+        async with deployed(single_switch(4), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.runs("job")
+            deployment.controller.members.add("job", ("h4",))
+            await deployment.kill()
+            deployment.start()
+            await deployment.settled()
+            job = deployment.controller.book.get("job")
+            assert (job.added, job.lost) == (("h4",), ("h4",))
+            assert deployment.controller.book.order("job").workers == ("h1", "h2", "h3", "h4")
+
+    asyncio.run(scenario())

@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs through real switches whose workers pause, go, come back and are added: who is in each sum, and that all have
+the same bits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.processes import Group, Task
+from netfold.topologies.network.faults import Faults
+from netfold.topologies.network.targets import netfold_command
+from tests.testbed.test_scenarios import until
+
+pytestmark = [pytest.mark.root, pytest.mark.mininet]
+
+MEMBER = Path(__file__).with_name("reducing_member.py")
+LATE_CALLS = 12
+
+
+def stop_file(system: Deployment) -> Path:
+    return system.directory / "stop"
+
+
+def task(system: Deployment, host: str, *options: object) -> Task:
+    out = system.directory / f"{host}.json"
+    number = system.workers.index(host)
+    command = [sys.executable, MEMBER, system.service.address, "job", host, number, out, stop_file(system)]
+    return Task(host, [*command, *options], out)
+
+
+def calls(system: Deployment, host: str) -> list[dict[str, Any]]:
+    """What the present process of a host's worker has had so far."""
+    path = system.directory / f"{host}.progress"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def sums_of(system: Deployment, hosts: Sequence[str]) -> float:
+    return float(sum(1 << system.workers.index(h) for h in hosts))
+
+
+def contributors(row: dict[str, Any], value: float) -> int:
+    """As bits, of an average: it is the sum of their powers of two over their number."""
+    for count in range(row["least"], row["most"] + 1):
+        who = round(value * count)
+        if abs(value * count - who) < 1e-3 and who.bit_count() == count:
+            return who
+    raise AssertionError(f"{value} is no average of {row['least']} to {row['most']} workers")
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.01], ids=["no loss", "1 % loss"])
+def test_nobody_waits_for_a_worker_that_pauses_and_all_have_the_same_averages(loss: float) -> None:
+    with Deployment(Setup(target="softswitch", lanes=64, name="quo", first_grpc_port=9760)) as system:
+        for link in system.fabric.links if loss else ():
+            for sender, receiver in ((link.a, link.b), (link.b, link.a)):
+                system.net.set_faults(sender, receiver, Faults(loss=loss, seed=11))
+        workers = system.workers[:4]
+        system.submit("job", workers, scheme="panama", quorum=3, quorum_deadline="60ms", lease_ms=20000)
+        pauses = ("--late-calls", LATE_CALLS, "--late", 0.5)
+        tasks = [task(system, h, "--op", "average", *(pauses if h == workers[3] else ())) for h in workers]
+        with Group(system.net, tasks) as members:
+            told = members.wait(100, system.check)
+        punctual = [calls(system, h) for h in workers[:3]]
+        late = calls(system, workers[3])
+    assert punctual[0] == punctual[1] == punctual[2]
+    assert all(told[h]["straggled"] == 0 for h in workers[:3])
+    everybody = [row["digest"] for row in punctual[0]]
+    at = 0
+    for row in late:  # in the order of the others, without those that it was too late for
+        at = everybody.index(row["digest"], at)
+    assert at == len(everybody) - 1
+    for row in punctual[0]:
+        assert row["least"] >= 3
+        assert all(contributors(row, value) for value in row["values"])
+    without = [row for row in punctual[0] if row["least"] == row["most"] == 3]
+    assert any(contributors(row, row["values"][0]) == 0b0111 for row in without)
+    assert any(row["least"] == 4 for row in punctual[0])
+    assert told[workers[3]]["late"] + told[workers[3]]["straggled"] > 0
+
+
+def test_workers_go_come_back_and_are_added_and_every_sum_is_of_those_who_are_in() -> None:
+    with Deployment(Setup(target="softswitch", lanes=64, name="mem", first_grpc_port=9780)) as system:
+        first, lost, added = system.workers[0], system.workers[2], system.workers[3]
+        workers = system.workers[:3]
+        system.submit("job", workers, scheme="panama", on_worker_loss="continue", lease_ms=1500)
+
+        def in_it(*hosts: str) -> None:
+            """Until a call of exactly these was done."""
+            wanted = [sums_of(system, hosts)]
+            until(lambda: any(r["values"] == wanted for r in calls(system, first)[-20:]), f"sum of {hosts}")
+            system.check()
+
+        veterans = Group(system.net, [task(system, h) for h in workers[:2]])
+        with veterans, Group(system.net, [task(system, lost)]) as leaves:
+            in_it(*workers)
+            leaves.kill(lost)
+            in_it(*workers[:2])
+            with Group(system.net, [task(system, lost)]) as again:
+                in_it(*workers)
+                add = [netfold_command(), "job", "add", "job", added, "--controller", system.service.address]
+                subprocess.run([str(word) for word in add], check=True, capture_output=True)
+                with Group(system.net, [task(system, added)]) as more:
+                    in_it(*workers, added)
+                    stop_file(system).touch()
+                    for group in (veterans, again, more):
+                        group.wait(60, system.check)
+        every = [calls(system, h) for h in workers[:2]]
+        later = [calls(system, h) for h in (lost, added)]
+    digests = [row["digest"] for row in every[0]]
+    assert digests == [row["digest"] for row in every[1]]
+    for rows in later:
+        assert [row["digest"] for row in rows] == digests[-len(rows) :]
+    assert all(len(row["values"]) == 1 for row in every[0]), "a sum of some chunks is of others"

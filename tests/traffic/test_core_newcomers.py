@@ -1,0 +1,142 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that come while a job runs, or come back, in virtual time: they go on with the call that the others are in,
+and every sum is of exactly those who are in."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from netfold.traffic.engine.engine import Status
+from netfold.traffic.errors import BadAssignment
+from netfold.traffic.membership.assignment import Assignment
+from netfold.traffic.numerics import ReduceOp
+from tests.traffic.cores import Core, Fabric, assignment
+
+LANES, SLOTS = 32, 16
+
+
+def parts_of(workers: int, epoch: int, shares: tuple[float, ...]) -> list[Assignment]:
+    found = []
+    for rank in range(workers):
+        part = assignment(rank, workers, LANES, SLOTS, shares=shares, epoch=epoch)
+        trees = tuple(replace(tree, child=rank) for tree in part.trees)
+        found.append(replace(part, trees=trees, newcomers=epoch > 1))
+    return found
+
+
+class Team:
+    """Those who are in, each with what it has submitted: all submit the same calls, in the same order."""
+
+    def __init__(self, workers: int, seed: int, shares: tuple[float, ...], loss: float) -> None:
+        self.rng = random.Random(seed)
+        self.fabric = Fabric([Core() for _ in range(workers)], self.rng, loss, loss)
+        self.shares = shares
+        self.epoch = 0
+        self.calls: list[dict[int, tuple[np.ndarray, int]]] = [{} for _ in range(workers)]
+        self.turn = [0] * workers
+        self.inputs: dict[tuple[int, Core], np.ndarray] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        self.epoch += 1
+        parts = parts_of(len(self.fabric.cores), self.epoch, self.shares)
+        self.fabric.flying.clear()
+        self.fabric.assign(parts)
+        for core, part in zip(self.fabric.cores, parts, strict=True):
+            core.assign(part, self.fabric.now)
+
+    def leave(self, rank: int) -> None:
+        for rows in (self.fabric.cores, self.calls, self.turn):
+            del rows[rank]
+
+    def join(self, turn: int) -> None:
+        """A new one, whose program knows which call the others are in."""
+        self.fabric.cores.append(Core())
+        self.calls.append({})
+        self.turn.append(turn)
+
+    def submit(self, rank: int) -> None:
+        turn = self.turn[rank]
+        core = self.fabric.cores[rank]
+        size = 1 + turn * 37 % 700
+        array = np.random.default_rng(self.rng.getrandbits(32)).integers(-99, 99, size).astype(np.float32)
+        self.inputs[turn, core] = array.copy()
+        self.calls[rank][turn] = (array, core.submit(array, ReduceOp.SUM))
+        self.turn[rank] += 1
+
+    def pending(self, rank: int) -> list[int]:
+        core = self.fabric.cores[rank]
+        return [t for t, (_, call) in self.calls[rank].items() if core.status(call) is Status.PENDING]
+
+    def run(self, until: int, steps: int | None = None) -> None:
+        """All calls before `until`, or for so many steps."""
+        for step in range(200_000 if steps is None else steps):
+            for rank in range(len(self.turn)):
+                while self.turn[rank] < until and len(self.pending(rank)) < 3:
+                    self.submit(rank)
+            if not any(self.pending(rank) for rank in range(len(self.turn))):
+                return
+            self.fabric.step()
+            assert step < 199_999, "nobody is done"
+
+    def check(self, turn: int, who: list[Core]) -> None:
+        got = {}
+        for core, calls in zip(self.fabric.cores, self.calls, strict=True):
+            if turn in calls:
+                assert core.status(calls[turn][1]) is Status.DONE
+                got[core] = calls[turn][0]
+        assert len({a.tobytes() for a in got.values()}) == 1
+        np.testing.assert_array_equal(
+            next(iter(got.values())), np.sum([self.inputs[turn, c] for c in who], axis=0)
+        )
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.3, 0.2)], ids=["one tree", "three trees"])
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+@pytest.mark.parametrize("seed", range(2))
+def test_who_comes_goes_on_with_the_call_that_the_others_are_in(shares, loss, seed):
+    team = Team(3, seed, shares, loss)
+    team.run(5)
+    before = list(team.fabric.cores)
+    assert [team.check(turn, before) for turn in range(5)] == [None] * 5
+    team.run(12, steps=team.rng.randrange(1, 400))
+    first = max((min(team.pending(rank), default=turn) for rank, turn in enumerate(team.turn)), default=0)
+    team.join(first)  # with the first call that nobody has
+    team.begin()
+    team.run(15)
+    for turn in range(15):
+        team.check(turn, team.fabric.cores if turn >= first else before)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_go_and_come_and_each_call_is_of_those_who_are_in(seed):
+    """One is lost in the middle of calls, and comes back as a new process that knows nothing."""
+    team = Team(4, seed, (0.6, 0.4), 0.02)
+    upto = 6
+    for _ in range(4):
+        team.run(upto)
+        team.check(upto - 1, team.fabric.cores)
+        if team.rng.random() < 0.5 and len(team.turn) > 2:
+            team.leave(team.rng.randrange(len(team.turn)))
+        else:
+            team.join(upto)
+        team.begin()
+        upto += 5
+        team.run(upto)
+        for turn in range(upto - 5, upto):
+            team.check(turn, team.fabric.cores)
+    team.fabric.cores, team.calls, team.turn = [Core(), Core()], [{}, {}], [0, 0]
+    team.begin()  # and nobody is left who knows: they begin with each other
+    team.run(3)
+    team.check(2, team.fabric.cores)
+
+
+def test_few_lanes_have_no_room_for_who_comes_later():
+    part = assignment(lanes=16)
+    with pytest.raises(BadAssignment, match="32 lanes"):
+        replace(part, newcomers=True)
