@@ -10,6 +10,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import finsy as fy
+import numpy as np
 from finsy.proto import p4r
 from google.protobuf import text_format
 from scapy.layers.inet import IP, UDP
@@ -20,7 +21,7 @@ from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, groups, tree_routes
 from netfold.controller.switches import roce as connections
 from netfold.controller.switches.entries import Codec
-from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, Kind, Packet
+from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, Flag, Kind, Packet
 from netfold.traffic.scapy_roce import send
 
 ROOT = Path(__file__).parents[1]
@@ -66,8 +67,9 @@ def _inserts(
     return tuple(p4r.Update(type=p4r.Update.INSERT, entity=entity.encode(schema)) for entity in entities)
 
 
-def aggregation(lanes: int) -> Load:
-    """The switch is the root of a tree with a host behind each port: the sum of four frames goes to all four."""
+def aggregation(lanes: int, floats: bool = False) -> Load:
+    """The switch is the root of a tree with a host behind each port: the sum of four frames goes to all four.
+    `floats`: of float32, which differ by host, in sign and in magnitude."""
     config = _config(ROOT / "p4src" / "compiled" / f"netfold-v1model-{lanes}.json")
     codec = Codec(fy.P4Schema(config.p4info))
     made = []
@@ -77,9 +79,9 @@ def aggregation(lanes: int) -> Load:
         made.append(delivery.to_host(port, SWITCH_MAC, mac(port), IPv4Address(address(port))))
     made += [groups.down(TREE, range(1, WORKERS + 1)), tree_routes.downlink(TREE, TREE)]
     updates = _inserts(config, [codec.encode(entity) for entity in made])
-    frames = tuple(_gradient(port, lanes) for port in range(1, WORKERS + 1))
+    frames = tuple(_gradient(port, lanes, floats) for port in range(1, WORKERS + 1))
     at = FRAME_OVERHEAD_BYTES + 4
-    return Load(f"netfold-{lanes}", config, updates, frames, at, at + 4)
+    return Load(f"{'float' if floats else 'netfold'}-{lanes}", config, updates, frames, at, at + 4)
 
 
 def roce(lanes: int) -> Load:
@@ -116,9 +118,16 @@ def _values(lanes: int) -> tuple[int, ...]:
     return tuple(range(-lanes // 2, lanes - lanes // 2))
 
 
-def _gradient(port: int, lanes: int) -> bytes:
+def _floats(port: int, lanes: int) -> tuple[int, ...]:
+    random = np.random.default_rng(port)
+    values = random.standard_normal(lanes) * 10.0 ** random.uniform(-3, 3, lanes)
+    return tuple(values.astype(np.float32).view(np.int32).tolist())
+
+
+def _gradient(port: int, lanes: int, floats: bool) -> bytes:
     ip = IP(src=address(port), dst="10.0.0.254") / UDP(sport=UDP_PORT, dport=UDP_PORT, chksum=0)
-    packet = Packet(Kind.GRADIENT, TREE, EPOCH, 0, 0, port - 1, _values(lanes))
+    values = _floats(port, lanes) if floats else _values(lanes)
+    packet = Packet(Kind.GRADIENT, TREE, EPOCH, 0, 0, port - 1, values, Flag.FLOATS if floats else Flag(0))
     return bytes(Ether(src=mac(port), dst=SWITCH_MAC) / ip / Raw(packet.pack()))
 
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packets per second, and per second of processor time, of a switch; and how long a packet takes.
 
-Four hosts, each on a veth link of its own, send through one switch: chunks that it adds up (netfold, by lanes), or the
-shortest frames that it routes. The same load then meets simple_switch_grpc (where BMv2's is on PATH) with the same
-program, and two plain forwarders in C that only pass frames on, by AF_PACKET and by AF_XDP. A packet is one that comes
+Four hosts, each on a veth link of its own, send through one switch: chunks that it adds up (netfold, by lanes; float,
+of float32), or the shortest frames that it routes. The same load then meets simple_switch_grpc (where BMv2's is on
+PATH) with the same program, and two plain forwarders in C that only pass frames on, by AF_PACKET and by AF_XDP. A
+packet is one that comes
 in; as many leave. `pps_per_cpu_s` counts all threads of the switch's process, user and system, the kernel's work for it
 included. `latency_us` is measured with one chunk in flight: from the hosts' first frame until each has its answer,
 their own sockets included. Every round measures all targets one after another; the best of each counts.
@@ -43,6 +44,7 @@ LOADS: dict[str, Callable[[], Load]] = {
     "router": router,
     "netfold-64": lambda: aggregation(64),
     "netfold-256": lambda: aggregation(256),
+    "float-64": lambda: aggregation(64, floats=True),
     "roce-64": lambda: roce(64),
     "roce-256": lambda: roce(256),
 }

@@ -76,7 +76,13 @@ class WholeNumbers:
     """The job adds int32 and int64 as they are; floats are refused."""
 
 
-Scheme: TypeAlias = Automatic | SharedExponent | Half | Fixed | WholeNumbers
+@dataclass(frozen=True)
+class Floats:
+    """Nodes add float32, as IEEE 754 does: no scale, and an error that depends on the order of arrival. Of floats of 32
+    and 16 bits; v1model switches of 64 lanes and parameter servers do it."""
+
+
+Scheme: TypeAlias = Automatic | SharedExponent | Half | Fixed | WholeNumbers | Floats
 
 
 def scheme_for(scheme: Scheme, dtype: np.dtype[Any]) -> Scheme:
@@ -98,6 +104,12 @@ def error_bound(exponent: int, workers: int, half: bool = False) -> float:
     sum_bits = PAIR_BITS if half else SUM_BITS
     bits = sum_bits - headroom(workers) - (max(exponent, sum_bits + 1) - EXPONENT_BIAS)
     return workers * 2.0 ** (-bits - 1)
+
+
+def floats_error_bound(largest_sum: float, workers: int) -> float:
+    """How far a sum of `workers` float32 by the scheme Floats can be from the exact one, added in any order,
+    if no partial sum exceeds `largest_sum` in magnitude: half a unit in the last place for each addition."""
+    return (workers - 1) * float(np.spacing(np.float32(largest_sum))) / 2
 
 
 def wide_error_bound(exponent: int, workers: int) -> float:

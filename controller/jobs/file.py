@@ -72,11 +72,11 @@ Count = Annotated[int, _Number, Field(ge=0, le=65_000, strict=True)]
 
 
 class Numerics(BaseModel):
-    """How workers turn numbers into lanes; the switches do not care."""
+    """How workers turn numbers into lanes; only of `float32` do the switches have to know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    mode: Literal["auto", "block", "half", "fixed", "integer"] = "auto"
+    mode: Literal["auto", "block", "half", "float32", "fixed", "integer"] = "auto"
     fraction_bits: Annotated[int, _Number, Field(ge=0, le=30)] = 20
 
 

@@ -14,7 +14,7 @@ from netfold.controller.jobs.file import JobOrder
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, Placement, PlannedTree, Transport
 from netfold.controller.jobs.slot_ranges import BLOCK, Range, SlotPool, SlotsExhaustedError
 from netfold.controller.lifecycle.admission import RefusedError, Wire
-from netfold.controller.lifecycle.switch_needs import check_quorum, check_roce
+from netfold.controller.lifecycle.switch_needs import check_floats, check_quorum, check_roce
 from netfold.controller.planning.plan import Plan, Tree
 from netfold.controller.switches.desired import UnroutableError, tree_entities
 from netfold.topologies.fabric import Fabric
@@ -56,6 +56,7 @@ def place(
     placements = [*(p for j in jobs for p in j.placements), *reserved]
     pools = slot_pools(fabric, placements, numbers.epochs)
     trees: list[PlannedTree] = []
+    check_floats(fabric, wire, order, plan)
     quorum = check_quorum(fabric, order, plan)
     epoch = after_epoch
     room = min(TREES[s.chip] for s in fabric.switches)

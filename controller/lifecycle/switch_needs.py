@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's transport and quorum need of the switches of its plan, which not all of them have."""
+"""What a job's transport, numerics and quorum need of the switches of its plan, which not all of them have."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from netfold.topologies.fabric import Fabric
 
 SENDERS_OF_A_QUORUM = 32
 """A root that is a switch has a bit for each sender of the tree."""
+
+FLOAT_LANES = (64,)
+"""Of v1model's programs that add floats (p4src/v1model/lanes_float.p4)."""
 
 ROCE_LANES = (64, 256)
 ROCE_TREES = 16
@@ -33,6 +36,25 @@ def check_roce(fabric: Fabric, wire: Wire, name: str, plan: Plan) -> None:
             chip = fabric.switch(node).chip
             if chip is not None:
                 raise RefusedError(f"job '{name}': switch {node} is a {chip}; RoCE needs v1model programs")
+
+
+def check_floats(fabric: Fabric, wire: Wire, order: JobOrder, plan: Plan) -> None:
+    """Raises RefusedError if a job wants floats added and a switch of its plan that adds up does not know how."""
+    if order.file.numerics.mode != "float32":
+        return
+    name, known = order.file.name, " or ".join(map(str, FLOAT_LANES))
+    for node in {n for tree in plan.trees for n in tree.nodes if not fabric.is_host(n)}:
+        chip = fabric.switch(node).chip
+        if chip is not None:
+            raise RefusedError(
+                f"job '{name}': numerics are float32, and switch {node} is a {chip.value}, whose program adds whole "
+                "numbers (docs/tofino.md); say block, or name a scheme that adds up elsewhere"
+            )
+        if wire.lanes not in FLOAT_LANES:
+            raise RefusedError(
+                f"job '{name}': numerics are float32, and switch {node} runs a program of {wire.lanes} lanes, which "
+                f"adds whole numbers; start the controller with --lanes {known}, or say block"
+            )
 
 
 def check_quorum(fabric: Fabric, order: JobOrder, plan: Plan) -> int:

@@ -30,6 +30,20 @@ typedef lane_t  lane_field_t;
 #include "roce.p4"
 #endif
 
+// Floats take 40 KB of the program for each lane.
+#if LANES == 64
+#define FLOATS
+#include "lanes_float.p4"
+#endif
+
+const flags_t FLAG_FLOATS = 0x04;  // the lanes are float32; dropped by programs that do not add them
+
+#ifdef FLOATS
+const flags_t FLAGS_OF_A_SLOT = FLAG_OVERFLOW | FLAG_CONGESTION | FLAG_FLOATS;
+#else
+const flags_t FLAGS_OF_A_SLOT = FLAG_OVERFLOW | FLAG_CONGESTION;
+#endif
+
 const port_t CPU_PORT = 510;
 
 header ipv4_options_t {

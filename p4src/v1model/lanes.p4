@@ -4,7 +4,7 @@
 // What is the sum?
 //
 //   register  lane_00 ... lane_ff[slot]: the sums of the chunk in the slot
-//   written   by claims (overwrite) and adds (saturating; a lane at a rail stays there until the next claim)
+//   written   by claims (overwrite) and adds (saturating; a lane at a rail stays there until the next claim; floats: IEEE 754)
 //   stale     cannot be seen: a claim overwrites it together with the tag
 //
 // The lanes leave in the header in every case, so that a packet that completes a chunk, or repeats one, carries the sum.
@@ -50,9 +50,33 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
 
     LANE_ACCESS(access, claim, add, read)
 
+#ifdef FLOATS
+    FLOAT_VARIABLES
+    bit<32> lane;
+
+    // In actions of 16 lanes, because p4c takes long for longer ones.
+#define LANE_ADD_FLOAT(n) \
+        lane_##n.read(held, meta.slot.index); \
+        lane = (bit<32>)hdr.lanes.v##n; \
+        ADD_FLOATS(held, lane) \
+        lane_##n.write(meta.slot.index, f_sum); \
+        hdr.lanes.v##n = (lane_t)f_sum;
+#define ADD_16_FLOATS(p) @hidden action add_floats_##p() { LANES_16(LANE_ADD_FLOAT, p) }
+    ADD_16_FLOATS(0) FOR_EACH_LATER_16_LANES(ADD_16_FLOATS)
+#endif
+
     apply {
-        access.apply();
-        if (meta.role == role_t.MANAGER || meta.slot.complete == 1) {
+        bool floats = hdr.netfold.flags & FLAG_FLOATS != 0;
+#ifdef FLOATS
+        if (floats && meta.role != role_t.MANAGER && meta.slot.age == age_t.SAME && meta.slot.again == 0) {
+#define CALL_16_FLOATS(p) add_floats_##p();
+            CALL_16_FLOATS(0) FOR_EACH_LATER_16_LANES(CALL_16_FLOATS)
+        } else
+#endif
+        {
+            access.apply();
+        }
+        if (!floats && (meta.role == role_t.MANAGER || meta.slot.complete == 1)) {
             flag_rails();
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What sticks to a sum: the overflow and congestion flags (OR) and the block exponent (maximum) of all contributions.
+// What sticks to a sum: the overflow, congestion and float flags (OR) and the block exponent (maximum) of all contributions.
 //
 //   register  marks[slot]: flags:8 exponent:8
 //   written   by claims (overwrite) and by every other packet of the same chunk, also a repeated one: joining is idempotent
@@ -12,7 +12,7 @@ control SlotMarks(inout headers_t hdr, in metadata_t meta) {
     register<bit<16>>(SLOTS) marks;
 
     @hidden action clean() {
-        hdr.netfold.flags = hdr.netfold.flags & (FLAG_OVERFLOW | FLAG_CONGESTION);
+        hdr.netfold.flags = hdr.netfold.flags & FLAGS_OF_A_SLOT;
         if (hdr.ipv4.ecn == ECN_CE) {
             hdr.netfold.flags = hdr.netfold.flags | FLAG_CONGESTION;
         }

@@ -27,7 +27,7 @@ from netfold.softswitch.translate.statements import (
 )
 
 MIN_TURNS = 8
-MAX_PERIOD = 24
+MAX_PERIOD = 32
 LOOPABLE = {"assign", "modify_field", "register_read", "register_write"}
 Key = tuple[str, str]
 

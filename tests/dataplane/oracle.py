@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 import numpy as np
 
+from netfold.controller.lifecycle.switch_needs import FLOAT_LANES
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.traffic.packets.wire import (
     FLAGS,
@@ -65,6 +66,7 @@ class Oracle:
     def __init__(self, lanes: int, *, parses_options: bool = True) -> None:
         self._lanes = lanes
         self._parses_options = parses_options
+        self._flags = FLAGS if parses_options and lanes in FLOAT_LANES else FLAGS & ~Flag.FLOATS
         self._roce = RoceLeaf(lanes)
         self._trees: dict[int, _Installed] = {}
         self._neighbors: dict[int, Neighbor] = {}
@@ -102,9 +104,10 @@ class Oracle:
         for slot in range(at.slots):
             held = self._memory.get(at.base + slot, _EMPTY)
             lanes = np.broadcast_to(held.lanes, self._lanes)
+            nothing = LANE_MIN if Flag.FLOATS in held.flags else 0  # -0 is what changes no float
             for bit in sorted(held.seen & set(range(senders))) if held.tag else ():
                 pool.gradient(held.tag, slot, bit, held.flags, held.exponent, lanes)
-                lanes = np.zeros(self._lanes, np.int32)
+                lanes = np.full(self._lanes, nothing, np.int32)
         return pool
 
     def remove(self, tree: int) -> None:
@@ -227,10 +230,16 @@ class Oracle:
         count = 0
         if installed.quorum is not None and flags & Flag.QUORUM:
             outcome, count = installed.quorum.gradient(
-                tag, slot, bit, flags | marked, exponent, lanes, frame[NETFOLD_AT + 13]
+                tag,
+                slot,
+                bit,
+                flags & (self._flags | ~FLAGS) | marked,
+                exponent,
+                lanes,
+                frame[NETFOLD_AT + 13],
             )
         else:
-            outcome = pool.gradient(tag, slot, bit, flags & FLAGS | marked, exponent, lanes)
+            outcome = pool.gradient(tag, slot, bit, flags & self._flags | marked, exponent, lanes)
         self._memory[at.base + slot] = pool.read(slot)
         if outcome.verdict is Verdict.PASSED:
             return self._onwards(at, Verdict.PASSED, (at.up[0],) if at.up else (), frame)
@@ -265,7 +274,7 @@ class Oracle:
         if kind is Kind.RESET:
             self._reset(slot)
         lanes = np.broadcast_to(state.lanes, self._lanes)
-        at_rail = bool(((lanes == LANE_MAX) | (lanes == LANE_MIN)).any())
+        at_rail = Flag.FLOATS not in state.flags and bool(((lanes == LANE_MAX) | (lanes == LANE_MIN)).any())
         out = _carrying(
             frame, Sum(state.flags | (Flag.OVERFLOW if at_rail else Flag(0)), state.exponent, lanes)
         )

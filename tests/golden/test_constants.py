@@ -18,6 +18,7 @@ from tools.p4build import REPOSITORY
 
 LANES = 32
 TYPES = REPOSITORY / "p4src/common/types.p4"
+ARCH = REPOSITORY / "p4src/v1model/arch.p4"
 QUORUM = REPOSITORY / "p4src/v1model/quorum.p4"
 HEADERS = REPOSITORY / "p4src/common/headers.p4"
 CORE_H, TREE_H = REPOSITORY / "traffic/engine/core.h", REPOSITORY / "traffic/engine/tree.h"
@@ -32,6 +33,7 @@ FIELDS = {  # bits from the start of the header, and how many
     "quorum": (10, 1),
     "seal": (11, 1),
     "lapped": (12, 1),
+    "floats": (13, 1),
     "tree": (16, 16),
     "epoch": (32, 12),
     "round": (44, 20),
@@ -79,6 +81,7 @@ def test_the_record_has_the_fields_where_the_picture_has_them():
         "quorum": int(bool(int(record["flags"]) & Flag.QUORUM)),
         "seal": int(bool(int(record["flags"]) & Flag.SEAL)),
         "lapped": int(bool(int(record["flags"]) & Flag.LAPPED)),
+        "floats": int(bool(int(record["flags"]) & Flag.FLOATS)),
         "count": int(record["reserved"]) & wire.COUNT_MAX,
         "epoch": epoch,
         "round": round_,
@@ -98,6 +101,7 @@ def test_p4_states_the_same_numbers():
     assert p4_enum("verdict_t") | p4_consts(QUORUM, "verdict_t") == {"NONE": 0} | {
         v.name: v.value for v in Verdict
     }
+    assert p4_consts(ARCH, "flags_t")["FLAG_FLOATS"] == Flag.FLOATS
     assert p4_consts(QUORUM, "flags_t") == {
         f"FLAG_{flag.name}": flag.value for flag in (Flag.QUORUM, Flag.SEAL, Flag.LAPPED)
     }
@@ -117,7 +121,7 @@ def test_p4_has_the_same_header():
     assert found.pop("tag") == (32, 32)
     assert found.pop("flags") == (8, 8)
     assert found.pop("reserved") == (104, 8)
-    split = ("overflow", "congestion", "quorum", "seal", "lapped", "epoch", "round", "count")
+    split = ("overflow", "congestion", "quorum", "seal", "lapped", "floats", "epoch", "round", "count")
     assert found == {name: place for name, place in FIELDS.items() if name not in split}
 
 
@@ -196,7 +200,7 @@ def test_the_protocol_s_page_states_the_same_numbers():
     }
 
 
-@pytest.mark.parametrize("name", ["overflow", "congestion", "quorum", "seal", "lapped"])
+@pytest.mark.parametrize("name", ["overflow", "congestion", "quorum", "seal", "lapped", "floats"])
 def test_a_flag_is_one_bit(name: str):
     first, bits = FIELDS[name]
     assert bits == 1

@@ -67,7 +67,7 @@ def test_the_scapy_layer_reads_and_writes_it(number: int):
         )
         assert (layer.slot, layer.child, layer.exponent) == (packet.slot, packet.child, packet.exponent)
         assert tuple(layer.lane) == packet.lane
-        flags = (layer.overflow, layer.congestion, layer.quorum, layer.seal, layer.lapped)
+        flags = (layer.overflow, layer.congestion, layer.quorum, layer.seal, layer.lapped, layer.floats)
         assert sum(bit << 7 - place for place, bit in enumerate(flags)) == int(packet.flags)
         for packet_again in (read.copy(), Ether(bytes(read))):
             packet_again[UDP].remove_payload()

@@ -29,7 +29,7 @@ from netfold.traffic.errors import (
 from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS
 from netfold.traffic.membership.membership import Attending, from_proto
 from netfold.traffic.membership.part import Stats, TreeStats
-from netfold.traffic.numerics import Automatic, Fixed, Half, SharedExponent, WholeNumbers
+from netfold.traffic.numerics import Automatic, Fixed, Floats, Half, SharedExponent, WholeNumbers
 
 
 def assignment(epoch: int = 1, **changes: object) -> pb.Assignment:
@@ -256,6 +256,7 @@ def test_what_cannot_be_read_of_the_way_to_the_controller_is_named(tmp_path):
         (pb.Numerics(), Automatic()),
         (pb.Numerics(mode="auto"), Automatic()),
         (pb.Numerics(mode="half"), Half()),
+        (pb.Numerics(mode="float32"), Floats()),
         (pb.Numerics(mode="block"), SharedExponent()),
         (pb.Numerics(mode="fixed", fraction_bits=12), Fixed(12)),
         (pb.Numerics(mode="integer"), WholeNumbers()),
@@ -272,7 +273,7 @@ def test_the_jobs_numerics_come_with_the_assignment(told, known):
     [
         (
             pb.Numerics(mode="decimal"),
-            "numerics is 'decimal'; it must be auto, block, half, fixed or integer",
+            "numerics is 'decimal'; it must be auto, block, half, float32, fixed or integer",
         ),
         (pb.Numerics(mode="fixed", fraction_bits=127), "fixed scale is 127"),
     ],

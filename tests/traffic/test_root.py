@@ -48,7 +48,7 @@ packets = st.builds(
     slot=st.sampled_from([0, 0, 1, 1, 3, 4]),
     child=st.sampled_from([10, 20, 30, 10, 20, 30, 100, 11]),
     lane=lane,
-    flags=st.sampled_from([0, 0x40, 0x80, 0xC0]),
+    flags=st.sampled_from([0, 0x40, 0x80, 0xC0, 0x04]),
     exponent=st.integers(0, 255),
 )
 sent = st.builds(

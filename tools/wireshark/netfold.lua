@@ -23,6 +23,7 @@ local f = {
     quorum     = ProtoField.bool("netfold.quorum", "Of a tree with a quorum", 8, nil, 0x20),
     seal       = ProtoField.bool("netfold.seal", "A deadline is over, or it was late", 8, nil, 0x10),
     lapped     = ProtoField.bool("netfold.lapped", "The slot has moved on", 8, nil, 0x08),
+    floats     = ProtoField.bool("netfold.floats", "The lanes are floats", 8, nil, 0x04),
     tree       = ProtoField.uint16("netfold.tree", "Tree"),
     epoch      = ProtoField.uint32("netfold.epoch", "Epoch", base.DEC, nil, 0xFFF00000),
     round      = ProtoField.uint32("netfold.round", "Round", base.DEC, nil, 0x000FFFFF),
@@ -36,6 +37,7 @@ local f = {
     count      = ProtoField.uint8("netfold.count", "Contributions", base.DEC, nil, 0x7F),
     lanes      = ProtoField.uint16("netfold.lanes", "Lanes"),
     lane       = ProtoField.int32("netfold.lane", "Lane"),
+    float_lane = ProtoField.float("netfold.float_lane", "Lane"),
 }
 netfold.fields = f
 
@@ -57,6 +59,7 @@ local function header(buffer, tree)
     tree:add(f.quorum, buffer(1, 1))
     tree:add(f.seal, buffer(1, 1))
     tree:add(f.lapped, buffer(1, 1))
+    tree:add(f.floats, buffer(1, 1))
     tree:add(f.tree, buffer(2, 2))
     tree:add(f.epoch, buffer(4, 4))
     tree:add(f.round, buffer(4, 4))
@@ -71,10 +74,10 @@ local function header(buffer, tree)
     tree:add(f.lanes, buffer(14, 2))
 end
 
-local function lanes(buffer, tree, at, count)
+local function lanes(buffer, tree, at, count, field)
     local list = tree:add(buffer(at, 4 * count), string.format("Lanes (%d)", count))
     for i = 0, count - 1 do
-        list:add(f.lane, buffer(at + 4 * i, 4)):prepend_text(string.format("[%d] ", i))
+        list:add(field, buffer(at + 4 * i, 4)):prepend_text(string.format("[%d] ", i))
     end
 end
 
@@ -97,7 +100,8 @@ function netfold.dissector(buffer, pinfo, root)
     end
     header(buffer, tree)
     local there = math.floor((buffer:len() - HEADER) / 4)
-    lanes(buffer, tree, HEADER, math.min(buffer(14, 2):uint(), there))
+    local field = buffer(1, 1):uint() % 8 >= 4 and f.float_lane or f.lane
+    lanes(buffer, tree, HEADER, math.min(buffer(14, 2):uint(), there), field)
     judge(buffer, tree)
     local tag = buffer(4, 4):uint()
     pinfo.cols.info = string.format("%s tree=%d epoch=%d round=%d slot=%d child=%d",
@@ -110,6 +114,6 @@ DissectorTable.get("udp.port"):add(PORTS, netfold)
 -- What a SEND carries, if it is of a packet's size.
 netfold:register_heuristic("infiniband.payload", function(buffer, pinfo, root)
     if buffer:len() ~= 4 * 64 and buffer:len() ~= 4 * 256 then return false end
-    lanes(buffer, root:add(netfold, buffer(), "netfold lanes in RoCE"), 0, buffer:len() / 4)
+    lanes(buffer, root:add(netfold, buffer(), "netfold lanes in RoCE"), 0, buffer:len() / 4, f.lane)
     return true
 end)

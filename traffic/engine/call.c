@@ -38,7 +38,7 @@ int call_cut(struct nf_call *c, int64_t lanes) {
     c->agreed = c->own + c->rows;
     c->repeat = c->agreed + c->rows;
     c->seen = c->repeat + c->rows;
-    if (is_float(c))
+    if (is_scaled(c))
         for (int64_t row = 0; row < c->rows; row++) c->own[row] = nf_row_exponent(&c->codec, call_input_row(c, row), 0);
     return 0;
 }
@@ -155,8 +155,9 @@ static void fill_data(const struct nf_call *c, const struct tree *t, const struc
         h->flags = nf_row_pack_fixed(&c->codec, lanes_of(h), from) ? OVERFLOW : 0;
         return;
     }
+    if (c->codec.form == NF_FLOATS) h->flags |= FLOATS;
     int64_t next = follower(c, t, s, row);
-    h->exponent = is_float(c) && next >= 0 ? c->own[next] : 0;
+    h->exponent = is_scaled(c) && next >= 0 ? c->own[next] : 0;
     if (predicts(c) && is_first(c, t, s, row)) {
         if (c->own[row] > h->exponent) h->exponent = c->own[row];
         if (c->predicted && c->own[row] > c->agreed[row]) {
@@ -218,6 +219,10 @@ void call_write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int 
 
 static int64_t take_data(struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row, struct header *h) {
     int overflow = (h->flags & OVERFLOW) != 0;
+    if (c->codec.form == NF_FLOATS) {
+        call_write_sums(c, row, lanes_of(h), 0, NULL);
+        return h->flags & FLOATS ? NF_PENDING : NF_NOT_FLOATS;
+    }
     if (c->codec.form == NF_WORDS) {
         call_write_sums(c, row, lanes_of(h), 0, NULL);
         c->repeat[row] = (uint8_t)overflow;
@@ -234,7 +239,7 @@ static int64_t take_data(struct nf_call *c, const struct tree *t, const struct s
     int foretold = c->predicted && is_first(c, t, s, row), declined = overflow && !foretold;
     if (declined && !c->quorum) return NF_BEYOND_SCALE;
     c->repeat[row] = foretold ? overflow || nf_mispredicted(kind_tolerance(c), scale, seen)
-                              : declined || (is_float(c) && scale == NF_NOT_FINITE);
+                              : declined || (is_scaled(c) && scale == NF_NOT_FINITE);
     if (!c->repeat[row]) call_write_sums(c, row, lanes_of(h), nf_row_bits(&c->codec, scale), NULL);
     if (foretold || declined) c->agreed[row] = seen;
     if (is_first(c, t, s, row) && seen && seen != NF_NOT_FINITE) c->seen[row] = seen;

@@ -109,8 +109,8 @@ void call_write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int 
 static inline int64_t call_row_bytes(const struct nf_call *c) { return c->codec.width * c->codec.itemsize; }
 static inline const void *call_input_row(const struct nf_call *c, int64_t row) { return c->input + row * call_row_bytes(c); }
 
-static inline int is_float(const struct nf_call *c) { return nf_is_float(&c->codec); }
-static inline int shares_exponents(const struct nf_call *c) { return is_float(c) && !c->codec.fixed; }
+static inline int is_scaled(const struct nf_call *c) { return nf_is_scaled(&c->codec); }
+static inline int shares_exponents(const struct nf_call *c) { return is_scaled(c) && !c->codec.fixed; }
 
 /* Whether scales are predicted where that is possible: two numbers in a lane have no bits to spare for it. */
 static inline int predicts(const struct nf_call *c) { return shares_exponents(c) && c->codec.form != NF_PAIRS; }

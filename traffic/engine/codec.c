@@ -15,7 +15,8 @@ enum { PER_WIDE = 4, WIDE_BITS = 63, WIDE_STEP = 8, WIDE_FIRST = 7, WIDE_BIAS = 
 void nf_codec_start(struct nf_codec *c, enum nf_dtype dtype, enum nf_scheme scheme, int bits, int64_t lanes) {
     static const int64_t wide[] = {[NF_FLOAT64] = NF_QUADS, [NF_INT64] = NF_PIECES, [NF_INT32] = NF_WORDS};
     *c = (struct nf_codec){.dtype = dtype, .itemsize = nf_itemsize(dtype), .lanes = lanes, .fixed_bits = bits, .divisor = 1};
-    c->form = dtype == NF_INT32 || c->itemsize == 8 ? (enum nf_form)wide[dtype] : scheme == NF_HALF ? NF_PAIRS : NF_ONES;
+    static const enum nf_form forms[] = {[NF_HALF] = NF_PAIRS, [NF_AS_FLOATS] = NF_FLOATS}; /* all others: NF_ONES */
+    c->form = dtype == NF_INT32 || c->itemsize == 8 ? (enum nf_form)wide[dtype] : forms[scheme];
     c->fixed = c->form == NF_ONES && scheme == NF_FIXED_SCALE;
     c->width = c->form == NF_PAIRS ? 2 * lanes : c->itemsize == 8 ? lanes / PER_WIDE : lanes;
 }
@@ -82,6 +83,10 @@ void nf_row_pack(const struct nf_codec *c, uint32_t *to, const void *row, int bi
     }
     float room[NF_WIDTH_MAX];
     const float *from = load(c, room, row, c->width);
+    if (c->form == NF_FLOATS) {
+        nf_swap(to, (const uint32_t *)(const void *)from, c->lanes);
+        return;
+    }
     if (finite) {
         if (from != room) from = memcpy(room, from, (size_t)(4 * c->width));
         nf_finite(room, c->width);
@@ -119,7 +124,10 @@ static void unpack_floats(const struct nf_codec *c, void *to, int64_t count, con
     int direct = c->dtype == NF_FLOAT32 && count == c->width;
     float *values = direct ? to : room;
     double scale = ldexp(1, -bits) / (double)c->divisor;
-    (c->form == NF_PAIRS ? nf_dequantize_pairs : nf_dequantize)(values, lanes, scale, c->lanes);
+    if (c->form == NF_FLOATS)
+        nf_take_floats(values, lanes, (double)c->divisor, c->lanes);
+    else
+        (c->form == NF_PAIRS ? nf_dequantize_pairs : nf_dequantize)(values, lanes, scale, c->lanes);
     for (int64_t i = 0; kinds && i < count; i++) values[i] = (float)nf_overlaid(values[i], kinds[i]);
     if (!direct) nf_store(c->dtype, to, values, count);
 }

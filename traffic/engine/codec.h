@@ -10,7 +10,7 @@
 #include "dtypes.h"
 #include "numbers.h"
 
-enum nf_scheme { NF_SHARED, NF_FIXED_SCALE, NF_WHOLE, NF_HALF };
+enum nf_scheme { NF_SHARED, NF_FIXED_SCALE, NF_WHOLE, NF_HALF, NF_AS_FLOATS };
 
 /* What lies in the lanes. */
 enum nf_form {
@@ -19,6 +19,7 @@ enum nf_form {
     NF_QUADS,  /* a float64, scaled to 64 bits, in four */
     NF_WORDS,  /* an int32 in each */
     NF_PIECES, /* an int64 in four */
+    NF_FLOATS, /* a float32 in each, as it is: nodes add floats */
 };
 
 enum { NF_WIDTH_MAX = 2 * NF_LANES_MAX }; /* elements of a row */
@@ -44,7 +45,8 @@ void nf_codec_start(struct nf_codec *c, enum nf_dtype dtype, enum nf_scheme sche
 /* Whose rows are added, and whether the sum is divided by their number. */
 void nf_codec_workers(struct nf_codec *c, int64_t workers, int average);
 
-static inline int nf_is_float(const struct nf_codec *c) { return c->form < NF_WORDS; }
+/* Whether whole numbers stand for floats, so that there is a scale. */
+static inline int nf_is_scaled(const struct nf_codec *c) { return c->form < NF_WORDS; }
 
 /* The power of two that rows of this largest exponent are scaled by. */
 int nf_row_bits(const struct nf_codec *c, uint8_t exponent);

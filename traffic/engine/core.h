@@ -54,7 +54,8 @@ enum nf_status {
     NF_BEYOND_SCALE, /* a sum overflowed at a scale that leaves room for all */
     NF_ABORTED,      /* nf_core_abort, or an earlier call failed */
     NF_NO_MEMORY,
-    NF_STRAGGLED /* with a quorum: the others are so far ahead that a result cannot be had any more */
+    NF_STRAGGLED, /* with a quorum: the others are so far ahead that a result cannot be had any more */
+    NF_NOT_FLOATS /* a sum of floats came from nodes that know none */
 };
 
 struct nf_outcome {

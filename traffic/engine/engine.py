@@ -21,6 +21,7 @@ from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.numerics import (
     DTYPES,
     Fixed,
+    Floats,
     Half,
     ReduceOp,
     Scheme,
@@ -32,7 +33,7 @@ from netfold.traffic.packets.transport import TransportError
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, ROUNDS, packet_bytes
 
 TREES_MAX = 64
-_SCHEMES = (SharedExponent, Fixed, WholeNumbers, Half)  # enum nf_scheme of codec.h
+_SCHEMES = (SharedExponent, Fixed, WholeNumbers, Half, Floats)  # enum nf_scheme of codec.h
 NEVER = 1e300
 _MESSAGE_BYTES = 480
 
@@ -51,6 +52,7 @@ class Status(IntEnum):
     ABORTED = 8
     NO_MEMORY = 9
     STRAGGLED = 10
+    NOT_FLOATS = 11
 
 
 class TreeSpec(ctypes.Structure):

@@ -110,6 +110,11 @@ void nf_dequantize_pairs(float *to, const uint32_t *from, double scale, int64_t 
         dequantize_pairs(to, from, scale, lanes);
 }
 
+NF_VECTOR void nf_take_floats(float *restrict to, const uint32_t *restrict from, double divisor, int64_t lanes) {
+    for (int64_t i = 0; i < lanes; i++) to[i] = nf_float_of(__builtin_bswap32(from[i]));
+    for (int64_t i = 0; i < lanes && divisor != 1; i++) to[i] = (float)(to[i] / divisor);
+}
+
 void nf_split_wide(uint32_t *to, const int64_t *from, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         uint64_t value = (uint64_t)from[i];

@@ -60,6 +60,9 @@ void nf_quantize_pairs(uint32_t *to, const float *from, int bits, int64_t lanes)
 /* Sums of pairs, each of magnitude below 2^15, to `to` and `to + lanes`. */
 void nf_dequantize_pairs(float *to, const uint32_t *from, double scale, int64_t lanes);
 
+/* Sums that are float32, over `divisor`. */
+void nf_take_floats(float *to, const uint32_t *from, double divisor, int64_t lanes);
+
 /* int64 as four lanes of 16 bits, the last one with the sign: piece k of element i in lane k * count + i. Sums of 32767
  * workers fit. */
 void nf_split_wide(uint32_t *to, const int64_t *from, int64_t count);

@@ -31,7 +31,7 @@ static int64_t find(const int64_t *sorted, int64_t count, int64_t wanted) {
 }
 
 int64_t repeat_plan_kinds(struct nf_call *c, struct again *a) {
-    if (!is_float(c)) return 0;
+    if (!is_scaled(c)) return 0;
     for (int64_t row = a->first; row < a->last; row++) a->special_count += c->repeat[row] && c->agreed[row] == NF_NOT_FINITE;
     if (!a->special_count) return 0;
     a->special = malloc((size_t)a->special_count * sizeof *a->special);
@@ -49,15 +49,15 @@ int64_t repeat_plan(struct nf_call *c, struct again *a) {
     c->overflows += a->count;
     a->rows = malloc((size_t)a->count * sizeof *a->rows);
     a->place = malloc((size_t)a->count * sizeof *a->place);
-    if (!is_float(c)) a->halves = calloc((size_t)(2 * a->count * c->codec.lanes), sizeof *a->halves);
-    if (!a->rows || !a->place || (!is_float(c) && !a->halves)) return -1;
+    if (!is_scaled(c)) a->halves = calloc((size_t)(2 * a->count * c->codec.lanes), sizeof *a->halves);
+    if (!a->rows || !a->place || (!is_scaled(c) && !a->halves)) return -1;
     int64_t n = 0;
     for (int64_t row = a->first; row < a->last; row++) {
         if (!c->repeat[row]) continue;
         a->rows[n] = row;
         a->place[n++] = find(a->special, a->special_count, row);
     }
-    return is_float(c) ? n : 2 * n;
+    return is_scaled(c) ? n : 2 * n;
 }
 
 void repeat_fill_kinds(const struct nf_call *c, const struct again *a, int64_t chunk, struct header *h) {
@@ -77,7 +77,7 @@ static int sits_out(const struct nf_call *c, int64_t row, struct header *h) {
 }
 
 void repeat_fill(const struct nf_call *c, const struct again *a, int64_t chunk, struct header *h) {
-    if (!is_float(c)) {
+    if (!is_scaled(c)) {
         nf_half(lanes_of(h), call_input_row(c, a->rows[chunk / 2]), chunk % 2 == 0, c->codec.lanes);
         return;
     }
@@ -87,7 +87,7 @@ void repeat_fill(const struct nf_call *c, const struct again *a, int64_t chunk, 
 }
 
 int64_t repeat_take(struct nf_call *c, const struct again *a, int64_t chunk, struct header *h) {
-    if (!is_float(c)) {
+    if (!is_scaled(c)) {
         nf_swap((uint32_t *)(a->halves + chunk * c->codec.lanes), lanes_of(h), c->codec.lanes);
         return NF_PENDING;
     }

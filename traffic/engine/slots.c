@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD = 64, FLAGS = OVERFLOW | CONGESTION };
+enum { WORD = 64, FLAGS = OVERFLOW | CONGESTION | FLOATS };
 
 int nf_pool_create(struct nf_pool *p, int64_t slots, int64_t lanes, int64_t children) {
     *p = (struct nf_pool){.slots = slots, .lanes = lanes, .children = children, .words = (children + WORD - 1) / WORD};
@@ -48,6 +48,14 @@ static NF_VECTOR void add(int32_t *restrict sums, const uint32_t *restrict lanes
     }
 }
 
+/* Of lanes that are floats. There is one NaN. */
+static NF_VECTOR void add_floats(int32_t *restrict sums, const uint32_t *restrict lanes, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t total = nf_bits_of(nf_float_of((uint32_t)sums[i]) + nf_float_of(__builtin_bswap32(lanes[i])));
+        sums[i] = (int32_t)((total & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : total);
+    }
+}
+
 /* Gives whether a sum is at a rail. */
 static NF_VECTOR int answer(uint32_t *restrict lanes, const int32_t *restrict sums, int64_t count) {
     int rail = 0;
@@ -73,7 +81,8 @@ static void make_result(const struct nf_pool *p, int64_t slot, const struct head
     result->flags = p->flags[slot];
     result->exponent = p->exponents[slot];
     result->reserved = 0;
-    if (answer(lanes_of(result), p->sums + slot * p->lanes, p->lanes)) result->flags |= OVERFLOW;
+    int rail = answer(lanes_of(result), p->sums + slot * p->lanes, p->lanes);
+    if (rail && !(result->flags & FLOATS)) result->flags |= OVERFLOW;
 }
 
 static void count_in(struct nf_sealing *s, const struct header *h, int fresh) {
@@ -127,7 +136,7 @@ enum nf_verdict nf_pool_gradient(struct nf_pool *p, int64_t child, const struct 
     } else {
         p->flags[slot] |= flags;
         if (h->exponent > p->exponents[slot]) p->exponents[slot] = h->exponent;
-        if (!repeated) add(sums, lanes, p->lanes);
+        if (!repeated) (p->flags[slot] & FLOATS ? add_floats : add)(sums, lanes, p->lanes);
     }
     *word |= bit;
     int again = repeated;

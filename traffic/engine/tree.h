@@ -29,6 +29,7 @@ enum {
     QUORUM = 0x20, /* these three with a quorum, docs/protocol.md, 3.7 */
     SEAL = 0x10,
     LAPPED = 0x08,
+    FLOATS = 0x04, /* the lanes are float32 */
     COUNT = 0x7F, /* of the reserved byte: how many contributions */
     ROUND_BITS = 20,
     NOBODY = -1

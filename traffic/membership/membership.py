@@ -30,7 +30,7 @@ from netfold.traffic.errors import (
 )
 from netfold.traffic.membership.assignment import Assignment, Timing, TreePart
 from netfold.traffic.membership.part import Stats
-from netfold.traffic.numerics import Automatic, Fixed, Half, Scheme, SharedExponent, WholeNumbers
+from netfold.traffic.numerics import Automatic, Fixed, Floats, Half, Scheme, SharedExponent, WholeNumbers
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +85,7 @@ _PLAIN: dict[str, Scheme] = {
     "auto": Automatic(),
     "block": SharedExponent(),
     "half": Half(),
+    "float32": Floats(),
     "integer": WholeNumbers(),
 }
 
@@ -94,7 +95,7 @@ def _numerics(message: pb.Numerics) -> Scheme:
         return _PLAIN[message.mode]
     if message.mode != "fixed":
         raise BadAssignment(
-            f"assignment: numerics is '{message.mode}'; it must be auto, block, half, fixed or integer"
+            f"assignment: numerics is '{message.mode}'; it must be auto, block, half, float32, fixed or integer"
         )
     try:
         return Fixed(message.fraction_bits)

@@ -42,17 +42,20 @@ class Kind(IntEnum):
 
 
 class Flag(IntFlag):
-    """The last three are those of trees with a quorum (docs/protocol.md, section 3.7)."""
+    """The three before the last are those of trees with a quorum (docs/protocol.md, section 3.7). FLOATS: the lanes are
+    float32 (3.3)."""
 
     OVERFLOW = 0x80
     CONGESTION = 0x40
     QUORUM = 0x20
     SEAL = 0x10
     LAPPED = 0x08
+    FLOATS = 0x04
 
 
 NO_FLAGS = Flag(0)
-FLAGS = int(Flag.OVERFLOW | Flag.CONGESTION)
+FLAGS = int(Flag.OVERFLOW | Flag.CONGESTION | Flag.FLOATS)
+"""What a slot keeps of its contributions' flags."""
 ALL_FLAGS = FLAGS | Flag.QUORUM | Flag.SEAL | Flag.LAPPED
 COUNT_MAX = 127
 """Contributions that a sum with a quorum can have: seven bits of the byte at offset 13."""

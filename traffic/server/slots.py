@@ -106,7 +106,8 @@ class SlotPool:
         else:
             self.mark(slot, flags, exponent)
             if not repeated:
-                self._sums[slot] = add_saturating(self._sums[slot], np.asarray(lanes, np.int32))
+                add = add_floats if self._flags[slot] & Flag.FLOATS else add_saturating
+                self._sums[slot] = add(self._sums[slot], np.asarray(lanes, np.int32))
         self._seen[slot, word] |= bit
         if not np.array_equal(self._seen[slot], self._full):
             return Outcome(Verdict.DUPLICATE if repeated else Verdict.ABSORBED)
@@ -126,9 +127,10 @@ class SlotPool:
 
     def sum(self, slot: int) -> Sum:
         """What leaves if the sum of this slot goes."""
-        lanes = self._sums[slot].copy()
-        cut = Flag.OVERFLOW if bool(at_rail(lanes)) else Flag(0)
-        return Sum(Flag(int(self._flags[slot])) | cut, int(self._exponent[slot]), lanes)
+        lanes, flags = self._sums[slot].copy(), Flag(int(self._flags[slot]))
+        if Flag.FLOATS not in flags and bool(at_rail(lanes)):
+            flags |= Flag.OVERFLOW
+        return Sum(flags, int(self._exponent[slot]), lanes)
 
     def gradients(
         self,
@@ -160,11 +162,10 @@ class SlotPool:
             )
             if len(leaving):
                 at = slots[leaving]
-                sums = self._sums[at]
+                sums, held = self._sums[at], self._flags[at]
+                cut = at_rail(sums) & (held & np.uint8(Flag.FLOATS) == 0)
                 source.append(leaving)
-                left.append(
-                    (self._flags[at] | at_rail(sums) * np.uint8(Flag.OVERFLOW), self._exponent[at], sums)
-                )
+                left.append((held | cut * np.uint8(Flag.OVERFLOW), self._exponent[at], sums))
         return self._collect(verdicts, source, left)
 
     def _disjoint(self, slots: NDArray[np.integer]) -> list[NDArray[np.intp]]:
@@ -216,7 +217,12 @@ class SlotPool:
         if more.any():
             at = slots[more]
             self._seen[at, words[more]] |= bits[more]
-            self._sums[at] = add_saturating(self._sums[at], lanes[index[more]].astype(np.int32, copy=False))
+            new = lanes[index[more]].astype(np.int32, copy=False)
+            floats = (self._flags[at] & np.uint8(Flag.FLOATS) != 0)[:, np.newaxis]
+            whole = add_saturating(self._sums[at], new)
+            self._sums[at] = (
+                np.where(floats, add_floats(self._sums[at], new), whole) if floats.any() else whole
+            )
 
         full = (self._seen[slots] == self._full).all(axis=1)
         verdicts[index] = np.where(
@@ -277,6 +283,15 @@ def add_saturating(sums: Words, lanes: Words) -> Words:
     if sums.max(initial=0) == LANE_MAX or sums.min(initial=0) == LANE_MIN:
         np.copyto(total, sums, where=(sums == LANE_MAX) | (sums == LANE_MIN))
     return total
+
+
+def add_floats(sums: Words, lanes: Words) -> Words:
+    """The same of lanes that are float32: rounded to nearest, ties to even. There is one NaN."""
+    with np.errstate(all="ignore"):
+        total = sums.view(np.float32) + np.ascontiguousarray(lanes).view(np.float32)
+    total[np.isnan(total)] = np.nan
+    words: Words = total.view(np.int32)
+    return words
 
 
 def at_rail(sums: Words) -> NDArray[np.bool_]:

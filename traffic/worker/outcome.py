@@ -108,6 +108,11 @@ def error_of(
                 f"{where}, call {outcome.number}: a sum overflowed at a scale that leaves room for all workers; some "
                 "member does not follow the protocol, or workers use different schemes"
             )
+        case Status.NOT_FLOATS:
+            return CallMismatch(
+                f"{where}, call {outcome.number}: a node added up floats as whole numbers; not all of the job's "
+                "switches and parameter servers know numerics float32 (docs/protocol.md, 3.3)"
+            )
         case Status.NO_MEMORY:
             return MemoryError("no memory for the scales of an all-reduce")
     return failure or AllReduceTimeout(f"{where}: {outcome.text or 'the worker was closed'}")

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs whose numerics are float32: where they are refused, and by which name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netfold.controller.jobs.file import JobOrder, read_order
+from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, Wire, plan_order
+from netfold.controller.lifecycle.switch_needs import FLOAT_LANES, check_floats
+from netfold.controller.planning.plan import Plan
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.generators import leaf_spine
+from netfold.topologies.ports import Chip
+from tools.p4build import COMPILED, LANES, REPOSITORY
+
+JOB = "name: f\nworkers: [h1, h2, h3, h4]\nscheme: panama\nnumerics: {mode: MODE}\n"
+
+
+def planned(fabric: Fabric, mode: str) -> tuple[JobOrder, Plan]:
+    order = read_order(JOB.replace("MODE", mode), fabric)
+    return order, plan_order(fabric, PlanRequest(order))
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_program_that_adds_no_floats_is_refused_by_its_switch_s_name(lanes: int):
+    fabric = leaf_spine(2, 2, 2)
+    order, plan = planned(fabric, "float32")
+    wire = Wire(lanes, 1.0, 0.01)
+    if lanes in FLOAT_LANES:
+        check_floats(fabric, wire, order, plan)
+    else:
+        with pytest.raises(RefusedError, match=f"switch .* runs a program of {lanes} lanes.*--lanes 64"):
+            check_floats(fabric, wire, order, plan)
+    check_floats(fabric, wire, *planned(fabric, "block"))
+
+
+def test_a_chip_is_refused():
+    fabric = leaf_spine(2, 2, 2)
+    order, plan = planned(fabric, "float32")
+
+    class OnChips:
+        """The fabric as far as the check looks at it."""
+
+        is_host = staticmethod(fabric.is_host)
+
+        def switch(self, name: str) -> Any:
+            return replace(fabric.switch(name), chip=Chip.TOFINO2)
+
+    on_chips: Any = OnChips()
+    with pytest.raises(RefusedError, match="is a tofino2, whose program adds whole numbers"):
+        check_floats(on_chips, Wire(64, 1.0, 0.01), order, plan)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_the_programs_that_are_named_are_those_that_add_floats(lanes: int):
+    program = (REPOSITORY / COMPILED / f"netfold-v1model-{lanes}.json").read_text()
+    assert ("add_floats" in program) is (lanes in FLOAT_LANES)
