@@ -173,7 +173,7 @@ def order_from(document: Document, text: str, fabric: Fabric) -> JobOrder:
     servers = _servers(document, file, fabric)
     workers = _workers(document, file, fabric, servers)
     if file.transport is Transport.ROCE:
-        _check_roce(document, file, fabric, workers, servers)
+        _check_roce(document, file, fabric, workers)
     _check_quorum(document, file, len(workers))
     return JobOrder(text=text, file=file, workers=workers, parameter_servers=servers)
 
@@ -228,15 +228,11 @@ def _check_choices(document: Document, file: JobFile) -> None:
         raise _error(document, ("min_rate",), f"min_rate {file.min_rate:g} is above rate {file.rate:g}")
 
 
-def _check_roce(
-    document: Document, file: JobFile, fabric: Fabric, workers: tuple[str, ...], servers: tuple[str, ...]
-) -> None:
+def _check_roce(document: Document, file: JobFile, fabric: Fabric, workers: tuple[str, ...]) -> None:
     place = ("transport",)
     if file.numerics.mode not in ("auto", "block", "integer"):
         mode = file.numerics.mode
         raise _error(document, ("numerics",), f"numerics '{mode}' is not for RoCE; block and integer are")
-    if servers:
-        raise _error(document, place, "a RoCE job has no parameter servers yet: say parameter_servers: 0")
     alone = lonely(fabric, workers)
     if alone:
         raise _error(document, place, alone)

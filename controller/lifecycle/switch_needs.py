@@ -30,8 +30,6 @@ def check_roce(fabric: Fabric, wire: Wire, name: str, plan: Plan) -> None:
     if len(plan.trees) > ROCE_TREES:
         raise RefusedError(f"job '{name}': a RoCE job has at most {ROCE_TREES} trees; name another scheme")
     for tree in plan.trees:
-        if fabric.is_host(tree.root):
-            raise RefusedError(f"job '{name}': a RoCE job's trees cannot end in a parameter server yet")
         for node in {n for e in tree.edges for n in e.path if not fabric.is_host(n)}:
             chip = fabric.switch(node).chip
             if chip is not None:

@@ -285,6 +285,22 @@ def test_numerics_that_are_unknown_are_refused(told, what):
         from_proto(message)
 
 
+def test_of_a_roce_job_a_parameter_server_serves_and_a_worker_is_sent_elsewhere():
+    with controller() as (servicer, target):
+        servicer.notices.put(pb.Notice(assignment=assignment(transport="roce"), lease_ms=5000))
+        member = Attending(target, "j", "h1")
+        assert member.wait(10).trees[0].children == (2, 3)
+        member.close()
+    worker = assignment(transport="roce")
+    del worker.trees[0].children[:]
+    with controller() as (servicer, target):
+        servicer.notices.put(pb.Notice(assignment=worker, lease_ms=5000))
+        member = Attending(target, "j", "h1")
+        with pytest.raises(BadAssignment, match="its workers run netfold-roce"):
+            member.wait(10)
+        member.close()
+
+
 def test_a_refused_member_is_told_why():
     with controller() as (servicer, target):
         servicer.refuse = "no job 'j'"

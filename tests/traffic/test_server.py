@@ -62,6 +62,18 @@ def test_the_sum_goes_to_who_completed_it_and_again_to_who_asks():
         assert Packet.parse(one.recv(2000)).lane == (12,) * 4
 
 
+@pytest.mark.parametrize(("said", "answered"), [(0x80 | 0x40 | 2, 0x80 | 0x40 | 2), (0x7F, 0)])
+def test_what_roce_said_in_the_completing_packet_goes_back_with_the_sum(said: int, answered: int):
+    """docs/roce.md, section 4: the leaf makes a SEND of it again."""
+    with running() as (_, one, two):
+        one.send(gradient(10, 5).pack())
+        completing = bytearray(gradient(20, 7).pack())
+        completing[13] = said
+        for _ in range(2):  # and when it is asked for again
+            two.send(completing)
+            assert two.recv(2000)[13] == answered
+
+
 @pytest.mark.parametrize(
     ("payload", "verdict"),
     [

@@ -80,7 +80,7 @@ static void make_result(const struct nf_pool *p, int64_t slot, const struct head
     result->version_kind = VERSION_KIND_RESULT;
     result->flags = p->flags[slot];
     result->exponent = p->exponents[slot];
-    result->reserved = 0;
+    result->reserved = h->reserved & ROCE ? h->reserved : 0;
     int rail = answer(lanes_of(result), p->sums + slot * p->lanes, p->lanes);
     if (rail && !(result->flags & FLOATS)) result->flags |= OVERFLOW;
 }

@@ -31,6 +31,7 @@ enum {
     LAPPED = 0x08,
     FLOATS = 0x04, /* the lanes are float32 */
     COUNT = 0x7F, /* of the reserved byte: how many contributions */
+    ROCE = 0x80,  /* of it: the rest is what the completing packet said on its RoCE connection, docs/roce.md, 4 */
     ROUND_BITS = 20,
     NOBODY = -1
 };

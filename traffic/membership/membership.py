@@ -241,7 +241,8 @@ class Attending:
             reason = notice.over.reason or "no reason given"
             self._publish(_News(failure=JobFailed(f"job {self._job} is {state}: {reason}", done)))
         elif notice.HasField("assignment"):
-            if notice.assignment.transport == "roce":
+            serves = any(part.children for part in notice.assignment.trees)
+            if notice.assignment.transport == "roce" and not serves:
                 raise BadAssignment(
                     f"job {self._job}: its transport is RoCE; its workers run netfold-roce (docs/roce.md)"
                 )
