@@ -63,7 +63,7 @@ def place(
     for number, tree in zip(_free_trees(room, placements, numbers.last_tree), plan.trees, strict=False):
         window = _window(fabric, wire, plan, tree, order.file.slots)
         if order.file.transport is Transport.ROCE and order.file.slots is None:
-            window = max(window, _ROCE_WINDOW)
+            window = _roce_window(fabric, plan, tree)
         size, ranges = _take(fabric, tree, pools, 2 * window, order.file.name)
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
         bases = {s: r.base for s, r in ranges.items()}
@@ -138,6 +138,14 @@ def _window(fabric: Fabric, wire: Wire, plan: Plan, tree: Tree, asked: int | Non
     packets = wire.bits_per_second(fabric, plan.rate * tree.share) * round_trip / wire.packet_bits
     wanted = 1 << max(0, math.ceil(math.log2(max(packets, 1.0))))
     return min(max(wanted, _LEAST_WINDOW), _MOST_WINDOW)
+
+
+def _roce_window(fabric: Fabric, plan: Plan, tree: Tree) -> int:
+    """What fits into half of any queue on the way beside the plan's other trees: nothing slows RC down before a queue
+    is full, and then all workers send again what was under way. A power of two."""
+    queues = [fabric.link(a, b).queue for e in tree.edges for a, b in pairwise(e.path)]
+    room = max(_LEAST_WINDOW, min(queues) // 2 // len(plan.trees))
+    return min(1 << (room.bit_length() - 1), _ROCE_WINDOW)
 
 
 def _take(
