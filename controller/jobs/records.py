@@ -116,6 +116,10 @@ class Connection(_Record):
     first_psn: int
 
 
+MISMATCHED = 1 << 62
+"""NR_MISMATCHED of traffic/roce/control.h, in place of calls: the worker saw that others called with other arrays."""
+
+
 class Ends(_Record):
     """What a RoCE worker registered last: its connections of an epoch, and how many calls it has completed."""
 

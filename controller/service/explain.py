@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from netfold.controller.core import Controller
 from netfold.controller.health.reroute import SQUEEZED
 from netfold.controller.jobs.file import Reroute
-from netfold.controller.jobs.records import JobRecord, JobState, PlannedTree
+from netfold.controller.jobs.records import MISMATCHED, JobRecord, JobState, PlannedTree
 from netfold.controller.jobs.rings import rings
 from netfold.controller.lifecycle.presence import TreeProgress
 from netfold.controller.planning.pipes import pipe_of_node
@@ -138,6 +138,9 @@ def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
         yield "All workers have registered their connections; the leaves do not have all of them yet."
     else:
         calls = [job.registered[w].calls for w in job.workers]
+        if max(calls) >= MISMATCHED:
+            yield f"Epoch {job.epoch} began because workers called with different arrays, or one skipped a call."
+            return
         yield f"All connections of epoch {job.epoch} are installed; it began behind call {max(calls)}."
 
 

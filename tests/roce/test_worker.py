@@ -24,6 +24,7 @@ SCENARIOS = (
     "given",
     "late",
     "mismatch",
+    "mismatch-once",
     "infinity",
     "rail",
     "given-rail",

@@ -7,7 +7,8 @@
  *   ring EPOCH LEAST MOST GIVER TREES then for each TREE NEXT_IP NEXT_QPN BEFORE_IP BEFORE_QPN BEFORE_PSN
  *   over REASON...
  * and from the worker
- *   hello 1 | alive | ends EPOCH CALLS TREES then TREE OUT_QPN IN_QPN FIRST_PSN | worn EPOCH | report PACKETS | leave */
+ *   hello 1 | alive | ends EPOCH CALLS TREES then TREE OUT_QPN IN_QPN FIRST_PSN | worn EPOCH | report PACKETS | leave
+ * CALLS is NR_MISMATCHED of a worker that saw in the epoch before that workers called with different arrays: so all hear. */
 #ifndef NETFOLD_ROCE_CONTROL_H
 #define NETFOLD_ROCE_CONTROL_H
 
@@ -17,6 +18,7 @@
 #include "worker.h"
 
 enum { NR_TREES = 16, NR_WHY = 256 };
+#define NR_MISMATCHED (1ULL << 62)
 
 struct nr_tree {
     uint32_t tree, slots, window;

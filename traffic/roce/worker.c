@@ -13,7 +13,8 @@
 
 enum { PACKETS_OF_EPOCH = 1 << 23 }; /* half of the PSNs: the other half is what was sent before */
 
-/* `epoch` is that of the links, `worn` the last one that the controller was asked to replace. `last` has the sums of the
+/* `epoch` is that of the links, `worn` the last one that the controller was asked to replace, `mismatched` the last one whose
+ * ends told that this worker saw a mismatch. `last` has the sums of the
  * last call, for workers that did not get them before an epoch ended; `next` those that are coming. */
 struct nr_worker {
     struct nr_options options;
@@ -21,7 +22,7 @@ struct nr_worker {
     struct nr_assignment assignment;
     struct nr_device device;
     struct nr_link links[NR_TREES];
-    uint32_t epoch, worn;
+    uint32_t epoch, worn, mismatched;
     bool connected;
     uint64_t calls, packets;
     void *last, *next;
@@ -58,7 +59,8 @@ static enum nr_error make_links(struct nr_worker *w, const struct nr_assignment 
     }
     enum nr_error failed = nr_device_open(&w->device, &w->options, a->address, a->lanes, w->why);
     char line[64 + 64 * NR_TREES];
-    int said = snprintf(line, sizeof line, "ends %u %llu %u", a->epoch, (unsigned long long)w->calls, a->trees);
+    unsigned long long calls = w->mismatched == a->epoch ? NR_MISMATCHED : w->calls;
+    int said = snprintf(line, sizeof line, "ends %u %llu %u", a->epoch, calls, a->trees);
     for (uint32_t i = 0; i < a->trees && failed == NR_OK; i++) {
         struct nr_link *link = &w->links[i];
         failed = nr_link_make(link, &w->device, a->lanes, a->tree[i].window, w->why);
@@ -128,6 +130,13 @@ static enum nr_outcome run(struct nr_worker *w, struct nr_call *call, double unt
     return nr_call_run(call, &w->assignment, &w->device, w->links, &watch, until, w->why);
 }
 
+/* The call ended with a mismatch at this worker, as it does at all. Who did not hear of it is in a call that the others have
+ * behind them, and of whose sums they have none: it hears of it then. */
+static void lose(struct nr_worker *w) {
+    w->calls++;
+    w->last_elements = 0;
+}
+
 /* Some workers completed the last call before the epoch ended, others did not: one gives them its sums. `*wanted` is
  * what this worker waits for; NULL if it is done here. */
 static enum nr_outcome give_again(struct nr_worker *w, const struct nr_ring *ring, struct nr_call *wanted,
@@ -145,7 +154,35 @@ static enum nr_outcome give_again(struct nr_worker *w, const struct nr_ring *rin
     again.to = w->next;
     enum nr_outcome outcome = run(w, &again, until);
     if (outcome == NR_DONE && !ahead) complete(w, elements);
+    if (outcome == NR_OUT_OF_STEP && !ahead) lose(w);
     return outcome;
+}
+
+/* The others hear of it by this worker's ends in the next epoch, and where it does not come before the deadline, when they
+ * meet again. What this worker says of it stays. */
+static enum nr_error mismatch(struct nr_worker *w, double until) {
+    char why[NR_WHY];
+    memcpy(why, w->why, sizeof why);
+    struct nr_assignment assignment;
+    struct nr_ring ring;
+    enum nr_error failed = wear_out(w);
+    while (failed == NR_OK && (failed = nr_control_news(w->control, &assignment, &ring, w->why)) == NR_OK &&
+           assignment.epoch == w->epoch)
+        failed = wait_for_news(w, until, "");
+    if (failed == NR_OK) {
+        w->mismatched = assignment.epoch;
+        make_links(w, &assignment);
+    }
+    memcpy(w->why, why, sizeof why);
+    lose(w);
+    return NR_MISMATCH;
+}
+
+/* Whether another worker saw a mismatch in the call that this one was in, too, when the epoch before ended. */
+static bool others_mismatched(struct nr_worker *w, const struct nr_ring *ring) {
+    if (ring->most != NR_MISMATCHED || w->mismatched == ring->epoch) return false;
+    snprintf(w->why, sizeof w->why, "another worker saw that workers called with different arrays, or one skipped a call");
+    return true;
 }
 
 /* Connected in the newest epoch. `*given`: `wanted`, the call that this worker is in, came from another worker. */
@@ -161,7 +198,11 @@ static enum nr_error be_connected(struct nr_worker *w, struct nr_call *wanted, b
             failed = make_links(w, &assignment);
         } else if (newest && ring.epoch == w->epoch) {
             failed = connect_links(w, &ring);
-            if (failed == NR_OK && ring.least != ring.most) {
+            if (failed == NR_OK && wanted != NULL && others_mismatched(w, &ring)) {
+                lose(w);
+                return NR_MISMATCH;
+            }
+            if (failed == NR_OK && ring.least != ring.most && ring.most != NR_MISMATCHED) {
                 uint64_t before = w->calls;
                 enum nr_outcome outcome = give_again(w, &ring, wanted, until);
                 if (outcome == NR_OUT_OF_STEP) return NR_MISMATCH;
@@ -262,8 +303,7 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
                 wear_out(w);
                 return NR_TIMEOUT;
             case NR_OUT_OF_STEP:
-                wear_out(w);
-                return NR_MISMATCH;
+                return mismatch(w, until);
             case NR_BROKEN:
                 if ((failed = wear_out(w)) != NR_OK) return failed;
                 break;
