@@ -11,6 +11,7 @@ import grpc
 from finsy.proto import p4r, p4r_grpc
 
 from netfold.controller.planning.plan import Loads
+from netfold.controller.switches.port_counters import ARRIVALS, cell
 from netfold.topologies.network.builder import Network
 from netfold.topologies.network.processes import open_channel
 from netfold.traffic.packets.wire import Verdict
@@ -22,17 +23,40 @@ _TIMEOUT_S = 10.0
 def read_verdicts(net: Network) -> dict[str, dict[str, int]]:
     """Packets by switch and verdict, over all trees (docs/protocol.md, section 4). A switch that does not answer is
     left out."""
+    names = {int(v): v.label for v in Verdict}
+    found = {}
+    for switch, cells in _read(net, "verdicts").items():
+        totals = dict.fromkeys(names.values(), 0)
+        for index, packets in cells.items():
+            if (verdict := index % VERDICTS_PER_TREE) in names:
+                totals[names[verdict]] += packets
+        found[switch] = {name: count for name, count in totals.items() if count}
+    return found
+
+
+def read_contributions(net: Network) -> dict[str, int]:
+    """By host the packets of jobs that came from it to its leaf; of a RoCE worker what it SENDs on its connections."""
+    found = {}
+    for switch, cells in _read(net, ARRIVALS).items():
+        for neighbor, port in net.fabric.ports[switch].items():
+            if net.fabric.is_host(neighbor):
+                found[neighbor] = cells.get(cell(port, of_a_job=True), 0)
+    return found
+
+
+def _read(net: Network, counter: str) -> dict[str, dict[int, int]]:
+    """Packets by switch and index of a counter of the ingress."""
     found = {}
     for name, switch in net.switches.items():
         with open_channel(switch.grpc_address) as channel:
             try:
-                found[name] = _read(p4r_grpc.P4RuntimeStub(channel), switch.device_id)
+                found[name] = _cells(p4r_grpc.P4RuntimeStub(channel), switch.device_id, counter)
             except grpc.RpcError:
                 continue
     return found
 
 
-def _read(stub: p4r_grpc.P4RuntimeStub, device_id: int) -> dict[str, int]:
+def _cells(stub: p4r_grpc.P4RuntimeStub, device_id: int, counter: str) -> dict[int, int]:
     config = stub.GetForwardingPipelineConfig(
         p4r.GetForwardingPipelineConfigRequest(
             device_id=device_id,
@@ -41,15 +65,12 @@ def _read(stub: p4r_grpc.P4RuntimeStub, device_id: int) -> dict[str, int]:
         timeout=_TIMEOUT_S,
     )
     counters = {c.preamble.name: c.preamble.id for c in config.config.p4info.counters}
-    entity = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counters["SwitchIngress.verdicts"]))
-    totals = dict.fromkeys((v.name.lower() for v in Verdict), 0)
-    names = {int(v): v.name.lower() for v in Verdict}
-    for answer in stub.Read(p4r.ReadRequest(device_id=device_id, entities=[entity]), timeout=_TIMEOUT_S):
-        for cell in answer.entities:
-            verdict = cell.counter_entry.index.index % VERDICTS_PER_TREE
-            if cell.counter_entry.data.packet_count and verdict in names:
-                totals[names[verdict]] += cell.counter_entry.data.packet_count
-    return {name: count for name, count in totals.items() if count}
+    entity = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counters[f"SwitchIngress.{counter}"]))
+    return {
+        one.counter_entry.index.index: one.counter_entry.data.packet_count
+        for answer in stub.Read(p4r.ReadRequest(device_id=device_id, entities=[entity]), timeout=_TIMEOUT_S)
+        for one in answer.entities
+    }
 
 
 def read_link_bytes(net: Network) -> dict[tuple[str, str], int]:

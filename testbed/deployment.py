@@ -127,17 +127,22 @@ class Deployment(Opened):
         folder = self.directory / name
         folder.mkdir()
         member = ["--job", name, "--controller", self.service.address]
-        roots = dict.fromkeys(t.root for t in plan.trees if self.fabric.is_host(t.root))
-        servers = [self._task(folder, h, ["ps", *member, "--host", h]) for h in roots]
         tasks = [
             self._task(
                 folder, h, ["worker", *member, *flags, "--host", h, "--progress", folder / f"{h}.progress"]
             )
             for h in chosen
         ]
-        running_servers = self._open.enter_context(Group(self.net, servers))
+        running_servers = self.start_servers(name, plan, folder)
         running_workers = self._open.enter_context(Group(self.net, tasks))
         return RunningJob(name, plan, running_workers, running_servers, folder / f"{chosen[0]}.progress")
+
+    def start_servers(self, name: str, plan: Plan, folder: Path) -> Group:
+        """The plan's parameter servers; their logs go into the folder."""
+        member = ["--job", name, "--controller", self.service.address]
+        roots = dict.fromkeys(t.root for t in plan.trees if self.fabric.is_host(t.root))
+        tasks = [self._task(folder, h, ["ps", *member, "--host", h]) for h in roots]
+        return self._open.enter_context(Group(self.net, tasks))
 
     def finish(self, job: RunningJob, timeout_s: float, meanwhile: Callable[[], None] = _nothing) -> Results:
         """The workers' results, when all members have ended well. Raises RunError."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold roce`: a try with machines, and what RoCE workers need: an agent, a program."""
+"""`netfold roce`: a try with machines, and what RoCE workers need: an agent, a program, or one who adopts theirs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def run(
         str, typer.Option(help="Shares of packets that links lose, each a step.")
     ] = "0,0.001,0.01",
     most_with_loss: Annotated[str, typer.Option(help="The largest array where packets are lost.")] = "1M",
+    slots: Annotated[
+        int, typer.Option(help="Of the jobs' trees, twice the packets under way; 0: what queues take.")
+    ] = 0,
     plain: Annotated[bool, typer.Option(help="Beside a plain ib_send_bw, too.")] = True,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds that each step may take.")] = 900.0,
     out: Annotated[Path, typer.Option(help="The report, as JSON.")] = Path("out/roce.json"),
@@ -53,6 +56,7 @@ def run(
             most_with_loss=_bytes(most_with_loss),
             plain=plain,
             timeout_s=timeout,
+            slots=slots or None,
         )
         become_root()
         report = Run(options, lambda text: console.print(f"[dim]{text}[/dim]")).execute()
@@ -99,6 +103,41 @@ def agent(
         with stream:
             Agent(where.connection(), job, host, stream).run()
     except (WorkerLineError, ConnectError, OSError, ValueError) as error:
+        typer.echo(f"netfold: {error}", err=True)
+        sys.exit(1)
+
+
+@app.command()
+@reaches_controller
+def adopt(
+    where: Where,
+    job: Annotated[str, typer.Option(help="The job's name, as submitted: of one tree.")],
+    host: Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")],
+    out_qpn: Annotated[int, typer.Option(help="The queue pair that sends to the next worker of the ring.")],
+    in_qpn: Annotated[int, typer.Option(help="The queue pair where the worker before sends to.")],
+    first_psn: Annotated[int, typer.Option(help="The first PSN that the one which sends uses.")],
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds until the leaf adds up.")] = 60.0,
+) -> None:
+    """Attend a job for a program that has connections and knows nothing of netfold, until it is interrupted.
+
+    Says when the leaf adds up: until then the program must not send (docs/roce.md, section 1).
+
+    Exit codes: 0 interrupted, 1 something failed, or the connections are added up no more (one line says why)."""
+    from netfold.api.connection import ConnectError
+    from netfold.traffic.errors import TrafficError
+    from netfold.traffic.roce.adopted import Adoption, Ends
+
+    try:
+        with Adoption(where.connection(), job, host) as member:
+            member.adopt(Ends(out_qpn, in_qpn, first_psn), timeout)
+            member.wait_added_up(timeout)
+            typer.echo("added up")
+            member.wait_over()
+            typer.echo(f"netfold: {member.over}", err=True)
+            sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(0)
+    except (TrafficError, ConnectError, OSError, ValueError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
 

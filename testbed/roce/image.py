@@ -21,10 +21,11 @@ MODULES = (
     "virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_console",
     "failover", "net_failover", "virtio_net", "crc32_generic", "crc32-pclmul", "ib_core", "ib_uverbs", "configfs",
     "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "udp_tunnel", "ip6_udp_tunnel", "rdma_rxe",
+    "sch_ingress", "cls_u32", "act_gact",
 )  # fmt: skip
 """In an order that needs no modprobe."""
 
-PROGRAMS = ("usr/bin/rdma", "usr/bin/ibv_devinfo", "usr/bin/ibv_rc_pingpong", "usr/bin/ib_send_bw")
+PROGRAMS = ("sbin/tc", "usr/bin/rdma", "usr/bin/ibv_devinfo", "usr/bin/ibv_rc_pingpong", "usr/bin/ib_send_bw")
 PROVIDER = "usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so"
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _HIDDEN = ("libgcc_s.so.1",)

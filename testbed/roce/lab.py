@@ -32,11 +32,14 @@ RC_TIMEOUT = 15
 
 @dataclass(frozen=True)
 class Call:
-    """One all-reduce as a worker reports it."""
+    """One all-reduce as a worker reports it. `packets` that it sent and `epochs` that it was in are of the whole job so
+    far; what its device sent again is not counted."""
 
     bytes: int
     seconds: float
     wrong: int
+    packets: int
+    epochs: int
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,13 @@ class Lab(Opened):
     # ---- jobs ----
 
     def submit(self, name: str, hosts: Sequence[str] | None = None, **spec: object) -> Plan:
-        """Admits a RoCE job of machines, and waits until its trees are installed."""
+        """Admits a RoCE job of machines, waits until its trees are installed, and starts its parameter servers."""
         wanted = {"transport": "roce", "parameter_servers": 0, "numerics": {"mode": "integer"}, **spec}
-        return self.deployment.submit(name, list(hosts or self.hosts), **wanted)
+        plan = self.deployment.submit(name, list(hosts or self.hosts), **wanted)
+        folder = self.deployment.directory / name
+        folder.mkdir()
+        self.deployment.start_servers(name, plan, folder)
+        return plan
 
     def reduce(
         self, name: str, flags: str, timeout_s: float, hosts: Sequence[str] | None = None
@@ -134,7 +141,7 @@ class Lab(Opened):
         for host, future in answers.items():
             output = self.machines[host].result(future, 1.0, "netfold-roce")
             lines = [json.loads(x) for x in output.splitlines()]
-            found[host] = [Call(x["bytes"], x["seconds"], x["wrong"]) for x in lines]
+            found[host] = [Call(**x) for x in lines]
         self.deployment.service.wait_over(running.job, OVER_S)
         return found
 

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from netfold.testbed.counters import read_verdicts
+from netfold.testbed.counters import read_contributions, read_verdicts
 from netfold.testbed.errors import RunError
+from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
 from netfold.testbed.roce.lab import Call, Lab
 from netfold.topologies.network.faults import Faults
 
@@ -25,12 +25,11 @@ RC_COUNTERS = {
 }
 """What rxe counts, by the word that is shown. `out_of_seq_request`: packets behind a gap, answered by a NAK."""
 
-PLAIN_MESSAGES, PLAIN_BYTES, PLAIN_PORT = 200, 16384, 18515
-
 
 @dataclass(frozen=True)
 class Options:
-    """`per_leaf` machines at each leaf; `sizes` in bytes; `losses` as fractions, of each direction of each link."""
+    """`per_leaf` machines at each leaf; `sizes` in bytes; `losses` as fractions, of each direction of each link;
+    `slots` of the jobs' trees, None: the controller chooses."""
 
     per_leaf: int
     sizes: Sequence[int]
@@ -38,6 +37,7 @@ class Options:
     most_with_loss: int
     plain: bool
     timeout_s: float
+    slots: int | None = None
     fabric: str = "leaf-spine-2x2"
 
 
@@ -51,15 +51,28 @@ class Row:
     wrong: int
 
 
+@dataclass(frozen=True)
+class Losses:
+    """Packets of a step: those that workers had to send, those that links lost (acknowledgments too), and those that
+    devices sent again."""
+
+    needed: int
+    lost: int
+    sent_again: int
+
+
 @dataclass
 class Report:
-    """All that happened. By step: `counters` of the devices, and by switch and verdict what the switches did."""
+    """All that happened. By step: `counters` of the devices, by switch and verdict what the switches did, `losses`. By
+    machine `ring`: MB/s of its `ib_send_bw` as a worker."""
 
     machines: list[str]
     rows: list[Row] = field(default_factory=list)
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
     verdicts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    losses: dict[str, Losses] = field(default_factory=dict)
     plain: dict[str, float] = field(default_factory=dict)
+    ring: dict[str, float] = field(default_factory=dict)
 
     @property
     def wrong(self) -> int:
@@ -90,6 +103,7 @@ class Run:
             lab.deployment.net.clear_faults()
             if options.plain:
                 self._beside_plain_connection(lab, report)
+                self._perftest_as_workers(lab, report)
             return report
 
     def _lossy(self, lab: Lab, loss: float) -> None:
@@ -103,14 +117,17 @@ class Run:
     def _step(self, lab: Lab, report: Report, what: str, sizes: Sequence[int]) -> None:
         name = f"roce-{len(report.counters)}"
         self._tell(f"{what}: {', '.join(map(_bytes, sizes))} on {len(lab.hosts)} machines")
-        before, seen = lab.counters(), read_verdicts(lab.deployment.net)
-        lab.submit(name)
+        net, options = lab.deployment.net, self._options
+        before, seen = lab.counters(), read_verdicts(net)
+        came, lost = read_contributions(net), net.lost_by_faults()
+        lab.submit(name, slots=options.slots)
         text = ",".join(map(str, sizes))
         calls = lab.reduce(
             name, f"--sizes {text} --timeout {self._options.timeout_s}", self._options.timeout_s
         )
         report.rows += _rows(what, calls)
-        after, then = lab.counters(), read_verdicts(lab.deployment.net)
+        after, then = lab.counters(), read_verdicts(net)
+        report.losses[what] = _losses(lab, calls, came, lost)
         report.counters[what] = {
             word: sum(after[h].get(c, 0) - before[h].get(c, 0) for h in after)
             for word, c in RC_COUNTERS.items()
@@ -136,24 +153,24 @@ class Run:
         if wrong:
             raise RunError(f"beside ib_send_bw {wrong} elements were wrong")
 
+    def _perftest_as_workers(self, lab: Lab, report: Report) -> None:
+        self._tell("ib_send_bw of all machines in the rings of a job, added up")
+        lab.submit("perftest", scheme="switchml")
+        report.ring = ring(lab, "perftest", Messages(), self._options.timeout_s)
 
-def plain_connection(lab: Lab) -> float:
-    """MB/s of a plain connection across the fabric. Raises RunError if it breaks."""
-    first, last = (lab.machines[h] for h in (lab.hosts[0], lab.hosts[-1]))
-    flags = f"-d rxe0 -x 1 -m 1024 -s {PLAIN_BYTES} -n {PLAIN_MESSAGES} -u 16 -p {PLAIN_PORT} -F"
-    server = last.start(f"ib_send_bw {flags}")
-    deadline = time.monotonic() + 30.0
-    while time.monotonic() < deadline:
-        if f":{PLAIN_PORT:04X}" in last.run("cat /proc/net/tcp /proc/net/tcp6", 10.0):
-            break
-        time.sleep(0.2)  # the server in the machine says nothing when it listens
-    output = first.run(f"ib_send_bw {flags} {last.address}", 300.0)
-    last.result(server, 60.0, "ib_send_bw")
-    for line in output.splitlines():
-        words = line.split()
-        if len(words) >= 4 and words[0] == str(PLAIN_BYTES):
-            return float(words[3])
-    raise RunError("ib_send_bw did not say how fast it was")
+
+def _losses(
+    lab: Lab, calls: dict[str, list[Call]], came: Mapping[str, int], lost: Mapping[tuple[str, str], int]
+) -> Losses:
+    """Since leaves had counted `came` packets of machines and links had lost `lost`. What a machine SENDs reaches its
+    leaf or is lost there; acknowledgments are lost there too, but there is hardly one for a hundred SENDs."""
+    net = lab.deployment.net
+    came_now = read_contributions(net)
+    gone = {link: count - lost.get(link, 0) for link, count in net.lost_by_faults().items()}
+    leaf = net.fabric.attachment
+    sent = sum(came_now[h] - came[h] + gone[h, leaf(h)] for h in lab.hosts)
+    needed = sum(made[-1].packets for made in calls.values())
+    return Losses(needed, sum(gone.values()), max(0, sent - needed))
 
 
 def _rows(what: str, calls: dict[str, list[Call]]) -> list[Row]:
@@ -187,13 +204,22 @@ def render(report: Report) -> Any:
         devices.add_column(word, justify="right")
     for what, counts in report.counters.items():
         devices.add_row(what, *(str(counts[w]) for w in RC_COUNTERS))
+    losses = Table(title="packets sent again")
+    for column in ("links", "needed", "lost on links", "sent again", "for each lost one"):
+        losses.add_column(column, justify="left" if column == "links" else "right")
+    for what, of in report.losses.items():
+        ratio = f"{of.sent_again / of.lost:.1f}" if of.lost else "-"
+        losses.add_row(what, str(of.needed), str(of.lost), str(of.sent_again), ratio)
     verdicts = Table(title="what the switches did with packets")
     for column in ("links", "switch", "verdicts"):
         verdicts.add_column(column)
     for what, switches in report.verdicts.items():
         for switch, counts in switches.items():
             verdicts.add_row(what, switch, ", ".join(f"{v} {n}" for v, n in counts.items()))
-    shown: list[Any] = [times, devices, verdicts]
+    shown: list[Any] = [times, devices, losses, verdicts]
+    if report.ring:
+        rates = ", ".join(f"{host} {rate:.2f} MB/s" for host, rate in report.ring.items())
+        shown.append(f"ib_send_bw as a job's workers, added up: {rates}")
     if report.plain:
         rates = ", ".join(f"{what} {rate:.2f} MB/s" for what, rate in report.plain.items())
         shown.append(f"ib_send_bw between two machines: {rates}")

@@ -7,15 +7,22 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scapy.contrib.roce import BTH
+from scapy.layers.l2 import Ether
+from scapy.utils import RawPcapReader
 
 from netfold.testbed.counters import read_verdicts
 from netfold.testbed.errors import RunError
+from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
 from netfold.testbed.roce.lab import Call, Lab
 from netfold.testbed.roce.packages import QEMU
-from netfold.testbed.roce.run import plain_connection
-from netfold.topologies.network.faults import Faults
+from netfold.topologies.network.faults import Faults, ask
+from netfold.traffic.scapy_roce import lanes_of
 
 pytestmark = [
     pytest.mark.machines,
@@ -77,6 +84,69 @@ def test_a_plain_connection_is_not_disturbed_by_a_job(lab: Lab):
     running = lab.start("beside", f"--sizes 65536 --iterations 3 --timeout {STEP_S}")
     assert plain_connection(lab) > 0
     _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 3)
+
+
+def test_an_unmodified_program_on_admitted_connections_is_added_up(lab: Lab, tmp_path: Path):
+    """perftest's. What leaves take in and send out is compared: each lane is the sum of all workers' at its place."""
+    fabric, net = lab.deployment.fabric, lab.deployment.net
+    leaves = sorted({fabric.attachment(h) for h in lab.hosts})
+    lab.submit("perftest", scheme="switchml", slots=256)
+    messages = Messages(bytes=8192, count=40, under_way=8)
+    for leaf in leaves:
+        ask(net.switches[leaf].control_socket, [{"op": "capture", "folder": str(tmp_path / leaf)}])
+    rates = ring(lab, "perftest", messages, STEP_S)
+    for leaf in leaves:
+        ask(net.switches[leaf].control_socket, [{"op": "capture", "folder": None}])
+    assert set(rates) == set(lab.hosts)
+    packets = messages.count * messages.bytes // 1024
+
+    def passed(host: str, way: str) -> NDArray[np.int64]:
+        leaf = fabric.attachment(host)
+        return _sent(tmp_path / leaf / f"{net.interface(leaf, host)}_{way}.pcap", packets)
+
+    of_leaves = [np.sum([passed(h, "in") for h in lab.hosts if fabric.attachment(h) == x], 0) for x in leaves]
+    low, high = -(2**31), 2**31 - 1
+    expected = np.clip(sum(of_leaves), low, high)
+    whole = np.all([(part > low) & (part < high) for part in of_leaves], 0)  # no leaf's own sum was cut
+    assert whole.mean() > 0.3
+    for host in lab.hosts:
+        came = passed(host, "out")
+        np.testing.assert_array_equal(came[whole], expected[whole])
+        assert not np.array_equal(came, passed(host, "in"))
+
+
+def _sent(capture: Path, packets: int) -> NDArray[np.int64]:
+    """Lanes of the SENDs in a capture, in the order of their PSNs; (packets, lanes)."""
+    found: dict[int, tuple[int, ...]] = {}
+    for frame in RawPcapReader(str(capture)):
+        packet = Ether(frame[0])
+        if packet.haslayer(BTH) and (lanes := lanes_of(packet)) is not None:
+            found.setdefault(packet[BTH].psn, lanes)
+    assert len(found) == packets
+    return np.array(list(found.values()), np.int64)
+
+
+def test_a_parameter_server_adds_up_what_roce_workers_send(lab: Lab):
+    plan = lab.submit("served", parameter_servers=1, scheme="none")
+    assert all(lab.deployment.fabric.is_host(t.root) for t in plan.trees)
+    calls = lab.reduce("served", f"--sizes 4096,65536 --timeout {STEP_S}", STEP_S)
+    _assert_right(calls, len(lab.hosts), [4096, 65536])
+
+
+def test_roce_jobs_and_a_udp_job_share_a_fabric(lab: Lab):
+    """Two RoCE jobs on all machines, and one in UDP on hosts beside them."""
+    udp = lab.deployment.start_job(
+        "udp",
+        ["--workload", "sizes", "--bytes", "65536", "--iterations", "5"],
+        [h for h in lab.deployment.workers if h not in lab.hosts],
+    )
+    for name in ("one", "two"):
+        lab.submit(name, rate=20)
+    flags = f"--sizes 65536 --iterations 3 --timeout {STEP_S}"
+    running = [lab.start(name, flags) for name in ("one", "two")]
+    for job in running:
+        _assert_right(lab.finish(job, STEP_S), len(lab.hosts), [65536] * 3)
+    lab.deployment.finish(udp, STEP_S)
 
 
 def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):

@@ -34,7 +34,7 @@ from netfold.topologies.network.errors import (
     MissingToolError,
     UnknownElementError,
 )
-from netfold.topologies.network.faults import Faults, apply_faults
+from netfold.topologies.network.faults import Faults, apply_faults, counted_faults
 from netfold.topologies.network.handles import HostHandle, SwitchHandle
 from netfold.topologies.network.processes import SwitchProcess, wait_ready
 from netfold.topologies.network.program import program_switch
@@ -220,6 +220,10 @@ class Network:
         """End all faults."""
         for sender, receiver in list(self._faults):
             self.set_faults(sender, receiver, None)
+
+    def lost_by_faults(self) -> dict[tuple[str, str], int]:
+        """Frames so far by sender and receiver. Raises NetworkError where the target has no faults."""
+        return {link: counts["lost"] for link, counts in counted_faults(self._state()).items()}
 
     def prompt(self) -> None:
         """Mininet's prompt on the terminal; returns when the user leaves it."""

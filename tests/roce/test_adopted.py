@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Members for programs that know nothing of netfold: their connections are installed as a worker's are, and with a new
+epoch they hear that nothing is added up any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from netfold.api import netfold_pb2 as pb
+from netfold.api import netfold_pb2_grpc as rpc
+from netfold.api.connection import Connection
+from netfold.controller.jobs.records import MISMATCHED, JobState
+from netfold.topologies.spec import load_fabric
+from netfold.traffic.errors import AllReduceTimeout, JobFailed
+from netfold.traffic.roce.adopted import Adoption, Ends
+from tests.controller.deployment import Deployment, asked, deployed
+
+HOSTS = ("h1", "h2", "h5", "h6")
+SPEC = (
+    f"name: j\nworkers: [{', '.join(HOSTS)}]\nparameter_servers: 0\ntransport: roce\nscheme: switchml\n"
+    "lease_ms: 30000\n"
+)
+Story = Callable[[Deployment, rpc.ControllerStub, list[Adoption]], Awaitable[None]]
+
+
+def told(tmp_path: Path, story: Story) -> None:
+    """With four members of a job, none of which has connections yet."""
+
+    async def scenario() -> None:
+        fabric = load_fabric("leaf-spine-2x2")
+        async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment) as stub:
+            await deployment.settled()
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+            members = [Adoption(Connection(f"unix:{tmp_path}/s"), "j", h) for h in HOSTS]
+            try:
+                await story(deployment, stub, members)
+            finally:
+                for member in members:
+                    await asyncio.to_thread(member.close)
+
+    asyncio.run(scenario())
+
+
+async def adopt(members: list[Adoption]) -> None:
+    for rank, member in enumerate(members):
+        await asyncio.to_thread(member.adopt, Ends(100 + rank, 200 + rank, 1000 * rank), 20.0)
+
+
+def test_connections_that_are_there_already_are_added_up(tmp_path: Path):
+    async def story(deployment: Deployment, stub: rpc.ControllerStub, members: list[Adoption]) -> None:
+        await adopt(members[:3])
+        with pytest.raises(AllReduceTimeout, match="another worker has not registered"):
+            await asyncio.to_thread(members[0].wait_added_up, 0.01)
+        await adopt(members)
+        for member in members:
+            await asyncio.to_thread(member.wait_added_up, 20.0)
+        deployment.assert_exact()
+        registered = deployment.controller.book.get("j").registered
+        [connection] = registered["h2"].connections
+        assert (connection.out_qpn, connection.in_qpn, connection.first_psn) == (101, 201, 1000)
+        for member in members:
+            await asyncio.to_thread(member.close)
+        await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
+
+    told(tmp_path, story)
+
+
+def test_in_a_new_epoch_they_hear_that_nothing_is_added_up(tmp_path: Path):
+    async def story(deployment: Deployment, stub: rpc.ControllerStub, members: list[Adoption]) -> None:
+        await adopt(members)
+        deployment.controller.members.attend("j", "h1", worn_epoch=deployment.controller.book.get("j").epoch)
+        for member in members:
+            await asyncio.to_thread(member.wait_over)
+            assert member.over == "the job's connections have to begin anew"
+        with pytest.raises(JobFailed, match="begin anew"):
+            await asyncio.to_thread(members[0].wait_added_up, 20.0)
+
+    told(tmp_path, story)
+
+
+def test_why_tells_of_workers_that_called_with_different_arrays(tmp_path: Path):
+    async def story(deployment: Deployment, stub: rpc.ControllerStub, members: list[Adoption]) -> None:
+        await adopt(members)
+        await asyncio.to_thread(members[0].wait_added_up, 20.0)
+        job = deployment.controller.book.get("j")
+        seen = tuple(e.model_copy(update={"calls": MISMATCHED}) if e.host == "h2" else e for e in job.ends)
+        deployment.controller.lifecycle.commit(job.model_copy(update={"ends": seen}))
+        steps = (await stub.ExplainJob(pb.JobName(name="j"))).steps
+        assert any("called with different arrays" in s for s in steps)
+
+    told(tmp_path, story)
