@@ -22,7 +22,7 @@ from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import MemberStream, asked, deployed
 
-SPEC = "name: j\nworkers: [h1, h2, h4, h5]\nparameter_servers: 0\nscheme: {scheme}\ntransport: roce\n"
+SPEC = "name: j\nworkers: [h1, h2, h4, h5]\nparameter_servers: {servers}\nscheme: {scheme}\ntransport: roce\n"
 FABRIC = leaf_spine(2, 2, 3, parameter_servers=1)
 WORKERS = ("h1", "h2", "h4", "h5")
 NEXT = {"h1": "h2", "h2": "h1", "h4": "h5", "h5": "h4"}
@@ -30,9 +30,13 @@ ROCE_TABLES = ("connections", "ends", "workers")
 
 
 def _job(
-    scheme: str = "switchml", epoch: int = 1, registered: tuple[str, ...] = WORKERS, last_tree: int = 0
+    scheme: str = "switchml",
+    epoch: int = 1,
+    registered: tuple[str, ...] = WORKERS,
+    last_tree: int = 0,
+    servers: int = 0,
 ) -> JobRecord:
-    spec = SPEC.format(scheme=scheme)
+    spec = SPEC.format(scheme=scheme, servers=servers)
     order = read_order(spec, FABRIC)
     plan = plan_order(FABRIC, PlanRequest(order))
     placement = place(FABRIC, Wire(256), order, plan, [], Numbers(last_tree, {}), after_epoch=0)
@@ -70,10 +74,13 @@ def _held(*jobs: JobRecord) -> dict[tuple[str, str], list[TableEntry]]:
     return found
 
 
-@pytest.mark.parametrize("scheme", ["switchml", "hierarchical"])
-def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sums(scheme):
-    job = _job(scheme)
+@pytest.mark.parametrize(
+    ("scheme", "servers"), [("switchml", 0), ("hierarchical", 0), ("none", 1), ("grid", 1), ("atp", 1)]
+)
+def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sums(scheme, servers):
+    job = _job(scheme, servers=servers)
     held, known = _held(job), addresses(FABRIC)
+    assert {FABRIC.is_host(t.root) for t in job.placement.plan.trees} == {servers > 0}
     for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
         for worker, following in NEXT.items():
             leaf = FABRIC.attachment(worker)
@@ -110,6 +117,15 @@ def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sum
             assert admitted, "contributions are admitted as from RoCE"
             udp = [e for e in held[leaf, "admission"] if dict(e.match)["ingress_port"] == port]
             assert not udp, "nobody on the worker's host contributes from a socket"
+
+
+@pytest.mark.parametrize(("queue", "window"), [(64, 32), (100, 32), (4, 8), (4096, 512)])
+def test_what_is_under_way_fits_into_half_of_a_queue(queue: int, window: int):
+    fabric = leaf_spine(2, 2, 3, queue=queue)
+    order = read_order(SPEC.format(scheme="switchml", servers=0), fabric)
+    plan = plan_order(fabric, PlanRequest(order))
+    placement = place(fabric, Wire(256), order, plan, [], Numbers(0, {}), after_epoch=0)
+    assert {t.window for t in placement.trees} == {window}
 
 
 def test_nothing_but_sums_comes_to_where_a_worker_receives():
@@ -151,7 +167,6 @@ def test_a_queue_pair_that_a_device_hands_out_again_belongs_to_the_newer_job():
     ("changes", "words"),
     [
         ("workers: [h1, h2, h4]\nparameter_servers: 0\n", "'h4' is the job's only worker at leaf2"),
-        ("workers: [h1, h2]\n", "no parameter servers"),
         ("workers: [h1, h2]\nparameter_servers: 0\nnumerics: {mode: half}\n", "'half' is not for RoCE"),
     ],
 )
@@ -161,7 +176,7 @@ def test_a_file_that_cannot_be_is_refused_with_the_reason(changes, words):
 
 
 def test_a_program_without_roce_and_a_worker_left_alone_are_refused():
-    order = read_order(SPEC.format(scheme="switchml"), FABRIC)
+    order = read_order(SPEC.format(scheme="switchml", servers=0), FABRIC)
     plan = plan_order(FABRIC, PlanRequest(order))
     with pytest.raises(RefusedError, match="RoCE needs 256 lanes"):
         place(FABRIC, Wire(32), order, plan, [], Numbers(0, {}), after_epoch=0)
@@ -235,6 +250,45 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
             await deployment.settled()
             deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_cable_that_is_pulled_moves_the_job_and_where_none_is_left_all_hear_why(tmp_path):
+    async def scenario():
+        fabric = leaf_spine(2, 2, 2)
+        hosts = ("h1", "h2", "h3", "h4")
+        async with (
+            deployed(fabric, tmp_path, lanes=64, probe_s=0.05) as deployment,
+            asked(deployment) as stub,
+        ):
+            spec = (
+                f"name: j\nworkers: [{', '.join(hosts)}]\ntransport: roce\nscheme: switchml\nrate: 20\n"
+                "lease_ms: 60000\n"
+            )
+            await deployment.settled()
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+            members = [MemberStream(stub, "j", h) for h in hosts]
+            epoch = 0
+            for _ in range(2):
+                for member in members:
+                    await member.say()
+                told = [(await m.hear()).assignment for m in members]
+                assert len({a.epoch for a in told}) == 1
+                assert told[0].epoch > epoch, "what was sent before the cable was pulled is of no use"
+                epoch, trees = told[0].epoch, [t.tree for t in told[0].trees]
+                for rank, member in enumerate(members):
+                    await member.say(ends=_told(epoch, trees, 1000 * epoch + 10 * rank))
+                assert {(await m.hear()).ring.epoch for m in members} == {epoch}
+                deployment.assert_exact(deployment.controller.broken)
+                used = deployment.controller.book.get("j").placement.links
+                [spine] = {n for link in used for n in link if n.startswith("spine")}
+                hops = deployment.controller.links._hops
+                await deployment.until(lambda: all(p.seen for p in hops.values()), "probed")  # noqa: B023
+                deployment.cut.add(frozenset(("leaf1", spine)))
+            overs = [(await m.hear()).over for m in members]
+            assert {o.state for o in overs} == {pb.FAILED}
+            assert all("no working way leads" in o.reason for o in overs), overs[0].reason
 
     asyncio.run(scenario())
 
