@@ -45,8 +45,14 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
             (4, 5):         verify_ipv4;
             (4, 6 &&& 0xE): parse_options;
             (4, 8 &&& 0x8): parse_options;
-            default:        reject;
+            default:        not_ipv4;
         }
+    }
+
+    // Whoever asks for the parser's errors, as the ingress does, gets what the parser rejects as well, and no error of it.
+    state not_ipv4 {
+        meta.broken = true;
+        transition accept;
     }
 
     state parse_options {
