@@ -151,7 +151,7 @@ class JobRecord(_Record):
     and are not in yet; of them `returning` have come and wait for the epoch that they are in from. `added` are workers
     that its file does not name; `newcomers`: somebody came, or came back, while it ran. While
     a job moves, `previous` is the placement that stays installed until the new one is. `ends` are of a RoCE job's
-    workers, and `linked` is the last epoch in which the switches had all of them."""
+    workers, and `linked` is the last epoch in which the switches had all of them. `floats`: they add float32."""
 
     name: str
     seq: int
@@ -167,6 +167,7 @@ class JobRecord(_Record):
     returning: tuple[str, ...] = ()
     newcomers: bool = False
     transport: Transport = Transport.UDP
+    floats: bool = False
     ends: tuple[Ends, ...] = ()
     linked: int = 0
     submitted: float = 0.0

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from netfold.controller.jobs.file import JobOrder
+from netfold.controller.jobs.records import Transport
 from netfold.controller.lifecycle.admission import RefusedError, Wire
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
@@ -37,11 +38,15 @@ def check_roce(fabric: Fabric, wire: Wire, name: str, plan: Plan) -> None:
 
 
 def check_floats(fabric: Fabric, wire: Wire, order: JobOrder, plan: Plan) -> None:
-    """Raises RefusedError if a job wants floats added and a switch of its plan that adds up does not know how."""
+    """Raises RefusedError if a job wants floats added and a switch of its plan does not know how that adds up, or takes
+    them from RoCE."""
     if order.file.numerics.mode != "float32":
         return
     name, known = order.file.name, " or ".join(map(str, FLOAT_LANES))
-    for node in {n for tree in plan.trees for n in tree.nodes if not fabric.is_host(n)}:
+    nodes = {n for tree in plan.trees for n in tree.nodes}
+    if order.file.transport is Transport.ROCE:
+        nodes |= {n for tree in plan.trees for edge in tree.edges for n in edge.path}
+    for node in sorted(n for n in nodes if not fabric.is_host(n)):
         chip = fabric.switch(node).chip
         if chip is not None:
             raise RefusedError(

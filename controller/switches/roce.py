@@ -19,6 +19,7 @@ from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.entries import Entity, Field, TableEntry, action, entry
 from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
+from netfold.traffic.packets.wire import NO_FLAGS, Flag
 
 CONNECTIONS, ENDS, WORKERS = "connections", "ends", "workers"
 
@@ -53,8 +54,11 @@ class Connection:
     first_psn: int
 
 
-def contributions(connection: Connection, *, child: int, epoch: int, root: int) -> TableEntry:
-    """What comes in on it is the child's; `root` is the address of the tree's root."""
+def contributions(
+    connection: Connection, *, child: int, epoch: int, root: int, floats: bool = False
+) -> TableEntry:
+    """What comes in on it is the child's; `root` is the address of the tree's root; `floats`: its lanes
+    are float32."""
     match: dict[str, Field] = {
         "ingress_port": connection.port,
         "src": connection.src,
@@ -71,6 +75,7 @@ def contributions(connection: Connection, *, child: int, epoch: int, root: int) 
         first_psn=connection.first_psn,
         log2_slots=connection.slots.bit_length() - 1,
         successor_port=connection.next_port,
+        flags=int(Flag.FLOATS if floats else NO_FLAGS),
     )
     return entry(CONNECTIONS, match, contribute)
 
@@ -175,6 +180,6 @@ def _connected(
     )
     child = next(n for n, e in enumerate(tree.edges) if e.child == worker)
     root = int(addresses.ip(tree.root))
-    yield leaf, contributions(connection, child=child, epoch=job.epoch, root=root)
+    yield leaf, contributions(connection, child=child, epoch=job.epoch, root=root, floats=job.floats)
     yield leaf, sums(connection)
     yield leaf, reserved(connection.src, own.out_qpn, connection.next_port, connection.dst)

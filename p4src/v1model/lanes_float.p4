@@ -57,4 +57,9 @@ const bit<32> FLOAT_NAN       = 0x7FC00000;
         if (f_bits == 0) { f_sum = f_large & f_small & FLOAT_SIGN; } else { f_sum = f_sum | (f_large & FLOAT_SIGN); } \
         if (MAGNITUDE(f_large) > FLOAT_INFINITY || (MAGNITUDE(f_small) == FLOAT_INFINITY && f_large != f_small)) { f_sum = FLOAT_NAN; }
 
+// A float as it lies in a little-endian host's memory, to how lanes lie, and back.
+#define WORD(n) ((bit<32>)hdr.lanes.v##n)
+#define TURN_LANE(n) \
+        hdr.lanes.v##n = (lane_t)((WORD(n) << 24) | ((WORD(n) & 0xFF00) << 8) | ((WORD(n) >> 8) & 0xFF00) | (WORD(n) >> 24));
+
 #endif

@@ -19,6 +19,7 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta, inout port_t answer_p
     child_t sender;
     tag_t   tag;
     slot_t  slot;
+    flags_t numbers;
     ipv4_t  root_address;
     port_t  next_worker;
     port_t  peer_port;
@@ -27,14 +28,15 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta, inout port_t answer_p
     psn_t   chunk;
     bit<32> crc;
 
-    @brief("A worker's connection to its successor: what it SENDs are the child's contributions.")
+    @brief("A worker's connection to its successor: what it SENDs are the child's contributions. flags: 0, or FLAG_FLOATS.")
     action contribute(bit<16> udp_port, tree_t tree, child_t child, bit<12> epoch, ipv4_t root, psn_t first_psn, bit<5> log2_slots,
-                      port_t successor_port) {
+                      port_t successor_port, flags_t flags) {
         chunk = hdr.bth.psn - first_psn;
         tag = (chunk[23:23] == 0 ? epoch : 0) ++ (bit<20>)(chunk >> log2_slots);
         slot = (slot_t)(chunk & ((24w1 << log2_slots) - 1));
         job_tree = tree;
         sender = child;
+        numbers = flags;
         job_port = udp_port;
         root_address = root;
         next_worker = successor_port;
@@ -74,7 +76,7 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta, inout port_t answer_p
     }
 
     @hidden action become_gradient() {
-        hdr.netfold = { NETFOLD_VERSION, kind_t.GRADIENT, 0, job_tree, tag, slot, sender, 0,
+        hdr.netfold = { NETFOLD_VERSION, kind_t.GRADIENT, numbers, job_tree, tag, slot, sender, 0,
                         1w1 ++ hdr.bth.ack_request ++ hdr.bth.solicited ++ hdr.bth.opcode[4:0], LANES };
         hdr.udp.src_port = job_port;
         hdr.udp.dst_port = job_port;
@@ -85,6 +87,10 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta, inout port_t answer_p
         answer_port = next_worker;  // who asks for a sum again does so for the next of the ring
         meta.wellformed = 1;
     }
+
+#ifdef FLOATS
+    @hidden action turn_lanes() { FOR_EACH_LANE(TURN_LANE) }
+#endif
 
     apply {
         qpn = 0;
@@ -97,6 +103,11 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta, inout port_t answer_p
                 compute_icrc();
                 if (ICRC_BYTES(crc) == hdr.icrc.crc) {
                     become_gradient();
+#ifdef FLOATS
+                    if (numbers & FLAG_FLOATS != 0) {
+                        turn_lanes();
+                    }
+#endif
                 }
             } else if (hdr.bth.opcode <= LAST_OF_SENDS || hdr.bth.opcode & INVALIDATING_OF == INVALIDATING) {
                 meta.netfold = 1;

@@ -27,8 +27,6 @@ control RoceOut(inout headers_t hdr, in standard_metadata_t standard) {
         hdr.udp.dst_port = ROCE_UDP_PORT;
         hdr.netfold.setInvalid();
         hdr.icrc.setValid();
-        compute_icrc();
-        hdr.icrc.crc = ICRC_BYTES(crc);
     }
 
     table workers {
@@ -42,11 +40,24 @@ control RoceOut(inout headers_t hdr, in standard_metadata_t standard) {
         size = CONNECTIONS;
     }
 
+#ifdef FLOATS
+    @hidden action turn_lanes() { FOR_EACH_LANE(TURN_LANE) }
+#endif
+
     apply {
+        bool floats = hdr.netfold.flags & FLAG_FLOATS != 0;
         bit<8> opcode = hdr.netfold.reserved & (SAID_ROCE | SAID_OPCODE);
         if (hdr.netfold.kind == kind_t.RESULT && (opcode == SAID_ROCE | SEND_FIRST || opcode == SAID_ROCE | SEND_MIDDLE ||
                                                   opcode == SAID_ROCE | SEND_LAST || opcode == SAID_ROCE | SEND_ONLY)) {
-            workers.apply();
+            if (workers.apply().hit) {
+#ifdef FLOATS
+                if (floats) {
+                    turn_lanes();
+                }
+#endif
+                compute_icrc();
+                hdr.icrc.crc = ICRC_BYTES(crc);
+            }
         }
     }
 }

@@ -60,3 +60,15 @@ def test_a_chip_is_refused():
 def test_the_programs_that_are_named_are_those_that_add_floats(lanes: int):
     program = (REPOSITORY / COMPILED / f"netfold-v1model-{lanes}.json").read_text()
     assert ("add_floats" in program) is (lanes in FLOAT_LANES)
+
+
+def test_a_leaf_that_takes_floats_from_roce_has_to_know_them_too():
+    """Also where only a parameter server adds up: the bytes have another order in RoCE."""
+    fabric = leaf_spine(2, 2, 3, parameter_servers=1)
+    text = "name: f\nworkers: [h1, h2, h4, h5]\nparameter_servers: 1\nscheme: none\ntransport: roce\n"
+    order = read_order(text + "numerics: {mode: float32}\n", fabric)
+    plan = plan_order(fabric, PlanRequest(order))
+    assert all(fabric.is_host(n) for tree in plan.trees for n in tree.nodes)
+    check_floats(fabric, Wire(64, 1.0, 0.01), order, plan)
+    with pytest.raises(RefusedError, match="switch leaf1 runs a program of 256 lanes"):
+        check_floats(fabric, Wire(256, 1.0, 0.01), order, plan)

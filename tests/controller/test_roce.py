@@ -20,6 +20,7 @@ from netfold.controller.switches.roce import NOBODY, ROCE_SIDE
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
+from netfold.traffic.packets.wire import Flag
 from tests.controller.deployment import MemberStream, asked, deployed
 
 SPEC = "name: j\nworkers: [h1, h2, h4, h5]\nparameter_servers: {servers}\nscheme: {scheme}\ntransport: roce\n"
@@ -126,6 +127,16 @@ def test_what_is_under_way_fits_into_half_of_a_queue(queue: int, window: int):
     plan = plan_order(fabric, PlanRequest(order))
     placement = place(fabric, Wire(256), order, plan, [], Numbers(0, {}), after_epoch=0)
     assert {t.window for t in placement.trees} == {window}
+
+
+@pytest.mark.parametrize("floats", [False, True])
+def test_connections_say_whether_their_lanes_are_floats(floats: bool):
+    held = _held(_job("switchml").model_copy(update={"floats": floats}))
+    said = [
+        e.actions[0].args for (_, table), entries in held.items() if table == "connections" for e in entries
+    ]
+    assert said
+    assert {dict(args)["flags"] for args in said} == {int(Flag.FLOATS) if floats else 0}
 
 
 def test_nothing_but_sums_comes_to_where_a_worker_receives():

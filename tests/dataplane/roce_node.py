@@ -37,11 +37,12 @@ class RoceWorker:
     successor: Peer
     first_psn: int
     expected_psn: int
+    floats: bool = False
 
     def entities(self) -> Iterator[Entity]:
         after = self._connection(self.own, self.successor, self.first_psn)
         root = _ip(self.root_address)
-        yield roce.contributions(after, child=self.child, epoch=self.at.epoch, root=root)
+        yield roce.contributions(after, child=self.child, epoch=self.at.epoch, root=root, floats=self.floats)
         yield roce.reserved(after.src, self.own.receiving, NOBODY, 0)
         yield roce.reserved(after.src, self.own.sending, after.next_port, after.dst)
         yield roce.sums(self._connection(self.predecessor, self.own, self.expected_psn))

@@ -7,8 +7,11 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+import numpy as np
+
+from netfold.controller.lifecycle.switch_needs import FLOAT_LANES
 from netfold.controller.switches.roce import HIDDEN_QPN, ROCE_SIDE, SOURCE_PORT
-from netfold.traffic.packets.wire import VERSION, Kind, Verdict, make_tag
+from netfold.traffic.packets.wire import VERSION, Flag, Kind, Verdict, make_tag
 from tests.dataplane.frames import CE, ECT0, IP_AT, LANES_AT, NETFOLD_AT, UDP, UDP_AT, checksum, ip
 from tests.dataplane.roce_frames import (
     BTH_AT,
@@ -42,6 +45,7 @@ class RoceLeaf:
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
         self.knows = lanes != _NO_ROCE
+        self._turns = lanes in FLOAT_LANES
         self._workers: list[RoceWorker] = []
         self._hosts: list[str] = []
 
@@ -116,7 +120,7 @@ class RoceLeaf:
         header = struct.pack(
             ">BBHIHHBBH",
             VERSION << 4 | Kind.GRADIENT,
-            0,
+            Flag.FLOATS if worker.floats else 0,
             worker.at.tree,
             make_tag(worker.at.epoch if chunk < CHUNKS else 0, round_ & 0xFFFFF),
             slot,
@@ -130,7 +134,8 @@ class RoceLeaf:
         struct.pack_into(">H", out, IP_AT + 10, 0)
         struct.pack_into(">H", out, IP_AT + 10, checksum(bytes(out[IP_AT:UDP_AT])))
         struct.pack_into(">HH", out, UDP_AT, worker.at.udp_port, worker.at.udp_port)
-        made = bytes(out[:NETFOLD_AT]) + header + frame[PAYLOAD_AT:end] + frame[end + 4 :]
+        lanes = self._turned(frame[PAYLOAD_AT:end], worker.floats)
+        made = bytes(out[:NETFOLD_AT]) + header + lanes + frame[end + 4 :]
         return Contribution(port | ROCE_SIDE, worker.successor.port, made)
 
     def delivered(self, port: int, frame: bytearray) -> bytearray:
@@ -159,8 +164,13 @@ class RoceLeaf:
         out[IP_AT + 12 : IP_AT + 20] = ip(worker.predecessor.address) + ip(worker.own.address)
         struct.pack_into(">HH", out, UDP_AT, SOURCE_PORT, ROCE_PORT)
         end = LANES_AT + 4 * self._lanes
-        made = bytes(out[:NETFOLD_AT]) + bth + bytes(out[LANES_AT:end])
+        lanes = self._turned(bytes(out[LANES_AT:end]), bool(frame[NETFOLD_AT + 1] & Flag.FLOATS))
+        made = bytes(out[:NETFOLD_AT]) + bth + lanes
         return bytearray(made + icrc(made).to_bytes(4, "little") + bytes(out[end:]))
+
+    def _turned(self, lanes: bytes, floats: bool) -> bytes:
+        """Floats lie as in a little-endian host's memory."""
+        return np.frombuffer(lanes, ">u4").astype("<u4").tobytes() if floats and self._turns else lanes
 
     def reads(self, frame: bytes) -> int | None:
         """How many bytes behind the IPv4 header are wanted of RoCE that is forwarded; None where it is none."""

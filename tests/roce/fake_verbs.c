@@ -42,7 +42,7 @@ struct fake_cq {
 
 static struct {
     pthread_mutex_t lock;
-    int hosts, opened, at, messages, things;
+    int hosts, opened, at, messages, things, floats;
     enum fault fault;
     uint32_t next_qpn;
     char addresses[HOSTS][16];
@@ -58,6 +58,8 @@ void fake_start(int hosts, enum fault fault, int at) {
 void fake_address(int host, const char *address) {
     snprintf(net.addresses[host], sizeof net.addresses[host], "%s", address);
 }
+
+void fake_floats(void) { net.floats = 1; }
 
 int fake_left_over(void) { return net.things; }
 
@@ -120,6 +122,15 @@ static void break_all(void) {
     }
 }
 
+static uint32_t float_sum(struct fake_qp *const *of, uint32_t i) {
+    float sum = -0.0f, lane;
+    for (int h = 0; h < net.hosts; h++)
+        if (4 * i < of[h]->sent[0].size) memcpy(&lane, of[h]->sent[0].bytes + 4 * i, 4), sum += lane;
+    uint32_t bits;
+    memcpy(&bits, &sum, 4);
+    return bits;
+}
+
 static uint32_t saturated(int64_t x) { return htonl((uint32_t)(x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x)); }
 
 /* Whatever can be added up of a tree: all hosts have a message in their oldest place. */
@@ -144,7 +155,7 @@ static void add_up(uint64_t tree) {
             int64_t lane = 0;
             for (int h = 0; h < net.hosts; h++)
                 if (4 * i < of[h]->sent[0].size) lane += (int32_t)ntohl(((uint32_t *)(void *)of[h]->sent[0].bytes)[i]);
-            sum[i] = saturated(lane);
+            sum[i] = net.floats ? float_sum(of, i) : saturated(lane);
         }
         int raw = faulty && net.fault == FAULT_RAW, some = faulty && net.fault == FAULT_SOME;
         for (int h = 0; h < net.hosts; h++) {

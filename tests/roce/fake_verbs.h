@@ -18,5 +18,7 @@ void fake_address(int host, const char *address);
 void fake_start(int hosts, enum fault fault, int at);
 /* Everything that was made has been taken down again. */
 int fake_left_over(void);
+/* Lanes are float32, in the hosts' byte order. */
+void fake_floats(void);
 
 #endif

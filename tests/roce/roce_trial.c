@@ -169,7 +169,8 @@ struct part {
     double join_seconds, seconds;
     int special; /* 1: rank 0 calls with another size; 2: rank 0 has an infinity; 3: sums reach a rail; 4: rank 0 is late;
                   * 5: as 1, but only in the first call */
-    float bits; /* of the last sum: the same at all */
+    int raw; /* floats are added as they are: any of them, also infinities */
+    uint64_t bits; /* of the last sums: the same at all */
     pthread_barrier_t *end; /* nobody leaves before all have heard how their calls ended */
 };
 
@@ -209,14 +210,19 @@ static void *work(void *given) {
             double sum = 0, most = 0;
             for (int r = 0; r < workers; r++)
                 sum += p->dtype == NR_INT32 ? whole(i, r, round) : (double)real(i, r, round), most = 1024;
+            if (p->special == 2 && i == count / 2) sum = INFINITY;
+            if (p->raw) most = fabs(sum);
             if (p->dtype == NR_INT32) {
                 CHECK(((int32_t *)array)[i] == (int32_t)sum, "rank %d element %zu is wrong", p->rank, i);
             } else {
+                if (isinf(sum)) CHECK(((float *)array)[i] == sum, "rank %d element %zu is no infinity", p->rank, i);
+                if (isinf(sum)) continue;
                 double off = fabs(((float *)array)[i] * divisor - sum), allowed = workers * ldexp(most, 3 - 31) + fabs(sum) * 1e-6;
                 CHECK(off <= allowed, "rank %d element %zu is off by %g", p->rank, i, off);
             }
         }
-        p->bits = count == 0 || p->dtype == NR_INT32 ? 0 : ((float *)array)[count - 1];
+        p->bits = 0;
+        for (size_t i = 0; i < count; i++) p->bits = 31 * p->bits + ((uint32_t *)array)[i];
     }
     free(array);
     free(before);
@@ -253,6 +259,12 @@ int main(int count, char **words) {
     const char *numerics = "integer";
     if (strcmp(scenario, "floats") == 0) {
         numerics = "block", plan.dtype = NR_FLOAT32, plan.op = NR_AVERAGE;
+    } else if (strcmp(scenario, "float32") == 0) {
+        numerics = "float32", plan.dtype = NR_FLOAT32, plan.op = NR_AVERAGE, plan.raw = 1, plan.special = 2;
+    } else if (strcmp(scenario, "given-float32") == 0) {
+        fault = FAULT_SOME, numerics = "float32", plan.dtype = NR_FLOAT32, plan.raw = 1, plan.special = 2;
+    } else if (strcmp(scenario, "raw-float32") == 0) {
+        fault = FAULT_RAW, numerics = "float32", plan.dtype = NR_FLOAT32, plan.raw = 1;
     } else if (strcmp(scenario, "trees") == 0) {
         trees = 3, window = 16, workers = 3, plan.elements = 70001;
     } else if (strcmp(scenario, "few") == 0) {
@@ -285,7 +297,8 @@ int main(int count, char **words) {
     }
     /* a call of 200,000 elements is five messages with data and one more, of floats three before: `given` breaks at the
      * last message of the first call */
-    fake_start(workers, fault, fault != FAULT_SOME ? 2 : plan.dtype == NR_INT32 ? 5 : 8);
+    fake_start(workers, fault, fault != FAULT_SOME ? 2 : plan.dtype == NR_INT32 || plan.raw ? 5 : 8);
+    if (plan.raw) fake_floats();
     start_control(workers, trees, window, numerics);
     all_work(plan, workers);
     CHECK(fault == FAULT_NONE || control.epoch > 1, "no new epoch");

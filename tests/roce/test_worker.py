@@ -16,6 +16,9 @@ SANITIZERS = {"memory": "address,undefined", "threads": "thread"}
 SCENARIOS = (
     "integers",
     "floats",
+    "float32",
+    "given-float32",
+    "raw-float32",
     "trees",
     "few",
     "none",

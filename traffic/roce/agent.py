@@ -184,7 +184,7 @@ def _ends(epoch: int, calls: int, trees: int, numbers: list[int]) -> pb.RoceEnds
 def _assignment(told: pb.Assignment, lease_ms: int) -> str:
     if told.transport != "roce":
         return f"over job {told.job} is not a RoCE job: its file needs transport: roce"
-    numerics = "integer" if told.numerics.mode == "integer" else "block"
+    numerics = told.numerics.mode if told.numerics.mode in ("integer", "float32") else "block"
     words: list[object] = ["assign", told.epoch, told.address, told.rank, told.workers, told.lanes, numerics]
     words += [lease_ms, len(told.trees)]
     for part in told.trees:

@@ -124,7 +124,9 @@ static void write_data(struct stream *s, uint32_t *lanes, uint64_t message) {
     size_t whole = (packets_of(s, message) - 1) * (size_t)s->assignment->lanes;
     memset(lanes + count, 0, 4 * (whole - count));
     if (s->call->from == NULL) {
-        memset(lanes, 0, 4 * count);
+        for (size_t i = 0; i < count; i++) lanes[i] = s->assignment->floats ? 1u << 31 : 0;
+    } else if (s->assignment->floats) {
+        memcpy(lanes, (const float *)s->call->from + at, 4 * count);
     } else if (s->call->kind == NR_KIND_BLOCK) {
         const float *values = (const float *)s->call->from + at;
         for (size_t b = 0; b * s->of_block < count; b++) {
@@ -141,8 +143,11 @@ static void write_data(struct stream *s, uint32_t *lanes, uint64_t message) {
 
 static void read_data(struct stream *s, const uint32_t *lanes, uint64_t message) {
     size_t count = count_of(s, message), at = begin_of(s, message);
-    if (s->call->kind == NR_KIND_BLOCK) {
-        double divisor = s->call->op == NR_AVERAGE ? s->assignment->workers : 1;
+    double divisor = s->call->op == NR_AVERAGE ? s->assignment->workers : 1;
+    if (s->assignment->floats) {
+        memcpy((float *)s->call->to + at, lanes, 4 * count);
+        if (divisor != 1) nr_divide((float *)s->call->to + at, count, divisor);
+    } else if (s->call->kind == NR_KIND_BLOCK) {
         float *values = (float *)s->call->to + at;
         for (size_t b = 0; b * s->of_block < count; b++) {
             size_t begin = b * s->of_block, some = smaller(s->of_block, count - begin);
@@ -165,7 +170,7 @@ static enum nr_error send_next(struct stream *s, char why[NR_WHY]) {
     uint64_t message = s->sent;
     uint32_t *buffer = nr_send_buffer(s->link, message), lanes = s->assignment->lanes;
     memset(buffer, 0, 4 * (size_t)lanes);
-    nr_write_check(buffer, identity(s, message));
+    nr_write_check(buffer, identity(s, message), s->assignment->floats);
     write_bytes(s, buffer, message + s->ahead);
     if (has_data(s, message)) write_data(s, buffer + lanes, message);
     enum nr_error failed = nr_post_receive(s->link, s->index, message, why);
@@ -180,7 +185,7 @@ static enum nr_outcome take_next(struct stream *s, uint32_t bytes, char why[NR_W
     uint32_t expected = packets_of(s, message) * s->link->packet_bytes;
     enum nr_sum sum = bytes < s->link->packet_bytes
                           ? NR_DIFFERENT
-                          : nr_read_check(buffer, identity(s, message), s->assignment->workers);
+                          : nr_read_check(buffer, identity(s, message), s->assignment->workers, s->assignment->floats);
     if (sum == NR_RAW) {
         snprintf(why, NR_WHY, "message %llu came as another worker sent it: the switches do not add up",
                  (unsigned long long)message);

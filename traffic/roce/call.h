@@ -14,7 +14,12 @@
 
 #include "links.h"
 
-enum nr_kind { NR_KIND_BLOCK, NR_KIND_INTEGER, NR_KIND_WORDS /* 32-bit words of one worker, zeros of the others */ };
+enum nr_kind {
+    NR_KIND_BLOCK,
+    NR_KIND_INTEGER,
+    NR_KIND_FLOATS,
+    NR_KIND_WORDS /* 32-bit words of one worker, zeros (as floats: -0) of the others */
+};
 
 enum nr_outcome {
     NR_DONE,

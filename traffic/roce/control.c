@@ -64,6 +64,7 @@ static bool read_assignment(char *rest, struct nr_assignment *a, int *alive_ms) 
     a->lanes = (uint32_t)number(&rest, &good);
     text(&rest, numerics, sizeof numerics, &good);
     a->integer = strcmp(numerics, "integer") == 0;
+    a->floats = strcmp(numerics, "float32") == 0;
     *alive_ms = (int)(number(&rest, &good) / 3);
     a->trees = (uint32_t)number(&rest, &good);
     if (!good || a->trees == 0 || a->trees > NR_TREES || a->workers < 2 || a->rank >= a->workers || a->epoch == 0 ||

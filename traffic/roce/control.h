@@ -27,7 +27,7 @@ struct nr_tree {
 
 struct nr_assignment {
     uint32_t epoch, rank, workers, lanes, trees;
-    bool integer; /* numerics: integer, else block */
+    bool integer, floats; /* numerics: integer or float32, else block */
     char address[16];
     struct nr_tree tree[NR_TREES];
 };

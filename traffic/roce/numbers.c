@@ -32,18 +32,33 @@ size_t nr_blocks(size_t lanes, size_t workers) {
 /* 1 to 64, so that an own digit is never its n-fold. */
 static uint32_t digit(uint64_t identity, int i) { return 1 + (uint32_t)(identity >> (8 * i) & 0x3f); }
 
-void nr_write_check(uint32_t *header, uint64_t identity) {
+static uint32_t lane_of(uint32_t number, bool floats) {
+    float value = (float)number;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return floats ? bits : htonl(number);
+}
+
+/* UINT64_MAX: none that a header has. */
+static uint64_t number_of(uint32_t lane, bool floats) {
+    float value;
+    memcpy(&value, &lane, sizeof value);
+    if (!floats) return ntohl(lane);
+    return value >= 0 && value <= 1 << 24 && floorf(value) == value ? (uint64_t)value : UINT64_MAX;
+}
+
+void nr_write_check(uint32_t *header, uint64_t identity, bool floats) {
     for (int i = 0; i < NR_DIGITS; i++) {
         uint32_t d = digit(identity, i);
-        header[2 * i] = htonl(d);
-        header[2 * i + 1] = htonl(d * d);
+        header[2 * i] = lane_of(d, floats);
+        header[2 * i + 1] = lane_of(d * d, floats);
     }
 }
 
-enum nr_sum nr_read_check(const uint32_t *header, uint64_t identity, size_t workers) {
+enum nr_sum nr_read_check(const uint32_t *header, uint64_t identity, size_t workers, bool floats) {
     bool summed = true, raw = true;
     for (int i = 0; i < NR_DIGITS; i++) {
-        uint64_t d = digit(identity, i), sum = ntohl(header[2 * i]), squares = ntohl(header[2 * i + 1]);
+        uint64_t d = digit(identity, i), sum = number_of(header[2 * i], floats), squares = number_of(header[2 * i + 1], floats);
         summed = summed && sum == workers * d && squares == workers * d * d;
         raw = raw && sum == d && squares == d * d;
     }
@@ -110,6 +125,10 @@ bool nr_integers_of_lanes(int32_t *values, const uint32_t *lanes, size_t count) 
         clear = clear && values[i] != INT32_MAX && values[i] != INT32_MIN;
     }
     return clear;
+}
+
+void nr_divide(float *values, size_t count, double divisor) {
+    for (size_t i = 0; i < count; i++) values[i] = (float)(values[i] / divisor);
 }
 
 uint64_t nr_mixed(uint64_t hash, uint64_t value) {

@@ -53,7 +53,7 @@ static enum nr_error make_links(struct nr_worker *w, const struct nr_assignment 
     take_down(w);
     w->assignment = *a;
     w->epoch = a->epoch;
-    if (!a->integer && nr_blocks(a->lanes, a->workers) == 0) {
+    if (!a->integer && !a->floats && nr_blocks(a->lanes, a->workers) == 0) {
         snprintf(w->why, sizeof w->why, "%u lanes have no room for the exponents of %u workers", a->lanes, a->workers);
         return NR_ASSIGNMENT;
     }
@@ -233,8 +233,9 @@ enum nr_error nr_join(struct nr_worker **worker, const struct nr_options *option
 
 static enum nr_error check(struct nr_worker *w, enum nr_dtype dtype, enum nr_op op) {
     if ((dtype == NR_INT32) == w->assignment.integer && (op == NR_SUM || dtype == NR_FLOAT32)) return NR_OK;
-    snprintf(w->why, sizeof w->why, w->assignment.integer ? "numerics of the job is integer: it adds int32 arrays"
-                                                          : "numerics of the job is block: it adds float32 arrays");
+    const char *numerics = w->assignment.integer ? "integer" : w->assignment.floats ? "float32" : "block";
+    snprintf(w->why, sizeof w->why, "numerics of the job is %s: it adds %s arrays", numerics,
+             w->assignment.integer ? "int32" : "float32");
     return NR_NUMBERS;
 }
 
@@ -272,7 +273,8 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
     for (;;) {
         enum nr_error failed = check(w, dtype, op);
         if (failed != NR_OK) return failed;
-        struct nr_call call = {.kind = dtype == NR_INT32 ? NR_KIND_INTEGER : NR_KIND_BLOCK, .op = op,
+        enum nr_kind kind = dtype == NR_INT32 ? NR_KIND_INTEGER : w->assignment.floats ? NR_KIND_FLOATS : NR_KIND_BLOCK;
+        struct nr_call call = {.kind = kind, .op = op,
                                .number = w->calls, .elements = elements, .from = array};
         bool given = false;
         failed = be_connected(w, &call, &given, until);
