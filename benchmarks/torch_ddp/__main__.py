@@ -3,7 +3,8 @@
 """A step of PyTorch's DistributedDataParallel over netfold, beside Gloo, on the same links in the same run. Needs root,
 and PyTorch in .venv-torch.
 
-    python -m benchmarks.torch_ddp [--workers 2 4 8] [--parameters 268000 5000000] [--rate 100] [--json FILE]
+    python -m benchmarks.torch_ddp [--workers 2 4 8] [--parameters 268000 5000000] [--rate 100]
+        [--transports gloo netfold netfold-half] [--json FILE]
 
 One leaf; torchrun in each host. step: median over steps of the slowest worker; exposed: of that, what computing does
 not hide; bytes: of each worker and step, both ways, with all headers.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8])
     parser.add_argument("--parameters", type=int, nargs="+", default=[268_000, 5_000_000])
+    parser.add_argument("--transports", nargs="+", default=_TRANSPORTS, choices=_TRANSPORTS)
     parser.add_argument("--rate", type=float, default=100.0, help="of each link, Mbit/s")
     parser.add_argument("--lanes", type=int, default=256, choices=(32, 64, 256))
     parser.add_argument(
@@ -42,16 +44,23 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for workers in options.workers:
-        rows += measure(workers, options)
+
+    def add(row: dict[str, Any]) -> None:
+        rows.append(row)
+        print(f"# {row['transport']}, {row['parameters']}: {row['step_ms_p50']} ms", flush=True)
         if options.json:
             options.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+    for workers in options.workers:
+        measure(workers, options, add)
     show(rows)
 
 
-def measure(workers: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(workers: int, options: argparse.Namespace, add: Callable[[dict[str, Any]], None]) -> None:
+    """Calls `add` with each row when it is there."""
     counts = [min(30, max(4, _STEP_BYTES // (4 * n))) for n in options.parameters]
     arguments: list[object] = ["--parameters", *options.parameters, "--steps", *counts]
+    arguments += ["--transports", *options.transports]
     if options.bucket_mb is not None:
         arguments += ["--bucket-mb", options.bucket_mb]
     with tempfile.TemporaryDirectory() as folder:
@@ -65,13 +74,19 @@ def measure(workers: int, options: argparse.Namespace) -> list[dict[str, Any]]:
             hosts = system.workers
             print(f"# {workers} x torchrun", flush=True)
             program = Program(Path(__file__).with_name("rank.py"), arguments)
+            written, told = system.directory / "ddp" / f"{hosts[0]}.json", 0
+
+            def look() -> None:
+                nonlocal told
+                system.check()
+                rows = json.loads(written.read_text())["rows"] if written.exists() else []
+                for row in rows[told:]:
+                    add(row | {"rate_mbps": options.rate, "lanes": options.lanes})
+                told = len(rows)
+
             with start_torchrun(system, "ddp", hosts, program, _PORT) as group:
-                results = group.wait(3600.0, system.check)
-            rows: list[dict[str, Any]] = results[hosts[0]]["rows"]
-    for row in rows:
-        row |= {"rate_mbps": options.rate, "lanes": options.lanes}
-    show(rows)
-    return rows
+                group.wait(3600.0, look)
+                look()
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:

@@ -112,12 +112,12 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=300.0)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    rows = [
-        measure(transport, parameters, count, options.bucket_mb, options.timeout)
-        for parameters, count in zip(options.parameters, options.steps, strict=True)
-        for transport in options.transports
-    ]
-    options.out.write_text(json.dumps({"rows": rows}))
+    rows, part = [], options.out.with_suffix(".part")
+    for parameters, count in zip(options.parameters, options.steps, strict=True):
+        for transport in options.transports:
+            rows.append(measure(transport, parameters, count, options.bucket_mb, options.timeout))
+            part.write_text(json.dumps({"rows": rows}))  # who looks sees all of it or what was there before
+            part.replace(options.out)
 
 
 if __name__ == "__main__":
