@@ -16,14 +16,14 @@
 #endif
 
 /* Longer bursts would save little more, and come at once where the next queue is short. */
-enum { BURST = 16, IN_BATCH = 64, CONTROL_BYTES = 64, ECN = 3, ECN_CE = 3, DATAGRAM_MAX = 65536 };
+enum { BURST = 16, CONTROL_BYTES = 64, ECN = 3, ECN_CE = 3, DATAGRAM_MAX = 65536 };
 
 struct bursts {
     int64_t packet_bytes;
-    struct mmsghdr out[BURSTS_BATCH], in[IN_BATCH];
-    struct iovec out_pieces[BURSTS_BATCH], in_pieces[IN_BATCH];
-    struct sockaddr_in names[IN_BATCH];
-    uint8_t control[IN_BATCH][CONTROL_BYTES] __attribute__((aligned(8)));
+    struct mmsghdr out[BURSTS_BATCH], in[BURSTS_IN];
+    struct iovec out_pieces[BURSTS_BATCH], in_pieces[BURSTS_IN];
+    struct sockaddr_in names[BURSTS_IN];
+    uint8_t control[BURSTS_IN][CONTROL_BYTES] __attribute__((aligned(8)));
     union {
         uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
         struct cmsghdr aligned;
@@ -35,7 +35,7 @@ struct bursts *bursts_create(int64_t packet_bytes) {
     struct bursts *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     int64_t room = DATAGRAM_MAX + packet_bytes; /* not all at the same place of the processor's caches */
-    b->buffers = malloc((size_t)(IN_BATCH * room));
+    b->buffers = malloc((size_t)(BURSTS_IN * room));
     if (!b->buffers) {
         free(b);
         return NULL;
@@ -44,7 +44,7 @@ struct bursts *bursts_create(int64_t packet_bytes) {
     b->segment.aligned = (struct cmsghdr){CMSG_LEN(sizeof(uint16_t)), IPPROTO_UDP, UDP_SEGMENT};
     uint16_t segment = (uint16_t)packet_bytes;
     memcpy(CMSG_DATA(&b->segment.aligned), &segment, sizeof segment);
-    for (int64_t i = 0; i < IN_BATCH; i++) b->in_pieces[i] = (struct iovec){b->buffers + i * room, DATAGRAM_MAX};
+    for (int64_t i = 0; i < BURSTS_IN; i++) b->in_pieces[i] = (struct iovec){b->buffers + i * room, DATAGRAM_MAX};
     return b;
 }
 
@@ -149,14 +149,14 @@ static void deliver(struct bursts *b, int at, bursts_take *take, void *context) 
 
 int64_t bursts_receive(struct bursts *b, struct burst_socket *s, bursts_take *take, void *context, int *error) {
     *error = 0;
-    for (int i = 0; i < IN_BATCH; i++)
+    for (int i = 0; i < BURSTS_IN; i++)
         b->in[i].msg_hdr = (struct msghdr){.msg_iov = &b->in_pieces[i],
                                            .msg_iovlen = 1,
                                            .msg_control = b->control[i],
                                            .msg_controllen = CONTROL_BYTES,
                                            .msg_name = &b->names[i],
                                            .msg_namelen = sizeof b->names[i]};
-    int count = recvmmsg(s->fd, b->in, IN_BATCH, MSG_DONTWAIT, NULL);
+    int count = recvmmsg(s->fd, b->in, BURSTS_IN, MSG_DONTWAIT, NULL);
     if (count < 0) {
         if (errno != EAGAIN && errno != EINTR && !is_loss(errno)) *error = errno;
         return 0;

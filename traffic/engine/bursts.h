@@ -11,7 +11,10 @@
 #include <netinet/in.h>
 #include <stdint.h>
 
-enum { BURSTS_BATCH = 128 }; /* packets of one `bursts_send` */
+enum {
+    BURSTS_BATCH = 128, /* packets of one `bursts_send`, */
+    BURSTS_IN = 64      /* and datagrams of one `bursts_receive`, at most */
+};
 
 struct burst_socket {
     int fd;

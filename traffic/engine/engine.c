@@ -100,16 +100,15 @@ static int wait_for(struct pollfd *polled, int count, double seconds) {
     return ppoll(polled, (nfds_t)count, &t, NULL);
 }
 
-/* Waits for packets without the lock, up to `until`, but looks for none in the next `gather` seconds; gives whether a signal
- * came. */
+/* Waits for packets without the lock, up to `until`; with `gather` for no packets, but for so many seconds at most. Gives
+ * whether a signal came. */
 static int poll_sockets(struct nf_engine *e, double gather, double until) {
     struct pollfd polled[NF_TREES_MAX + 1] = {{e->wake, POLLIN, 0}};
-    int count = 1 + sockets_poll(e->sockets, polled + 1), found = 0;
+    int count = 1 + sockets_poll(e->sockets, polled + 1);
     e->polling = 1;
     leave(e);
-    double now = monotonic(), left = until - now;
-    if (gather > 0) found = wait_for(polled, 1, gather < left ? gather : left);
-    if (!found) found = wait_for(polled, count, until - monotonic());
+    double left = until - monotonic();
+    int found = gather > 0 ? wait_for(polled, 1, gather < left ? gather : left) : wait_for(polled, count, left);
     int interrupted = found < 0 && errno == EINTR;
     uint64_t told;
     if (found > 0 && polled[0].revents && read(e->wake, &told, sizeof told) < 0) interrupted = 0;
@@ -123,6 +122,7 @@ static int poll_sockets(struct nf_engine *e, double gather, double until) {
  * needed. */
 static void drive(struct nf_engine *e, const struct nf_call *call, double until) {
     int64_t pending = nf_core_totals(e->core).pending;
+    int gathered = 0; /* since packets came */
     e->driving = 1;
     if (!e->paused) nf_core_turn(e->core, monotonic()); /* what has come in the meantime may be a new call's */
     for (;;) {
@@ -141,14 +141,16 @@ static void drive(struct nf_engine *e, const struct nf_call *call, double until)
         pending = totals.pending;
         if (e->stopped || totals.worn || now >= until) break;
         if (call ? is_over(call) : !background_pending(e)) break;
-        if (!got) {
-            int blocked = sockets_blocked(e->sockets);
-            double next = blocked ? NF_UNKNOWN : nf_core_next(e->core, now), gather = blocked ? 0 : nf_core_gather(e->core);
-            if (poll_sockets(e, gather, next < until ? next : until)) break;
-        } else if (__atomic_load_n(&e->wanting, __ATOMIC_RELAXED)) {
+        if (got && __atomic_load_n(&e->wanting, __ATOMIC_RELAXED)) {
             leave(e);
             sched_yield();
             enter(e);
+        } else if (!sockets_more(e->sockets)) {
+            int blocked = sockets_blocked(e->sockets);
+            double next = blocked ? NF_UNKNOWN : nf_core_next(e->core, now);
+            double gather = blocked || (gathered && !got) ? 0 : nf_core_gather(e->core);
+            gathered = gather > 0;
+            if (poll_sockets(e, gather, next < until ? next : until)) break;
         }
     }
     e->driving = 0;

@@ -13,7 +13,7 @@ struct sockets {
     int64_t count, generation;
     struct burst_socket sockets[NF_TREES_MAX];
     struct bursts *bursts;
-    int error;
+    int error, more;
     struct nf_out out[BURSTS_BATCH]; /* of them, [sent, filled) wait for room in their socket */
     int64_t sent, filled;
 };
@@ -56,13 +56,18 @@ static void take(void *context, const uint8_t *packet, int64_t length, int marke
 
 int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now) {
     int64_t total = 0;
+    s->more = 0;
     for (int64_t i = 0; i < s->count; i++) {
         int error;
-        total += bursts_receive(s->bursts, &s->sockets[i], take, &(struct taker){core, i, now}, &error);
+        int64_t count = bursts_receive(s->bursts, &s->sockets[i], take, &(struct taker){core, i, now}, &error);
         if (error) s->error = error;
+        s->more |= count == BURSTS_IN;
+        total += count;
     }
     return total;
 }
+
+int sockets_more(const struct sockets *s) { return s->more; }
 
 /* Sends [sent, filled); 0: a socket is full. */
 static int flush(struct sockets *s) {

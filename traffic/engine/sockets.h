@@ -22,6 +22,9 @@ void sockets_close(struct sockets *s);
 /* Gives the core what has come, without waiting; how many. `now`: when. */
 int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now);
 
+/* Whether the last call may have left something. */
+int sockets_more(const struct sockets *s);
+
 /* Sends what the core has to send, as much as the sockets take. */
 void sockets_send(struct sockets *s, struct nf_core *core, double now);
 
