@@ -6,7 +6,7 @@ as switches do. Both levels take their paths from here, so that they differ in n
 from __future__ import annotations
 
 from collections import deque
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -95,6 +95,12 @@ class Wires:
     def latency(self, path: Path) -> float:
         """Seconds one way through empty queues, without the time to send."""
         return float(self.delays[list(path)].sum())
+
+
+@lru_cache(maxsize=1)
+def wires_of(fabric: Fabric, settings: Settings) -> Wires:
+    """The last one is kept: a point of a sweep simulates one fabric many times, and finding the ways is dear."""
+    return Wires(fabric, settings)
 
 
 def choice_of(seed: int, kind: str, number: int) -> int:

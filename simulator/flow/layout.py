@@ -16,7 +16,7 @@ import numpy as np
 
 from netfold.controller.planning.plan import Tree
 from netfold.simulator.flow.engine import Kind, Network, Row
-from netfold.simulator.routes import Path, Wires, choice_of
+from netfold.simulator.routes import Path, choice_of, wires_of
 from netfold.simulator.scenario import Exchange, Flow, Free, Hop, InNetwork, Job, Scenario, Transport
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
@@ -53,8 +53,9 @@ class Layout:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         fabric, settings = scenario.fabric, scenario.settings
-        self.wires = Wires(fabric, settings)
+        self.wires = wires_of(fabric, settings)
         self._packet = settings.packet_bytes
+        self._hop_s: dict[float, list[float]] = {}
         capacity = list(self.wires.rates / settings.wire)
         per_unit = fabric.unit.bits_per_second / 8 / settings.wire
         self._limited: dict[str, int] = {}
@@ -101,8 +102,10 @@ class Layout:
 
     def _one_way(self, path: Path, packet: float) -> float:
         """Seconds for a packet that is sent on at every hop when all of it is there."""
-        links = list(path)
-        return float((self.wires.delays[links] + packet / self.wires.rates[links]).sum())
+        seconds = self._hop_s.get(packet)
+        if seconds is None:
+            seconds = self._hop_s[packet] = (self.wires.delays + packet / self.wires.rates).tolist()
+        return sum(seconds[link] for link in path)
 
     def _hops(self, job: Job, scheme: Exchange) -> Iterator[tuple[Hop, Path]]:
         for number, hop in enumerate(scheme.hops):
