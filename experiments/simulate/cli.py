@@ -72,6 +72,13 @@ def simulate(
         float | None,
         typer.Option(min=1e-6, help="Simulated time after which all ends. Default: when the jobs are done."),
     ] = None,
+    gap: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            help="Seconds from one job's start to the next one's, on average (Poisson). Default: all start at once.",
+        ),
+    ] = 0.0,
     seed: options.Seed = 0,
     seeds: Annotated[
         int,
@@ -116,7 +123,7 @@ def simulate(
     questions = [
         Question(
             known_fabric, tuple(o.text for o in orders), name, level, draw, iterations, model, accelerator, load, sizes,
-            transport, seconds,
+            transport, seconds, gap,
         )
         for name in schemes
         for draw in range(seed, seed + seeds)

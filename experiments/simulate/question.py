@@ -51,6 +51,7 @@ class Question:
     model       which every worker trains, by its name; None: all-reduces of the job's own elements, back to back
     load        of background flows: the part of all hosts' links that they would fill
     seconds     after which all ends; None: when the jobs are done, with background all the while
+    gap         seconds between two jobs' starts, on average, drawn anew for each seed; 0: all start at once
     """
 
     fabric: Fabric
@@ -65,6 +66,7 @@ class Question:
     sizes: str
     transport: Transport
     seconds: float | None
+    gap: float = 0.0
 
 
 def answer(question: Question) -> Json:
@@ -79,8 +81,8 @@ def _answer(question: Question) -> Json:
     orders = [read_order(text, question.fabric) for text in question.jobs]
     plans = _plans(question, orders)
     jobs = tuple(
-        Job(o.file.name, o.workers, _model(question, o), s, iterations=question.iterations)
-        for o, (s, _) in zip(orders, plans, strict=True)
+        Job(o.file.name, o.workers, _model(question, o), s, start, question.iterations)
+        for o, (s, _), start in zip(orders, plans, _starts(question), strict=True)
     )
     scenario, result = _run(question, jobs)
     return {
@@ -133,6 +135,12 @@ def _as_planned(question: Question, order: JobOrder, plan: Plan) -> Scheme:
     return InNetwork(plan, local_s=max(0.0, best.ms / 1e3 - trees) / hierarchy.gradient)
 
 
+def _starts(question: Question) -> list[float]:
+    """The first job comes at once, the others as Poisson, whatever else is drawn."""
+    gaps = np.random.default_rng([question.seed, 1]).exponential(question.gap, len(question.jobs))
+    return [float(t) for t in np.cumsum([0.0, *gaps[1:]])]
+
+
 def _model(question: Question, order: JobOrder) -> Model:
     if question.model is None:
         return all_reduces(order.file.elements * ELEMENT)
@@ -172,6 +180,7 @@ def _job(job: Job, result: JobResult, plan: Plan | None) -> dict[str, Any]:
     took = result.all_reduce_s
     return {
         "job": job.name,
+        "start_s": job.start,
         "workers": len(job.workers),
         "bytes": job.model.bytes,
         "planned": None

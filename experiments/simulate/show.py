@@ -21,7 +21,9 @@ from scipy.stats import t
 
 from netfold.experiments.simulate.question import QUANTILES, Question
 
-JOB_COLUMNS = ("job", "workers", "bytes", "iterations", "iteration_s", "all_reduce_s", "all_reduce_p99_s")
+JOB_COLUMNS = (
+    "job", "start_s", "workers", "bytes", "iterations", "iteration_s", "all_reduce_s", "all_reduce_p99_s"
+)  # fmt: skip
 FLOW_COLUMNS = ("started", "done", "mean_s", "p99_s", "short", "short_mean_s", "short_p99_s")
 
 
