@@ -17,6 +17,7 @@ from netfold.experiments.cli import app
 from netfold.experiments.panama import LOADS, SCHEMES, SHORT, Point, point, points
 from netfold.experiments.panama_rows import claims_of, rows_of
 from netfold.experiments.panama_show import document, table_of, verdict
+from netfold.experiments.sweep.point import Task
 from netfold.experiments.sweep.sweep import Place, sweep
 from netfold.simulator.schemes.catalog import Name
 
@@ -116,6 +117,14 @@ def test_two_dask_workers_give_every_bit_of_a_point():
     there = list(sweep(point, points, Place(jobs=2)))
     here = list(sweep(point, points, Place(jobs=1)))
     assert json.dumps(there) == json.dumps(here)
+
+
+@pytest.mark.long
+def test_two_dask_workers_give_every_bit_of_what_the_command_sweeps():
+    """Points of `netfold reproduce panama --quick`, of each scheme."""
+    wanted = [p for p in points(quick=True) if p.load == panama.QUICK_LOADS[1]]
+    there = list(sweep(point, wanted, Place(jobs=2)))
+    assert json.dumps(there) == json.dumps([Task(point, p).run() for p in wanted])
 
 
 def test_one_assumption_is_changed_at_a_time(tmp_path, monkeypatch):
