@@ -62,6 +62,7 @@ def _client(jobs: int, scheduler: str | None) -> Iterator[Client]:
                 memory_limit=0,
                 host="127.0.0.1",
                 dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # 8787 may be another sweep's
                 security=Security.temporary(),
                 preload=[LEAVE_INTERRUPTS_ALONE],
                 silence_logs=logging.CRITICAL,

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,6 +65,16 @@ def test_two_dask_workers_give_every_bit_that_one_process_gives(cache: Cache) ->
     assert told == [(n, 7) for n in range(8)]
     kept = list(sweep(walk, points, Place(scheduler="tcp://nobody-is-asked:1"), cache))
     assert json.dumps(kept) == json.dumps(here)
+
+
+def test_sweeps_beside_each_other_say_nothing_of_ports() -> None:
+    """Dask's own port is taken; a warning would be an error here."""
+    with socket.socket() as taken, warnings.catch_warnings():
+        with contextlib.suppress(OSError):  # or somebody has it anyway
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        warnings.simplefilter("error", UserWarning)
+        assert len(list(sweep(walk, [Walk(0), Walk(1)], TWO))) == 2
 
 
 def test_a_point_is_computed_once(cache: Cache, tmp_path: Path) -> None:
