@@ -22,8 +22,8 @@ from netfold.traffic.congestion import Congestion
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 BESIDE_TCP = 0.4
-"""Bytes that all trees of a job by netfold's workers get of a full link, for each of a TCP flow: fitted to the packet
-level."""
+"""Bytes that all trees of a job by netfold's workers get of a full link, for each of a TCP flow: less than one, as a
+result is marked if any link of its tree is. 0.3 to 0.7 agree with the packet level (docs/simulator.md)."""
 LEAST_WINDOW = 2
 """Packets: TCP's window however often it is marked (Linux), which a fixed window's share of a full link is against."""
 

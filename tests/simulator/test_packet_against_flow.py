@@ -40,11 +40,6 @@ def scenario(hosts: int, load: float, flows: int, seed: int = 1) -> Scenario:
     return Scenario(fabric, (job,), tuple(found), settings=Settings(queue_bytes=1_000_000))
 
 
-CONTENDING = pytest.mark.xfail(
-    reason="workers that contend for full queues take more than one share says", strict=True
-)
-
-
 @pytest.mark.parametrize(
     ("hosts", "load", "trains"),
     [
@@ -53,7 +48,7 @@ CONTENDING = pytest.mark.xfail(
         pytest.param(32, 0.3, False, marks=pytest.mark.long, id="32 alone"),
         pytest.param(32, 0.3, True, marks=pytest.mark.long, id="32 beside a job"),
         pytest.param(64, 0.4, False, marks=pytest.mark.long, id="64 alone"),
-        pytest.param(64, 0.4, True, marks=[pytest.mark.long, CONTENDING], id="64 beside a job"),
+        pytest.param(64, 0.4, True, marks=pytest.mark.long, id="64 beside a job"),
     ],
 )
 def test_completion_times_agree(hosts: int, load: float, trains: bool):

@@ -39,7 +39,7 @@ class Control(ctypes.Structure):
         ("limit", ctypes.c_int64),
         *((name, ctypes.c_double) for name in ("size", "alpha", "late", "step")),
         *((name, ctypes.c_int64) for name in ("seen", "marked")),
-        *((name, ctypes.c_double) for name in ("delay", "trip", "high", "low", "dip")),
+        *((name, ctypes.c_double) for name in ("delay", "trip", "high", "low", "dip", "shallow")),
         ("full", ctypes.c_int64),
         *((name, ctypes.c_double) for name in ("before", "held")),
         ("contending", ctypes.c_int64),
@@ -235,6 +235,15 @@ def test_it_contends_with_those_who_fill_the_queue_whatever_is_marked():
     assert control.window == pytest.approx(0.7 * before, abs=1)  # as CUBIC
     for _ in range(60):
         control.on_loss()
+    assert control.window == FLOOR
+
+
+def test_it_does_not_contend_where_many_queues_are_marked_now_and_then():
+    """A tree over many hosts' links, with short flows on each: all windows are marked, no queue stays full."""
+    control = Control.start(Congestion.PANAMA, 512)
+    for number in range(400):
+        control.on_results(control.window, control.window, TRIP * (0.4 + 0.5 * (number % 7 == 0)))
+    assert control.contending == 0
     assert control.window == FLOOR
 
 

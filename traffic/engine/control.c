@@ -22,7 +22,7 @@ enum {
 };
 
 enum {
-    FULL = 16,    /* windows in a row that met a queue as a whole */
+    FULL = 16,    /* windows in a row that met a deep queue as a whole */
     CONTEND = 256 /* windows, until it is tried again whether others still fill the queue */
 };
 
@@ -30,6 +30,7 @@ static const double G = 1.0 / 16;
 static const double FRAMES = 1.25;     /* of 1514 bytes, that a window grows by: TCP's one, and a quarter as one mark of all counts */
 static const double DIP = 0.8;         /* of what all senders gave up, this one does */
 static const double DIP_MOST = 0.3;    /* CUBIC's (RFC 9438) */
+static const double DEEP = 1.5;        /* a queue that is filled, against one that is marked already */
 static const double CUT = 4;           /* down to this part of itself a window yields before it contends */
 static const double BETA = 0.7;        /* what a loss leaves of a window that contends: CUBIC's */
 static const double FADING = 1.0 / 64; /* of `held`, in a window */
@@ -78,7 +79,7 @@ double nf_rtt_reordering(const struct nf_rtt *r, const struct nf_timing *t) {
 double nf_step(double wire_bytes, double share) { return FRAMES * 1514 / wire_bytes * share; }
 
 void nf_window_start(struct nf_window *w, enum nf_congestion kind, int64_t limit, double late, double step) {
-    *w = (struct nf_window){.kind = kind, .limit = limit, .alpha = 1, .late = late, .step = step, .delay = NF_UNKNOWN, .starting = 1};
+    *w = (struct nf_window){.kind = kind, .limit = limit, .alpha = 1, .late = late, .step = step, .delay = NF_UNKNOWN, .shallow = NF_UNKNOWN, .starting = 1};
     if (kind == NF_ATP && limit > ATP_CEILING) w->limit = ATP_CEILING;
     int64_t first = kind == NF_FIXED ? limit : kind == NF_ATP ? ATP_INITIAL : INITIAL;
     w->size = (double)(first < w->limit ? first : w->limit);
@@ -122,10 +123,13 @@ static double rest(const struct nf_window *w) {
     return is_late(w) ? most(0.5, w->late / w->delay) : 1;
 }
 
-/* Whether others fill the queue: whole windows met it one after the other, however far the size came down. Only marks say
- * so: where nothing marks, it may be a switch that is slow at any window. */
+/* Whether others fill the queue: whole windows met a deep one after the other, however far the size came down. Only marks
+ * say so: where nothing marks, it may be a switch that is slow at any window. And marks alone do not: a tree over many
+ * links meets bursts of short flows on one or another of them at any time. */
 static int others_fill(struct nf_window *w) {
     int full = w->marked == w->seen;
+    if (full) w->shallow = least(w->shallow, w->delay);
+    full = full && w->delay >= DEEP * w->shallow;
     w->held -= FADING * w->held;
     if (!w->full) w->before = most(w->size, w->held);
     w->full = full ? w->full + 1 : 0;
