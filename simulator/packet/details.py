@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from netfold.traffic.membership.assignment import DATA_CENTER, Timing
 
@@ -16,7 +17,7 @@ MARK_FRACTION = 0.25
 class Details:
     """Times in seconds.
 
-    timing          of workers' engines; the testbed's is Timing()
+    timing          of workers' engines; `timings` of those of single jobs, by name, as a controller tells each
     paced           whether workers send no faster than the plan's rate, as those of a controller do
     marking_packets from so many waiting packets on all are marked; None: the settings'
                     `marking_bytes`, or MARK_FRACTION of the queue where that is less
@@ -34,6 +35,7 @@ class Details:
     """
 
     timing: Timing = DATA_CENTER
+    timings: Mapping[str, Timing] = field(default_factory=dict)
     paced: bool = False
     marking_packets: float | None = None
     marking_span: float = 0.0

@@ -206,7 +206,7 @@ class Layout:
         rate = plan.rate * fabric.unit.bits_per_second / 1e6 if self.details.paced else 0.0
         assignment = Assignment(
             *(job.name, 1, PORT_FIRST, LANES, rank, len(job.workers), tuple(parts), rate),
-            timing=self.details.timing,
+            timing=self.details.timings.get(job.name, self.details.timing),
         )
         epoch = epoch_of(assignment, [part.destination for part in parts], scheme.congestion)
         epoch.wire_bytes = self._packet(scheme)

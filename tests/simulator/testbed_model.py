@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """What `netfold measure plans` runs, as a Scenario of the packet level: the same plans, the windows of a controller,
-the own waiting times of the engine, and links as the kernel and softswitch shape them."""
+the waiting times that it tells workers, and links as the kernel and softswitch shape them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from statistics import median
 from typing import Any
 
 from netfold.controller.jobs.lookup import default_job
+from netfold.controller.lifecycle.admission import Wire
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.planner import make_plan
+from netfold.controller.service.timing import timing_of
+from netfold.controller.switches.desired import Setting
 from netfold.simulator.packet.details import Details
 from netfold.simulator.packet.run import simulate
 from netfold.simulator.scenario import Bucket, InNetwork, Job, Model, Scenario, Settings
+from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, Unit
 from netfold.topologies.spec import load_fabric
 from netfold.traffic.membership.assignment import Timing
@@ -28,7 +32,6 @@ HOST_RTT_S = 0.002
 windows. Here it lies on the eight links of a long round trip."""
 
 KERNEL = Details(
-    timing=Timing(),
     paced=True,
     host_queue=1000,
     hosts_mark=False,
@@ -43,9 +46,10 @@ def rates(row: dict[str, Any]) -> list[float]:
     fabric = replace(fabric, unit=Unit(fabric.unit.name, fabric.unit.bits_per_second * row["scale"]))
     jobs = _jobs(fabric, row["scheme"], row["size"], len(row["mbps"]))
     scenario = Scenario(fabric, jobs, settings=Settings(gap_bytes=0, hop_delay_s=HOST_RTT_S / 8))
+    details = replace(KERNEL, timings={job.name: _timing(fabric, job) for job in jobs})
     wire = row["size"] * 8 * FRAME / (4 * LANES)
     return [
-        wire / median(i.duration for i in job.iterations) / 1e6 for job in simulate(scenario, KERNEL).jobs
+        wire / median(i.duration for i in job.iterations) / 1e6 for job in simulate(scenario, details).jobs
     ]
 
 
@@ -67,6 +71,12 @@ def _slots(fabric: Fabric, plan: Plan) -> int:
     rate = plan.rate * max(t.share for t in plan.trees) * fabric.unit.bits_per_second
     packets = max(1.0, rate * HOST_RTT_S / (8 * (FRAME + 24)))
     return 2 * max(8, 1 << math.ceil(math.log2(packets)))
+
+
+def _timing(fabric: Fabric, job: Job) -> Timing:
+    """What the controller tells the job's workers."""
+    assert isinstance(job.scheme, InNetwork)
+    return timing_of(Setting(fabric, addresses(fabric), mark=2000), job.scheme.plan, Wire(LANES))
 
 
 def _both(a: Loads, b: Loads) -> Loads:
