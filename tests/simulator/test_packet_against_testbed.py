@@ -26,7 +26,7 @@ def times(row: dict[str, Any], mbps: list[float]) -> list[float]:
 
 
 def name_of(row: dict[str, Any]) -> str:
-    return f"{row['fabric']}-{row['scheme']}"
+    return f"{row['fabric']}-{row['scale']}-{row['scheme']}"
 
 
 @pytest.mark.parametrize("row", ONE_JOB, ids=name_of)
