@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from functools import lru_cache
 
 import numpy as np
 
-from netfold.simulator.flow.engine import Arrivals, Outcome, Training, run
+from netfold.simulator.flow.engine import Arrivals, Outcome, Row, Training, run
 from netfold.simulator.flow.layout import Channel, Layout
 from netfold.simulator.result import Iteration, JobResult, LinkResult, Result, SlotResult
-from netfold.simulator.scenario import InNetwork, Job, Scenario
+from netfold.simulator.scenario import Flow, InNetwork, Job, Scenario, Settings
+from netfold.topologies.fabric import Fabric
 from netfold.traffic.congestion import Congestion
 
 
 def simulate(scenario: Scenario) -> Result:
     """The result depends on nothing but the scenario."""
     layout = Layout(scenario)
-    order = sorted(range(len(scenario.flows)), key=lambda i: scenario.flows[i].start)
-    rows = [layout.flow(i, scenario.flows[i]) for i in order]
+    order, rows = _flows(scenario.fabric, scenario.settings, scenario.seed, scenario.flows)
     channels = [layout.channels(job) for job in scenario.jobs]
     outcome = run(
         layout.network,
@@ -42,6 +43,17 @@ def simulate(scenario: Scenario) -> Result:
         end=outcome.end,
         events=outcome.events,
     )
+
+
+@lru_cache(maxsize=4)
+def _flows(
+    fabric: Fabric, settings: Settings, seed: int, flows: tuple[Flow, ...]
+) -> tuple[list[int], list[Row]]:
+    """In the order in which they start, and their rows. The last ones are kept: the points of a sweep have the same
+    flows beside other jobs, a replication after the other."""
+    layout = Layout(Scenario(fabric, flows=flows, seed=seed, settings=settings))
+    order = sorted(range(len(flows)), key=lambda i: flows[i].start)
+    return order, [layout.flow(i, flows[i]) for i in order]
 
 
 def _training(job: Job, channels: list[Channel]) -> Training:
