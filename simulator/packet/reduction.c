@@ -98,7 +98,6 @@ static void bucket_reduced(struct np_reduction *r, struct np_worker *w, int32_t 
 }
 
 static void look_at_calls(struct np_reduction *r, struct np_worker *w) {
-    struct np_job *job = &r->jobs[w->job];
     for (int32_t b = w->open; b < w->submitted; b++) {
         if (!w->calls[b]) continue;
         int64_t status = nf_core_outcome(w->calls[b])->status;
