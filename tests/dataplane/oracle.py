@@ -120,7 +120,8 @@ class Oracle:
             egress = struct.unpack_from(">H", frame)[0] >> 7
             frame = frame[2:]
             if egress:
-                return [(egress, with_checksum(frame))]
+                # a chip mends a checksum by what it has changed, here nothing; v1model writes it anew
+                return [(egress, with_checksum(frame) if self._parses_options else frame)]
         if len(frame) < 14:
             return []
         kind = struct.unpack_from(">H", frame, 12)[0]
@@ -301,7 +302,7 @@ class Oracle:
         unseen = words > 5 and not self._parses_options
         if not unseen and (len(frame) < end or checksum(frame[IP_AT:end]) != 0):
             return []
-        if len(frame) < end + self._read_behind_ip(frame, end):
+        if not unseen and len(frame) < end + self._read_behind_ip(frame, end):
             return []
         to = IPv4Address(frame[IP_AT + 16 : IP_AT + 20])
         matching = [network for network in self._routes if to in network]
@@ -313,7 +314,7 @@ class Oracle:
         neighbor = self._neighbors.get(port)
         if neighbor is not None:
             out[:12] = mac(neighbor.dst) + mac(neighbor.src)
-        return [(port, with_checksum(bytes(out)))]
+        return [(port, _mended(frame, out) if unseen else with_checksum(bytes(out)))]
 
     def _read_behind_ip(self, frame: bytes, at: int) -> int:
         """How many bytes the switch reads behind the IPv4 header, and so wants to be there: the ports of TCP, of UDP
@@ -385,6 +386,16 @@ def _carrying(frame: bytes, sums: Sum) -> bytearray:
     lanes = sums.lanes.astype(">i4").tobytes()
     out[LANES_AT : LANES_AT + len(lanes)] = lanes
     return out
+
+
+def _mended(before: bytes, after: bytearray) -> bytes:
+    """Its header checksum changed by what the time to live has (RFC 1624): one that was wrong stays wrong."""
+    held, old, new = (
+        struct.unpack_from(">H", data, at)[0]
+        for data, at in ((before, IP_AT + 10), (before, IP_AT + 8), (after, IP_AT + 8))
+    )
+    struct.pack_into(">H", after, IP_AT + 10, checksum(struct.pack(">HHH", held ^ 0xFFFF, old ^ 0xFFFF, new)))
+    return bytes(after)
 
 
 def with_checksum(frame: bytes) -> bytes:
