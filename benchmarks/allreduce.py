@@ -55,7 +55,7 @@ def main() -> None:
         "--numerics",
         nargs="+",
         default=["auto"],
-        choices=("auto", "block", "half", "integer"),
+        choices=("auto", "block", "half", "float32", "integer"),
         help="one run for each",
     )
     parser.add_argument("--no-ring", dest="ring", action="store_false")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netfold.traffic import numerics
-from netfold.traffic.numerics import FLOAT64, INTEGERS, Fixed, Half, Scheme
+from netfold.traffic.numerics import FLOAT64, INTEGERS, Fixed, Floats, Half, Scheme
 from netfold.traffic.workloads import workloads
 from netfold.traffic.workloads.workloads import AllReduce, Mlp
 
@@ -199,8 +199,8 @@ def made_up(count: int, dtype: str, rank: int, iteration: int) -> NDArray[Any]:
 
 def wrong_elements(got: NDArray[Any], inputs: Sequence[NDArray[Any]], scheme: Scheme | None) -> int:
     """How many elements are further from the exact sum of the inputs than section 6 of the protocol allows
-    (floats), or differ from it at all (integers). With `scheme` None, the allowance is that of n float
-    additions instead."""
+    (floats), or differ from it at all (integers). With `scheme` None, and where nodes add floats, the allowance is that
+    of n float additions instead."""
     if got.dtype in INTEGERS:
         total = np.sum(inputs, axis=0, dtype=np.int64)
         return int(np.count_nonzero(got != total))
@@ -209,7 +209,7 @@ def wrong_elements(got: NDArray[Any], inputs: Sequence[NDArray[Any]], scheme: Sc
     precision = ml_dtypes.finfo(got.dtype)  # type: ignore[no-untyped-call]
     chosen = scheme and numerics.scheme_for(scheme, got.dtype)
     exponent = numerics.exponent_of(largest, got.dtype)
-    if chosen is None:
+    if chosen is None or (isinstance(chosen, Floats) and got.dtype != FLOAT64):
         bound = len(inputs) ** 2 * largest * float(precision.eps)
     elif got.dtype == FLOAT64:
         bound = numerics.wide_error_bound(exponent, len(inputs))
