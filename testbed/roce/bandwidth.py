@@ -31,6 +31,7 @@ _HOLD = (
     "/bin/tc qdisc add dev eth0 clsact && /bin/tc filter add dev eth0 egress protocol ip u32 "
     "match ip protocol 17 0xff match ip dport 4791 0xffff action trap"
 )
+_CONNECTED = ("RTR", "RTS")  # the one that only receives stays in the first
 _LET_GO = "/bin/tc qdisc del dev eth0 clsact || true"
 
 
@@ -122,7 +123,7 @@ def _pairs(machine: Machine) -> dict[str, dict[str, str]]:
     found = {}
     for line in told[2:]:
         known = dict(re.findall(r"([\w-]+) (\S+)", line.partition(" lqpn ")[1] + line.partition(" lqpn ")[2]))
-        if known.get("pid") in ways and known.get("state") == "RTS":
+        if known.get("pid") in ways and known.get("state") in _CONNECTED:
             found[ways[known["pid"]]] = known
     return found
 
