@@ -31,6 +31,7 @@ _HOLD = (
     "/bin/tc qdisc add dev eth0 clsact && /bin/tc filter add dev eth0 egress protocol ip u32 "
     "match ip protocol 17 0xff match ip dport 4791 0xffff action trap"
 )
+_END = "killall ib_send_bw 2> /dev/null || true"
 _CONNECTED = ("RTR", "RTS")  # the one that only receives stays in the first
 _LET_GO = "/bin/tc qdisc del dev eth0 clsact || true"
 
@@ -66,6 +67,7 @@ def ring(lab: Lab, name: str, messages: Messages, timeout_s: float) -> dict[str,
         for machine in lab.machines.values():
             machine.run(_HOLD, STEP_S)
             stack.callback(machine.run, _LET_GO, STEP_S)
+            stack.callback(machine.run, _END, STEP_S)
         receiving = {h: _start(lab.machines[h], messages, "in", "") for h in lab.hosts}
         for machine in lab.machines.values():
             _wait_listening(machine, RING_PORT)
@@ -92,7 +94,8 @@ def ring(lab: Lab, name: str, messages: Messages, timeout_s: float) -> dict[str,
 
 def _start(machine: Machine, messages: Messages, way: str, to: str) -> Future[Answer]:
     """The program that sends to `to`, or receives. Its number goes into a file: that names its queue pair."""
-    return machine.start(f"echo $$ > /tmp/ring.{way}; exec ib_send_bw {messages.flags(RING_PORT)} {to}")
+    flags = f"-e {messages.flags(RING_PORT)}"  # eight programs that spin would starve the switches
+    return machine.start(f"echo $$ > /tmp/ring.{way}; exec ib_send_bw {flags} {to}")
 
 
 def _wait_listening(machine: Machine, port: int) -> None:

@@ -139,6 +139,7 @@ def test_roce_jobs_and_a_udp_job_share_a_fabric(lab: Lab):
         "udp",
         ["--workload", "sizes", "--bytes", "65536", "--iterations", "5"],
         [h for h in lab.deployment.workers if h not in lab.hosts],
+        rate=20,
     )
     for name in ("one", "two"):
         lab.submit(name, rate=20)
