@@ -76,8 +76,8 @@ class LinkLoads:
         """What a switch's ports have counted since it started; true if what they carry is changing."""
         latest = _Reading(self._now(), counts)
         earlier = self._readings.setdefault(switch, deque())
-        if earlier and (latest.at - earlier[-1].at > STALE_S or (counts < earlier[-1].counts).any()):
-            earlier.clear()  # it was restarted, or its pipeline pushed again
+        if earlier and (latest.at - earlier[-1].at > STALE_S or _began_anew(earlier[-1], latest)):
+            earlier.clear()
         while len(earlier) > 1 and latest.at - earlier[1].at >= WINDOW_S:
             earlier.popleft()
         moving = False
@@ -106,10 +106,14 @@ class LinkLoads:
         return Loads(links={self._links[r]: f for r, f in zip(rows.tolist(), counted.tolist(), strict=True)})
 
     def _measure(self, rows: slice, before: _Reading, after: _Reading) -> bool:
+        self._at[rows] = np.where(after.counts[:, 0] < 0, -np.inf, after.at)
+        if after.counts is before.counts:  # nothing was counted
+            changed = self._loads[rows].any()
+            self._loads[rows] = 0.0
+            return bool(changed)
         rates = (after.counts - before.counts) / ((after.at - before.at) * self._bytes_of_one)
         changed = np.abs(rates - self._loads[rows]).max(axis=1, initial=0.0) > MOVING * self._rates[rows]
         self._loads[rows] = rates
-        self._at[rows] = np.where(after.counts[:, 0] < 0, -np.inf, after.at)
         return bool(changed.any())
 
 
@@ -124,3 +128,8 @@ def _directions(fabric: Fabric, switch: str) -> list[Link]:
     else."""
     near = list(fabric.ports[switch])
     return [(n, switch) for n in near] + [(switch, n) for n in near if fabric.is_host(n)]
+
+
+def _began_anew(before: _Reading, after: _Reading) -> bool:
+    """Some counter went backwards: the switch was restarted, or its pipeline pushed again."""
+    return after.counts is not before.counts and bool((after.counts < before.counts).any())

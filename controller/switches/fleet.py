@@ -20,8 +20,8 @@ from netfold.controller.switches.session import SwitchSession
 SIGNS_OF_LIFE = 200
 """At most so many a second, of all switches together."""
 
-LOOKS_S = 0.5
-"""So often it is looked whose ports are to be read."""
+LOOKS_S = 0.25
+"""So often it is looked whose ports are to be read, and who has answered."""
 
 
 class FleetEvents(Protocol):

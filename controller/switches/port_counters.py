@@ -60,6 +60,7 @@ class PortReader:
                     self.request.entities.add(counter_entry=entry)
                     self._places[counter.id, at] = 2 * rows + of_a_job
                 rows += 1
+        self._messages: list[bytes] = []
         self._pieces: list[bytes] = []
         self._values = [UNKNOWN] * (2 * rows)
         self._counts: PortCounts = np.full((rows, 2), UNKNOWN, np.int64)
@@ -70,9 +71,10 @@ class PortReader:
 
     def counts(self, answer: Iterable[bytes]) -> PortCounts:
         """From the encoded messages of an answer; the same object where nothing has changed. Raises AnswerError."""
-        pieces = [piece for message in answer for piece in _pieces(message)]
-        if pieces == self._pieces:
+        messages = list(answer)
+        if messages == self._messages:
             return self._counts
+        pieces = [piece for message in messages for piece in _pieces(message)]
         if len(pieces) != len(self._places):
             raise AnswerError(f"{len(pieces)} cells in place of {len(self._places)}")
         old = self._pieces or [b""] * len(pieces)
@@ -87,7 +89,7 @@ class PortReader:
                 )
         except (DecodeError, KeyError) as error:
             raise AnswerError(f"a cell that was not asked for: {error}") from error
-        self._pieces, self._values = pieces, values
+        self._messages, self._pieces, self._values = messages, pieces, values
         self._counts = np.array(values, np.int64).reshape(-1, 2)
         return self._counts
 

@@ -29,6 +29,9 @@ ROOM = 1 << 30
 """Bytes that a server may send us; what it used is given back when this much of it is gone:"""
 GIVE_BACK = 1 << 20
 
+ROOM_ONCE = 1 << 14
+"""Bytes that are taken from a socket at once."""
+
 LAST_STREAM = (1 << 31) - 1
 ANSWER_MAX = 1 << 24
 
@@ -84,9 +87,11 @@ def request_headers(method: str, authority: str, secure: bool) -> bytes:
     )  # fmt: skip
 
 
-class RepeatedCall(asyncio.Protocol):
-    """`ask` makes the call once more, one at a time. `heard` gets the messages of the answer, encoded; `failed` is
-    called once, when there will be no answer any more, from where `ask` or an event of the connection is handled."""
+class RepeatedCall(asyncio.BufferedProtocol):
+    """`ask` makes the call once more, one at a time, and `collect`, some time later, takes what has come: an answer
+    comes in several pieces, and waking up for each costs more than all else. `heard` gets the messages of the answer,
+    encoded; `failed` is called once, when there will be no answer any more, from where `ask` or an event of the
+    connection is handled."""
 
     def __init__(
         self,
@@ -111,6 +116,7 @@ class RepeatedCall(asyncio.Protocol):
         self._stream = -1
         self._credit = FIRST_CREDIT
         self._taken = 0
+        self._room = memoryview(bytearray(ROOM_ONCE))
         self._received = bytearray()
         self._body = bytearray()
 
@@ -133,13 +139,18 @@ class RepeatedCall(asyncio.Protocol):
             + frame(Frame.DATA, END_STREAM, self._stream, self._message)
         )
 
+    def collect(self) -> None:
+        """Listen until the answer is here."""
+        if self._transport is not None and self.waits and not self._transport.is_reading():
+            self._transport.resume_reading()
+
     def close(self) -> None:
         """Nobody is told of it."""
         if self._transport is not None:
             self._transport.abort()
         self._transport = None
 
-    # ---- asyncio.Protocol -------------------------------------------------------------------------------
+    # ---- asyncio.BufferedProtocol -------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -154,8 +165,11 @@ class RepeatedCall(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(f"the connection was lost: {exc or 'closed'}")
 
-    def data_received(self, data: bytes) -> None:
-        self._received += data
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._received += self._room[:nbytes]
         at, received = 0, self._received
         while self._transport is not None and len(received) - at >= _HEAD.size:
             high, low, kind, flags, stream = _HEAD.unpack_from(received, at)
@@ -221,6 +235,8 @@ class RepeatedCall(asyncio.Protocol):
             self._fail("an answer that is none")
             return
         self.waits = False
+        if self._transport is not None:
+            self._transport.pause_reading()
         self._heard(found)
 
     def _write(self, data: bytes) -> None:

@@ -135,6 +135,39 @@ def test_a_worker_far_behind_is_told_and_joins_again_at_the_next_epoch():
     np.testing.assert_allclose(arrays[0], exact, atol=1e-5)
 
 
+@pytest.mark.parametrize("behind", [5, 6, 8, 9, 10, 13, 18])
+@pytest.mark.parametrize("two_levels", [False, True], ids=["flat", "two levels"])
+def test_a_straggler_that_learns_of_a_new_epoch_first_costs_the_others_no_call(behind, two_levels):
+    """The job is moved while one computes: it has not seen how far the others are, and its number may look like any of
+    theirs, or be ahead of them, modulo the numbers that are told apart."""
+    fabric = network(4, 3, slots=8, two_levels=two_levels)
+    meet(fabric)
+    for turn in range(behind):
+        arrays = gradients(3, 200, seed=turn)
+        calls = [(core, core.submit(a)) for core, a in zip(fabric.cores[:3], arrays, strict=True)]
+        until(fabric, calls)
+    straggler = fabric.cores[3]
+    parts = parts_of(4, 3, 2, slots=8)
+    fabric.flying.clear()
+    fabric.assign(parts)
+    for core, part in zip(fabric.cores, parts, strict=True):
+        core.assign(part, fabric.now)
+    arrays = gradients(4, 300, seed=99)
+    calls = [(core, core.submit(a)) for core, a in zip(fabric.cores, arrays, strict=True)]
+    until(fabric, calls[3:])
+    assert straggler.status(calls[3][1]) is Status.STRAGGLED
+    assert not straggler.totals().broken
+    calls[3] = (straggler, straggler.submit(arrays[3]))
+    until(fabric, calls)
+    assert {core.status(call) for core, call in calls} == {Status.DONE}
+    assert len({array.tobytes() for array in arrays}) == 1
+    np.testing.assert_allclose(arrays[0], np.sum(gradients(4, 300, seed=99), axis=0), atol=1e-5)
+    more = gradients(4, 250, seed=100)
+    calls = [(core, core.submit(a)) for core, a in zip(fabric.cores, more, strict=True)]
+    until(fabric, calls)
+    assert len({array.tobytes() for array in more}) == 1
+
+
 def test_who_joins_again_lets_results_be_handed_over_that_are_not_for_it():
     """One of the others has returned from a call whose result another one lacks when the epoch changes."""
     fabric = network(3, 2, slots=8)

@@ -21,7 +21,8 @@ enum part { WAITING, RESUME, HAND, OPENING, DATA, KINDS, REPEAT, CLOSING, OVER, 
 enum {
     FINGERPRINT = 3, /* lanes of the opening */
     NUMBERS = 2 * NF_UNDER_WAY + 1, /* calls are told apart modulo this many, where packets have lanes enough */
-    VOTES_MAX = 2 * NUMBERS
+    VOTES_MAX = 2 * NUMBERS,
+    DIGITS = 3, /* of a call's number, each a byte: so many are told apart where workers come later */
 };
 
 /* The rows of a tree that go again. */
@@ -66,6 +67,8 @@ struct nf_call {
     int64_t ballot;           /* of RESUME: what this worker adds 1 to, */
     int64_t votes[VOTES_MAX]; /* and the sums */
     struct nf_balance *balance; /* NULL: each tree carries the run of its `again` */
+    int64_t digit, said, told, newest; /* of RESUME with newcomers: which digit of the newest call's number all agree on, what this
+                                        * worker says, the greatest of all, and what is known of the number */
     int64_t sizes[NUMBERS];   /* with newcomers: how many chunks the calls take that may be handed over; own ones, then the sums */
     int64_t strangers;        /* and who has been in none of them: 1 if this worker, then how many */
     struct again again[NF_TREES_MAX];

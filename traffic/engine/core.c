@@ -118,6 +118,8 @@ int nf_core_assign(struct nf_core *core, const struct nf_assignment *a, double n
     core_forget_proven(core);
     nf_predictions_forget(&core->predictions);
     core->assignment = *a;
+    core->joint.digit = takes_newcomers(a) ? 0 : DIGITS;
+    core->joint.newest = 0;
     core->packet_bytes = NF_HEADER_BYTES + 4 * a->lanes;
     core->depth_most = (a->lanes - 1) / 2 < NF_UNDER_WAY ? (a->lanes - 1) / 2 : NF_UNDER_WAY;
     core->depth = core->depth_most;
@@ -176,6 +178,15 @@ static void describe_missing(const struct nf_core *core, char *to, size_t room) 
     }
 }
 
+void core_end_calls(struct nf_core *core, int64_t status) {
+    struct nf_call *call;
+    for (int behind = 0; (call = core->first); behind = 1) {
+        if (behind) snprintf(call->outcome.message, NF_MESSAGE_BYTES, "an earlier call failed");
+        call_restore(call);
+        over(core, behind ? NF_ABORTED : status);
+    }
+}
+
 /* A call failed half-way: chunk numbers differ between workers from here on, so nothing more goes in this epoch, and calls
  * behind it cannot go on. Results that are kept stay so. */
 void core_fail(struct nf_core *core, int64_t status) {
@@ -187,11 +198,7 @@ void core_fail(struct nf_core *core, int64_t status) {
     core->totals.worn = 0;
     core->strange |= status == NF_STRAGGLED;
     stop_trees(core);
-    for (int behind = 0; (call = core->first); behind = 1) {
-        if (behind) snprintf(call->outcome.message, NF_MESSAGE_BYTES, "an earlier call failed");
-        call_restore(call);
-        over(core, behind ? NF_ABORTED : status);
-    }
+    core_end_calls(core, status);
 }
 
 void nf_core_abort(struct nf_core *core) {

@@ -36,6 +36,9 @@ static inline int takes_newcomers(const struct nf_assignment *a) { return a->quo
 /* Ends all calls: one failed half-way. */
 void core_fail(struct nf_core *core, int64_t status);
 
+/* The same without a word to others: the first call with this status, those behind it as aborted. */
+void core_end_calls(struct nf_core *core, int64_t status);
+
 /* The results of all calls before `number` are at all workers. */
 void core_prove(struct nf_core *core, int64_t number);
 

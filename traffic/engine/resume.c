@@ -12,6 +12,10 @@
 
 /* A vote is a half of a lane, as there are fewer than 2^15 workers. */
 void resume_fill(const struct nf_call *c, struct header *h) {
+    if (c->digit < DIGITS) {
+        h->exponent = (uint8_t)c->said;
+        return;
+    }
     if (!c->strangers) lanes_of(h)[c->ballot / 2] = __builtin_bswap32(1u << 16 * (c->ballot % 2));
     if (!c->newcomers) return;
     for (int i = 0; i < NUMBERS; i++) lanes_of(h)[NUMBERS + i] = __builtin_bswap32((uint32_t)c->sizes[i]);
@@ -19,6 +23,10 @@ void resume_fill(const struct nf_call *c, struct header *h) {
 }
 
 void resume_take(struct nf_call *c, const struct tree *t, struct header *h) {
+    if (c->digit < DIGITS) {
+        c->told = h->exponent;
+        return;
+    }
     for (int64_t i = 0; i < VOTES_MAX; i++) {
         uint32_t lane = i / 2 < t->lanes ? __builtin_bswap32(lanes_of(h)[i / 2]) : 0;
         c->votes[i] = lane >> 16 * (i % 2) & 0xFFFF;
@@ -50,22 +58,6 @@ static int64_t ballot(const struct nf_core *core, int64_t calls) {
     return core->number % calls + (call && call->epoch ? 0 : calls);
 }
 
-/* A worker that was in none of the others' calls goes on with the first that nobody has: it counts from where they do, modulo
- * the numbers that are told apart. */
-static void take_number(struct nf_core *core) {
-    const struct nf_call *joint = &core->joint;
-    int64_t here = 0;
-    for (int64_t n = 0; n < NUMBERS; n++) {
-        int after = 0; /* votes for any of the next ones */
-        for (int64_t k = 1; k <= NF_UNDER_WAY; k++)
-            after |= joint->votes[(n + k) % NUMBERS] + joint->votes[(n + k) % NUMBERS + NUMBERS] > 0;
-        if (joint->votes[n] + joint->votes[n + NUMBERS] > 0 && !after) here = n;
-    }
-    int64_t others = core->strangers < core->assignment.workers ? NUMBERS : 0; /* room for lower ones */
-    if (core->number < others) core->number = others;
-    while (core->number % NUMBERS != here) core->number++;
-}
-
 /* What others hand over takes its chunks; this worker adds nothing to them. */
 static int let_be_handed(struct nf_core *core) {
     core->strange = 0;
@@ -93,7 +85,7 @@ static int judge_votes(struct nf_core *core) {
     int64_t strangers = takes_newcomers(&core->assignment) ? core->joint.strangers : 0, count = strangers;
     int strange = takes_newcomers(&core->assignment) && core->strange;
     core->strangers = strangers;
-    if (strange) take_number(core);
+    if (strange) core->number = core->joint.newest;
     for (int64_t number = core->number - most; number <= core->number + most; number++) {
         int64_t lane = (number + calls) % calls, here = votes[lane] + votes[lane + calls];
         if (!here) continue;
@@ -133,18 +125,42 @@ int resume_hand_on(struct nf_core *core) {
     return begin_hand(core, number, core->hand_holders[number % (2 * core->depth_most + 1)]);
 }
 
+/* Exponents travel as the greatest of all workers', so digit by digit they say the greatest number. */
+static int ask_digit(struct nf_core *core) {
+    struct nf_call *joint = &core->joint;
+    int64_t shift = 8 * (DIGITS - 1 - joint->digit), own = core->number & ((1 << 8 * DIGITS) - 1);
+    joint->said = own >> (shift + 8) == joint->newest ? own >> shift & 0xFF : 0;
+    joint->part = RESUME;
+    begin_part(core, joint, RESUME);
+    return 0;
+}
+
+/* Votes tell only few calls apart. Who is further behind than these was left, and goes on as a stranger. */
+static int take_digit(struct nf_core *core) {
+    struct nf_call *joint = &core->joint;
+    joint->newest = joint->newest << 8 | joint->told;
+    if (++joint->digit < DIGITS) return ask_digit(core);
+    joint->part = WAITING;
+    if (!core->strange && core->number + core->depth_most < joint->newest) {
+        core->strange = 1;
+        core_end_calls(core, NF_STRAGGLED);
+    }
+    return 1;
+}
+
 int resume_come_together(struct nf_core *core) {
     struct nf_call *joint = &core->joint;
-    if (joint->part == RESUME) return joint->outstanding == 0 && judge_votes(core);
+    if (joint->part == RESUME && joint->outstanding) return 0;
+    if (joint->part == RESUME) return joint->digit < DIGITS ? take_digit(core) : judge_votes(core);
     int64_t quorum = core->assignment.quorum;
     if (!core->first && (quorum || !core->kept)) return 0;
+    joint->newcomers = takes_newcomers(&core->assignment);
+    if (joint->digit < DIGITS) return ask_digit(core);
     joint->part = RESUME;
     joint->ballot = ballot(core, 2 * core->depth_most + 1);
-    int strange = takes_newcomers(&core->assignment) && core->strange;
-    joint->newcomers = takes_newcomers(&core->assignment);
-    joint->strangers = strange;
+    joint->strangers = joint->newcomers && core->strange;
     memset(joint->sizes, 0, sizeof joint->sizes);
-    for (const struct nf_call *call = core->kept; call && joint->newcomers && !strange; call = call->next)
+    for (const struct nf_call *call = core->kept; call && joint->newcomers && !joint->strangers; call = call->next)
         if (call->input && call->outcome.number >= core->number - core->depth_most)
             joint->sizes[call->outcome.number % NUMBERS] = hand_chunks(call, &core->trees[0]);
     begin_part(core, joint, RESUME);
