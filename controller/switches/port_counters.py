@@ -3,13 +3,14 @@
 """The counters `arrivals` and `departures`: what each port of a switch took in and sent out, packets of jobs apart from
 all others, at port * 2 + 1 and port * 2 (p4src/v1model/netfold.p4).
 
-All cells that are wanted of a switch come in one request, which is made once for a connection. Of an answer only the
-cells are decoded that another value was in before: on most ports nothing happens.
+All cells that are wanted of a switch come in one request, which is made once for a connection. An answer is most often
+the last one with other numbers in it: these are taken from where they were then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import finsy as fy
@@ -31,6 +32,14 @@ each whose departures are, of [others, jobs]; UNKNOWN where the switch's program
 
 _ENTITY = 0x0A
 """How an entity begins in a ReadResponse; its length follows, one byte as these are short."""
+
+
+_MORE = 0x80
+"""A byte of a number that another one follows."""
+
+_FULL, _EMPTY = 16, (10, 12)
+"""Numbers of a cell that has bytes and packets, and of one that is 0: tags, lengths, id and index, and then the data
+with theirs."""
 
 
 class AnswerError(Exception):
@@ -61,8 +70,7 @@ class PortReader:
                     self._places[counter.id, at] = 2 * rows + of_a_job
                 rows += 1
         self._messages: list[bytes] = []
-        self._pieces: list[bytes] = []
-        self._values = [UNKNOWN] * (2 * rows)
+        self._layout: _Layout | None = None
         self._counts: PortCounts = np.full((rows, 2), UNKNOWN, np.int64)
 
     def __bool__(self) -> bool:
@@ -74,24 +82,72 @@ class PortReader:
         messages = list(answer)
         if messages == self._messages:
             return self._counts
+        numbers = _varints(b"".join(messages))
+        if self._layout is not None and self._layout.is_that_of(numbers):
+            counts = self._layout.counts(numbers, self._counts)
+        else:
+            counts = self._decoded(messages, numbers)
+        self._messages, self._counts = messages, counts
+        return counts
+
+    def _decoded(self, messages: list[bytes], numbers: NDArray[np.uint64]) -> PortCounts:
         pieces = [piece for message in messages for piece in _pieces(message)]
-        if len(pieces) != len(self._places):
-            raise AnswerError(f"{len(pieces)} cells in place of {len(self._places)}")
-        old = self._pieces or [b""] * len(pieces)
-        changed = b"".join(new for new, before in zip(pieces, old, strict=True) if new != before)
-        values, places = self._values.copy(), self._places
+        counts, order = self._counts.copy(), []
         try:
-            for entity in p4r.ReadResponse.FromString(changed).entities:
+            for entity in p4r.ReadResponse.FromString(b"".join(pieces)).entities:
                 entry = entity.counter_entry
-                data = entry.data
-                values[places[entry.counter_id, entry.index.index]] = (
-                    data.byte_count + FRAMING_BYTES * data.packet_count
-                )
-        except (DecodeError, KeyError) as error:
+                order.append(self._places[entry.counter_id, entry.index.index])
+                counts.flat[order[-1]] = entry.data.byte_count + FRAMING_BYTES * entry.data.packet_count
+        except (DecodeError, KeyError, OverflowError) as error:
             raise AnswerError(f"a cell that was not asked for: {error}") from error
-        self._messages, self._pieces, self._values = messages, pieces, values
-        self._counts = np.array(values, np.int64).reshape(-1, 2)
-        return self._counts
+        if sorted(order) != sorted(self._places.values()):
+            raise AnswerError(f"{len(order)} cells in place of {len(self._places)}")
+        self._layout = _layout(numbers, pieces, order)
+        return counts
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Of an answer all of whose numbers are varints: what they were, which of them (`fixed`) say what the others are,
+    and where the bytes and packets are of the cells (`places`) that are not 0."""
+
+    numbers: NDArray[np.uint64]
+    fixed: NDArray[np.bool_]
+    bytes_at: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    def is_that_of(self, numbers: NDArray[np.uint64]) -> bool:
+        return len(numbers) == len(self.numbers) and not ((numbers != self.numbers) & self.fixed).any()
+
+    def counts(self, numbers: NDArray[np.uint64], before: PortCounts) -> PortCounts:
+        found = before.copy()
+        packets = numbers[self.bytes_at + 2].astype(np.int64)
+        found.reshape(-1)[self.places] = numbers[self.bytes_at].astype(np.int64) + FRAMING_BYTES * packets
+        return found
+
+
+def _layout(numbers: NDArray[np.uint64], pieces: list[bytes], places: list[int]) -> _Layout | None:
+    """Of an answer whose cells all are 0 or have bytes and packets."""
+    sizes = np.array([sum(byte < _MORE for byte in piece) for piece in pieces])
+    firsts = np.cumsum(sizes) - sizes
+    full = sizes == _FULL
+    if not np.isin(sizes, (*_EMPTY, _FULL)).all() or sizes.sum() != len(numbers):
+        return None
+    fixed = np.ones(len(numbers), np.bool_)
+    fixed[firsts + 1] = fixed[firsts + 3] = False  # lengths
+    fixed[firsts[full] + 11] = fixed[firsts[full] + 13] = fixed[firsts[full] + 15] = False
+    return _Layout(numbers, fixed, firsts[full] + 13, np.array(places)[full])
+
+
+def _varints(message: bytes) -> NDArray[np.uint64]:
+    """The numbers that a message consists of whose fields all are varints or messages of such."""
+    data = np.frombuffer(message, np.uint8)
+    ends = np.flatnonzero(data < _MORE)
+    if not len(ends) or ends[-1] != len(data) - 1:
+        return np.zeros(0, np.uint64)
+    firsts = np.concatenate(([0], ends[:-1] + 1))
+    within = np.arange(len(data)) - np.repeat(firsts, ends - firsts + 1)
+    return np.add.reduceat((data & (_MORE - 1)).astype(np.uint64) << (7 * within).astype(np.uint64), firsts)
 
 
 def _pieces(message: bytes) -> list[bytes]:

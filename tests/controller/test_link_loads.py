@@ -141,7 +141,7 @@ def test_noise_is_nobodys_and_a_full_link_leaves_a_rest(loads: LinkLoads, fabric
         assert loads.foreign().links == seen
 
 
-def test_of_an_answer_what_changed_is_decoded_and_nothing_else_is_taken():
+def test_an_answer_is_decoded_whatever_has_changed_and_nothing_else_is_taken():
     schema = fy.P4Schema(P4INFO)
     reader = PortReader(schema, 1, (3, 5), (5,))
 
@@ -160,6 +160,15 @@ def test_of_an_answer_what_changed_is_decoded_and_nothing_else_is_taken():
     assert reader.counts(answer(0, 1, 2, 3, 4, 10**14)) is first
     second = reader.counts(answer(0, 1, 7, 3, 4, 10**14))
     assert (second - first).tolist() == [[0, 0], [5 * each, 0], [0, 0]]
+    for counted in (
+        (0, 9, 10**9, 4, 0, 2**40),
+        (0, 1, 1, 1, 0, 1),
+        (3, 1, 1, 1, 0, 1),
+        (4, 2, 2, 127, 0, 2**30),
+    ):
+        rows = [[counted[2 * row] * each, counted[2 * row + 1] * each] for row in range(3)]
+        assert reader.counts(answer(*counted)).tolist() == rows
+    second = reader.counts(answer(0, 1, 7, 3, 4, 10**14))
     other = PortReader(schema, 1, (4, 6), (7,)).request
     strange = p4r.ReadResponse(entities=other.entities).SerializeToString()
     for wrong in ([], [answer(*range(6))[0]], [b"\x0a"], [b"\x12\x00" * 6], [strange]):
