@@ -79,7 +79,7 @@ async def main() -> None:
             for number in range(1, SWITCHES + 1):
                 counted = functools.partial(loads.counted, f"leaf{number}")
                 watches.append(PortWatch(PortReader(schema, 1, *metered), 0.0, counted, failed))
-                await watches[-1].open(Endpoint(switch, address, 1, MARKER))
+                assert await watches[-1].open(Endpoint(switch, address, 1, MARKER))
             await together("as it is done", watches, process.pid)
         print(f"and {changed(reader) * SWITCHES:.2%} more if every cell changes")
     finally:

@@ -7,12 +7,16 @@ asks, in the next it takes the answer, so that a process wakes up for all of the
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 
 from netfold.controller.switches.endpoint import Endpoint, Tls
 from netfold.controller.switches.port_counters import AnswerError, PortCounts, PortReader
 from netfold.controller.switches.repeated_call import CallError, RepeatedCall, connect
+
+log = logging.getLogger(__name__)
 
 READ = "/p4.v1.P4Runtime/Read"
 
@@ -22,13 +26,13 @@ HURRY = 0.5
 SLACK_S = 0.05
 """Who looks is not exact, and a reading that is as good as due is not put off by a whole turn."""
 
-ANSWER_S = 1.5
+OPEN_S, ANSWER_S = 5.0, 1.5
 """A switch that takes longer is asked by gRPC, which has more patience."""
 
 
 class PortWatch:
-    """`heard` gets what was counted, and says whether it changes; `doubt` is called once: the switch did not answer,
-    and this watch is of no more use. `answered`: it did, once at least."""
+    """`heard` gets what was counted, and says whether it changes; `doubt` is called when the switch does not answer:
+    then the watch is closed, and may be opened again."""
 
     def __init__(
         self,
@@ -41,12 +45,22 @@ class PortWatch:
         self._period_s = period_s
         self._heard = heard
         self._doubt = doubt
-        self.answered = False
         self._call: RepeatedCall | None = None
+        self._usable = True  # by this switch, as far as is known
         self._asked = self._next = 0.0
 
-    async def open(self, endpoint: Endpoint) -> None:
-        """Raises CallError."""
+    async def open(self, endpoint: Endpoint) -> bool:
+        """Whether the watch is open from now on. What could not be opened, or never got an answer, is not tried."""
+        if self._call is None and self._usable:
+            self._usable = False  # until it has answered
+            try:
+                async with asyncio.timeout(OPEN_S):
+                    await self._open(endpoint)
+            except (CallError, OSError, TimeoutError) as error:
+                log.debug("%s: its counters are read by gRPC: %s", endpoint.name, error)
+        return self._call is not None
+
+    async def _open(self, endpoint: Endpoint) -> None:
         host, _, port = endpoint.address.rpartition(":")
         if not host or not port.isdigit():
             raise CallError(f"'{endpoint.address}' is no host and port")
@@ -89,7 +103,7 @@ class PortWatch:
         except AnswerError as error:
             self._failed(str(error))
             return
-        self.answered = True
+        self._usable = True
         if self._heard(counts):
             self._next = self._asked + HURRY * self._period_s
 

@@ -27,7 +27,6 @@ from netfold.controller.switches.install import Op, Step, apply, differences, st
 from netfold.controller.switches.manners import asked_to_stop, cause, credentials, read, read_raw
 from netfold.controller.switches.port_counters import AnswerError, PortCounts, PortReader
 from netfold.controller.switches.port_watch import PortWatch
-from netfold.controller.switches.repeated_call import CallError
 from netfold.controller.switches.selectors import spelled_out
 from netfold.controller.switches.widths import widened, widened_packet
 
@@ -100,7 +99,6 @@ class SwitchSession:
         self._codec: Codec | None = None
         self._ports: PortReader | None = None
         self._watch: PortWatch | None = None
-        self._watchable = True
         self._alive_at = 0.0
 
     def aim(self, target: Target) -> None:
@@ -196,7 +194,8 @@ class SwitchSession:
                 await self._closing.wait()
             finally:
                 self._switch = None
-                self._unwatch()
+                if self._watch is not None:
+                    self._watch.close()
                 if self.health.ready or not self.health.error:
                     self._down("the connection was lost")
                 async with asyncio.timeout(CLOSE_S):
@@ -260,8 +259,9 @@ class SwitchSession:
         self._codec = Codec(switch.p4info)
         known = self.endpoint
         self._ports = PortReader(switch.p4info, known.device_id, known.incoming, known.outgoing)
-        self._unwatch()
-        self._watchable = True
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = PortWatch(self._ports, self._look_s, self._count, self._doubt)
         switch.create_task(self._listen(switch))
         await self._adopt(switch, pushed)
         await self._keep(switch)
@@ -341,37 +341,16 @@ class SwitchSession:
             self._count(self._ports.counts(a.SerializeToString() for a in answers))
         except AnswerError as error:
             raise SwitchAwayError(f"switch {self.endpoint.name}: {error}") from error
-        if self._watch is None and self._watchable:
-            await self._open_watch()
-        if self._watch is not None:
+        if self._watch is not None and await self._watch.open(self.endpoint):
             self._alive_at = time.monotonic() + SURE_S
-
-    async def _open_watch(self) -> None:
-        assert self._ports is not None
-        watch = PortWatch(self._ports, self._look_s, self._count, self._doubt)
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                await watch.open(self.endpoint)
-        except (CallError, TimeoutError) as error:
-            log.debug("%s: its counters are read by gRPC: %s", self.endpoint.name, error)
-            self._watchable = False
-            return
-        self._watch = watch
 
     def _count(self, counts: PortCounts) -> bool:
         return self._counted(self.endpoint.name, counts)
 
     def _doubt(self) -> None:
-        """It does not answer: gRPC is to say why, at once. A switch that never answers so is not asked so again."""
-        self._watchable = self._watch is not None and self._watch.answered
-        self._watch = None
+        """Its counters do not come: gRPC is to say why, at once."""
         self._alive_at = 0.0
         self._renewed.set()
-
-    def _unwatch(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
 
     async def _audit(self, switch: fy.Switch) -> None:
         held = await self._read(switch)
