@@ -174,6 +174,7 @@ for _name in (
     "ListJobs",
     "GetJob",
     "CancelJob",
+    "AddWorkers",
     "ExplainJob",
     "Replan",
     "GetStatus",

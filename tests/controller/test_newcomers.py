@@ -13,6 +13,8 @@ import grpc
 import pytest
 
 from netfold.api import netfold_pb2 as pb
+from netfold.api.netfold_pb2_grpc import ControllerServicer
+from netfold.controller.service.standby import Front
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 
@@ -156,3 +158,8 @@ def test_what_is_added_survives_the_controller(tmp_path):
             assert deployment.controller.book.order("job").workers == ("h1", "h2", "h3", "h4")
 
     asyncio.run(scenario())
+
+
+def test_a_controller_that_is_served_hands_every_call_on():
+    own = {name for name in vars(ControllerServicer) if not name.startswith("_")}
+    assert own <= vars(Front).keys()
