@@ -86,7 +86,11 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_int
             // Of other traffic only the answer to an ARP request of the controller's own gets to the controller. (One
             // assignment for both branches would come last, as nothing waits for it, in a stage that is not there.)
             hdr.bridge.ingress_port = CONTROLLER;
-            forwarding.apply(hdr, meta, to_tm, to_deparser);
+            if (from_parser.parser_err == 0) {
+                forwarding.apply(hdr, meta, to_tm, to_deparser);
+            } else {
+                to_deparser.drop_ctl = 1;  // cut short: its last bytes would leave as zeros
+            }
         }
         arrivals.count(meta.ingress_port ++ hdr.bridge.netfold);
     }

@@ -40,6 +40,7 @@ NOTHING = {
     ),
     "TCP cut short": ethernet(Ip(dst="10.0.0.2", protocol=TCP).pack(b"ab")),
     "UDP cut short": ethernet(Ip(dst="10.0.0.2").pack(bytes(7))),
+    "lanes cut short": sent(1)[:35] + b"\x41" + sent(1)[36:-4],  # of no job, as its ports are not equal
     "options cut short": ethernet(Ip(dst="10.0.0.2", options=bytes(8)).pack(b"")[:24]),
     "IPv6": ethernet(bytes(40), 0x86DD),
     "VLAN": ethernet(b"\x00\x01\x08\x00" + Ip(dst="10.0.0.2").pack(b""), 0x8100),
