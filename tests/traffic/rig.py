@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -24,7 +25,10 @@ from netfold.traffic.worker.worker import Worker
 from tests.traffic.batches import BATCH, BatchEndpoint, Endpoint, Inbox, Rows
 from tests.traffic.numpy_server import NumpyServer
 
-SERVER = "127.77.0.254"
+NETWORK = "127.77." + os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]
+"""Of each of pytest-xdist's processes its own: all count their ports from the first one."""
+
+SERVER = f"{NETWORK}.254"
 _PORTS = itertools.cycle(range(61440, 61696))
 
 
@@ -238,7 +242,7 @@ def rig(
             "test", 1, port, lanes, rank, workers, trees, rate_mbps, numerics or SharedExponent()
         )
 
-    hosts = [f"127.77.0.{rank + 1}" for rank in range(workers)]
+    hosts = [f"{NETWORK}.{rank + 1}" for rank in range(workers)]
     server_link = LossyEndpoint(
         BatchEndpoint(Address(SERVER, port), ecn=True), lanes, faults, seed, both_ways=True
     )

@@ -76,8 +76,9 @@ def check(before: list[np.ndarray], after: list[np.ndarray], scheme: object, lan
 def test_all_workers_get_the_same_right_sums(
     workers, size, lanes, slots, shares, dtype, scheme, congestion, faults, seed
 ):
-    # few: a round that loses a packet takes a timeout or several, and ATP's halving leaves a window of one chunk
-    rounds = 6 if faults.loss >= 0.2 else 20
+    # few: where every fifth packet is lost a window takes seconds, as what one resends late delays the samples of all
+    # others, and so their timeouts; and ATP's halving leaves a window of one chunk
+    rounds = 2 if faults.loss >= 0.2 else 20
     window = 1 if faults.loss >= 0.2 and congestion is Congestion.ATP else slots // 2
     size = min(size, 2 * rounds * lanes * window)
     with rig(workers, lanes, slots, shares, faults, scheme, congestion, seed) as fabric:
@@ -246,7 +247,7 @@ def test_an_array_that_cannot_be_reduced_in_place_is_refused(array, error):
 def test_a_missing_worker_is_a_timeout_that_names_what_is_missing_and_leaves_the_array_alone():
     with rig(3) as fabric:
         array = np.arange(100, dtype=np.float32)
-        with pytest.raises(AllReduceTimeout, match=r"rank 0.*missing: tree 40 \(to 127.77.0.254\)"):
+        with pytest.raises(AllReduceTimeout, match=r"rank 0.*missing: tree 40 \(to 127\.77\.\d+\.254\)"):
             fabric.workers[0].all_reduce(array, timeout=0.3)
         assert array.tolist() == list(range(100))
         with pytest.raises(AllReduceTimeout, match="out of step until the controller raises the epoch"):
