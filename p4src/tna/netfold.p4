@@ -36,6 +36,14 @@
 // The parser writes its errors to the low bits of their container, whatever the compiler puts there.
 @pa_container_size("ingress", "ig_intr_md_from_prsr.parser_err", 16)
 @pa_solitary("ingress", "ig_intr_md_from_prsr.parser_err")
+#if __TARGET_TOFINO__ == 2
+// A flag that ends in stage 0 must not lend its container to what admission writes: that is cleared in between, so
+// admission would begin a stage later, and the last lanes beyond the last stage.
+@pa_no_overlay("ingress", "meta.netfold")
+@pa_no_overlay("ingress", "meta.buried")
+@pa_no_overlay("ingress", "meta.wellformed")
+@pa_no_overlay("ingress", "meta.broken")
+#endif
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t standard,
     in ingress_intrinsic_metadata_from_parser_t from_parser,
     inout ingress_intrinsic_metadata_for_deparser_t to_deparser, inout ingress_intrinsic_metadata_for_tm_t to_tm) {
