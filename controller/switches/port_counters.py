@@ -33,7 +33,6 @@ each whose departures are, of [others, jobs]; UNKNOWN where the switch's program
 _ENTITY = 0x0A
 """How an entity begins in a ReadResponse; its length follows, one byte as these are short."""
 
-
 _MORE = 0x80
 """A byte of a number that another one follows."""
 
@@ -92,16 +91,18 @@ class PortReader:
 
     def _decoded(self, messages: list[bytes], numbers: NDArray[np.uint64]) -> PortCounts:
         pieces = [piece for message in messages for piece in _pieces(message)]
+        if len(pieces) != len(self._places):
+            raise AnswerError(f"{len(pieces)} cells in place of {len(self._places)}")
         counts, order = self._counts.copy(), []
         try:
-            for entity in p4r.ReadResponse.FromString(b"".join(pieces)).entities:
+            for entity in p4r.ReadResponse.FromString(b"".join(messages)).entities:
                 entry = entity.counter_entry
                 order.append(self._places[entry.counter_id, entry.index.index])
                 counts.flat[order[-1]] = entry.data.byte_count + FRAMING_BYTES * entry.data.packet_count
         except (DecodeError, KeyError, OverflowError) as error:
             raise AnswerError(f"a cell that was not asked for: {error}") from error
-        if sorted(order) != sorted(self._places.values()):
-            raise AnswerError(f"{len(order)} cells in place of {len(self._places)}")
+        if len(set(order)) != len(self._places):
+            raise AnswerError("a cell that is there twice")
         self._layout = _layout(numbers, pieces, order)
         return counts
 

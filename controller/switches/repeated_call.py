@@ -33,7 +33,8 @@ ROOM_ONCE = 1 << 14
 """Bytes that are taken from a socket at once."""
 
 LAST_STREAM = (1 << 31) - 1
-ANSWER_MAX = 1 << 24
+ANSWER_MAX = 1 << 20
+"""Bytes: ten times what a request of one frame can ask for."""
 
 _HEAD = struct.Struct("!HBBBI")  # length (16 bits, 8 bits), type, flags, stream
 _LITERAL_MAX = 126
@@ -149,6 +150,7 @@ class RepeatedCall(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
         self._transport = None
+        self.waits = False
 
     # ---- asyncio.BufferedProtocol -------------------------------------------------------------------------------
 
@@ -164,6 +166,10 @@ class RepeatedCall(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(f"the connection was lost: {exc or 'closed'}")
+
+    def pause_writing(self) -> None:
+        """What we wrote is not taken: not from us who write so little, so somebody lets us answer PINGs for ever."""
+        self._fail("the switch does not read")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._room

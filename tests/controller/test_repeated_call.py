@@ -8,11 +8,15 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import grpc
 import pytest
 
 from netfold.controller.switches.repeated_call import (
+    ANSWER_MAX,
+    END_STREAM,
+    FRAME_MAX,
     CallError,
     Frame,
     RepeatedCall,
@@ -150,12 +154,43 @@ def test_an_answer_may_come_in_any_pieces_and_padded():
     asyncio.run(scenario())
 
 
+def test_an_answer_that_is_too_long_is_none_also_where_it_ends():
+    async def scenario() -> None:
+        piece = bytes(FRAME_MAX)
+        first = struct.pack("!BI", 0, ANSWER_MAX) + piece[5:]
+        rest = ANSWER_MAX // FRAME_MAX - 1
+        last = frame(Frame.DATA, END_STREAM, 1, piece[:5])
+        async with said_by(
+            frame(Frame.DATA, 0, 1, first), *[frame(Frame.DATA, 0, 1, piece)] * rest, last
+        ) as port:
+            call, said = await opened(port)
+            call.ask()
+            assert isinstance(await heard(call, said), str)
+            assert said.empty()
+            assert not call.waits
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_asks_for_ever_and_reads_nothing_is_given_up():
+    async def scenario() -> None:
+        async with said_by(*[frame(Frame.PING, 0, 0, bytes(FRAME_MAX))] * 4000, reads=False) as port:
+            call, said = await opened(port)
+            call.ask()
+            assert await heard(call, said) == "the switch does not read"
+            assert not call.connected
+
+    asyncio.run(scenario())
+
+
 @asynccontextmanager
-async def said_by(*pieces: bytes) -> AsyncIterator[int]:
-    """A server that says this, whatever it is asked, and then listens."""
+async def said_by(*pieces: bytes, reads: bool = True) -> AsyncIterator[int]:
+    """A server that says this, whatever it is asked, and then listens, unless it never `reads`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
+        if not reads:
+            cast(asyncio.ReadTransport, writer.transport).pause_reading()
         for piece in pieces:
             writer.write(piece)
             await writer.drain()
