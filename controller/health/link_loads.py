@@ -3,8 +3,8 @@
 """What links carry, by direction: jobs' packets and all others, from what the ports of the switches count.
 
 A link is read where its packets arrive, so what a queue dropped does not count; towards a host, where they depart.
-Rates are over the last second or so of a monotonic clock. A switch that counts from zero again, or was away, is
-measured from there on; one that has been silent for long is not known.
+Rates are over the time between two readings or so, by a monotonic clock. A switch that counts from zero again, or was
+away, is measured from there on; one that has been silent for long is not known.
 
 All links are rows of one array, those of a switch together, so that looking at thousands of them is a few operations.
 """
