@@ -22,13 +22,13 @@ from finsy.gnmiclient import GNMIClientError
 from finsy.proto import p4r
 
 from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target
-from netfold.controller.switches.entries import Codec, Contents, Entity, UnknownEntityError
-from netfold.controller.switches.install import Op, Step, apply, differences, steps
+from netfold.controller.switches.holding import ForeignStateError, Holding
+from netfold.controller.switches.install import steps
 from netfold.controller.switches.manners import asked_to_stop, cause, credentials, read, read_raw
 from netfold.controller.switches.port_counters import AnswerError, PortCounts, PortReader
 from netfold.controller.switches.port_watch import PortWatch
 from netfold.controller.switches.selectors import spelled_out
-from netfold.controller.switches.widths import widened, widened_packet
+from netfold.controller.switches.widths import widened_packet
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +40,6 @@ ANSWER_S = 5.0
 SURE_S = 10.0
 """A switch whose ports are read by a connection of their own shows by that that it lives; whether the one of gRPC does
 is found out so often."""
-
-
-class ForeignStateError(Exception):
-    """The switch holds what this store's controllers did not write: its pipeline has to be pushed again."""
 
 
 class SwitchAwayError(Exception):
@@ -92,11 +88,9 @@ class SwitchSession:
         self._target: Target | None = None
         self._renewed = asyncio.Event()
         self._closing = asyncio.Event()
-        self._held: Contents = {}
         self._force = False
         self._patience_s = ANSWER_S
         self._switch: fy.Switch | None = None
-        self._codec: Codec | None = None
         self._ports: PortReader | None = None
         self._watch: PortWatch | None = None
         self._alive_at = 0.0
@@ -256,59 +250,58 @@ class SwitchSession:
     async def _serve(self, switch: fy.Switch) -> None:
         pushed, self._force = self._force, False
         self._switch = switch
-        self._codec = Codec(switch.p4info)
         known = self.endpoint
         self._ports = PortReader(switch.p4info, known.device_id, known.incoming, known.outgoing)
         if self._watch is not None:
             self._watch.close()
         self._watch = PortWatch(self._ports, self._look_s, self._count, self._doubt)
         switch.create_task(self._listen(switch))
-        await self._adopt(switch, pushed)
-        await self._keep(switch)
+        holding = Holding(switch, self.endpoint)
+        await self._adopt(holding, pushed)
+        await self._keep(switch, holding)
 
     async def _listen(self, switch: fy.Switch) -> None:
         async for packet in switch.read_packets(queue_size=1024):
             self._packet_in(self.endpoint.name, packet)
 
-    async def _adopt(self, switch: fy.Switch, pushed: bool) -> None:
+    async def _adopt(self, holding: Holding, pushed: bool) -> None:
         """Find out what the switch holds, and whether its registers can hold sums of ours. What is there although its
         pipeline was `pushed` just now is nobody's, and goes as any drift does."""
-        self._held = await self._read(switch)
-        if self.endpoint.marker in self._held:
+        await holding.read()
+        if holding.marked:
             wanted = await self._next_target(0)
-            self.health.repaired += differences(self._held, wanted.contents)
+            self.health.repaired += holding.lacks(wanted.contents)
             return
-        if self._held and not pushed:
-            raise ForeignStateError(f"{len(self._held)} entries are there that are not of this store")
+        if holding.held and not pushed:
+            raise ForeignStateError(f"{len(holding.held)} entries are there that are not of this store")
         await self._lost(self.endpoint.name)
 
-    async def _keep(self, switch: fy.Switch) -> None:
+    async def _keep(self, switch: fy.Switch, holding: Holding) -> None:
         failures = 0
         while True:
             target = await self._next_target(0)
             try:
-                await self._converge(switch, target)
+                await self._converge(holding, target)
             except fy.P4ClientError as error:
                 failures += 1
                 self.health.error = cause(error)
                 log.warning("%s: a write failed: %s", self.endpoint.name, self.health.error)
-                self._held = await self._read(switch)
+                await holding.read()
                 with suppress(TimeoutError):
                     pause = min(FIRST_RETRY_S * 2 ** (failures - 1), LAST_RETRY_S)
                     await asyncio.wait_for(self._next_target(target.version), pause)
                 continue
             failures = 0
             self._up(target.version)
-            await self._wait(switch, target.version)
+            await self._wait(switch, holding, target.version)
 
-    async def _converge(self, switch: fy.Switch, target: Target) -> None:
+    async def _converge(self, holding: Holding, target: Target) -> None:
         began = time.monotonic()
-        for step in steps(self._held, target.contents):
-            await self._write(switch, step)
-            apply(self._held, step)
+        for step in steps(holding.held, target.contents):
+            await holding.write(step)
             self.health.converge_s = time.monotonic() - began
 
-    async def _wait(self, switch: fy.Switch, version: int) -> None:
+    async def _wait(self, switch: fy.Switch, holding: Holding, version: int) -> None:
         """Until there is a newer target; meanwhile a sign of life now and then, and an audit more rarely."""
         audited = time.monotonic()
         while self._target is None or self._target.version <= version:
@@ -322,8 +315,8 @@ class SwitchSession:
                 await self._sign_of_life(switch)
             if time.monotonic() - audited >= self._audit_s:
                 audited = time.monotonic()
-                await self._audit(switch)
-                if self._target is None or differences(self._held, self._target.contents):
+                await self._audit(holding)
+                if self._target is None or holding.lacks(self._target.contents):
                     return
 
     async def _sign_of_life(self, switch: fy.Switch) -> None:
@@ -352,16 +345,14 @@ class SwitchSession:
         self._alive_at = 0.0
         self._renewed.set()
 
-    async def _audit(self, switch: fy.Switch) -> None:
-        held = await self._read(switch)
-        drift = differences(held, self._held)
-        self._held = held
+    async def _audit(self, holding: Holding) -> None:
+        drift = await holding.read()
         self.health.audits += 1
         self.health.repaired += drift
         if drift:
             log.warning("%s: %d entries had drifted", self.endpoint.name, drift)
-        if self.endpoint.marker not in held:
-            if held:
+        if not holding.marked:
+            if holding.held:
                 raise ForeignStateError("the entry that marks this store is gone")
             await self._lost(self.endpoint.name)
 
@@ -370,40 +361,6 @@ class SwitchSession:
             self._renewed.clear()
             await self._renewed.wait()
         return self._target
-
-    async def _read(self, switch: fy.Switch) -> Contents:
-        assert self._codec is not None
-        held: Contents = {}
-        try:
-            for kind in self._codec.reads(one_shot=self.endpoint.one_shot):
-                async for entity in read(switch, [kind]):
-                    decoded = self._codec.decode(entity)
-                    if decoded is not None:
-                        held[decoded.key] = decoded
-        except UnknownEntityError as error:
-            raise ForeignStateError(str(error)) from error
-        return held
-
-    async def _write(self, switch: fy.Switch, step: Step) -> None:
-        assert self._codec is not None
-        encoded = [self._encode(switch, e) for e in step.entities]
-        if step.op is Op.INSERT:
-            await switch.insert(encoded)
-            groups = [e for e in encoded if e.HasField("packet_replication_engine_entry")]
-            if groups:
-                # BMv2 keeps its groups over a push of a pipeline, while its server forgets them: they cannot be read,
-                # and a group made anew adds its copies to theirs. Only taking it away empties it.
-                await switch.delete(groups)
-                await switch.insert(groups)
-        elif step.op is Op.MODIFY:
-            await switch.modify(encoded)
-        else:
-            await switch.delete(encoded, strict=False)
-
-    def _encode(self, switch: fy.Switch, entity: Entity) -> p4r.Entity:
-        assert self._codec is not None
-        encoded = self._codec.encode(entity).encode(switch.p4info)
-        return widened(encoded, switch.p4info) if self.endpoint.full_width else encoded
 
     # ---- what others see -------------------------------------------------------------------------
 
