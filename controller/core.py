@@ -30,10 +30,11 @@ from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.admission import Wire
 from netfold.controller.lifecycle.book import Book, over
+from netfold.controller.lifecycle.drafts import Plans
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.members import Members
 from netfold.controller.lifecycle.patience import Patience
-from netfold.controller.lifecycle.placing import Planner, Plans
+from netfold.controller.lifecycle.placing import Planner
 from netfold.controller.lifecycle.presence import Presence
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.tasks import Tasks

@@ -1,36 +1,26 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """When jobs are planned, and what becomes of their plans: repairs before submissions before the queue before jobs that
-might gain. What broke or was lost while a plan was made is looked at when it is done."""
+might gain. How they are asked for, and that they still hold when they are done, is drafts.py."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
-from netfold.controller.jobs.file import JobOrder, Reroute
+from netfold.controller.jobs.file import JobOrder
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.admission import (
-    PlanRequest,
-    RefusedError,
-    background_of,
-    fits,
-    hit,
-)
+from netfold.controller.lifecycle.admission import RefusedError, hit
 from netfold.controller.lifecycle.book import Book, UnknownJobError
+from netfold.controller.lifecycle.drafts import Drafts, Plans
 from netfold.controller.lifecycle.patience import Patience
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.tasks import Tasks
 from netfold.controller.lifecycle.turns import Turns, Urgency
 from netfold.controller.lifecycle.waiting import Waiting
-from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.plan import Loads, Plan
-from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.desired import Broken
 from netfold.topologies.fabric import Fabric
 
@@ -38,10 +28,6 @@ log = logging.getLogger(__name__)
 
 WORTH_MOVING = 1.05
 """What a job has to gain before `replan` moves it."""
-
-DEFAULT_TIME_LIMIT_S = 10.0
-REPAIR_TIME_LIMIT_S = 2.0
-"""Of solvers that have one: a job that stands still takes the best of so long."""
 
 
 class JobExistsError(Exception):
@@ -54,13 +40,6 @@ class _Repair:
 
     why: str
     fail: bool
-
-
-class Plans(Protocol):
-    """Where plans are made, outside the event loop."""
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        """Raises RefusedError; anything else is a defect. Canceled, it stops the work."""
 
 
 class Planner:
@@ -78,14 +57,11 @@ class Planner:
         broken: Callable[[], Broken],
         foreign: Callable[[], Loads],
     ) -> None:
-        self._fabric = fabric
         self._book = book
         self._lifecycle = lifecycle
-        self._plans = plans
         self._tasks = tasks
-        self._patience = patience
         self._broken = broken
-        self._foreign = foreign
+        self._drafts = Drafts(fabric, book, plans, patience, broken, foreign)
         self._turns = Turns()
         self._repairs: dict[str, _Repair] = {}
         self._admitting: set[str] = set()
@@ -101,14 +77,14 @@ class Planner:
             self._check_name(name)
             standing = self._waiting.before((-order.file.priority, float("inf")))
             try:
-                plan = await self._plan(order, frozenset, standing, soon=last)
+                plan = await self._drafts.plan(order, frozenset, standing, soon=last)
                 with self._book.change():
                     self._book.write(self._book.placed(self._book.new(order), order, plan, standing))
             except RefusedError as error:
                 why = _with_queue(error, standing)
                 if not queue:
                     raise RefusedError(why) from error
-                kept = await self._reservation(order, frozenset, standing, soon=last)
+                kept = await self._drafts.reservation(order, frozenset, standing, soon=last)
                 with self._book.change():
                     waits = {"reason": f"waits: {why}"}
                     self._book.write(self._book.new(order).model_copy(update=waits))
@@ -248,7 +224,7 @@ class Planner:
         RefusedError."""
         order, before = self._book.order(job.name), job
         held = job.placement.plan if gain and job.placement is not None else None
-        plan = await self._plan(order, self._lost(job.name, come), standing, soon=soon, held=held)
+        plan = await self._drafts.plan(order, self._lost(job.name, come), standing, soon=soon, held=held)
         job = self._book.get(job.name)
         if not come <= set(job.returning):  # one of them has gone again; the others are planned in without it
             self.admit(job.name)
@@ -301,12 +277,12 @@ class Planner:
     ) -> Plan:
         """A new plan, or the reserved one where a heuristic does not find what was kept free. Raises RefusedError."""
         try:
-            return await self._plan(order, self._lost(name), standing, soon=soon)
+            return await self._drafts.plan(order, self._lost(name), standing, soon=soon)
         except RefusedError:
             held, job = self._waiting.of(name), self._book.get(name)
             if held is None or hit(held.plan, self._broken(), job.lost):
                 raise
-            if not fits(self._fabric, held.plan, self._background(name, standing)):
+            if not self._drafts.fits(name, held.plan, standing):
                 raise
             return held.plan
 
@@ -317,79 +293,9 @@ class Planner:
         if self._waiting.is_current(name, known):
             return
         before = self._waiting.before(self._waiting.rank(job))
-        kept = await self._reservation(order, self._lost(name), before, soon=soon)
+        kept = await self._drafts.reservation(order, self._lost(name), before, soon=soon)
         if name in self._book and self._book.get(name).state is JobState.QUEUED:
             self._waiting.reserve(name, known, kept)
-
-    async def _reservation(
-        self, order: JobOrder, lost: Callable[[], frozenset[str]], before: list[Placement], *, soon: bool
-    ) -> Placement | None:
-        """Where a job would be if only those before it ran; None: nowhere."""
-        try:
-            plan = await self._planned(order, lost, _loads(before), soon=soon)
-            return self._book.reserved(order, plan, before)
-        except RefusedError as error:
-            log.info("nothing is reserved for job %s: %s", order.file.name, error)
-            return None
-
-    # ---- plans ------------------------------------------------------------------------------------------
-
-    async def _plan(
-        self,
-        order: JobOrder,
-        lost: Callable[[], frozenset[str]],
-        standing: Iterable[Placement],
-        *,
-        soon: bool,
-        held: Plan | None = None,
-    ) -> Plan:
-        """A plan on what runs, what is reserved, and what others send (unless the job is to stay where it is whatever
-        they do). Raises RefusedError."""
-        background = self._background(order.file.name, standing)
-        foreign = NOTHING if order.file.reroute is Reroute.OFF else self._foreign()
-        return await self._planned(order, lost, background, soon=soon, foreign=foreign, held=held)
-
-    async def _planned(
-        self,
-        order: JobOrder,
-        lost: Callable[[], frozenset[str]],
-        background: Loads,
-        *,
-        soon: bool,
-        foreign: Loads = NOTHING,
-        held: Plan | None = None,
-    ) -> Plan:
-        """A plan over what works when it is done; if something broke or was lost meanwhile, another, all within one
-        deadline. Raises RefusedError."""
-        seconds, time_limit = self._deadline(order, soon=soon)
-        try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    broken, without = self._broken(), lost()
-                    trees, enough = ((), math.inf) if held is None else (held.trees, held.rate)
-                    request = PlanRequest(
-                        order, background, foreign, trees, enough, broken, without, seconds, time_limit
-                    )
-                    plan = await self._plans.plan(request)
-                    if not hit(plan, self._broken(), lost()):
-                        return plan
-        except TimeoutError:
-            raise RefusedError(
-                f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
-            ) from None
-
-    def _deadline(self, order: JobOrder, *, soon: bool) -> tuple[float, float]:
-        """Seconds for all, and of them for a solver that has a time limit. `soon`: it is a repair, or one may wait for
-        it."""
-        if soon:
-            return self._patience.repair, REPAIR_TIME_LIMIT_S
-        own = order.file.options.get("time_limit", DEFAULT_TIME_LIMIT_S)
-        limit = float(own) if isinstance(own, int | float) else DEFAULT_TIME_LIMIT_S
-        return self._patience.plan + limit, limit
-
-    def _background(self, name: str, standing: Iterable[Placement]) -> Loads:
-        running = background_of(j for j in self._book.all() if j.name != name)
-        return add_loads(running, _loads(standing))
 
     def _lost(self, name: str, come: frozenset[str] = frozenset()) -> Callable[[], frozenset[str]]:
         return lambda: frozenset(self._book.get(name).lost) - come
@@ -407,10 +313,6 @@ def _with(job: JobRecord, come: frozenset[str]) -> dict[str, object]:
         "returning": tuple(h for h in job.returning if h not in come),
         "newcomers": job.newcomers or bool(come),
     }
-
-
-def _loads(placements: Iterable[Placement]) -> Loads:
-    return functools.reduce(add_loads, (p.plan.loads for p in placements), Loads())
 
 
 def _with_queue(error: RefusedError, standing: list[Placement]) -> str:

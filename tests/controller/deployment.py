@@ -21,8 +21,8 @@ from netfold.controller.core import Controller, Options
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.admission import PlanRequest, Wire, plan_order
+from netfold.controller.lifecycle.drafts import Plans
 from netfold.controller.lifecycle.patience import Patience
-from netfold.controller.lifecycle.placing import Plans
 from netfold.controller.planning.plan import Plan
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.server import serving
