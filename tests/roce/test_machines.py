@@ -6,23 +6,27 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scapy.contrib.roce import BTH
 from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapReader
 
+from netfold.controller.planning.plan import Tree
 from netfold.testbed.counters import read_verdicts
 from netfold.testbed.errors import RunError
 from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
 from netfold.testbed.roce.lab import Call, Lab
 from netfold.testbed.roce.packages import QEMU
 from netfold.topologies.network.faults import Faults, ask
+from netfold.traffic.packets.wire import Words
 from netfold.traffic.scapy_roce import lanes_of
+from netfold.traffic.server.slots import add_saturating
 
 pytestmark = [
     pytest.mark.machines,
@@ -90,14 +94,12 @@ def test_a_plain_connection_is_not_disturbed_by_a_job(lab: Lab):
     _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 3)
 
 
-@pytest.mark.xfail(
-    strict=False, reason="some lanes (0.8 % in one run) differed in both runs; why is not known"
-)
 def test_an_unmodified_program_on_admitted_connections_is_added_up(lab: Lab, tmp_path: Path):
-    """perftest's. What leaves take in and send out is compared: each lane is the sum of all workers' at its place."""
+    """perftest's. What leaves take in and send out is compared. Its lanes are any numbers, so that many sums are cut
+    somewhere, which depends on the order of arrival: all lanes of a packet are as one order makes them."""
     fabric, net = lab.deployment.fabric, lab.deployment.net
     leaves = sorted({fabric.attachment(h) for h in lab.hosts})
-    lab.submit("perftest", scheme="switchml", slots=256)
+    [tree] = lab.submit("perftest", scheme="switchml", slots=256).trees
     messages = Messages(bytes=8192, count=40, under_way=8)
     for leaf in leaves:
         ask(net.switches[leaf].control_socket, [{"op": "capture", "folder": str(tmp_path / leaf)}])
@@ -107,30 +109,36 @@ def test_an_unmodified_program_on_admitted_connections_is_added_up(lab: Lab, tmp
     assert set(rates) == set(lab.hosts)
     packets = messages.count * messages.bytes // 1024
 
-    def passed(host: str, way: str) -> NDArray[np.int64]:
+    def passed(host: str, way: str) -> Words:
         leaf = fabric.attachment(host)
         return _sent(tmp_path / leaf / f"{net.interface(leaf, host)}_{way}.pcap", packets)
 
-    of_leaves = [np.sum([passed(h, "in") for h in lab.hosts if fabric.attachment(h) == x], 0) for x in leaves]
-    low, high = -(2**31), 2**31 - 1
-    expected = np.clip(sum(of_leaves), low, high)
-    whole = np.all([(part > low) & (part < high) for part in of_leaves], 0)  # no leaf's own sum was cut
-    assert whole.mean() > 0.3
+    own = {h: passed(h, "in") for h in lab.hosts}
+    sums = _sums(tree, tree.root, own)
     for host in lab.hosts:
         came = passed(host, "out")
-        np.testing.assert_array_equal(came[whole], expected[whole])
-        assert not np.array_equal(came, passed(host, "in"))
+        right = np.any([(came == some).all(axis=1) for some in sums], axis=0)
+        assert right.all(), f"{host}: {packets - right.sum()} of {packets} packets are no sum"
+        assert not np.array_equal(came, own[host])
 
 
-def _sent(capture: Path, packets: int) -> NDArray[np.int64]:
+def _sums(tree: Tree, node: str, own: Mapping[str, Words]) -> list[Words]:
+    """What `node` sends up, or down from the root: (packets, lanes) for each order in which its children's come."""
+    children = [_sums(tree, child, own) for child in tree.children(node)]
+    orders = (parts for chosen in product(*children) for parts in permutations(chosen))
+    return [reduce(add_saturating, parts) for parts in orders] if children else [own[node]]
+
+
+def _sent(capture: Path, packets: int) -> Words:
     """Lanes of the SENDs in a capture, in the order of their PSNs; (packets, lanes)."""
     found: dict[int, tuple[int, ...]] = {}
     for frame in RawPcapReader(str(capture)):
         packet = Ether(frame[0])
         if packet.haslayer(BTH) and (lanes := lanes_of(packet)) is not None:
-            found.setdefault(packet[BTH].psn, lanes)
+            assert found.setdefault(packet[BTH].psn, lanes) == lanes, "sent again with other contents"
     assert len(found) == packets
-    return np.array(list(found.values()), np.int64)
+    one = next(iter(found))
+    return np.array([found[p] for p in sorted(found, key=lambda psn: (psn - one + 2**23) % 2**24)], np.int32)
 
 
 def test_a_parameter_server_adds_up_what_roce_workers_send(lab: Lab):
@@ -140,7 +148,6 @@ def test_a_parameter_server_adds_up_what_roce_workers_send(lab: Lab):
     _assert_right(calls, len(lab.hosts), [4096, 65536])
 
 
-@pytest.mark.xfail(strict=False, reason="written for one agent in each machine, and not run since")
 def test_roce_jobs_and_a_udp_job_share_a_fabric(lab: Lab):
     """A RoCE job at each leaf (a machine has one serial port, so one agent), and one in UDP on hosts beside them."""
     udp = lab.deployment.start_job(
