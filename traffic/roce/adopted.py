@@ -6,16 +6,16 @@ adopts them. What it sends from then on is added up; before, the program has to 
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from netfold.api.connection import Connection
 from netfold.traffic.errors import AllReduceTimeout, JobFailed
-from netfold.traffic.roce.agent import Agent
+from netfold.traffic.roce.agent import start_agent
+
+T = TypeVar("T")
 
 ALIVE_PART = 3
 """A member says that it lives so often in a lease."""
@@ -31,39 +31,37 @@ class Ends:
     first_psn: int
 
 
+@dataclass(frozen=True)
+class _Assignment:
+    epoch: int
+    tree: int
+    lease_ms: int
+
+
 class Adoption:
     """Attends `job` as `host` until it is closed; a context manager. It keeps to the first epoch: in a new one
     connections must begin anew, which a program that knows nothing of it does not do, so `over` says that then."""
 
     def __init__(self, where: Connection, job: str, host: str) -> None:
-        self._stream, agents = socket.socketpair()
+        self._stream, self._agent = start_agent(where, job, host)
         self._heard = threading.Condition()
-        self._assigned: list[int] = []  # epoch, tree, slots; the lease in milliseconds
+        self._assigned: _Assignment | None = None
         self._linked = 0
         self._over = ""
         self._closed = threading.Event()
-        self._threads = [
-            threading.Thread(target=work, args=args, name=f"{what} {job} {host}", daemon=True)
-            for what, work, args in (
-                ("agent", self._attend, (Agent(where, job, host, agents), agents)),
-                ("hear", self._hear, ()),
-                ("alive", self._live, ()),
-            )
-        ]
         self._say("hello 1")
-        for thread in self._threads:
-            thread.start()
+        for what, work in (("hear", self._hear), ("alive", self._live)):
+            threading.Thread(target=work, name=f"{what} {job} {host}", daemon=True).start()
 
     def adopt(self, ends: Ends, timeout_s: float) -> None:
         """Registers the connections, as soon as the job runs. Raises AllReduceTimeout, JobFailed."""
-        self._until(lambda: bool(self._assigned), timeout_s, "no assignment came: the job is queued")
-        epoch, tree = self._assigned[:2]
-        self._say(f"ends {epoch} 0 1 {tree} {ends.out_qpn} {ends.in_qpn} {ends.first_psn}")
+        to = self._until(lambda: self._assigned, timeout_s, "no assignment came: the job is queued")
+        self._say(f"ends {to.epoch} 0 1 {to.tree} {ends.out_qpn} {ends.in_qpn} {ends.first_psn}")
 
     def wait_added_up(self, timeout_s: float) -> None:
         """Until the leaf adds up what comes on the connections. Raises AllReduceTimeout, JobFailed."""
         late = "another worker has not registered its connections"
-        self._until(lambda: self._linked == self._assigned[0], timeout_s, late)
+        self._until(lambda: self._assigned and self._linked == self._assigned.epoch, timeout_s, late)
 
     def wait_over(self) -> None:
         with self._heard:
@@ -79,29 +77,26 @@ class Adoption:
         if not self._closed.is_set():
             self._closed.set()
             self._say("leave")
-            self._threads[0].join(5.0)
+            self._agent.join(5.0)
             self._stream.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _until(self, what: Callable[[], bool], timeout_s: float | None, late: str = "") -> None:
+    def _until(self, what: Callable[[], T | None], timeout_s: float, late: str) -> T:
+        """What `what` says, once it says something."""
         with self._heard:
-            if not self._heard.wait_for(lambda: what() or bool(self._over), timeout_s):
-                raise AllReduceTimeout(late)
+            self._heard.wait_for(lambda: what() or self._over, timeout_s)
             if self._over:
                 raise JobFailed(self._over)
+            if said := what():
+                return said
+            raise AllReduceTimeout(late)
 
     # ---- the lines of control.h ----
-
-    def _attend(self, agent: Agent, stream: socket.socket) -> None:
-        with stream:
-            agent.run()
 
     def _say(self, line: str) -> None:
         with contextlib.suppress(OSError):  # the agent is gone: `_hear` notices
@@ -109,8 +104,9 @@ class Adoption:
 
     def _live(self) -> None:
         with self._heard:
-            self._heard.wait_for(lambda: bool(self._assigned or self._over))
-        while not self._over and not self._closed.wait(self._assigned[3] / 1000 / ALIVE_PART):
+            self._heard.wait_for(lambda: self._assigned or self._over)
+            assigned = self._assigned
+        while assigned and not self._over and not self._closed.wait(assigned.lease_ms / 1000 / ALIVE_PART):
             self._say("alive")
 
     def _hear(self) -> None:
@@ -122,24 +118,11 @@ class Adoption:
     def _line(self, words: list[str]) -> None:
         with self._heard:
             match words:
-                case [
-                    "assign",
-                    epoch,
-                    _address,
-                    _rank,
-                    _workers,
-                    _lanes,
-                    _numerics,
-                    lease,
-                    "1",
-                    tree,
-                    slots,
-                    *_,
-                ]:
-                    if self._assigned and self._assigned[0] != int(epoch):
+                case ["assign", epoch, _address, _rank, _workers, _lanes, _numerics, lease, "1", tree, *_]:
+                    if self._assigned and self._assigned.epoch != int(epoch):
                         self._over = self._over or "the job's connections have to begin anew"
                     else:
-                        self._assigned = [int(epoch), int(tree), int(slots), int(lease)]
+                        self._assigned = _Assignment(int(epoch), int(tree), int(lease))
                 case ["assign", *_]:
                     self._over = self._over or "a program's one connection is for a job of one tree"
                 case ["ring", epoch, *_]:

@@ -171,6 +171,19 @@ class Agent:
             self._tell(_ring(notice.ring))
 
 
+def start_agent(where: Connection, job: str, host: str) -> tuple[socket.socket, threading.Thread]:
+    """An agent in a thread of its own: the worker's end of its stream, and the thread."""
+    ours, agents = socket.socketpair()
+
+    def attend() -> None:
+        with agents:
+            Agent(where, job, host, agents).run()
+
+    thread = threading.Thread(target=attend, name=f"agent {job} {host}", daemon=True)
+    thread.start()
+    return ours, thread
+
+
 def _ends(epoch: int, calls: int, trees: int, numbers: list[int]) -> pb.RoceEnds:
     if len(numbers) != 4 * trees:
         raise ValueError(f"{len(numbers)} numbers for {trees} trees")

@@ -5,12 +5,10 @@
 from __future__ import annotations
 
 import ctypes
-import socket
 import subprocess
 import threading
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +29,7 @@ from netfold.traffic.errors import (
 )
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.roce import recipe
-from netfold.traffic.roce.agent import Agent
+from netfold.traffic.roce.agent import start_agent
 
 SOURCES = tuple(recipe.HERE / name for name in (*recipe.SOURCES, *recipe.HEADERS))
 _DTYPES = {np.dtype(np.int32): 0, np.dtype(np.float32): 1}
@@ -100,11 +98,7 @@ class RoceWorker:
         self._code = code or library()
         self._worker = ctypes.c_void_p()
         self._using = threading.Lock()
-        ours, agents = socket.socketpair()
-        self._agent = threading.Thread(
-            target=self._attend, args=(where, job, host, agents), name=f"agent {job}", daemon=True
-        )
-        self._agent.start()
+        ours, self._agent = start_agent(where, job, host)
         with ours:
             options = _Options(f"fd:{ours.fileno()}".encode(), None, 0, 0)
             failed = self._code.nr_join(ctypes.byref(self._worker), ctypes.byref(options), timeout)
@@ -146,16 +140,9 @@ class RoceWorker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _check(self, failed: int) -> None:
         if failed:
             raise _ERRORS[failed](self._code.nr_why(self._worker).decode(errors="replace"))
-
-    @staticmethod
-    def _attend(where: Connection, job: str, host: str, stream: socket.socket) -> None:
-        with stream:
-            Agent(where, job, host, stream).run()
