@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import grpc
 
@@ -20,6 +20,7 @@ from netfold.api.connection import Connection, open_channel
 from netfold.controller.planning.document import plan_from_document
 from netfold.controller.planning.plan import Plan
 from netfold.testbed.errors import ProcessFailed, RunError, RunTimeout
+from netfold.testbed.opened import Opened
 from netfold.testbed.processes import last_line
 from netfold.topologies.network.targets import netfold_command
 
@@ -30,7 +31,7 @@ READY_S = 30.0
 RTT_MS = 20.0
 
 
-class Service:
+class Service(Opened):
     """A running controller. `address` is what members and the command line are told; `popen` starts its process."""
 
     def __init__(
@@ -42,6 +43,7 @@ class Service:
         first_grpc_port: int,
         popen: Callable[..., subprocess.Popen[Any]],
     ) -> None:
+        super().__init__()
         self.address = f"unix:{directory}/controller.sock"
         self._log = directory / "controller.log"
         command = [
@@ -52,19 +54,9 @@ class Service:
         ]  # fmt: skip
         with self._log.open("w") as log:
             self._process = popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        self._channel = open_channel(Connection(self.address))
+        self._open.callback(self._end)
+        self._channel = self._open.enter_context(open_channel(Connection(self.address)))
         self._stub: Any = rpc.ControllerStub(self._channel)
-
-    def __enter__(self) -> Self:
-        try:
-            self._wait_ready()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def check(self) -> None:
         """Raises ProcessFailed if the controller is gone."""
@@ -104,8 +96,7 @@ class Service:
         self._process.kill()
         self._process.wait()
 
-    def close(self) -> None:
-        self._channel.close()
+    def _end(self) -> None:
         self._process.terminate()
         try:
             self._process.wait(timeout=5)
@@ -113,7 +104,7 @@ class Service:
             self._process.kill()
             self._process.wait()
 
-    def _wait_ready(self) -> None:
+    def _bring_up(self) -> None:
         ready = grpc.channel_ready_future(self._channel)
         deadline = time.monotonic() + READY_S
         while True:
