@@ -14,6 +14,9 @@ import typer
 
 from netfold.api.options import Where, reaches_controller
 
+Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
+Host = Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")]
+
 app = typer.Typer(no_args_is_help=True, help="RDMA endpoints as workers: try it, their agent, their program.")
 
 
@@ -82,8 +85,8 @@ def _bytes(text: str) -> int:
 @reaches_controller
 def agent(
     where: Where,
-    job: Annotated[str, typer.Option(help="The job's name, as submitted.")],
-    host: Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")],
+    job: Job,
+    host: Host,
     listen: Annotated[
         str, typer.Option(help="Where the worker comes: unix:PATH, or a port of 127.0.0.1.")
     ] = "unix:/run/netfold-roce.sock",
@@ -111,14 +114,14 @@ def agent(
 @reaches_controller
 def adopt(
     where: Where,
-    job: Annotated[str, typer.Option(help="The job's name, as submitted: of one tree.")],
-    host: Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")],
+    job: Job,
+    host: Host,
     out_qpn: Annotated[int, typer.Option(help="The queue pair that sends to the next worker of the ring.")],
     in_qpn: Annotated[int, typer.Option(help="The queue pair where the worker before sends to.")],
     first_psn: Annotated[int, typer.Option(help="The first PSN that the one which sends uses.")],
     timeout: Annotated[float, typer.Option(min=1, help="Seconds until the leaf adds up.")] = 60.0,
 ) -> None:
-    """Attend a job for a program that has connections and knows nothing of netfold, until it is interrupted.
+    """Attend a job of one tree, until interrupted, for a program that has connections and knows nothing of netfold.
 
     Says when the leaf adds up: until then the program must not send (docs/roce.md, section 1).
 
