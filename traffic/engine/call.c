@@ -57,7 +57,7 @@ void call_restart(struct nf_call *c, const struct nf_assignment *a) {
     c->overflows = 0;
     c->wrong = NF_PENDING;
     c->quorum = a->quorum;
-    c->newcomers = a->quorum || a->newcomers;
+    c->newcomers = takes_newcomers(a);
     c->hurry.count = 0;
     c->outcome.least = c->outcome.most = c->outcome.sums = c->outcome.contributions = 0;
     c->tree_count = a->tree_count;

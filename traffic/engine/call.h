@@ -42,7 +42,7 @@ struct nf_call {
     struct nf_outcome outcome;
     int64_t part, outstanding; /* segments whose results are not all in */
     struct hurry hurry;
-    int64_t quorum, newcomers; /* as the assignment's; a quorum takes newcomers, too */
+    int64_t quorum, newcomers; /* the assignment's; and whether it `takes_newcomers` */
     int64_t epoch;             /* it was begun in, the last time; 0: none */
     int alone;                 /* the first one of its epoch */
     int opened;                /* all are known to be in the same call */
@@ -111,6 +111,9 @@ void call_write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int 
 
 static inline int64_t call_row_bytes(const struct nf_call *c) { return c->codec.width * c->codec.itemsize; }
 static inline const void *call_input_row(const struct nf_call *c, int64_t row) { return c->input + row * call_row_bytes(c); }
+
+/* Whether the resume chunk says who was in no call: a quorum is for that, too. */
+static inline int takes_newcomers(const struct nf_assignment *a) { return a->quorum || a->newcomers; }
 
 static inline int is_scaled(const struct nf_call *c) { return nf_is_scaled(&c->codec); }
 static inline int shares_exponents(const struct nf_call *c) { return is_scaled(c) && !c->codec.fixed; }

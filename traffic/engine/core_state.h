@@ -22,16 +22,12 @@ struct nf_core {
     int together;         /* whether the workers know of each other in which call they are */
     int used;             /* a call was begun in this epoch */
     int strange;          /* this worker was in no call, or left: it takes up the others' (if the assignment lets it) */
-    int64_t strangers;    /* who began this epoch so, of all */
     int64_t hand_next, hand_end;      /* calls that are still to be handed over */
     int64_t hand_holders[NUMBERS];
     struct nf_call joint; /* carries the resume chunk */
     struct nf_predictions predictions;
     struct nf_totals totals;
 };
-
-/* Whether the resume chunk says who is strange. */
-static inline int takes_newcomers(const struct nf_assignment *a) { return a->quorum || a->newcomers; }
 
 /* Ends all calls: one failed half-way. */
 void core_fail(struct nf_core *core, int64_t status);

@@ -11,7 +11,7 @@ void hand_begin(struct nf_call *c, const struct nf_assignment *a, int64_t strang
     c->workers = a->workers;
     c->callers = a->workers - strangers;
     c->quorum = a->quorum;
-    c->newcomers = a->quorum || a->newcomers;
+    c->newcomers = takes_newcomers(a);
     c->holders = holders;
     c->holding = holding;
     c->opened = 0;

@@ -9,7 +9,7 @@
 
 #include "call.h"
 
-/* Begins to hand the call's result over; `holding`: this worker is one of the `holders`. */
+/* Begins to hand the call's result over, which `strangers` let pass; `holding`: this worker is one of the `holders`. */
 void hand_begin(struct nf_call *c, const struct nf_assignment *a, int64_t strangers, int64_t holders, int holding);
 
 /* The result is here. */

@@ -47,7 +47,7 @@ static int begin_hand(struct nf_core *core, int64_t number, int64_t holders) {
         return 0;
     }
     call->outcome.number = number;
-    hand_begin(call, &core->assignment, core->strangers, holders, holding);
+    hand_begin(call, &core->assignment, core->joint.strangers, holders, holding);
     return begin_call(core, call, HAND);
 }
 
@@ -82,9 +82,8 @@ static int let_be_handed(struct nf_core *core) {
 static int judge_votes(struct nf_core *core) {
     const int64_t *votes = core->joint.votes;
     int64_t most = core->depth_most, calls = 2 * most + 1, lowest = INT64_MAX, highest = -1, newest = INT64_MAX;
-    int64_t strangers = takes_newcomers(&core->assignment) ? core->joint.strangers : 0, count = strangers;
-    int strange = takes_newcomers(&core->assignment) && core->strange;
-    core->strangers = strangers;
+    int64_t strangers = core->joint.strangers, count = strangers;
+    int strange = core->joint.newcomers && core->strange;
     if (strange) core->number = core->joint.newest;
     for (int64_t number = core->number - most; number <= core->number + most; number++) {
         int64_t lane = (number + calls) % calls, here = votes[lane] + votes[lane + calls];
@@ -152,8 +151,7 @@ int resume_come_together(struct nf_core *core) {
     struct nf_call *joint = &core->joint;
     if (joint->part == RESUME && joint->outstanding) return 0;
     if (joint->part == RESUME) return joint->digit < DIGITS ? take_digit(core) : judge_votes(core);
-    int64_t quorum = core->assignment.quorum;
-    if (!core->first && (quorum || !core->kept)) return 0;
+    if (!core->first && (core->assignment.quorum || !core->kept)) return 0;
     joint->newcomers = takes_newcomers(&core->assignment);
     if (joint->digit < DIGITS) return ask_digit(core);
     joint->part = RESUME;
