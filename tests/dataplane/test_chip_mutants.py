@@ -5,7 +5,6 @@ random jobs. What it shares with v1model has its mutants in test_mutants.py."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,34 +12,29 @@ import pytest
 from tests.dataplane import chip
 from tests.dataplane.bench import Tally
 from tests.dataplane.chip_builds import why_not
+from tests.dataplane.mutants import changed_copy, check_that_it_differs, each_of
 from tests.dataplane.test_chips import play
-from tools import p4build
 from tools.tofino import CHIPS, build
 
 NAME, SEEDS = "tofino", 6
 
-# What, the file, the right text, the wrong one.
 MUTANTS = [
-    ("the same chunk claims again", "slot_tag.p4", "if (hdr.netfold.tag > held)", "if (hdr.netfold.tag >= held)"),
-    ("the bitmap forgets", "slot_bitmap.p4", "held = held | meta.bit_of_child;", "held = meta.bit_of_child;"),
-    ("the smallest exponent wins", "slot_marks.p4", "max(held,", "min(held,"),
-    ("marks are not carried", "slot_marks.p4", "held = held | own;", "held = own;"),
-    ("sums wrap", "lanes.p4", "|+|", "+"),
-    ("the lower rail is not flagged", "rails.p4", "RAIL(0x80000000) \\\n", ""),
-    ("a frame that is cut is taken", "netfold.p4", " && from_parser.parser_err == 0", ""),
-    ("options hide a packet", "ingress_parser.p4", "meta.buried = 1;", ""),
-    ("results keep the header's checksum", "netfold.p4", "if (meta.bridge.netfold == 1) {", "if (false) {"),
+    ("the same chunk claims again", "tna/slot_tag.p4", "if (hdr.netfold.tag > held)", "if (hdr.netfold.tag >= held)"),
+    ("the bitmap forgets", "tna/slot_bitmap.p4", "held = held | meta.bit_of_child;", "held = meta.bit_of_child;"),
+    ("the smallest exponent wins", "tna/slot_marks.p4", "max(held,", "min(held,"),
+    ("marks are not carried", "tna/slot_marks.p4", "held = held | own;", "held = own;"),
+    ("sums wrap", "tna/lanes.p4", "|+|", "+"),
+    ("the lower rail is not flagged", "tna/rails.p4", "RAIL(0x80000000) \\\n", ""),
+    ("a frame that is cut is taken", "tna/netfold.p4", " && from_parser.parser_err == 0", ""),
+    ("options hide a packet", "tna/ingress_parser.p4", "meta.buried = 1;", ""),
+    ("results keep the header's checksum", "tna/netfold.p4", "if (meta.bridge.netfold == 1) {", "if (false) {"),
 ]  # fmt: skip
-CASES = pytest.mark.parametrize(
-    ("path", "right", "wrong"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS]
-)
+CASES = each_of(MUTANTS)
 
 
 @CASES
 def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
-    text = (p4build.REPOSITORY / "p4src" / "tna" / path).read_text()
-    assert right in text
-    assert text.replace(right, wrong) != text
+    check_that_it_differs(path, right, wrong)
 
 
 @pytest.mark.long
@@ -53,10 +47,7 @@ def test_a_program_with_one_thing_wrong_is_found(
     missing = why_not(NAME)
     if missing is not None:
         pytest.skip(f"{missing}: nothing runs on the model of {NAME}")
-    shutil.copytree(p4build.REPOSITORY / "p4src", tmp_path / "p4src")
-    source = tmp_path / "p4src" / "tna" / path
-    source.write_text(source.read_text().replace(right, wrong))
-    monkeypatch.setattr(p4build, "REPOSITORY", tmp_path)
+    changed_copy(tmp_path, monkeypatch, path, right, wrong)
     made = build(CHIPS[NAME], tmp_path / "out", chip.CHIP_CPU_PORT)
     with chip.model(NAME, made.context.parent) as device, pytest.raises(AssertionError):
         play_all(device)

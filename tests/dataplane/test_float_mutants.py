@@ -12,9 +12,8 @@ import pytest
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
 from tests.dataplane.fixtures import SETTINGS
+from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
 from tests.dataplane.test_floats import EDGES, KINDS, LANES, ROOT, added, copies, random_bits, rows, sum_of
-from tests.dataplane.test_mutants import compiled_with
-from tools import p4build
 
 SUM = "v1model/lanes_float.p4"
 MUTANTS = [
@@ -42,14 +41,12 @@ MUTANTS = [
     ),
     ("copies are added", "v1model/lanes.p4", " && meta.slot.again == 0", ""),
 ]
-CASES = pytest.mark.parametrize(
-    ("path", "right", "wrong"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS]
-)
+CASES = each_of(MUTANTS)
 
 
 @CASES
 def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
-    assert (p4build.REPOSITORY / "p4src" / path).read_text().count(right) == 1
+    check_that_it_differs(path, right, wrong, once=True)
 
 
 @pytest.mark.long
@@ -61,6 +58,12 @@ def test_a_program_with_one_thing_of_floats_wrong_is_found(
     program = compiled_with(tmp_path, monkeypatch, path, right, wrong, LANES)
     with pytest.raises(AssertionError):
         explore(program)
+
+
+@pytest.mark.long
+@pytest.mark.p4c
+def test_the_program_as_it_is_passes(tmp_path: Path):
+    explore(compiled(tmp_path, LANES))
 
 
 def explore(program: Path) -> None:

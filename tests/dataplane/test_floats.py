@@ -111,9 +111,7 @@ def added(one: Bits, other: Bits) -> Bits:
 
 def rows(bits: Bits) -> Bits:
     """Cut into rows of lanes, the last one filled up with zeros."""
-    return np.resize(
-        np.append(bits, np.zeros(-len(bits) % LANES, np.uint32)), (-(-len(bits) // LANES), LANES)
-    )
+    return np.pad(bits, (0, -len(bits) % LANES)).reshape(-1, LANES)
 
 
 def test_every_edge_meets_every_edge(floats: Bench):

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from random import Random
 
@@ -13,12 +12,11 @@ import pytest
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
 from tests.dataplane.frames import LANES
+from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
 from tests.dataplane.test_stateful import SWITCHES, new_world
-from tools import p4build
 
 WORLDS, EVENTS = 60, 600
 
-# What, the file, the right text, the wrong one.
 MUTANTS = [
     ("the tree's base is forgotten", "common/admission.p4", "base + hdr.netfold.slot", "hdr.netfold.slot"),
     (
@@ -132,18 +130,17 @@ MUTANTS = [
     ("the TTL stays", "common/delivery.p4", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1;", ""),
     ("expired packets of others go on", "common/forwarding.p4", " || hdr.ipv4.ttl == 1", ""),
 ]
+CASES = each_of(MUTANTS)
 
 
-@pytest.mark.parametrize(("path", "right", "wrong"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS])
+@CASES
 def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
-    text = (p4build.REPOSITORY / "p4src" / path).read_text()
-    assert right in text
-    assert text.replace(right, wrong) != text
+    check_that_it_differs(path, right, wrong)
 
 
 @pytest.mark.long
 @pytest.mark.p4c
-@pytest.mark.parametrize(("path", "right", "wrong"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS])
+@CASES
 def test_a_program_with_one_thing_wrong_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str
 ):
@@ -154,23 +151,8 @@ def test_a_program_with_one_thing_wrong_is_found(
 
 @pytest.mark.long
 @pytest.mark.p4c
-def test_the_program_as_it_is_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    explore(compiled_with(tmp_path, monkeypatch, "common/sizes.p4", "", ""))
-
-
-def compiled_with(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str, lanes: int = LANES
-) -> Path:
-    try:
-        p4build.compiler_version()
-    except p4build.BuildError as missing:
-        pytest.skip(str(missing))
-    shutil.copytree(p4build.REPOSITORY / "p4src", folder / "p4src")
-    source = folder / "p4src" / path
-    text = source.read_text()
-    source.write_text(text.replace(right, wrong) if right else text)
-    monkeypatch.setattr(p4build, "REPOSITORY", folder)
-    return p4build.compile_one(lanes, folder)[0]
+def test_the_program_as_it_is_passes(tmp_path: Path):
+    explore(compiled(tmp_path))
 
 
 def explore(program: Path) -> None:

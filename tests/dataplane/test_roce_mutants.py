@@ -11,10 +11,9 @@ import pytest
 
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.device import SoftDevice
+from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
 from tests.dataplane.rc_world import RcWorld
-from tests.dataplane.test_mutants import compiled_with
 from tests.dataplane.test_roce_isolation import RoceSiege
-from tools import p4build
 
 LANES, EVENTS, BURSTS = 64, 3000, 30
 IN, OUT = "v1model/roce_in.p4", "v1model/roce_out.p4"
@@ -48,14 +47,12 @@ MUTANTS = [
     ("nodes forget what was said", "v1model/netfold.p4", "said & SAID_ROCE != 0", "false"),
     ("a padded packet is taken", "v1model/parser.p4", "(SEND_ONLY,   0, 0)", "(SEND_ONLY,   _, 0)"),
 ]
-CASES = pytest.mark.parametrize(
-    ("path", "right", "wrong"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS]
-)
+CASES = each_of(MUTANTS)
 
 
 @CASES
 def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, wrong: str):
-    assert right in (p4build.REPOSITORY / "p4src" / path).read_text()
+    check_that_it_differs(path, right, wrong)
 
 
 @pytest.mark.long
@@ -71,8 +68,8 @@ def test_a_program_with_one_thing_of_roce_wrong_is_found(
 
 @pytest.mark.long
 @pytest.mark.p4c
-def test_the_program_as_it_is_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    explore(compiled_with(tmp_path, monkeypatch, "common/sizes.p4", "", "", LANES))
+def test_the_program_as_it_is_passes(tmp_path: Path):
+    explore(compiled(tmp_path, LANES))
 
 
 def explore(program: Path) -> None:
