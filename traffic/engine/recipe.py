@@ -15,6 +15,7 @@ CORE = (
     "dtypes",
     "codec",
     "control",
+    "losses",
     "tree",
     "balance",
     "predict",

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 
 #include "heap.h"
+#include "losses.h"
 
 enum {
-    TAIL_MOST = 4, /* more chunks under way are no tail */
-    TAIL_FACTOR = 4,
     CONTROL_PART = 8, /* one channel in 8, at least one, is of the control stream */
     GATHER_LEAST = 8, /* of fewer chunks under way each result is waited for */
     SHORT = 4         /* round trips that are enough where somebody is missing anyway */
@@ -271,60 +270,11 @@ static void begin_chunk(struct tree *t, struct stream *r, int64_t channel, struc
     r->under_way++;
 }
 
-/* Whether a chunk that went later than the oldest under way, by more than packets change places, is back. */
-static int overtaken(const struct tree *t) {
-    return t->channels[t->oldest].sent_at < t->newest_back - nf_rtt_reordering(&t->rtt, &t->timing);
-}
-
-/* RFC 8985's tail loss probe: after two round trips of silence the oldest chunk goes again, once. Where the timeout is not
- * much longer than that, it would only ask those who wait for slower workers; and so it would where many chunks are under
- * way and none comes back, as a loss holds up one channel. */
-static double tail_probe_at(const struct tree *t) {
-    if (t->tail_probed || t->oldest == NOBODY || t->under_way > TAIL_MOST || t->rtt.smoothed == 0) return NF_UNKNOWN;
-    if (nf_rtt_timeout(&t->rtt, &t->timing) < TAIL_FACTOR * t->rtt.smoothed) return NF_UNKNOWN;
-    return t->active_at + 2 * t->rtt.smoothed + t->timing.least_reordering;
-}
-
-/* Of the oldest chunk, or of the probe that went for it. */
-static double timeout_at(const struct tree *t) {
-    double asked = t->channels[t->oldest].sent_at;
-    return (t->probed_at > asked ? t->probed_at : asked) + nf_rtt_timeout(&t->rtt, &t->timing);
-}
-
-/* What went more than a little before a chunk that is back, and silence: after that long the oldest goes again. One is
- * enough: what is lost besides is overtaken by what goes next. And most silence is another worker's, which no probe ends. */
-static void look_for_losses(struct tree *t, double now) {
-    if (t->oldest == NOBODY) return;
-    if (overtaken(t)) {
-        if (now - t->shrank_at > t->rtt.smoothed) {
-            t->shrank_at = now;
-            nf_window_loss(&t->window);
-        }
-        return;
-    }
-    if (now >= tail_probe_at(t)) {
-        t->tail_probed = 1;
-        t->probe_due = 1;
-        t->probes++;
-    }
-    if (now >= timeout_at(t)) {
-        t->probed_at = now;
-        t->probe_due = 1;
-        t->probes++;
-        nf_rtt_expired(&t->rtt, &t->timing);
-    }
-}
-
-/* Whether the oldest chunk is to go again. */
-static int lacking(const struct tree *t) {
-    return t->oldest != NOBODY && (t->probe_due || overtaken(t));
-}
-
 static int64_t send_again(struct tree *t, struct nf_out *out, int64_t room, double now) {
     int64_t n = 0;
-    while (n < room && lacking(t)) {
+    while (n < room && losses_lacking(t)) {
         int32_t i = t->oldest;
-        if (!overtaken(t)) t->probe_due = 0;
+        if (!losses_overtaken(t)) t->probe_due = 0;
         unlink_channel(t, i);
         link_channel(t, i, now);
         t->channels[i].resent = 1;
@@ -381,11 +331,11 @@ static int64_t send_new(struct tree *t, struct stream *r, fill_chunk *fill, stru
 }
 
 int64_t tree_send(struct tree *t, fill_chunk *fill, struct nf_out *out, int64_t room, double now) {
-    look_for_losses(t, now);
+    losses_look(t, now);
     int64_t allowance = nf_pacer_allowance(&t->pacer, now);
     int64_t n = t->quorum ? send_asking(t, out, room, now) : 0;
     n += send_again(t, out + n, room - n < allowance ? room - n : allowance, now);
-    t->held_back = n >= allowance && lacking(t);
+    t->held_back = n >= allowance && losses_lacking(t);
     n += send_new(t, &t->streams[CONTROL], fill, out + n, room - n, allowance - n, now);
     n += send_new(t, &t->streams[MAIN], fill, out + n, room - n, allowance - n, now);
     if (n) t->active_at = now;
@@ -396,8 +346,7 @@ int64_t tree_send(struct tree *t, fill_chunk *fill, struct nf_out *out, int64_t 
 double tree_next(const struct tree *t, double now) {
     double next = t->held_back ? now + nf_pacer_wait(&t->pacer) : NF_UNKNOWN;
     if (t->oldest == NOBODY) return next;
-    double due = timeout_at(t), tail = tail_probe_at(t);
-    due = tail < due ? tail : due;
+    double due = losses_next(t);
     due = t->ask_at < due ? t->ask_at : due;
     return due < next ? due : next;
 }
