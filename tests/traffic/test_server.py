@@ -18,6 +18,7 @@ from netfold.traffic.server.server import ParameterServer
 SERVER, PORT = "127.55.0.9", 61660
 ONE, TWO, STRANGER = "127.55.0.1", "127.55.0.2", "127.55.0.3"
 PART = TreePart(7, 1.0, 4, 2, 0, SERVER, (10, 20), ((ONE,), (TWO, "127.55.0.4")))
+IP_RECVTOS = 13  # not in Python's socket module
 ASSIGNMENT = Assignment("t", 3, PORT, 4, 0, 2, (PART,))
 
 
@@ -60,6 +61,17 @@ def test_the_sum_goes_to_who_completed_it_and_again_to_who_asks():
         assert (result.flags, result.exponent) == (Flag.CONGESTION, 9)
         one.send(gradient(10, 5).pack())
         assert Packet.parse(one.recv(2000)).lane == (12,) * 4
+
+
+def test_a_congestion_mark_of_the_way_counts_and_what_is_sent_can_be_marked():
+    with running() as (_, one, two):
+        one.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 3)  # as a switch would mark it
+        one.send(gradient(10, 5).pack())
+        two.setsockopt(socket.IPPROTO_IP, IP_RECVTOS, 1)
+        two.send(gradient(20, 7).pack())
+        payload, control, _, _ = two.recvmsg(2000, 100)
+        assert Packet.parse(payload).flags == Flag.CONGESTION
+        assert control[0][2][0] & 3 == 2
 
 
 @pytest.mark.parametrize(("said", "answered"), [(0x80 | 0x40 | 2, 0x80 | 0x40 | 2), (0x7F, 0)])
