@@ -233,6 +233,12 @@ class Fabric:
         above = 2 if self.levels else len(parts)
         self.roots = [self.pool(tree.slots, above, root=True) for tree in trees]
 
+    def begin(self, parts: list[Assignment]) -> None:
+        """The same, and then at the workers."""
+        self.assign(parts)
+        for core, part in zip(self.cores, parts, strict=True):
+            core.assign(part, self.now)
+
     def pool(self, slots: int, children: int, root: bool):
         return SlotPool(slots, self.parts[0].lanes, children, root)
 

@@ -136,9 +136,7 @@ def into_epoch(fabric: Fabric, epoch: int, **shape: object) -> None:
     """A new epoch, at all at once."""
     workers = len(fabric.cores)
     parts = [assignment(rank, workers, epoch=epoch, **shape) for rank in range(workers)]  # type: ignore[arg-type]
-    fabric.assign(parts)
-    for core, part in zip(fabric.cores, parts, strict=True):
-        core.assign(part, fabric.now)
+    fabric.begin(parts)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
@@ -331,9 +329,7 @@ def test_a_worker_in_another_call_is_found_out_in_the_next_epoch():
         run(fabric, [[core.submit(np.ones(5, np.float32))] for core in cores])
     cores[1] = fabric.cores[1] = Core()
     parts = [assignment(rank, 2, epoch=2) for rank in range(2)]
-    fabric.assign(parts)
-    for core, part in zip(cores, parts, strict=True):
-        core.assign(part, fabric.now)
+    fabric.begin(parts)
     calls = [[core.submit(np.ones(5, np.float32))] for core in cores]
     run(fabric, calls)
     assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.OUT_OF_STEP] * 2

@@ -44,11 +44,8 @@ class Team:
 
     def begin(self) -> None:
         self.epoch += 1
-        parts = parts_of(len(self.fabric.cores), self.epoch, self.shares)
         self.fabric.flying.clear()
-        self.fabric.assign(parts)
-        for core, part in zip(self.fabric.cores, parts, strict=True):
-            core.assign(part, self.fabric.now)
+        self.fabric.begin(parts_of(len(self.fabric.cores), self.epoch, self.shares))
 
     def leave(self, rank: int) -> None:
         for rows in (self.fabric.cores, self.calls, self.turn):

@@ -34,9 +34,7 @@ def parts_of(workers: int, quorum: int, epoch: int = 1, slots: int = SLOTS) -> l
 def network(workers: int, quorum: int, seed: int = 1, slots: int = SLOTS, **how) -> QuorumFabric:
     fabric = QuorumFabric([Core() for _ in range(workers)], random.Random(seed), **how)
     parts = parts_of(workers, quorum, slots=slots)
-    fabric.assign(parts)
-    for core, part in zip(fabric.cores, parts, strict=True):
-        core.assign(part)
+    fabric.begin(parts)
     return fabric
 
 
@@ -123,9 +121,7 @@ def test_a_worker_far_behind_is_told_and_joins_again_at_the_next_epoch():
     assert (own == before).all()
     assert straggler.totals().broken == 1
     parts = parts_of(3, 2, epoch=2, slots=8)
-    fabric.assign(parts)
-    for core, part in zip(fabric.cores, parts, strict=True):
-        core.assign(part, fabric.now)
+    fabric.begin(parts)
     arrays = gradients(3, 700, seed=9)
     exact = np.sum(arrays, axis=0, dtype=np.float64)
     calls = [(core, core.submit(a)) for core, a in zip(fabric.cores, arrays, strict=True)]
@@ -149,9 +145,7 @@ def test_a_straggler_that_learns_of_a_new_epoch_first_costs_the_others_no_call(b
     straggler = fabric.cores[3]
     parts = parts_of(4, 3, 2, slots=8)
     fabric.flying.clear()
-    fabric.assign(parts)
-    for core, part in zip(fabric.cores, parts, strict=True):
-        core.assign(part, fabric.now)
+    fabric.begin(parts)
     arrays = gradients(4, 300, seed=99)
     calls = [(core, core.submit(a)) for core, a in zip(fabric.cores, arrays, strict=True)]
     until(fabric, calls[3:])
@@ -194,9 +188,7 @@ def test_who_joins_again_lets_results_be_handed_over_that_are_not_for_it():
     assert fabric.cores[1].status(calls[1][1]) is Status.PENDING
     parts = parts_of(3, 2, epoch=2, slots=8)
     fabric.flying.clear()
-    fabric.assign(parts)
-    for core, part in zip(fabric.cores, parts, strict=True):
-        core.assign(part, fabric.now)
+    fabric.begin(parts)
     more = gradients(3, 400, seed=6)
     calls += [(core, core.submit(a)) for core, a in zip(fabric.cores, more, strict=True)]
     until(fabric, calls)

@@ -25,7 +25,7 @@ from netfold.traffic.packets.wire import FLAGS, Flag
 from netfold.traffic.server.slots import SlotPool, add_floats
 from tests.traffic.cores import LANES, Fabric, assignment
 from tests.traffic.rig import rig
-from tests.traffic.test_core import run, team
+from tests.traffic.test_core import into_epoch, run, team
 
 
 @settings(max_examples=40, deadline=None)
@@ -53,10 +53,7 @@ def test_all_workers_have_the_same_bits_near_the_exact_sum(
     for number, packets in enumerate(epochs):
         for _ in range(packets):
             fabric.step()
-        parts = [assignment(rank, workers, LANES, slots, shares, number + 2) for rank in range(workers)]
-        fabric.assign(parts)
-        for rank, core in enumerate(fabric.cores):
-            core.assign(parts[rank], fabric.now)
+        into_epoch(fabric, number + 2, lanes=LANES, slots=slots, shares=shares)
     run(fabric, calls)
     for number in range(len(sizes)):
         results = [arrays[number] for arrays in after]
