@@ -75,11 +75,10 @@ class UdpEndpoint:
                 "the job running on this host, or the address not this host's?",
             ) from error
         self._socket = sock
-        self._fd = sock.fileno()
         self.local = Address(*sock.getsockname())
 
     def fileno(self) -> int:
-        return self._fd
+        return self._socket.fileno()
 
     def share(self, on: bool) -> None:
         """Whether a further endpoint may be bound to this one's address now."""
