@@ -29,6 +29,7 @@ PACKETS = "packets"  # of a test's report: target, sent, compared
 BUILDS = pytest.StashKey[ChipBuilds]()
 
 Devices = Callable[[str, int, int], Device]
+Fresh = Callable[..., Bench]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -94,11 +95,21 @@ def target(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def bench(target: str, devices: Devices, tally: Tally) -> Bench:
+def fresh(devices: Devices, tally: Tally) -> Fresh:
+    """Switches that hold nothing, by target, lanes and number."""
+
+    def bench(target: str, lanes: int, number: int = 0) -> Bench:
+        device = devices(target, lanes, number)
+        device.clear()
+        return Bench(device, lanes, tally, target)
+
+    return bench
+
+
+@pytest.fixture
+def bench(target: str, fresh: Fresh) -> Bench:
     """A fresh switch of 32 lanes."""
-    device = devices(target, LANES, 0)
-    device.clear()
-    return Bench(device, LANES, tally, target)
+    return fresh(target, LANES)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -15,8 +15,8 @@ from netfold.controller.lifecycle.switch_needs import FLOAT_LANES
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.traffic.numerics import floats_error_bound
 from netfold.traffic.packets.wire import Flag, Kind, Packet
-from tests.dataplane.bench import Bench, Tally
-from tests.dataplane.conftest import Devices
+from tests.dataplane.bench import Bench
+from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner
 from tests.dataplane.frames import Ip, Netfold, gradient
 from tests.dataplane.node import MANAGED, Child, TreeAt
@@ -70,10 +70,8 @@ EDGES = np.concatenate([EDGES, EDGES | 0x80000000])  # of both signs
 
 
 @pytest.fixture
-def floats(target: str, devices: Devices, tally: Tally) -> Bench:
-    device = devices(target, LANES, 0)
-    device.clear()
-    bench = Bench(device, LANES, tally, target)
+def floats(target: str, fresh: Fresh) -> Bench:
+    bench = fresh(target, LANES)
     bench.install(*SETTINGS, ROOT)
     return bench
 
@@ -189,10 +187,8 @@ def test_whole_numbers_and_floats_take_turns_in_a_slot(floats: Bench):
     assert results[0].flags == Flag.OVERFLOW
 
 
-def test_an_inner_node_sends_floats_up_as_floats(target: str, devices: Devices, tally: Tally):
-    device = devices(target, LANES, 0)
-    device.clear()
-    bench = Bench(device, LANES, tally, target)
+def test_an_inner_node_sends_floats_up_as_floats(target: str, fresh: Fresh):
+    bench = fresh(target, LANES)
     bench.install(*SETTINGS, inner(2))
     half = np.full(LANES, 0.5, np.float32).view(np.uint32)
     give(bench, Child(1, 1), half)
@@ -212,11 +208,9 @@ def test_management_shows_floats_as_they_are(floats: Bench, reset: bool):
 
 
 @pytest.mark.parametrize("lanes", [32, 256])
-def test_programs_that_add_no_floats_say_so(lanes: int, devices: Devices, tally: Tally):
+def test_programs_that_add_no_floats_say_so(lanes: int, fresh: Fresh):
     """The flag is gone in what they send, so that workers see it."""
-    device = devices("softswitch", lanes, 0)
-    device.clear()
-    bench = Bench(device, lanes, tally, "softswitch")
+    bench = fresh("softswitch", lanes)
     bench.install(*SETTINGS, TreeAt(TREE, EPOCH, 4, root=True, children=CHILDREN[:1], down=(1,)))
     (result,) = give(bench, CHILDREN[0], np.zeros(lanes, np.uint32))
     assert result.flags == 0

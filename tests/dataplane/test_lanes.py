@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag, Packet, Verdict
-from tests.dataplane.bench import Bench, Tally
-from tests.dataplane.conftest import Devices
+from tests.dataplane.bench import Bench
+from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner, root
 from tests.dataplane.frames import Ip, Netfold, gradient
 from tests.dataplane.node import Child, TreeAt
@@ -20,10 +20,8 @@ MAX, MIN = int(LANE_MAX), int(LANE_MIN)
 
 
 @pytest.fixture(params=PROGRAMS)
-def wide(request: pytest.FixtureRequest, target: str, devices: Devices, tally: Tally) -> Bench:
-    device = devices(target, request.param, 0)
-    device.clear()
-    return Bench(device, request.param, tally, target)
+def wide(request: pytest.FixtureRequest, target: str, fresh: Fresh) -> Bench:
+    return fresh(target, request.param)
 
 
 def give(bench: Bench, child: Child, values: list[int], **fields: int) -> list[Packet]:

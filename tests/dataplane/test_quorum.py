@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from netfold.traffic.packets.wire import Flag, Packet, Verdict
-from tests.dataplane.bench import Bench, Tally
-from tests.dataplane.conftest import Devices
+from tests.dataplane.bench import Bench
+from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
 from tests.dataplane.frames import NETFOLD_AT
 from tests.dataplane.node import Child
@@ -20,12 +20,10 @@ Q, S, L = int(Flag.QUORUM), int(Flag.SEAL), int(Flag.LAPPED)
 
 
 @pytest.fixture
-def small(target: str, devices: Devices, tally: Tally) -> Bench:
+def small(target: str, fresh: Fresh) -> Bench:
     if target not in ("softswitch", "bmv2"):
         pytest.skip("a chip has no quorums")
-    device = devices(target, 32, 0)
-    device.clear()
-    bench = Bench(device, 32, tally, target)
+    bench = fresh(target, 32)
     bench.install(*SETTINGS)
     return bench
 
@@ -108,10 +106,8 @@ def test_packets_of_other_trees_that_say_so_are_as_if_they_did_not(small: Bench)
 
 
 @pytest.mark.parametrize("lanes", [64, 256])
-def test_it_is_the_same_with_more_lanes(lanes: int, devices: Devices, tally: Tally):
-    device = devices("softswitch", lanes, 0)
-    device.clear()
-    bench = Bench(device, lanes, tally, "softswitch")
+def test_it_is_the_same_with_more_lanes(lanes: int, fresh: Fresh):
+    bench = fresh("softswitch", lanes)
     bench.install(*SETTINGS, replace(root(2), quorum=1))
     mine, late = list(range(lanes)), [3] * lanes
     common = {"flags": Q | S, "reserved": 1, "tree": TREE}

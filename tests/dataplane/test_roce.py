@@ -15,8 +15,8 @@ from scapy.layers.l2 import Ether
 from netfold.controller.switches.roce import ROCE_SIDE
 from netfold.traffic import scapy_roce
 from netfold.traffic.packets.wire import LANE_MAX, Kind, Packet, Verdict
-from tests.dataplane.bench import Bench, Tally
-from tests.dataplane.conftest import Devices
+from tests.dataplane.bench import Bench
+from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import EPOCH, SERVER, TREE, UPLINK
 from tests.dataplane.frames import CE, ECT0, Ip, Netfold, gradient
 from tests.dataplane.node import Child, Pass, TreeAt
@@ -55,10 +55,8 @@ PROGRAMS = (64, 256)
 
 
 @pytest.fixture(params=PROGRAMS)
-def leaf(request: pytest.FixtureRequest, target: str, devices: Devices, tally: Tally) -> Bench:
-    device = devices(target, request.param, 0)
-    device.clear()
-    return Bench(device, request.param, tally, target)
+def leaf(request: pytest.FixtureRequest, target: str, fresh: Fresh) -> Bench:
+    return fresh(target, request.param)
 
 
 def one(leaf: Bench, value: int = 1, **fields: int) -> Rc:

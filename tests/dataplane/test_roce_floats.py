@@ -11,8 +11,8 @@ import pytest
 
 from netfold.controller.lifecycle.switch_needs import FLOAT_LANES
 from netfold.traffic.packets.wire import Flag, Packet
-from tests.dataplane.bench import Bench, Tally
-from tests.dataplane.conftest import Devices
+from tests.dataplane.bench import Bench
+from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import UPLINK
 from tests.dataplane.node import TreeAt
 from tests.dataplane.roce_fixtures import PORTS, at_inner, at_root, sent, settings
@@ -23,10 +23,8 @@ from tests.dataplane.test_floats import KINDS, Bits, added, random_bits
 LANES, WORKERS = FLOAT_LANES[0], 3
 
 
-def leaf(at: TreeAt, target: str, devices: Devices, tally: Tally) -> Bench:
-    device = devices(target, LANES, 0)
-    device.clear()
-    bench = Bench(device, LANES, tally, target)
+def leaf(at: TreeAt, target: str, fresh: Fresh) -> Bench:
+    bench = fresh(target, LANES)
     said = settings(at, WORKERS)
     bench.install(*(replace(s, floats=True) if isinstance(s, RoceWorker) else s for s in said))
     return bench
@@ -42,10 +40,8 @@ def floats_of(frame: bytes) -> Bits:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_root_leaf_gives_each_worker_the_sum_as_it_lies_in_memory(
-    kind: str, target: str, devices: Devices, tally: Tally
-):
-    bench = leaf(at_root(WORKERS), target, devices, tally)
+def test_a_root_leaf_gives_each_worker_the_sum_as_it_lies_in_memory(kind: str, target: str, fresh: Fresh):
+    bench = leaf(at_root(WORKERS), target, fresh)
     random = np.random.default_rng(4)
     for chunk in range(5):
         parts = [random_bits(random, kind) for _ in range(WORKERS)]
@@ -59,8 +55,8 @@ def test_a_root_leaf_gives_each_worker_the_sum_as_it_lies_in_memory(
     bench.check_counters()
 
 
-def test_between_switches_floats_lie_as_in_any_packet(target: str, devices: Devices, tally: Tally):
-    bench = leaf(at_inner(WORKERS), target, devices, tally)
+def test_between_switches_floats_lie_as_in_any_packet(target: str, fresh: Fresh):
+    bench = leaf(at_inner(WORKERS), target, fresh)
     values = np.linspace(-3, 7, LANES, dtype=np.float32)
     for port in PORTS[:WORKERS]:
         left = bench.send(port, sent(port, 0, in_memory(values.view(np.uint32)), WORKERS))
