@@ -318,8 +318,10 @@ class World:
         gradients = self._gradients()
         if not gradients:
             return None
-        frame = bytearray(random.choice(gradients)[2])
-        switch, port = self._anywhere(random)
+        switch, port, whole = random.choice(gradients)
+        frame = bytearray(whole)
+        if random.random() < 0.5:  # else where it would be taken, if it were whole
+            switch, port = self._anywhere(random)
         if random.random() < 0.5:
             return switch, port, bytes(frame[: random.randrange(14, len(frame))])
         # header length, IP length, fragment, checksum, ports, UDP length, version, lanes
