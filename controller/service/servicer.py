@@ -165,8 +165,6 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 raise NotAMemberError(f"this stream is of '{host}' in job '{name}', not of another member")
             message.job, message.host = name, host
             self._heard(message)
-            if message.leave:
-                return
 
     def _heard(self, message: pb.Attendance) -> None:
         self._controller.members.check(message.job, message.host, new=not message.epoch)
@@ -179,7 +177,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 self._controller.members.register(message.job, ends_from(message))
 
     async def _notices(self, name: str, host: str, listener: asyncio.Task[None]) -> AsyncIterator[pb.Notice]:
-        """Until the job is over, the member left, or its stream broke."""
+        """Until the job is over or the member's words end: one that left may still listen for the end of the others."""
         told, ring_told = 0, 0
         lease_ms = self._controller.book.order(name).file.lease_ms
         job = self._controller.book.get(name)

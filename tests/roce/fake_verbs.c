@@ -47,6 +47,8 @@ static struct {
     uint32_t next_qpn;
     char addresses[HOSTS][16];
     struct fake_qp *pairs;
+    struct message lost; /* of the pair with number `loser` */
+    uint32_t loser;
 } net = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void fake_start(int hosts, enum fault fault, int at) {
@@ -157,20 +159,39 @@ static void add_up(uint64_t tree) {
                 if (4 * i < of[h]->sent[0].size) lane += (int32_t)ntohl(((uint32_t *)(void *)of[h]->sent[0].bytes)[i]);
             sum[i] = net.floats ? float_sum(of, i) : saturated(lane);
         }
-        int raw = faulty && net.fault == FAULT_RAW, some = faulty && net.fault == FAULT_SOME;
+        int raw = faulty && net.fault == FAULT_RAW, unheard = faulty && net.fault == FAULT_UNHEARD;
+        int unsent = faulty && net.fault == FAULT_UNSENT, some = faulty && net.fault == FAULT_SOME;
         for (int h = 0; h < net.hosts; h++) {
             struct fake_qp *to = pair_of(of[h]->destination);
             if (some && to->host != 0 && h != 0) continue;
+            if (unsent && h == 0) {
+                net.loser = of[h]->qp.qp_num;
+                net.lost = (struct message){tree, (uint8_t *)sum, size};
+                continue;
+            }
             if (!some || to->host == 0) deliver(of[h], raw ? of[h]->sent[0].bytes : (uint8_t *)sum, size);
-            complete(of[h]->qp.send_cq, of[h]->sent[0].id, IBV_WC_SEND, 0, 1);
+            if (!unheard || h != 0) complete(of[h]->qp.send_cq, of[h]->sent[0].id, IBV_WC_SEND, 0, 1);
         }
         for (int h = 0; h < net.hosts; h++) pop(of[h]->sent, &of[h]->sent_count);
-        free(sum);
+        if (!unsent) free(sum);
+        if (unheard || unsent) net.fault = FAULT_NONE;
         if (some) {
             net.fault = FAULT_NONE;
             break_all();
         }
     }
+}
+
+void fake_send_again(void) {
+    pthread_mutex_lock(&net.lock);
+    struct fake_qp *from = pair_of(net.loser);
+    if (from != NULL && net.lost.bytes != NULL) {
+        deliver(from, net.lost.bytes, net.lost.size);
+        complete(from->qp.send_cq, net.lost.id, IBV_WC_SEND, 0, 1);
+    }
+    free(net.lost.bytes);
+    net.lost.bytes = NULL;
+    pthread_mutex_unlock(&net.lock);
 }
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {

@@ -11,11 +11,15 @@ enum fault {
     FAULT_RAW,    /* two messages pass as they were sent */
     FAULT_BREAK,  /* the connections break, once */
     FAULT_SOME,   /* the sum reaches host 0 alone, whose own send is acknowledged; then the connections break */
+    FAULT_UNHEARD, /* the acknowledgment of host 0's message is lost, and never comes again */
+    FAULT_UNSENT, /* the sum in host 0's message is lost, and comes when it sends again (fake_send_again) */
 };
 
 /* Host i has this address; otherwise 10.0.0.1 + i. */
 void fake_address(int host, const char *address);
 void fake_start(int hosts, enum fault fault, int at);
+/* What FAULT_UNSENT lost, if host 0 still has its connection. */
+void fake_send_again(void);
 /* Everything that was made has been taken down again. */
 int fake_left_over(void);
 /* Lanes are float32, in the hosts' byte order. */

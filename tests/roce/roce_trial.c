@@ -37,6 +37,7 @@ static struct {
     char ends[MOST][512];
     unsigned long long calls[MOST];
     bool known[MOST], gave;
+    int left, send_again; /* workers that left; with how many of them what was lost is sent again */
     pthread_t thread;
 } control;
 
@@ -96,6 +97,15 @@ static void tell_rings(void) {
     }
 }
 
+static void leave(void) {
+    control.left++;
+    if (control.left == control.send_again) {
+        usleep(200000); /* who does not wait for it is gone then */
+        fake_send_again();
+    }
+    for (int w = 0; w < control.workers && control.left == control.workers; w++) tell(w, "over job j is done: every worker left\n");
+}
+
 static void hear(int worker, char *line) {
     int epoch, trees, used = 0;
     unsigned long long calls;
@@ -107,6 +117,7 @@ static void hear(int worker, char *line) {
         tell_rings();
     }
     if (sscanf(line, "worn %d", &epoch) == 1 && epoch == control.epoch) new_epoch();
+    if (strcmp(line, "leave") == 0) leave();
 }
 
 static void *attend(void *nothing) {
@@ -172,6 +183,7 @@ struct part {
     int raw; /* floats are added as they are: any of them, also infinities */
     uint64_t bits; /* of the last sums: the same at all */
     pthread_barrier_t *end; /* nobody leaves before all have heard how their calls ended */
+    bool at_once;           /* but each when it is done */
 };
 
 static int32_t whole(size_t i, int rank, int round) { return (int32_t)((i * 31 + (size_t)rank * 7 + (size_t)round) % 2001) - 1000; }
@@ -226,7 +238,7 @@ static void *work(void *given) {
     }
     free(array);
     free(before);
-    pthread_barrier_wait(p->end);
+    if (!p->at_once) pthread_barrier_wait(p->end);
     nr_leave(worker);
     return NULL;
 }
@@ -277,6 +289,10 @@ int main(int count, char **words) {
         fault = FAULT_BREAK, numerics = "block", plan.dtype = NR_FLOAT32;
     } else if (strcmp(scenario, "given") == 0) {
         fault = FAULT_SOME;
+    } else if (strcmp(scenario, "unheard") == 0) {
+        fault = FAULT_UNHEARD, plan.at_once = true, plan.seconds = 5;
+    } else if (strcmp(scenario, "unsent") == 0) {
+        fault = FAULT_UNSENT, plan.at_once = true, plan.seconds = 10, control.send_again = workers - 1;
     } else if (strcmp(scenario, "late") == 0) {
         plan.special = 4, plan.elements = 1000;
     } else if (strcmp(scenario, "mismatch") == 0) {
@@ -297,11 +313,13 @@ int main(int count, char **words) {
     }
     /* a call of 200,000 elements is five messages with data and one more, of floats three before: `given` breaks at the
      * last message of the first call */
-    fake_start(workers, fault, fault != FAULT_SOME ? 2 : plan.dtype == NR_INT32 || plan.raw ? 5 : 8);
+    bool last = fault == FAULT_UNHEARD || fault == FAULT_UNSENT; /* message of the last call */
+    fake_start(workers, fault, last ? 17 : fault != FAULT_SOME ? 2 : plan.dtype == NR_INT32 || plan.raw ? 5 : 8);
     if (plan.raw) fake_floats();
     start_control(workers, trees, window, numerics);
     all_work(plan, workers);
-    CHECK(fault == FAULT_NONE || control.epoch > 1, "no new epoch");
+    CHECK(fault == FAULT_NONE || last || control.epoch > 1, "no new epoch");
+    CHECK(!last || control.epoch == 1, "a new epoch for an acknowledgment");
     CHECK(plan.expected == NR_MISMATCH || (fault == FAULT_SOME) == control.gave, "sums were given %d", control.gave);
     return 0;
 }

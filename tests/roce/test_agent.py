@@ -25,6 +25,7 @@ class Controller(rpc.ControllerServicer):  # type: ignore[misc]
     def __init__(self) -> None:
         self.heard: list[pb.Attendance] = []
         self.notices: list[pb.Notice] = []
+        self.farewell: list[pb.Notice] = []
         self.left = threading.Event()
 
     def Attend(self, words: Iterator[pb.Attendance], context: grpc.ServicerContext) -> Iterator[pb.Notice]:  # noqa: N802
@@ -34,7 +35,7 @@ class Controller(rpc.ControllerServicer):  # type: ignore[misc]
             self.heard.append(word)
             if word.leave:
                 self.left.set()
-                return
+                yield from self.farewell
 
 
 @pytest.fixture
@@ -92,6 +93,15 @@ def test_a_worker_is_told_in_lines_and_heard(controller, worker):
     assert (last.ends.epoch, last.ends.calls) == (3, 2)
     [end] = last.ends.connections
     assert (end.tree, end.out_qpn, end.in_qpn, end.first_psn) == (9, 17, 18, 42)
+
+
+def test_a_worker_that_has_left_hears_when_the_job_is_over(controller, worker):
+    ours, _ = worker
+    controller.farewell = [pb.Notice(over=pb.JobOver(state=pb.DONE, reason="every worker left"))]
+    ours.sendall(b"hello 1\nleave\nalive\n")
+    with ours.makefile("r") as lines:
+        assert lines.readline() == "over job j is done: every worker left\n"
+    assert [word.leave for word in controller.heard][-1:] == [True]
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"ends 1 0 2 9 17 18 42\n", b"worn x\n", b"ends -1 0 0\n"])

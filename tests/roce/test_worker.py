@@ -25,6 +25,8 @@ SCENARIOS = (
     "raw",
     "break",
     "given",
+    "unheard",
+    "unsent",
     "late",
     "mismatch",
     "mismatch-once",

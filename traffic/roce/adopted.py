@@ -6,6 +6,7 @@ adopts them. What it sends from then on is added up; before, the program has to 
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,6 +78,8 @@ class Adoption:
         if not self._closed.is_set():
             self._closed.set()
             self._say("leave")
+            with contextlib.suppress(OSError):
+                self._stream.shutdown(socket.SHUT_WR)  # and listens no more
             self._agent.join(5.0)
             self._stream.close()
 

@@ -8,6 +8,7 @@ It says nothing by itself: a worker that is silent is soon a member whose lease 
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import socket
 import threading
@@ -33,8 +34,8 @@ class WorkerLineError(Exception):
 
 
 class Agent:
-    """Attends `job` as `host` for the worker at the other end of `stream`; `run` returns when the worker has left or
-    is gone, or the job is over."""
+    """Attends `job` as `host` for the worker at the other end of `stream`; `run` returns when the worker
+    is gone, or has left and the job is over: a worker that left may wait for that."""
 
     def __init__(self, where: Connection, job: str, host: str, stream: socket.socket) -> None:
         self._where = where
@@ -56,7 +57,7 @@ class Agent:
             self._hear_worker(attending)
         except WorkerLineError as error:
             failures.append(error)
-            self._tell(f"over the agent does not understand this worker: {error}")
+            self._end(f"the agent does not understand this worker: {error}")
         finally:
             self._over.set()
             self._words.put(None)
@@ -70,7 +71,7 @@ class Agent:
     def _hear_worker(self, attending: threading.Thread) -> None:
         """The job is attended from the first word on."""
         heard = b""
-        while not self._left.is_set():
+        while not (self._left.is_set() and self._over.is_set()):
             try:
                 some = self._stream.recv(LINE_BYTES)
             except OSError:
@@ -86,6 +87,8 @@ class Agent:
                 attending.start()
 
     def _line(self, words: list[str]) -> None:
+        if self._left.is_set():
+            return
         try:
             match words:
                 case ["hello", "1"] | ["alive"]:
@@ -120,6 +123,13 @@ class Agent:
         except OSError:
             self._over.set()
 
+    def _end(self, why: str) -> None:
+        self._tell(f"over {why}".replace("\n", " "))
+        self._over.set()
+        if self._left.is_set():  # it may be silent at a port that does not tell of its end
+            with contextlib.suppress(OSError):
+                self._stream.shutdown(socket.SHUT_RD)
+
     # ---- the controller ----
 
     def _attend(self) -> None:
@@ -137,10 +147,10 @@ class Agent:
             except grpc.RpcError as error:
                 broke = broke or time.monotonic()
                 if error.code() not in PASSING:
-                    self._tell(f"over the controller refused {self._host}: {error.details()}")
+                    self._end(f"the controller refused {self._host}: {error.details()}")
                     return
                 if time.monotonic() - broke > PATIENCE_S:
-                    self._tell(f"over no controller at {self._where.address} for {PATIENCE_S:g} s")
+                    self._end(f"no controller at {self._where.address} for {PATIENCE_S:g} s")
                     return
             self._over.wait(RETRY_S)
 
@@ -158,13 +168,11 @@ class Agent:
                 self._words.put(word)
                 return
             yield word
-            if word.leave:
-                return
 
     def _hear_controller(self, notice: pb.Notice) -> None:
         if notice.HasField("over"):
             state = pb.JobState.Name(notice.over.state).lower()
-            self._tell(f"over job {self._job} is {state}: {notice.over.reason}".replace("\n", " "))
+            self._end(f"job {self._job} is {state}: {notice.over.reason}")
         elif notice.HasField("assignment"):
             self._tell(_assignment(notice.assignment, notice.lease_ms))
         elif notice.HasField("ring"):

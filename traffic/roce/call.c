@@ -12,14 +12,15 @@
 
 enum { MOST_BLOCKS = 16 };
 
-/* A tree's part of a call: messages `total`, of which `data` after the first `ahead` have data. */
+/* A tree's part of a call: messages `total`, of which `data` after the first `ahead` have data. The call's `sent` and `received`
+ * of them; what is not acknowledged is the link's, and may be of the call before. */
 struct stream {
     struct nr_link *link;
     const struct nr_assignment *assignment;
     struct nr_call *call;
     uint32_t index;
     size_t first, count, of_message, of_block, blocks;
-    uint64_t ahead, data, total, sent, acknowledged, received;
+    uint64_t ahead, data, total, sent, received;
     int scales[NR_UNDER_WAY][MOST_BLOCKS]; /* of message m at m % ahead */
 };
 
@@ -161,27 +162,25 @@ static void read_data(struct stream *s, const uint32_t *lanes, uint64_t message)
 
 static bool may_send(const struct stream *s) {
     const struct nr_link *link = s->link;
-    return s->sent < s->total && s->sent < s->acknowledged + link->credit &&
+    return s->sent < s->total && link->sent < link->acknowledged + link->credit &&
            s->sent < s->received + (uint64_t)link->credit * NR_RECEIVES &&
            (s->ahead == 0 || s->sent < s->ahead + s->received);
 }
 
 static enum nr_error send_next(struct stream *s, char why[NR_WHY]) {
     uint64_t message = s->sent;
-    uint32_t *buffer = nr_send_buffer(s->link, message), lanes = s->assignment->lanes;
+    uint32_t *buffer = nr_send_buffer(s->link), lanes = s->assignment->lanes;
     memset(buffer, 0, 4 * (size_t)lanes);
     nr_write_check(buffer, identity(s, message), s->assignment->floats);
     write_bytes(s, buffer, message + s->ahead);
     if (has_data(s, message)) write_data(s, buffer + lanes, message);
-    enum nr_error failed = nr_post_receive(s->link, s->index, message, why);
-    if (failed == NR_OK) failed = nr_post_send(s->link, s->index, message, packets_of(s, message), why);
     s->sent++;
-    return failed;
+    return nr_send(s->link, s->index, packets_of(s, message), why);
 }
 
 static enum nr_outcome take_next(struct stream *s, uint32_t bytes, char why[NR_WHY]) {
     uint64_t message = s->received;
-    const uint32_t *buffer = nr_receive_buffer(s->link, message);
+    const uint32_t *buffer = nr_receive_buffer(s->link);
     uint32_t expected = packets_of(s, message) * s->link->packet_bytes;
     enum nr_sum sum = bytes < s->link->packet_bytes
                           ? NR_DIFFERENT
@@ -199,12 +198,16 @@ static enum nr_outcome take_next(struct stream *s, uint32_t bytes, char why[NR_W
     if (has_data(s, message)) read_data(s, buffer + s->assignment->lanes, message);
     read_bytes(s, buffer, message + s->ahead);
     s->received++;
+    s->link->received++;
     return NR_DONE;
 }
 
 /* ---- all trees ---- */
 
-static bool finished(const struct stream *s) { return s->received == s->total && s->acknowledged == s->total; }
+/* With its sums a worker has all that it needs. Whether the next one has them, too, is for the next call's credit, and for
+ * nr_flush: its last acknowledgment may be lost, and who has left repeats none. */
+static bool has_sums(const struct stream *s) { return s->received == s->total; }
+static bool is_acknowledged(const struct stream *s) { return s->link->acknowledged == s->link->sent; }
 
 static enum nr_outcome wait_for_any(struct nr_device *device, const struct nr_watch *watch, double until) {
     double left = until - nr_now();
@@ -227,7 +230,7 @@ static enum nr_outcome turn(struct stream *streams, uint32_t trees, struct nr_de
     for (int i = 0; i < count; i++) {
         struct stream *s = &streams[done[i].tree];
         if (done[i].sort == NR_SENT) {
-            s->acknowledged++;
+            s->link->acknowledged++;
             continue;
         }
         enum nr_outcome outcome = take_next(s, done[i].bytes, why);
@@ -236,23 +239,18 @@ static enum nr_outcome turn(struct stream *streams, uint32_t trees, struct nr_de
     return NR_DONE;
 }
 
-enum nr_outcome nr_call_run(struct nr_call *call, const struct nr_assignment *a, struct nr_device *device,
-                            struct nr_link *links, const struct nr_watch *watch, double until, char why[NR_WHY]) {
-    struct stream streams[NR_TREES];
-    for (uint32_t i = 0; i < a->trees; i++) cut(&streams[i], call, a, links, i);
+/* Until all `streams` are `done`. */
+static enum nr_outcome course(struct stream *streams, uint32_t trees, bool (*done)(const struct stream *),
+                              struct nr_device *device, const struct nr_watch *watch, double until, char why[NR_WHY]) {
     bool armed = false;
     for (;;) {
         bool idle = false;
-        enum nr_outcome outcome = turn(streams, a->trees, device, &idle, why);
+        enum nr_outcome outcome = turn(streams, trees, device, &idle, why);
         if (outcome != NR_DONE) return outcome;
-        uint32_t open = a->trees, first_open = a->trees;
-        for (uint32_t i = a->trees; i-- > 0;) {
-            if (finished(&streams[i]))
-                open--;
-            else
-                first_open = i;
-        }
-        if (open == 0) return NR_DONE;
+        const struct stream *open = NULL;
+        for (uint32_t i = trees; i-- > 0;)
+            if (!done(&streams[i])) open = &streams[i];
+        if (open == NULL) return NR_DONE;
         if (!idle) continue;
         if (!armed) { /* what came before arming is seen by one more turn */
             if (nr_arm(device, why) != NR_OK) return NR_BROKEN;
@@ -262,11 +260,25 @@ enum nr_outcome nr_call_run(struct nr_call *call, const struct nr_assignment *a,
         armed = false;
         outcome = wait_for_any(device, watch, until);
         if (outcome == NR_LATE) {
-            const struct stream *s = &streams[first_open];
-            snprintf(why, NR_WHY, "tree %u: of %llu messages %llu are sent, %llu acknowledged, %llu sums came",
-                     a->tree[first_open].tree, (unsigned long long)s->total, (unsigned long long)s->sent,
-                     (unsigned long long)s->acknowledged, (unsigned long long)s->received);
+            snprintf(why, NR_WHY, "tree %u: of %llu messages %llu are sent and %llu sums came, %llu are not acknowledged",
+                     open->assignment->tree[open->index].tree, (unsigned long long)open->total,
+                     (unsigned long long)open->sent, (unsigned long long)open->received,
+                     (unsigned long long)(open->link->sent - open->link->acknowledged));
         }
         if (outcome != NR_DONE) return outcome;
     }
+}
+
+enum nr_outcome nr_call_run(struct nr_call *call, const struct nr_assignment *a, struct nr_device *device,
+                            struct nr_link *links, const struct nr_watch *watch, double until, char why[NR_WHY]) {
+    struct stream streams[NR_TREES];
+    for (uint32_t i = 0; i < a->trees; i++) cut(&streams[i], call, a, links, i);
+    return course(streams, a->trees, has_sums, device, watch, until, why);
+}
+
+enum nr_outcome nr_flush(const struct nr_assignment *a, struct nr_device *device, struct nr_link *links,
+                         const struct nr_watch *watch, double until, char why[NR_WHY]) {
+    struct stream streams[NR_TREES] = {0}; /* nothing to send */
+    for (uint32_t i = 0; i < a->trees; i++) streams[i].link = &links[i], streams[i].assignment = a, streams[i].index = i;
+    return course(streams, a->trees, is_acknowledged, device, watch, until, why);
 }

@@ -49,9 +49,13 @@ struct nr_watch {
     void *context;
 };
 
-/* `until` is a time of CLOCK_MONOTONIC in seconds. */
+/* Ends with the last sum. What the next worker has not acknowledged by then, the device goes on to send. `until` is a time of
+ * CLOCK_MONOTONIC in seconds. */
 enum nr_outcome nr_call_run(struct nr_call *call, const struct nr_assignment *assignment, struct nr_device *device,
                             struct nr_link *links, const struct nr_watch *watch, double until, char why[NR_WHY]);
+/* Until the next worker has acknowledged everything. */
+enum nr_outcome nr_flush(const struct nr_assignment *assignment, struct nr_device *device, struct nr_link *links,
+                         const struct nr_watch *watch, double until, char why[NR_WHY]);
 double nr_now(void);
 
 #endif

@@ -184,30 +184,30 @@ static uint8_t *buffer(const struct nr_link *link, uint64_t number) {
     return link->memory + number * link->packets * link->packet_bytes;
 }
 
-uint32_t *nr_send_buffer(const struct nr_link *link, uint64_t message) {
-    return (uint32_t *)(void *)buffer(link, message % link->credit);
+static uint8_t *receive_buffer(const struct nr_link *link, uint64_t message) {
+    return buffer(link, link->credit + message % (NR_RECEIVES * (uint64_t)link->credit));
 }
 
-uint32_t *nr_receive_buffer(const struct nr_link *link, uint64_t message) {
-    return (uint32_t *)(void *)buffer(link, link->credit + message % (NR_RECEIVES * (uint64_t)link->credit));
+uint32_t *nr_send_buffer(const struct nr_link *link) { return (uint32_t *)(void *)buffer(link, link->sent % link->credit); }
+
+uint32_t *nr_receive_buffer(const struct nr_link *link) {
+    return (uint32_t *)(void *)receive_buffer(link, link->received);
 }
 
-enum nr_error nr_post_receive(struct nr_link *link, uint32_t tree, uint64_t message, char why[NR_WHY]) {
-    struct ibv_sge piece = {(uintptr_t)nr_receive_buffer(link, message), link->packets * link->packet_bytes,
-                            link->registered->lkey};
-    struct ibv_recv_wr request = {.wr_id = tree, .sg_list = &piece, .num_sge = 1}, *bad;
-    int failed = ibv_post_recv(link->in, &request, &bad);
-    return failed == 0 ? NR_OK : no(why, "a receive cannot be posted: %s", strerror(failed));
-}
-
-enum nr_error nr_post_send(struct nr_link *link, uint32_t tree, uint64_t message, uint32_t packets, char why[NR_WHY]) {
-    struct ibv_sge piece = {(uintptr_t)nr_send_buffer(link, message), packets * link->packet_bytes,
-                            link->registered->lkey};
-    struct ibv_send_wr request = {
+enum nr_error nr_send(struct nr_link *link, uint32_t tree, uint32_t packets, char why[NR_WHY]) {
+    struct ibv_sge room = {(uintptr_t)receive_buffer(link, link->sent), link->packets * link->packet_bytes,
+                           link->registered->lkey};
+    struct ibv_recv_wr receive = {.wr_id = tree, .sg_list = &room, .num_sge = 1}, *bad_receive;
+    int failed = ibv_post_recv(link->in, &receive, &bad_receive);
+    if (failed != 0) return no(why, "a receive cannot be posted: %s", strerror(failed));
+    struct ibv_sge piece = {(uintptr_t)nr_send_buffer(link), packets * link->packet_bytes, link->registered->lkey};
+    struct ibv_send_wr send = {
         .wr_id = tree, .sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
-    struct ibv_send_wr *bad;
-    int failed = ibv_post_send(link->out, &request, &bad);
-    return failed == 0 ? NR_OK : no(why, "a send cannot be posted: %s", strerror(failed));
+    struct ibv_send_wr *bad_send;
+    failed = ibv_post_send(link->out, &send, &bad_send);
+    if (failed != 0) return no(why, "a send cannot be posted: %s", strerror(failed));
+    link->sent++;
+    return NR_OK;
 }
 
 int nr_completions(struct nr_device *d, struct nr_done *done, int room, char why[NR_WHY]) {

@@ -25,11 +25,13 @@ struct nr_device {
 };
 
 /* `credit` messages of at most `packets` packets are under way; there are NR_RECEIVES times as many receives, since one
- * is posted before each send: no message ever comes without one. */
+ * is posted before each send: no message ever comes without one. `sent`, `acknowledged` and `received` count messages since
+ * the connections began. */
 struct nr_link {
     struct ibv_qp *out, *in;
     struct ibv_mr *registered;
     uint8_t *memory;
+    uint64_t sent, acknowledged, received;
     uint32_t first_psn, credit, packets, packet_bytes;
 };
 
@@ -51,10 +53,11 @@ enum nr_error nr_link_connect(struct nr_link *link, struct nr_device *device, co
                               char why[NR_WHY]);
 void nr_link_close(struct nr_link *link);
 
-uint32_t *nr_send_buffer(const struct nr_link *link, uint64_t message);
-uint32_t *nr_receive_buffer(const struct nr_link *link, uint64_t message);
-enum nr_error nr_post_receive(struct nr_link *link, uint32_t tree, uint64_t message, char why[NR_WHY]);
-enum nr_error nr_post_send(struct nr_link *link, uint32_t tree, uint64_t message, uint32_t packets, char why[NR_WHY]);
+/* Of the next message that is sent, and of the next one that comes. */
+uint32_t *nr_send_buffer(const struct nr_link *link);
+uint32_t *nr_receive_buffer(const struct nr_link *link);
+/* Sends what is in the send buffer; a receive for the sum is posted first. */
+enum nr_error nr_send(struct nr_link *link, uint32_t tree, uint32_t packets, char why[NR_WHY]);
 
 /* At most `room` completions; -1: a connection broke, with `why`. */
 int nr_completions(struct nr_device *device, struct nr_done *done, int room, char why[NR_WHY]);

@@ -11,7 +11,10 @@
 #include "call.h"
 #include "numbers.h"
 
-enum { PACKETS_OF_EPOCH = 1 << 23 }; /* half of the PSNs: the other half is what was sent before */
+enum {
+    PACKETS_OF_EPOCH = 1 << 23, /* half of the PSNs: the other half is what was sent before */
+    FLUSH_S = 30,
+};
 
 /* `epoch` is that of the links, `worn` the last one that the controller was asked to replace, `mismatched` the last one whose
  * ends told that this worker saw a mismatch. `last` has the sums of the
@@ -122,11 +125,15 @@ static bool epoch_ended(void *given) {
     return nr_control_news(w->control, &assignment, &ring, w->why) != NR_OK || assignment.epoch != w->epoch;
 }
 
+static struct nr_watch watch_of(struct nr_worker *w) {
+    return (struct nr_watch){nr_control_wake(w->control), epoch_ended, w};
+}
+
 static enum nr_outcome run(struct nr_worker *w, struct nr_call *call, double until) {
     uint64_t packets = nr_call_packets(call, &w->assignment, w->links);
     w->packets += packets;
     w->statistics.packets += packets;
-    struct nr_watch watch = {nr_control_wake(w->control), epoch_ended, w};
+    struct nr_watch watch = watch_of(w);
     return nr_call_run(call, &w->assignment, &w->device, w->links, &watch, until, w->why);
 }
 
@@ -318,13 +325,21 @@ int nr_rank(const struct nr_worker *w) { return (int)w->assignment.rank; }
 int nr_workers(const struct nr_worker *w) { return (int)w->assignment.workers; }
 struct nr_statistics nr_statistics(const struct nr_worker *w) { return w->statistics; }
 
+/* The next worker may lack the last sums, which come to it only while this one's device sends. It has them when it
+ * acknowledged them; or when all have left, if its acknowledgment was lost and it is gone. */
+static void flush(struct nr_worker *w) {
+    struct nr_watch watch = watch_of(w);
+    if (w->connected && w->worn != w->epoch)
+        nr_flush(&w->assignment, &w->device, w->links, &watch, nr_now() + FLUSH_S, w->why);
+}
+
 void nr_leave(struct nr_worker *w) {
     if (w == NULL) return;
     if (w->control != NULL) {
         char line[64];
         snprintf(line, sizeof line, "report %llu", (unsigned long long)w->statistics.packets);
         nr_control_say(w->control, line);
-        nr_control_say(w->control, "leave");
+        if (nr_control_say(w->control, "leave") == NR_OK) flush(w);
     }
     take_down(w);
     nr_control_close(w->control);

@@ -50,7 +50,7 @@ const char *nr_why(const struct nr_worker *worker);
 int nr_rank(const struct nr_worker *worker);
 int nr_workers(const struct nr_worker *worker);
 struct nr_statistics nr_statistics(const struct nr_worker *worker);
-/* Leaves the job and frees all. */
+/* Leaves the job and frees all. Stays until the next worker has its last sums, or all workers have left: at most 30 s. */
 void nr_leave(struct nr_worker *worker);
 
 #endif
