@@ -279,6 +279,24 @@ def test_a_small_call_takes_one_round_trip_in_steady_state(dtype):
     assert all(core.totals().overflows == 0 for core in cores)
 
 
+@pytest.mark.parametrize("scales", [(1.0, 2.0**-20, 2.0**12), (2.0**9, 2.0**-9)])
+@pytest.mark.parametrize("loss_beside", [False, True])
+def test_buckets_of_one_size_have_scales_of_their_own(scales, loss_beside):
+    """A step of training: several buckets of one size, all under way at once, and perhaps the loss behind them."""
+    cores = team(2, lanes=12, slots=64)
+    fabric = Fabric(cores, random.Random(3))
+    fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
+    draw = np.random.default_rng(5)
+    repeated = []
+    for _ in range(20):
+        kinds = [(60, scale) for scale in scales] + [(1, 1.0)] * loss_beside
+        mine = [[(draw.uniform(0.5, 1, n) * scale).astype(np.float32) for n, scale in kinds] for _ in cores]
+        calls = [[core.submit(a) for a in arrays] for core, arrays in zip(cores, mine, strict=True)]
+        run(fabric, calls)
+        repeated.append(cores[0].totals().overflows)
+    assert repeated[-1] == repeated[11], "a repetition is a round trip"
+
+
 @pytest.mark.parametrize("factor", [2.0**-30, 2.0**-6, 2.0**-3, 1.9, 2.0**6, 2.0**40, np.inf, np.nan, 0.0])
 @pytest.mark.parametrize("size", [100, 700])  # all chunks at predicted scales; and some after these
 def test_magnitudes_that_jump_cost_a_repetition_but_no_accuracy(factor, size):

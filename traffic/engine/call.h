@@ -61,6 +61,7 @@ struct nf_call {
     uint8_t *repeat; /* whether it has to be asked for again, */
     uint8_t *seen;   /* and of a tree's first rows, what to predict for the next call of this kind */
     int predicted;   /* the first rows have scales without an opening */
+    int64_t turn;    /* which of its kind's calls this is, predict.h */
     int64_t overflows;
     uint64_t print;  /* what is the same at all workers in the call */
     int64_t verdict[4];       /* of a call that is handed over: result, and index and total of the outcome */

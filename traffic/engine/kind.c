@@ -32,12 +32,13 @@ static int64_t all_first_rows(const struct nf_call *c, const struct tree *trees)
     return count;
 }
 
-void kind_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees) {
+void kind_predict(struct nf_call *c, struct nf_predictions *p, const struct tree *trees) {
     memset(c->seen, 0, (size_t)c->rows);
     kind_sign(c);
     if (c->balance) c->print = mix(c->print, (uint64_t)c->balance->laps); /* rows of who divides otherwise are not the same */
     if (!predicts(c)) return;
-    const uint8_t *known = nf_predictions_find(p, kind_of(c), all_first_rows(c, trees));
+    c->turn = nf_predictions_turn(p, kind_of(c), all_first_rows(c, trees), c->outcome.number);
+    const uint8_t *known = nf_predictions_find(p, kind_of(c), c->turn);
     if (!known) return;
     c->predicted = 1;
     for (int64_t i = 0; i < c->tree_count; i++)
@@ -49,12 +50,13 @@ void kind_predict(struct nf_call *c, const struct nf_predictions *p, const struc
 }
 
 void kind_learn(const struct nf_call *c, struct nf_predictions *p, const struct tree *trees) {
-    if (!predicts(c)) return;
-    uint8_t *to = nf_predictions_learn(p, kind_of(c), all_first_rows(c, trees), c->outcome.number);
+    if (!predicts(c) || c->turn < 0) return;
+    uint8_t *to = nf_predictions_room(p, kind_of(c), all_first_rows(c, trees), c->turn);
     if (!to) return;
     for (int64_t i = 0; i < c->tree_count; i++) {
         int64_t count = call_first_rows(c, &trees[i]);
         memcpy(to, c->seen + call_run(c, i, 0).first, (size_t)count);
         to += count;
     }
+    nf_predictions_learn(p, kind_of(c), c->turn, kind_tolerance(c));
 }

@@ -14,7 +14,7 @@
 void kind_sign(struct nf_call *c);
 
 /* The same, and takes the scales of the first rows of each tree from an earlier call of its kind, if there is one. */
-void kind_predict(struct nf_call *c, const struct nf_predictions *p, const struct tree *trees);
+void kind_predict(struct nf_call *c, struct nf_predictions *p, const struct tree *trees);
 void kind_learn(const struct nf_call *c, struct nf_predictions *p, const struct tree *trees);
 
 /* Of 48 bits that differ, but for one case in 2^48, if anything does that workers have to have in common. */
