@@ -1,19 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a switch that was started as root keeps of root's rights (capabilities(7)): those of the network, and no more.
+"""What a switch that was started as root keeps of root's rights (capabilities(7)): those of the network, where
+AF_XDP needs it that of locking memory, and no more.
 
 It stays root's process, and so the owner of root's files; but it cannot become another user, trace processes, load
 kernel modules, mount, or write where another user alone may."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import resource
 from pathlib import Path
 
-CAP_NET_ADMIN, CAP_NET_RAW = 12, 13
+CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK = 12, 13, 14
 NETWORK = frozenset({CAP_NET_ADMIN, CAP_NET_RAW})
 
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 47, 4
@@ -33,9 +33,8 @@ def keep_only(kept: frozenset[int] = NETWORK) -> None:
     there is one thread: a thread changes its own capabilities only. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() == 0:
-        # The memory of AF_XDP sockets counts against this bound once CAP_IPC_LOCK is gone.
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        if not _unbound_locked_memory():
+            kept |= {CAP_IPC_LOCK}
         last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
         for capability in set(range(last + 1)) - kept:
             # Refused without CAP_SETPCAP: capset does it then.
@@ -50,6 +49,17 @@ def keep_only(kept: frozenset[int] = NETWORK) -> None:
         data[word].effective = data[word].permitted
         data[word].inheritable = 0
     _check(libc.capset(ctypes.byref(header), data), "capset")
+
+
+def _unbound_locked_memory() -> bool:
+    """Lifts the bound that the memory of AF_XDP sockets counts against where CAP_IPC_LOCK is gone; false where only
+    CAP_SYS_RESOURCE could, as in a container: the bound is one for all processes of the user, and a socket that
+    does not get its memory would leave the switch to the slower way to send without a word."""
+    try:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def _check(result: int, what: str) -> None:
