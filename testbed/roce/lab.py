@@ -44,10 +44,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Running:
-    """The workers of a job, by machine."""
+    """The workers of a job, by machine, and the threads of their agents."""
 
     job: str
     answers: Mapping[str, Future[Answer]]
+    agents: Sequence[threading.Thread]
 
 
 class Lab(Opened):
@@ -116,9 +117,10 @@ class Lab(Opened):
     def start(self, name: str, flags: str, hosts: Sequence[str] | None = None) -> Running:
         chosen = list(hosts or self.hosts)
         command = f"netfold-roce --agent /dev/agent --rc-timeout {RC_TIMEOUT} {flags} > /tmp/{name} && cat /tmp/{name}"
-        for host in chosen:
-            threading.Thread(target=self._attend, args=(name, host), daemon=True).start()
-        return Running(name, {host: self.machines[host].start(command) for host in chosen})
+        agents = [threading.Thread(target=self._attend, args=(name, host), daemon=True) for host in chosen]
+        for agent in agents:
+            agent.start()
+        return Running(name, {host: self.machines[host].start(command) for host in chosen}, agents)
 
     def finish(self, running: Running, timeout_s: float) -> dict[str, list[Call]]:
         """Waits for workers that were started, and for the job's end. Raises RunError."""
@@ -143,6 +145,8 @@ class Lab(Opened):
             lines = [json.loads(x) for x in output.splitlines()]
             found[host] = [Call(**x) for x in lines]
         self.deployment.service.wait_over(running.job, OVER_S)
+        for agent in running.agents:  # a machine has one serial port for them: the next job's agent wants it
+            agent.join(OVER_S)
         return found
 
     def _progress(self, running: Running, shown: int) -> int:

@@ -38,6 +38,7 @@ static struct {
     unsigned long long calls[MOST];
     bool known[MOST], gave;
     int left, send_again; /* workers that left; with how many of them what was lost is sent again */
+    bool has_left[MOST];
     pthread_t thread;
 } control;
 
@@ -97,10 +98,11 @@ static void tell_rings(void) {
     }
 }
 
-static void leave(void) {
+static void leave(int worker) {
+    control.has_left[worker] = true;
     control.left++;
     if (control.left == control.send_again) {
-        usleep(200000); /* who does not wait for it is gone then */
+        usleep(200000); /* who does not wait for it is gone then; who does would have said that it is alive (lease: 300 ms) */
         fake_send_again();
     }
     for (int w = 0; w < control.workers && control.left == control.workers; w++) tell(w, "over job j is done: every worker left\n");
@@ -109,6 +111,7 @@ static void leave(void) {
 static void hear(int worker, char *line) {
     int epoch, trees, used = 0;
     unsigned long long calls;
+    CHECK(!control.has_left[worker], "'%s' behind the last word", line);
     if (strcmp(line, "hello 1") == 0) assign(worker);
     if (sscanf(line, "ends %d %llu %d%n", &epoch, &calls, &trees, &used) == 3 && epoch == control.epoch) {
         snprintf(control.ends[worker], sizeof control.ends[worker], "%s", line + used);
@@ -117,7 +120,7 @@ static void hear(int worker, char *line) {
         tell_rings();
     }
     if (sscanf(line, "worn %d", &epoch) == 1 && epoch == control.epoch) new_epoch();
-    if (strcmp(line, "leave") == 0) leave();
+    if (strcmp(line, "leave") == 0) leave(worker);
 }
 
 static void *attend(void *nothing) {

@@ -28,6 +28,7 @@ struct nr_control {
     enum nr_error failed;
     char why[NR_WHY];
     int alive_ms;
+    bool left;
 };
 
 /* ---- words of a line ---- */
@@ -260,10 +261,12 @@ static ssize_t put(int stream, const char *bytes, size_t count) {
     return n < 0 && errno == ENOTSOCK ? write(stream, bytes, count) : n;
 }
 
-enum nr_error nr_control_say(struct nr_control *c, const char *line) {
+static enum nr_error say(struct nr_control *c, const char *line, bool last) {
     char with_end[LINE_BYTES];
     int size = snprintf(with_end, sizeof with_end, "%s\n", line), said = 0;
     pthread_mutex_lock(&c->lock);
+    if (c->left) size = 0;
+    c->left = c->left || last;
     while (said < size) {
         struct pollfd room = {c->stream, POLLOUT, 0};
         ssize_t n = put(c->stream, with_end + said, (size_t)(size - said));
@@ -274,6 +277,9 @@ enum nr_error nr_control_say(struct nr_control *c, const char *line) {
     pthread_mutex_unlock(&c->lock);
     return said == size ? NR_OK : NR_AGENT;
 }
+
+enum nr_error nr_control_say(struct nr_control *c, const char *line) { return say(c, line, false); }
+enum nr_error nr_control_leave(struct nr_control *c) { return say(c, "leave", true); }
 
 enum nr_error nr_control_news(struct nr_control *c, struct nr_assignment *assignment, struct nr_ring *ring,
                               char why[NR_WHY]) {

@@ -53,6 +53,9 @@ void nr_control_close(struct nr_control *control);
 /* Readable when there is news. */
 int nr_control_wake(struct nr_control *control);
 enum nr_error nr_control_say(struct nr_control *control, const char *line);
+/* Nothing is said after it: the agent may be gone as soon as the job is over. A serial port of QEMU never recovers from
+ * words that nobody is there to take. */
+enum nr_error nr_control_leave(struct nr_control *control);
 /* The newest of each; an epoch of 0 if there is none. NR_JOB_OVER, NR_AGENT, NR_ASSIGNMENT with `why`. */
 enum nr_error nr_control_news(struct nr_control *control, struct nr_assignment *assignment, struct nr_ring *ring,
                               char why[NR_WHY]);

@@ -339,7 +339,7 @@ void nr_leave(struct nr_worker *w) {
         char line[64];
         snprintf(line, sizeof line, "report %llu", (unsigned long long)w->statistics.packets);
         nr_control_say(w->control, line);
-        if (nr_control_say(w->control, "leave") == NR_OK) flush(w);
+        if (nr_control_leave(w->control) == NR_OK) flush(w);
     }
     take_down(w);
     nr_control_close(w->control);
