@@ -26,6 +26,9 @@ from netfold.traffic.roce.agent import Agent
 
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 LOOK_S, PROGRESS_S, OVER_S = 0.1, 5.0, 30.0
+LEASE_MS = 15_000
+"""Machines that are interpreted on busy processors are silent for seconds, and yet alive."""
+
 RC_TIMEOUT = 15
 """4.096 us * 2^15, 134 ms: a machine without hardware virtualization may be off its processor for so long."""
 
@@ -100,7 +103,8 @@ class Lab(Opened):
 
     def submit(self, name: str, hosts: Sequence[str] | None = None, **spec: object) -> Plan:
         """Admits a RoCE job of machines, waits until its trees are installed, and starts its parameter servers."""
-        wanted = {"transport": "roce", "parameter_servers": 0, "numerics": {"mode": "integer"}, **spec}
+        usual = {"parameter_servers": 0, "numerics": {"mode": "integer"}, "lease_ms": LEASE_MS}
+        wanted = {"transport": "roce", **usual, **spec}
         plan = self.deployment.submit(name, list(hosts or self.hosts), **wanted)
         folder = self.deployment.directory / name
         folder.mkdir()

@@ -30,6 +30,7 @@ SCENARIOS = (
     "late",
     "mismatch",
     "mismatch-once",
+    "mismatch-and-fault",
     "infinity",
     "rail",
     "given-rail",

@@ -94,6 +94,21 @@ def broken(what: str) -> p4r.ForwardingPipelineConfig:
     return made
 
 
+def test_a_program_larger_than_grpc_takes_by_default_is_taken(run, hosts: list[Host]) -> None:
+    """Of 4 MiB; programs with floats come near it."""
+    large = p4r.ForwardingPipelineConfig()
+    large.CopyFrom(config())
+    large.p4_device_config += b" " * (5 << 20)
+
+    async def case(client: Client) -> None:
+        await client.push(large)
+        await client.write(insert(forward(5, 2)))
+        with Traffic(hosts[0], hosts[1], ethernet(DATA, bytes(46), dst=5)) as traffic:
+            await traffic.more()
+
+    run(case)
+
+
 @pytest.mark.parametrize(
     "what", ["other p4info", "no device config", "not json", "half a json", "unknown extern"]
 )

@@ -17,7 +17,7 @@ enum {
 };
 
 /* `epoch` is that of the links, `worn` the last one that the controller was asked to replace, `mismatched` the last one whose
- * ends told that this worker saw a mismatch. `last` has the sums of the
+ * ends told that this worker saw a mismatch, `lost` whether the last call ended with one. `last` has the sums of the
  * last call, for workers that did not get them before an epoch ended; `next` those that are coming. */
 struct nr_worker {
     struct nr_options options;
@@ -26,7 +26,7 @@ struct nr_worker {
     struct nr_device device;
     struct nr_link links[NR_TREES];
     uint32_t epoch, worn, mismatched;
-    bool connected;
+    bool connected, lost;
     uint64_t calls, packets;
     void *last, *next;
     size_t last_elements, last_room, next_room;
@@ -114,6 +114,7 @@ static void complete(struct nr_worker *w, size_t elements) {
     size_t room = w->last_room;
     w->last = w->next, w->last_room = w->next_room, w->last_elements = elements;
     w->next = buffer, w->next_room = room;
+    w->lost = false;
     w->calls++;
 }
 
@@ -140,12 +141,14 @@ static enum nr_outcome run(struct nr_worker *w, struct nr_call *call, double unt
 /* The call ended with a mismatch at this worker, as it does at all. Who did not hear of it is in a call that the others have
  * behind them, and of whose sums they have none: it hears of it then. */
 static void lose(struct nr_worker *w) {
+    w->lost = true;
     w->calls++;
     w->last_elements = 0;
 }
 
 /* Some workers completed the last call before the epoch ended, others did not: one gives them its sums. `*wanted` is
- * what this worker waits for; NULL if it is done here. */
+ * what this worker waits for; NULL if it is done here. A call that these workers lost is one of other arrays for those who hear
+ * of it so; then a new epoch puts them in step. */
 static enum nr_outcome give_again(struct nr_worker *w, const struct nr_ring *ring, struct nr_call *wanted,
                                   double until) {
     bool ahead = w->calls == ring->most;
@@ -162,7 +165,7 @@ static enum nr_outcome give_again(struct nr_worker *w, const struct nr_ring *rin
     enum nr_outcome outcome = run(w, &again, until);
     if (outcome == NR_DONE && !ahead) complete(w, elements);
     if (outcome == NR_OUT_OF_STEP && !ahead) lose(w);
-    return outcome;
+    return outcome == NR_OUT_OF_STEP && ahead && w->lost ? NR_BROKEN : outcome;
 }
 
 /* The others hear of it by this worker's ends in the next epoch, and where it does not come before the deadline, when they
