@@ -5,17 +5,15 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "receiver.h"
+#include "scoreboard.h"
 
-enum { SACKED = 1, LOST = 2, RESENT = 4, DUPLICATES = 3, FIRST_MARKS = 64, BACKOFF_MOST = 64 };
+enum { BACKOFF_MOST = 64 };
 
 #define PS_PER_SECOND 1e12
 
 static double seconds(const struct np_tcp *t) { return (double)t->network->now / PS_PER_SECOND; }
-
-static uint8_t *mark_of(struct np_flow *f, uint32_t segment) { return &f->marks[segment & (f->mark_room - 1)]; }
 
 static void arm(struct np_tcp *t, struct np_flow *f, np_time due) {
     uint32_t whose = (uint32_t)(f - t->flows);
@@ -30,8 +28,22 @@ static np_time timeout(const struct np_tcp *t, const struct np_flow *f) {
     return base * f->backoff;
 }
 
+/* Two round trips of silence, once, while nothing is known to be missing. */
+static int may_probe(const struct np_flow *f) {
+    return f->state == NP_OPEN && !f->lost && !f->sacked && !f->probing && f->smoothed > 0;
+}
+
 static void restart_timer(struct np_tcp *t, struct np_flow *f) {
-    arm(t, f, f->una < f->next ? t->network->now + timeout(t, f) : NP_NEVER);
+    np_time wait = timeout(t, f);
+    f->alarm = NP_TIMEOUT;
+    if (may_probe(f)) {
+        np_time silence = (np_time)(2 * f->smoothed * PS_PER_SECOND) + (f->next - f->una == 1 ? t->settings->delay : 0);
+        if (silence < wait) {
+            wait = silence;
+            f->alarm = NP_PROBE;
+        }
+    }
+    arm(t, f, f->una < f->next ? t->network->now + wait : NP_NEVER);
 }
 
 static uint32_t under_way(const struct np_flow *f) { return f->next - f->una - f->sacked - f->lost + f->resent; }
@@ -52,18 +64,15 @@ static void send_data(struct np_tcp *t, struct np_flow *f, uint32_t segment, enu
     np_line_send(t->network, t->hops[f->there], packet);
 }
 
-static int make_room(struct np_tcp *t, struct np_flow *f) {
-    if (f->next - f->una < f->mark_room) return 1;
-    uint32_t room = f->mark_room ? 2 * f->mark_room : FIRST_MARKS;
-    uint8_t *marks = calloc(room, 1);
-    if (!marks) {
+/* Whether there was one, and room for it. */
+static int send_new(struct np_tcp *t, struct np_flow *f) {
+    if (f->next >= f->total) return 0;
+    if (np_board_room(f)) {
         t->network->broken = 1;
         return 0;
     }
-    for (uint32_t i = f->una; i != f->next; i++) marks[i & (room - 1)] = *mark_of(f, i);
-    free(f->marks);
-    f->marks = marks;
-    f->mark_room = room;
+    np_board_sent(f, f->next, t->network->now);
+    send_data(t, f, f->next++, NP_DATA);
     return 1;
 }
 
@@ -72,15 +81,9 @@ static void send_what_may(struct np_tcp *t, struct np_flow *f) {
     int idle = f->una == f->next;
     while ((double)under_way(f) + 1 <= f->cwnd.size + 1e-9) {
         if (f->lost > f->resent) {
-            while (!(*mark_of(f, f->hole) & LOST) || *mark_of(f, f->hole) & RESENT) f->hole++;
-            *mark_of(f, f->hole) |= RESENT;
-            f->resent++;
             f->again++;
-            send_data(t, f, f->hole++, NP_DATA);
-        } else if (f->next < f->total && make_room(t, f)) {
-            *mark_of(f, f->next) = 0;
-            send_data(t, f, f->next++, NP_DATA);
-        } else {
+            send_data(t, f, np_board_again(f, t->network->now), NP_DATA);
+        } else if (!send_new(t, f)) {
             break;
         }
         f->out++;
@@ -98,58 +101,6 @@ static void sample(struct np_flow *f, double rtt) {
     f->smoothed += (rtt - f->smoothed) / 8;
 }
 
-static void mark_lost(struct np_flow *f, uint32_t segment) {
-    uint8_t *mark = mark_of(f, segment);
-    if (*mark & (SACKED | LOST)) return;
-    *mark |= LOST;
-    f->lost++;
-    if (segment < f->hole) f->hole = segment;
-}
-
-/* It is at the receiver; gives how many became known. */
-static uint32_t mark_there(struct np_flow *f, uint32_t segment) {
-    uint8_t *mark = mark_of(f, segment);
-    if (*mark & SACKED) return 0;
-    if (*mark & LOST) {
-        f->lost--;
-        f->resent -= (*mark & RESENT) != 0;
-    }
-    *mark = SACKED;
-    f->sacked++;
-    for (uint32_t i = 0, moved = segment; i < DUPLICATES; i++) {
-        if (moved <= f->high[i]) continue;
-        uint32_t lower = f->high[i];
-        f->high[i] = moved;
-        moved = lower;
-    }
-    return 1;
-}
-
-/* Takes acknowledgments in; gives how many segments became known to be there. */
-static uint32_t take(struct np_flow *f, const struct np_packet *p) {
-    uint32_t news = 0;
-    for (int i = 0; i < p->tcp.blocks; i++) {
-        uint32_t first = p->tcp.block[i][0] > f->una ? p->tcp.block[i][0] : f->una;
-        for (uint32_t s = first; s < p->tcp.block[i][1] && s < f->next; s++) news += mark_there(f, s);
-    }
-    for (; f->una < p->tcp.number; f->una++) {
-        uint8_t *mark = mark_of(f, f->una);
-        if (*mark & SACKED) {
-            f->sacked--;
-        } else {
-            news++;
-            f->lost -= (*mark & LOST) != 0;
-            f->resent -= (*mark & RESENT) != 0;
-        }
-        *mark = 0;
-    }
-    if (f->hole < f->una) f->hole = f->una;
-    uint32_t below = f->high[DUPLICATES - 1]; /* so many are known above each segment below */
-    if (f->judged < f->una) f->judged = f->una;
-    for (; f->sacked >= DUPLICATES && f->judged < below; f->judged++) mark_lost(f, f->judged);
-    return news;
-}
-
 /* RFC 6937: while what is lost is repaired, what goes is in proportion to what arrives. */
 static void reduce_in_proportion(struct np_flow *f, uint32_t news) {
     f->delivered += news;
@@ -163,9 +114,27 @@ static void reduce_in_proportion(struct np_flow *f, uint32_t news) {
     f->cwnd.size = pipe + fmax(room, f->out == 0 ? 1 : 0);
 }
 
+static void recover(struct np_flow *f) {
+    if (f->state != NP_OPEN || !f->lost) return;
+    f->state = NP_RECOVERY;
+    f->recover = f->next;
+    f->at_recovery = (double)(f->next - f->una);
+    f->delivered = f->out = 0;
+    np_cwnd_loss(&f->cwnd, f->at_recovery);
+}
+
+/* The probe is answered. If it repaired a loss, the window has to know (RFC 8985, 7.4.2). */
+static void probe_answered(struct np_flow *f, const struct np_packet *p) {
+    if (!f->probing || f->una < f->probe_until) return;
+    f->probing = 0;
+    if (f->probe == f->probe_until || f->state != NP_OPEN || p->tcp.stamp < f->probed) return;
+    np_cwnd_loss(&f->cwnd, f->cwnd.size);
+    f->cwnd.size = f->cwnd.threshold;
+}
+
 static void acknowledged(struct np_tcp *t, struct np_flow *f, const struct np_packet *p) {
     if (p->tcp.number < f->una) return;
-    uint32_t before = f->una, news = take(f, p), moved = f->una - before;
+    uint32_t before = f->una, news = np_board_take(f, p, t->network->now), moved = f->una - before;
     if (moved || news) sample(f, (double)(t->network->now - p->tcp.stamp) / PS_PER_SECOND);
     if (moved) f->backoff = 1;
     np_cwnd_echo(&f->cwnd, moved, p->tcp.echo, f->una, f->next);
@@ -173,25 +142,51 @@ static void acknowledged(struct np_tcp *t, struct np_flow *f, const struct np_pa
         if (f->state == NP_RECOVERY) f->cwnd.size = f->cwnd.threshold;
         f->state = NP_OPEN;
     }
-    if (f->state == NP_OPEN && f->lost) {
-        f->state = NP_RECOVERY;
-        f->recover = f->next;
-        f->at_recovery = (double)(f->next - f->una);
-        f->delivered = f->out = 0;
-        np_cwnd_loss(&f->cwnd, f->at_recovery);
-    }
+    probe_answered(f, p);
+    np_time look = news ? np_board_judge(f, t->network->now) : NP_NEVER;
+    recover(f);
     if (f->state == NP_RECOVERY)
         reduce_in_proportion(f, news);
     else if (moved && !f->cwnd.reduced)
         np_cwnd_grow(&f->cwnd, moved, seconds(t), f->smoothed);
-    if (moved) restart_timer(t, f);
+    if (moved || (f->alarm == NP_PROBE && !may_probe(f))) restart_timer(t, f);
+    if (look != NP_NEVER) {
+        f->alarm = NP_REORDERED;
+        arm(t, f, look);
+    }
     send_what_may(t, f);
     if (f->una == f->total && f->stream == NP_NOBODY) {
         f->state = NP_OVER;
-        free(f->marks);
-        f->marks = NULL;
-        f->mark_room = 0;
+        np_board_free(f);
     }
+}
+
+/* A new segment, or the last one again: its acknowledgment tells what else is missing. */
+static void probe(struct np_tcp *t, struct np_flow *f) {
+    f->probing = 1;
+    f->probe = f->next;
+    f->probed = t->network->now;
+    if (!send_new(t, f)) {
+        f->probe = f->next - 1;
+        f->again++;
+        np_board_sent(f, f->probe, t->network->now);
+        send_data(t, f, f->probe, NP_DATA);
+    }
+    f->probe_until = f->next;
+    restart_timer(t, f);
+}
+
+/* Long enough for what went before to have come, if it was only overtaken. */
+static void reordered(struct np_tcp *t, struct np_flow *f) {
+    np_time look = np_board_judge(f, t->network->now);
+    recover(f);
+    if (f->state == NP_RECOVERY) reduce_in_proportion(f, 0);
+    restart_timer(t, f);
+    if (look != NP_NEVER) {
+        f->alarm = NP_REORDERED;
+        arm(t, f, look);
+    }
+    send_what_may(t, f);
 }
 
 static void timed_out(struct np_tcp *t, struct np_flow *f) {
@@ -202,19 +197,27 @@ static void timed_out(struct np_tcp *t, struct np_flow *f) {
         arm(t, f, t->network->now + timeout(t, f));
         return;
     }
-    if (f->una == f->next) return;
-    for (uint32_t s = f->una; s < f->next; s++) {
-        *mark_of(f, s) &= (uint8_t)~RESENT;
-        mark_lost(f, s);
-    }
-    f->resent = 0;
-    f->hole = f->una;
+    np_board_all_lost(f);
+    f->probing = 0;
     if (f->state != NP_TIMED_OUT) np_cwnd_timeout(&f->cwnd, f->next - f->una);
     f->cwnd.size = 1;
     f->state = NP_TIMED_OUT;
     f->recover = f->next;
     restart_timer(t, f);
     send_what_may(t, f);
+}
+
+static void rings(struct np_tcp *t, struct np_flow *f) {
+    if (f->state == NP_OPENING)
+        timed_out(t, f);
+    else if (f->state == NP_OVER || f->una == f->next)
+        return;
+    else if (f->alarm == NP_PROBE)
+        probe(t, f);
+    else if (f->alarm == NP_REORDERED)
+        reordered(t, f);
+    else
+        timed_out(t, f);
 }
 
 static void open_up(struct np_tcp *t, struct np_flow *f) {
@@ -274,14 +277,14 @@ void np_tcp_packet(struct np_tcp *t, int32_t packet) {
 void np_tcp_timer(struct np_tcp *t, enum np_what what, uint32_t flow) {
     struct np_flow *f = &t->flows[flow];
     struct np_timer *timer = what == NP_SENDER ? &f->timer : &f->ack_timer;
-    int rings = np_timer_rings(&t->network->events, timer, t->network->now, what, flow);
-    t->network->broken |= rings < 0;
-    if (rings <= 0) return;
+    int due = np_timer_rings(&t->network->events, timer, t->network->now, what, flow);
+    t->network->broken |= due < 0;
+    if (due <= 0) return;
     timer->due = NP_NEVER;
     if (what == NP_RECEIVER)
         np_receiver_answer(t, f);
-    else if (f->state != NP_OVER)
-        timed_out(t, f);
+    else
+        rings(t, f);
 }
 
 int np_tcp_start(struct np_tcp *t) {
@@ -289,7 +292,7 @@ int np_tcp_start(struct np_tcp *t) {
         struct np_flow *f = &t->flows[i];
         np_timer_clear(&f->timer);
         np_timer_clear(&f->ack_timer);
-        f->end = NP_NEVER;
+        f->end = f->least_trip = NP_NEVER;
         f->segment = t->settings->segment_bytes;
         f->total = (uint32_t)((f->bytes + f->segment - 1) / f->segment);
     }
@@ -299,7 +302,7 @@ int np_tcp_start(struct np_tcp *t) {
 
 void np_tcp_stop(struct np_tcp *t) {
     for (int64_t i = 0; i < t->flow_count; i++) {
-        free(t->flows[i].marks);
+        np_board_free(&t->flows[i]);
         free(t->flows[i].ranges);
     }
 }

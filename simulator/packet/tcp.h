@@ -1,8 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Flows of TCP, counted in segments: selective acknowledgment (RFC 2018, 6675), proportional rate reduction (RFC 6937),
- * timeouts (RFC 6298), delayed acknowledgments, and DCTCP's echo of marks (RFC 8257). */
+/* Flows of TCP, counted in segments: selective acknowledgment (RFC 2018), losses told by time and tail loss probes (RACK-TLP,
+ * RFC 8985), proportional rate reduction (RFC 6937), timeouts (RFC 6298), delayed acknowledgments, and DCTCP's echo of marks
+ * (RFC 8257). */
 
 #ifndef NETFOLD_TCP_H
 #define NETFOLD_TCP_H
@@ -17,6 +18,11 @@ struct np_tcp_settings {
 
 enum np_state { NP_IDLE, NP_OPENING, NP_OPEN, NP_RECOVERY, NP_TIMED_OUT, NP_OVER };
 
+/* What a sender's timer is for. */
+enum np_alarm { NP_TIMEOUT, NP_PROBE, NP_REORDERED };
+
+struct np_segment;
+
 struct np_range {
     uint32_t first, end;
 };
@@ -28,11 +34,17 @@ struct np_flow {
     int32_t transport, stream; /* the stream that it carries, or NP_NOBODY */
     /* the sender */
     uint32_t total, una, next, recover;
-    uint32_t hole, judged, high[3]; /* no segment below `hole` is to go again; below `judged` all are known; the highest there */
-    uint32_t sacked, lost, resent;                     /* of those from una to next; `resent`: of the lost, again under way */
-    int32_t state, backoff;
-    uint8_t *marks; /* by segment, modulo */
-    uint32_t mark_room;
+    uint32_t hole, judged;         /* no segment below `hole` is to go again; below `judged` all are known or lost */
+    uint32_t sacked, lost, resent; /* of those from una to next; `resent`: of the lost, again under way */
+    int64_t eldest_again, newest_again; /* of these; they are linked */
+    struct np_segment *segments;        /* by number, modulo (scoreboard.h) */
+    uint32_t segment_room;
+    uint32_t newest; /* of those that are there, the one that went last */
+    np_time newest_sent, newest_trip, least_trip;
+    int32_t state, backoff, alarm;
+    int32_t probing; /* a tail loss probe is out; it was segment `probe`, which had gone before, at `probed` */
+    uint32_t probe, probe_until;
+    np_time probed;
     struct np_cwnd cwnd;
     double smoothed, variation;         /* seconds */
     double delivered, out, at_recovery; /* proportional rate reduction */
