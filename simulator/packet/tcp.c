@@ -12,6 +12,7 @@
 enum { BACKOFF_MOST = 64 };
 
 #define PS_PER_SECOND 1e12
+#define PROBE_SLACK 2000000000 /* 2 ms: Linux's TCP_TIMEOUT_MIN_US */
 
 static double seconds(const struct np_tcp *t) { return (double)t->network->now / PS_PER_SECOND; }
 
@@ -28,7 +29,7 @@ static np_time timeout(const struct np_tcp *t, const struct np_flow *f) {
     return base * f->backoff;
 }
 
-/* Two round trips of silence, once, while nothing is known to be missing. */
+/* After two round trips of silence and, as Linux has it, some slack: once, while nothing is known to be missing. */
 static int may_probe(const struct np_flow *f) {
     return f->state == NP_OPEN && !f->lost && !f->sacked && !f->probing && f->smoothed > 0;
 }
@@ -37,7 +38,8 @@ static void restart_timer(struct np_tcp *t, struct np_flow *f) {
     np_time wait = timeout(t, f);
     f->alarm = NP_TIMEOUT;
     if (may_probe(f)) {
-        np_time silence = (np_time)(2 * f->smoothed * PS_PER_SECOND) + (f->next - f->una == 1 ? t->settings->delay : 0);
+        np_time slack = f->next - f->una == 1 ? t->settings->least_timeout : PROBE_SLACK;
+        np_time silence = (np_time)(2 * f->smoothed * PS_PER_SECOND) + slack;
         if (silence < wait) {
             wait = silence;
             f->alarm = NP_PROBE;

@@ -152,6 +152,17 @@ def test_flows_arrive_whatever_is_lost(transport: Transport):
     assert None not in result.completions
 
 
+def test_a_lost_retransmission_or_a_lost_tail_seldom_costs_a_timeout():
+    """Of ten seconds here. What still does: a single segment that is lost, a probe that is lost."""
+    patient = Details(loss=0.02, least_timeout=10.0)
+    long = Flow(WORKERS[0], WORKERS[1], 900_000, 0.0, Transport.CUBIC)
+    short = tuple(Flow(WORKERS[i % 3], WORKERS[3 + i % 3], 30_000, 1e-3 * i) for i in range(60))
+    first, *others = simulate(Scenario(FABRIC, flows=(long, *short), seed=3), patient).completions
+    assert first is not None
+    assert first < 1
+    assert sum(seconds is None or seconds > 1 for seconds in others) < 8
+
+
 def test_dctcp_keeps_the_queue_at_its_mark_and_reno_fills_it():
     longest = {}
     for transport in (Transport.DCTCP, Transport.RENO):

@@ -238,6 +238,18 @@ def test_it_contends_with_those_who_fill_the_queue_whatever_is_marked():
     assert control.window == FLOOR
 
 
+def test_it_knows_how_deep_a_queue_is_that_was_filled_at_once():
+    """Where marking begins it has seen by single results; since the others came no queue was ever less than deep."""
+    control = Control.start(Congestion.PANAMA, 512)
+    for _ in range(100):
+        control.on_results(control.window // 2 + 1, 0, 0.2 * TRIP)
+        control.on_results(1, 1, 0.4 * TRIP)
+        control.on_results(control.window // 2, 0, 0.2 * TRIP)
+    for _ in range(40):
+        control.on_results(control.window, control.window, 1.5 * TRIP)
+    assert control.contending > 0
+
+
 def test_it_does_not_contend_where_many_queues_are_marked_now_and_then():
     """A tree over many hosts' links, with short flows on each: all windows are marked, no queue stays full."""
     control = Control.start(Congestion.PANAMA, 512)

@@ -33,6 +33,7 @@ static const double DIP_MOST = 0.3;    /* CUBIC's (RFC 9438) */
 static const double DEEP = 1.5;        /* a queue that is filled, against one that is marked already */
 static const double CUT = 4;           /* down to this part of itself a window yields before it contends */
 static const double BETA = 0.7;        /* what a loss leaves of a window that contends: CUBIC's */
+static const double BOLDER = 1.25;     /* a window that contends grows faster: CUBIC climbs back faster than Reno */
 static const double FADING = 1.0 / 64; /* of `held`, in a window */
 
 static double least(double a, double b) { return a < b ? a : b; }
@@ -127,9 +128,7 @@ static double rest(const struct nf_window *w) {
  * say so: where nothing marks, it may be a switch that is slow at any window. And marks alone do not: a tree over many
  * links meets bursts of short flows on one or another of them at any time. */
 static int others_fill(struct nf_window *w) {
-    int full = w->marked == w->seen;
-    if (full) w->shallow = least(w->shallow, w->delay);
-    full = full && w->delay >= DEEP * w->shallow;
+    int full = w->marked == w->seen && w->delay >= DEEP * w->shallow;
     w->held -= FADING * w->held;
     if (!w->full) w->before = most(w->size, w->held);
     w->full = full ? w->full + 1 : 0;
@@ -147,7 +146,7 @@ static void panama_turn(struct nf_window *w) {
     if (w->contending) {
         w->contending--;
         w->full = 0;
-        grow(w, grown);
+        grow(w, BOLDER * grown);
         w->held = w->size;
     } else if (others_fill(w)) {
         w->contending = CONTEND;
@@ -163,6 +162,7 @@ static void panama_turn(struct nf_window *w) {
 static void panama_results(struct nf_window *w, const struct nf_came *came) {
     w->trip = came->trip;
     if (came->delay < NF_UNKNOWN) {
+        if (came->marked == came->count) w->shallow = least(w->shallow, came->delay);
         w->delay = least(w->delay, came->delay);
         w->starting = w->starting && (w->marks_ever || came->delay <= w->late);
         if (w->starting && !came->marked) grow(w, (double)came->count);

@@ -47,7 +47,7 @@ struct nf_window {
     double delay;                   /* the least of them; NF_UNKNOWN */
     double trip, high, low;         /* the quickest round trip ever; the longest when marks came last, the shortest since */
     double dip;                     /* by what part round trips fell the last time after marks */
-    double shallow;                 /* the least delay of a window that was marked as a whole */
+    double shallow;                 /* the least delay of a result with a mark: where marking begins */
     int64_t full;                   /* so many windows, one after the other, met a deep queue as a whole */
     double before, held;            /* the size before these; the size when it contended last, fading */
     int64_t contending;             /* so many windows more it holds its own against others who fill the queue */
