@@ -8,7 +8,18 @@ from __future__ import annotations
 
 _FLOW = ("engine", "jobs", "state", "shares")
 _FLOW_HEADERS = ("engine", "state", "shares", "heap")
-_PACKET = ("packet", "exchange", "receiver", "tcp", "scoreboard", "congestion", "reduction", "slots", "lines", "events")
+_PACKET = (
+    "packet",
+    "exchange",
+    "receiver",
+    "tcp",
+    "scoreboard",
+    "congestion",
+    "reduction",
+    "slots",
+    "lines",
+    "events",
+)
 
 
 def files(engine_headers: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from netfold.measure import options
+from netfold.measure.progress import one_by_one
 
 if TYPE_CHECKING:
     from netfold.measure.arrivals.experiment import Arrival
@@ -36,7 +37,8 @@ def arrivals(
 
     milliseconds = options.numbers("0,500" if quick else spreads, "--spreads", float)
     with options.measuring(root=False):
-        rows = [arrival(ms / 1e3, size) for ms in milliseconds]
+        cases = one_by_one(milliseconds, lambda ms: f"{ms:g} ms apart", options.tell)
+        rows = [arrival(ms / 1e3, size) for ms in cases]
         if picture is not None:
             from netfold.measure.arrivals.picture import draw
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 from rich.table import Table
 
 from netfold.measure import options
+from netfold.measure.progress import one_by_one
 
 if TYPE_CHECKING:
     from netfold.measure.balance.experiment import Balanced
@@ -34,11 +36,15 @@ def balance(
     megabytes = options.numbers("16" if quick else sizes, "--sizes", float)
     left = options.numbers("0.5" if quick else speeds, "--speeds", float)
     with options.measuring(root=False):
-        rows = []
-        for size in megabytes:
-            for speed in left:
-                options.tell(f"{size:g} MB, {speed:g} of a tree")
-                rows.append(balanced(round(size * 1e6), speed))
+        rows = [
+            balanced(round(size * 1e6), speed)
+            for size, speed in one_by_one(
+                list(product(megabytes, left)),
+                lambda case: f"{case[0]:g} MB, {case[1]:g} of a tree",
+                options.tell,
+                lambda case: case[0],
+            )
+        ]
         if picture is not None:
             from netfold.measure.balance.picture import draw
 

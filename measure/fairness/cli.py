@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 from rich.table import Table
 
 from netfold.measure import options
+from netfold.measure.progress import one_by_one
 
 if TYPE_CHECKING:
     from netfold.measure.fairness.shares import Shares
@@ -62,14 +64,24 @@ def _simulated(quick: bool) -> tuple[list[Shares], list[Short]]:
     from netfold.traffic.congestion import Congestion
 
     job, other = worlds.Training(), worlds.Training(workers=("w3", "w4"))
+    long = [(t, n) for t in Transport for n in ((1,) if quick else (1, 2, 4))]
+    brief = list(
+        product(
+            (Transport.CUBIC, Transport.CUBIC_ECN, Transport.DCTCP),
+            (None, job, worlds.Training(Congestion.FIXED)),
+        )
+    )
     found, short = [], []
     for world in (worlds.quick(worlds.TESTBED),) if quick else (worlds.TESTBED, worlds.DATA_CENTER):
-        for transport in Transport:
-            found += [shares.simulated(world, transport, n, [job]) for n in ((1,) if quick else (1, 2, 4))]
+
+        def words(case: tuple[Transport, object], world: worlds.World = world) -> str:
+            return f"{world.name}: {case[0]}"
+
+        for transport, flows in one_by_one(long, words, options.tell):
+            found.append(shares.simulated(world, transport, flows, [job]))
         found.append(shares.simulated(world, Transport.CUBIC, 0, [job, other]))
-        for transport in (Transport.CUBIC, Transport.CUBIC_ECN, Transport.DCTCP):
-            for beside in (None, job, worlds.Training(Congestion.FIXED)):
-                short.append(short_flows.simulated(world, transport, beside))
+        for transport, beside in one_by_one(brief, words, options.tell):
+            short.append(short_flows.simulated(world, transport, beside))
     return found, short
 
 

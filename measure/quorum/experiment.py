@@ -16,10 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from netfold.measure.progress import one_by_one
 from netfold.traffic.errors import Straggled, TrafficError
 from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.membership.part import Stats
@@ -123,12 +125,13 @@ class Member:
 
 def measure(experiment: Experiment, tell: Callable[[str], None]) -> list[Row]:
     """A row for each delay, without and with the quorum. Raises TrafficError, TransportError."""
-    rows = []
-    for delay in experiment.delays_ms:
-        for quorum in (0, experiment.quorum):
-            tell(f"{delay:g} ms late, " + (f"quorum {quorum}" if quorum else "no quorum"))
-            rows.append(_point(experiment, delay, quorum))
-    return rows
+    points = list(product(experiment.delays_ms, (0, experiment.quorum)))
+    return [_point(experiment, *point) for point in one_by_one(points, _words, tell)]
+
+
+def _words(point: tuple[float, int]) -> str:
+    delay, quorum = point
+    return f"{delay:g} ms late, " + (f"quorum {quorum}" if quorum else "no quorum")
 
 
 def _point(experiment: Experiment, delay_ms: float, quorum: int) -> Row:

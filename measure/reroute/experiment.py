@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import statistics
 import threading
 import time
@@ -25,6 +26,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from netfold.measure.progress import one_by_one
 from netfold.measure.tcp_flows import Foreign
 from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.errors import RunError
@@ -45,19 +47,38 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True)
+class Case:
+    load: float
+    jobs: int
+    mode: str
+
+    def __str__(self) -> str:
+        return f"{self.mode}, {self.jobs} job{'s' if self.jobs > 1 else ''}, TCP on {self.load:.0%}"
+
+    @property
+    def name(self) -> str:
+        """That jobs' names begin with."""
+        return f"{self.mode}-{self.load * 100:.0f}-{self.jobs}"
+
+
+@dataclass(frozen=True)
 class Experiment:
-    """`size` is in bytes; `load` a part of the links between switches. The load begins `before_s` after the first
+    """`size` is in bytes; `loads` are parts of the links between switches. A load begins `before_s` after the first
     iterations, and lasts `load_s`; the jobs go on for about `after_s`."""
 
     setup: Setup
     modes: Sequence[str] = tuple(MODES)
     jobs: Sequence[int] = (1, 2)
     size: int = 1 << 18
-    load: float = 0.7
+    loads: Sequence[float] = (0.6, 0.7, 0.8)
     before_s: float = 3.0
     load_s: float = 8.0
     after_s: float = 5.0
     timeout_s: float = 120.0
+
+    @property
+    def cases(self) -> list[Case]:
+        return [Case(*case) for case in itertools.product(self.loads, self.jobs, self.modes)]
 
 
 @dataclass(frozen=True)
@@ -72,33 +93,36 @@ class Move:
 
 @dataclass(frozen=True)
 class Row:
-    """One job in one mode. Times of iterations are medians in milliseconds; others are seconds since the onset, or
-    (`back_s`) since the end of the load; None: it did not move. `settled_s`: iterations are as short as they stay."""
+    """One job in one mode beside one load. Times of iterations are medians in milliseconds; None: it did none. Others
+    are seconds since the onset, or (`back_s`, `restored_s`) since the end of the load; None: it did not move, or was
+    not seen to get there. `settled_s`: iterations are as short as they stay; `restored_s`: as before the load."""
 
+    load: float
     mode: str
     jobs: int
     job: str
-    before_ms: float
-    under_ms: float
-    after_ms: float
+    before_ms: float | None
+    under_ms: float | None
+    after_ms: float | None
     reaction_s: float | None
     settled_s: float | None
     back_s: float | None
+    restored_s: float | None
     moves: int
     wrong_elements: int
     timeline: list[tuple[float, float]] = field(default_factory=list)
     """Second since the onset at which an iteration ended, and its milliseconds."""
 
     @property
-    def slowdown(self) -> float:
-        return self.under_ms / self.before_ms
+    def slowdown(self) -> float | None:
+        return self.under_ms / self.before_ms if self.under_ms and self.before_ms else None
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "slowdown": self.slowdown}
 
 
 class Rerouting:
-    """One experiment; `run` gives a row for each mode, number of jobs and job."""
+    """One experiment; `run` gives a row for each load, number of jobs, mode and job."""
 
     def __init__(self, experiment: Experiment, tell: Callable[[str], None]) -> None:
         self._experiment = experiment
@@ -123,9 +147,8 @@ class Rerouting:
             ]
             self._tell("looking for TCP connections over the first spine")
             with Foreign(system.net, pairs, self._spine()) as foreign:
-                for jobs, mode in itertools.product(self._experiment.jobs, self._experiment.modes):
-                    self._tell(f"{mode}, {jobs} job{'s' if jobs > 1 else ''}")
-                    rows += self._measure(mode, jobs, foreign)
+                for case in one_by_one(self._experiment.cases, str, self._tell):
+                    rows += self._measure(case, foreign)
         return rows
 
     def _spine(self) -> str:
@@ -134,15 +157,15 @@ class Rerouting:
         leaf = fabric.attachment(self._racks[0][0])
         return next(n for n in fabric.ports[leaf] if not fabric.is_host(n))
 
-    def _measure(self, mode: str, jobs: int, foreign: Foreign) -> list[Row]:
+    def _measure(self, case: Case, foreign: Foreign) -> list[Row]:
         system, experiment = self._system, self._experiment
-        running = [self._start(mode, jobs, number) for number in range(jobs)]
+        running = [self._start(case, number) for number in range(case.jobs)]
         moves: dict[str, list[Move]] = {j.name: [] for j in running}
         begun = self._begun(running)
         following = [self._follow(job.name, moves[job.name]) for job in running]
         onset, end = begun + experiment.before_s, begun + experiment.before_s + experiment.load_s
         steps: list[tuple[float, Callable[[], None]]] = [
-            (onset, lambda: foreign.go(self._flow_mbps())),
+            (onset, lambda: foreign.go(self._flow_mbps(case.load))),
             (end, foreign.stop),
         ]
 
@@ -158,7 +181,7 @@ class Rerouting:
                 results = system.finish(job, experiment.timeout_s, meanwhile)
                 follower.join()
                 wrong = sum(r["wrong_elements"] for r in results.values())
-                rows.append(row(mode, jobs, job, moves[job.name], onset, end, wrong))
+                rows.append(row(case, job, moves[job.name], onset, end, wrong))
         finally:
             foreign.stop()
         return rows
@@ -173,16 +196,20 @@ class Rerouting:
             time.sleep(LOOK_S)  # a worker in a host writes the file, and nobody says so
         return time.monotonic()
 
-    def _start(self, mode: str, jobs: int, number: int) -> RunningJob:
+    def _start(self, case: Case, number: int) -> RunningJob:
         experiment, system = self._experiment, self._system
         seconds = experiment.before_s + experiment.load_s + experiment.after_s
         each = experiment.size * 8 / (system.link_mbps * 1e6) * 1.3
         flags = ["--workload", MODEL, "--scale", experiment.size / 4 / MODEL_ELEMENTS]
         flags += ["--iterations", max(8, round(seconds / each))]
         workers = [rack[number] for rack in self._racks]
-        name = f"{mode}-{jobs}-{number + 1}"
-        keys = {"scheme": "panama", "parameter_servers": 0, "elements": experiment.size // 4, **MODES[mode]}
-        return system.start_job(name, flags, workers, **keys)
+        keys = {
+            "scheme": "panama",
+            "parameter_servers": 0,
+            "elements": experiment.size // 4,
+            **MODES[case.mode],
+        }
+        return system.start_job(f"{case.name}-{number + 1}", flags, workers, **keys)
 
     def _follow(self, name: str, moves: list[Move]) -> threading.Thread:
         """A thread that notes where the job is and each move, until it is over."""
@@ -198,11 +225,11 @@ class Rerouting:
         thread.start()
         return thread
 
-    def _flow_mbps(self) -> float:
+    def _flow_mbps(self, load: float) -> float:
         """Payload of each flow; two share a link between switches."""
         fabric = self._system.fabric
         leaf, spine = fabric.attachment(self._racks[0][0]), self._spine()
-        wire = self._system.net.rate_bps(leaf, spine) / 1e6 * self._experiment.load
+        wire = self._system.net.rate_bps(leaf, spine) / 1e6 * load
         return wire / 2 * PAYLOAD
 
 
@@ -219,33 +246,39 @@ def racks(fabric: Fabric) -> list[list[str]]:
     return list(found.values())
 
 
-def row(
-    mode: str, jobs: int, job: RunningJob, moves: Sequence[Move], onset: float, end: float, wrong: int
-) -> Row:
+def row(case: Case, job: RunningJob, moves: Sequence[Move], onset: float, end: float, wrong: int) -> Row:
     """What the first worker's iterations and the controller's epochs say."""
     ended = _ended(job.progress)
     times = [(b, (b - a) * 1e3) for a, b in itertools.pairwise(ended)]
 
-    def median(since: float, until: float) -> float:
+    def median(since: float, until: float) -> float | None:
+        """Of those that lie within; of those that reach into it where none does."""
         inside = [ms for at, ms in times if since <= at - ms / 1e3 and at <= until]
-        return statistics.median(inside) if inside else float("nan")
+        reaching = [ms for at, ms in times if since < at and at - ms / 1e3 < until]
+        return statistics.median(inside or reaching) if reaching else None
 
-    first = next((m for m in moves[1:] if m.at >= onset), None)
-    back = next((m for m in moves[1:] if m.at >= end), None)
-    under = median(onset + STEADY_S, end)
-    settled = next(
-        (at for at, ms in times if first is not None and at > first.at and ms <= 1.2 * under), None
-    )
+    def as_short(since: float, until: float, ms_then: float | None) -> float | None:
+        """From `since` to the end of the first iteration behind it that takes about `ms_then`."""
+        short = (at for at, ms in times if ms_then and at - ms / 1e3 >= since and ms <= 1.2 * ms_then)
+        at = next(short, math.inf)
+        return at - since if at <= until else None
+
+    first = next((m for m in moves[1:] if onset <= m.at <= end), None)
+    back = next((m for m in moves[1:] if m.at > end), None)
+    before, under = median(onset - 3.0, onset), median(onset + STEADY_S, end)
+    settled = None if first is None else as_short(first.at, end, under)
     return Row(
-        mode=mode,
-        jobs=jobs,
+        load=case.load,
+        mode=case.mode,
+        jobs=case.jobs,
         job=job.name,
-        before_ms=median(onset - 3.0, onset),
+        before_ms=before,
         under_ms=under,
         after_ms=median(end + STEADY_S, ended[-1]),
-        reaction_s=None if first is None or first.at > end else first.at - onset,
-        settled_s=None if settled is None or settled > end else settled - onset,
+        reaction_s=None if first is None else first.at - onset,
+        settled_s=None if first is None or settled is None else first.at + settled - onset,
         back_s=None if back is None else back.at - end,
+        restored_s=as_short(end, ended[-1], before),
         moves=len(moves) - 1,
         wrong_elements=wrong,
         timeline=[(round(at - onset, 3), round(ms, 1)) for at, ms in times],

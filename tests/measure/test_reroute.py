@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from netfold.measure.reroute.experiment import Experiment, Move, Rerouting, row
+from netfold.measure.progress import one_by_one
+from netfold.measure.reroute.experiment import Case, Experiment, Move, Rerouting, row
 from netfold.measure.reroute.picture import draw
 from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
@@ -25,12 +26,31 @@ def test_a_row_says_when_it_moved_and_what_that_gave(tmp_path: Path):
             file.write(json.dumps({"at": at}) + "\n")
     job = SimpleNamespace(name="re-routed-1-1", progress=progress)
     moves = [Move(100.0, 1, 100.0, ""), Move(112.0, 2, 90.0, "squeezed"), Move(123.0, 3, 100.0, "eased")]
-    found = row("re-routed", 1, job, moves, 110.0, 120.0, 0)  # type: ignore[arg-type]
+    found = row(Case(0.7, 1, "re-routed"), job, moves, 110.0, 120.0, 0)  # type: ignore[arg-type]
     assert (found.reaction_s, found.back_s, found.moves) == (2.0, 3.0, 2)
     assert found.slowdown == pytest.approx(1.0)
     assert found.settled_s == pytest.approx(2.2, abs=0.3)
+    assert found.restored_s == pytest.approx(0.2, abs=0.2)
     draw([found], 10.0, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
+def test_an_iteration_longer_than_the_load_is_what_it_took_under_it(tmp_path: Path):
+    """No iteration lies within the time that is looked at; figures stay figures, of which JSON has no other kind."""
+    progress = tmp_path / "progress"
+    progress.write_text("".join(json.dumps({"at": at}) + "\n" for at in (107.0, 108.0, 109.0, 130.0, 131.0)))
+    job = SimpleNamespace(name="static-1-1", progress=progress)
+    found = row(Case(0.8, 1, "static"), job, [Move(100.0, 1, 100.0, "")], 110.0, 120.0, 0)  # type: ignore[arg-type]
+    assert (found.before_ms, found.under_ms, found.after_ms) == (1000.0, 21000.0, 1000.0)
+    assert found.reaction_s is None
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["slowdown"] == 21.0
+
+
+def test_the_rest_takes_as_long_as_what_is_over_says():
+    said: list[str] = []
+    times = iter([0.0, 10.0, 400.0])
+    assert [*one_by_one([1, 3, 60], str, said.append, float, lambda: next(times))] == [1, 3, 60]
+    assert said == ["1 of 3: 1", "2 of 3: 3, about 10 minutes left", "3 of 3: 60, about 100 minutes left"]
 
 
 def test_what_it_cannot_do_is_said_before_anything_is_brought_up():
@@ -46,7 +66,7 @@ def test_what_it_cannot_do_is_said_before_anything_is_brought_up():
 def test_a_job_moves_under_load_and_every_sum_is_right():
     setup = Setup("leaf-spine-2x2", "softswitch", 64, 0.05, name="rero", first_grpc_port=9760)
     # loads of 90 %: slow machines, on which little is squeezed, have to move too
-    experiment = Experiment(setup, ["r-inart"], [1], 1 << 15, 0.9, before_s=1.0, load_s=6.0, after_s=0.5)
+    experiment = Experiment(setup, ["r-inart"], [1], 1 << 15, [0.9], before_s=1.0, load_s=6.0, after_s=0.5)
     [found] = Rerouting(experiment, lambda text: None).run()
     assert found.wrong_elements == 0
     assert found.moves >= 1
