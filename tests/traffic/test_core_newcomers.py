@@ -5,8 +5,12 @@ and every sum is of exactly those who are in."""
 
 from __future__ import annotations
 
+import ctypes
 import random
+import subprocess
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from netfold.traffic.numerics import ReduceOp
 from tests.traffic.cores import Core, Fabric, assignment
 
 LANES, SLOTS = 32, 16
+ENGINE = Path(__file__).resolve().parents[2] / "traffic" / "engine"
 
 
 def parts_of(workers: int, epoch: int, shares: tuple[float, ...]) -> list[Assignment]:
@@ -132,6 +137,45 @@ def test_workers_go_and_come_and_each_call_is_of_those_who_are_in(seed):
     team.begin()  # and nobody is left who knows: they begin with each other
     team.run(3)
     team.check(2, team.fabric.cores)
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Core, int], None]:
+    """Makes a core as old as if it had made so many calls, which here would take hours."""
+    program = tmp_path_factory.mktemp("offsets") / "offsets"
+    source = f"""#include <stddef.h>
+#include <stdio.h>
+#include "{ENGINE / "core_state.h"}"
+int main(void) {{
+    printf("%zu %zu", offsetof(struct nf_core, number), offsetof(struct nf_core, proven));
+}}"""
+    subprocess.run(["gcc", "-x", "c", "-", "-o", program], input=source, text=True, check=True)
+    offsets = [int(word) for word in subprocess.check_output([program], text=True).split()]
+
+    def age(core: Core, calls: int) -> None:
+        for offset in offsets:
+            ctypes.c_int64.from_address(core._core + offset).value = calls
+
+    return age
+
+
+@pytest.mark.parametrize("calls", [2**24 - 2, 2**24 + 5, 2**31 + 1, 7 * 2**32])
+def test_who_comes_to_a_job_of_millions_of_calls_is_in_step(older: Callable[[Core, int], None], calls: int):
+    """Their numbers are told apart modulo nine: who would know them only modulo some power of two would be in another
+    call than the others believe."""
+    team = Team(3, 1, (0.6, 0.4), 0.02)
+    for core in team.fabric.cores:
+        older(core, calls)
+    team.run(4)
+    for _ in range(3):
+        upto = max(team.turn) + 4
+        team.join(max(team.turn))
+        team.begin()
+        team.run(upto)
+        for turn in range(upto - 4, upto):
+            team.check(turn, team.fabric.cores)
+        team.leave(0)
+        team.begin()
 
 
 def test_few_lanes_have_no_room_for_who_comes_later():

@@ -22,7 +22,7 @@ enum {
     FINGERPRINT = 3, /* lanes of the opening */
     NUMBERS = 2 * NF_UNDER_WAY + 1, /* calls are told apart modulo this many, where packets have lanes enough */
     VOTES_MAX = 2 * NUMBERS,
-    DIGITS = 3, /* of a call's number, each a byte: so many are told apart where workers come later */
+    DIGITS = 6, /* of a call's number, each a byte, where workers come later: no job makes 2^48 calls */
 };
 
 /* The rows of a tree that go again. */

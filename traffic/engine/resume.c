@@ -127,8 +127,8 @@ int resume_hand_on(struct nf_core *core) {
 /* Exponents travel as the greatest of all workers', so digit by digit they say the greatest number. */
 static int ask_digit(struct nf_core *core) {
     struct nf_call *joint = &core->joint;
-    int64_t shift = 8 * (DIGITS - 1 - joint->digit), own = core->number & ((1 << 8 * DIGITS) - 1);
-    joint->said = own >> (shift + 8) == joint->newest ? own >> shift & 0xFF : 0;
+    int64_t shift = 8 * (DIGITS - 1 - joint->digit);
+    joint->said = core->number >> (shift + 8) == joint->newest ? core->number >> shift & 0xFF : 0;
     joint->part = RESUME;
     begin_part(core, joint, RESUME);
     return 0;
