@@ -27,7 +27,7 @@ from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.packets.wire import Kind
 
-MARK_FRACTION = 0.25
+MARK_FRACTION = 3 / 16
 """From how full a queue on packets are marked: a burst of results, as many as a node's last child sent at once, is less
 than a quarter of 64 packets. More, and short flows wait twice as long beside a job as alone (docs/dynamics.md)."""
 

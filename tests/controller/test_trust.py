@@ -11,6 +11,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import finsy as fy
 import grpc
 import pytest
 
@@ -20,11 +21,14 @@ from netfold.controller.operator import controller_commands
 from netfold.controller.service.server import ListenError, serving
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, best_lanes
-from netfold.controller.switches.endpoint import Tls
+from netfold.controller.switches.endpoint import Endpoint, Tls
+from netfold.controller.switches.port_counters import ARRIVALS, PortCounts, PortReader, cell
+from netfold.controller.switches.port_watch import PortWatch
 from netfold.testbed.deployment import Setup
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.marked_yaml import SpecError
-from tests.controller.deployment import Deployment
+from tests.controller.deployment import DEADLINE_S, PIPELINE, Deployment
+from tests.controller.fake_switch import FakeSwitch
 from tests.controller.test_tofino import chips
 
 
@@ -74,6 +78,42 @@ def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
             assert switch.reads == reads
         finally:
             await deployment.kill()
+            await switch.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["switch", "another"])
+def test_ports_are_counted_by_tls_where_the_switch_is_the_right_one(pki, name):
+    """Without gRPC (docs/decisions/0029); what is another switch by its certificate is not asked."""
+
+    async def scenario():
+        switch = FakeSwitch()
+        switch.credentials = _mutual(pki)
+        await switch.start()
+        cells = [(ARRIVALS, cell(1, foreign)) for foreign in (True, False)]
+        switch.state.ports = {cells[0]: 700, cells[1]: 50_000}
+        heard: asyncio.Queue[PortCounts | None] = asyncio.Queue()
+
+        def counted(counts: PortCounts) -> bool:
+            heard.put_nowait(counts)
+            return False
+
+        tls = Tls(pki / "switch.pem", pki / "controller.pem", pki / "controller.key", name)
+        reader = PortReader(fy.P4Schema(PIPELINE.p4info), 1, (1,), ())
+        watch = PortWatch(reader, 0.0, counted, lambda: heard.put_nowait(None))
+        try:
+            assert await watch.open(Endpoint("s1", switch.address, 1, (), tls=tls)) == (name == "switch")
+            for _ in range(50 if name == "switch" else 0):
+                watch.look(0.0)  # asks,
+                watch.look(0.0)  # and listens
+                counts = await asyncio.wait_for(heard.get(), DEADLINE_S)
+                assert counts is not None
+                assert sorted(counts[0].tolist()) == [700, 50_000]
+                switch.state.ports[cells[0]] = 700
+            assert switch.reads == (50 if name == "switch" else 0)
+        finally:
+            watch.close()
             await switch.stop()
 
     asyncio.run(scenario())
