@@ -94,6 +94,6 @@ def _table(fabric: str, rows: Sequence[Row]) -> Table:
     for r in rows:
         times = (shown(t, ".0f") for t in (r.before_ms, r.under_ms, r.after_ms))
         seconds = (shown(s, ".2f") for s in (r.slowdown, r.reaction_s, r.settled_s, r.back_s, r.restored_s))
-        ends = (str(r.moves), str(r.wrong_elements))
+        ends = (str(len(r.moved)), str(r.wrong_elements))
         table.add_row(f"{r.load:.0%}", str(r.jobs), r.mode, r.job, *times, *seconds, *ends)
     return table

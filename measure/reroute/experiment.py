@@ -108,7 +108,8 @@ class Row:
     settled_s: float | None
     back_s: float | None
     restored_s: float | None
-    moves: int
+    moved: list[float]
+    """Second since the onset of each new epoch."""
     wrong_elements: int
     timeline: list[tuple[float, float]] = field(default_factory=list)
     """Second since the onset at which an iteration ended, and its milliseconds."""
@@ -279,7 +280,7 @@ def row(case: Case, job: RunningJob, moves: Sequence[Move], onset: float, end: f
         settled_s=None if first is None or settled is None else first.at + settled - onset,
         back_s=None if back is None else back.at - end,
         restored_s=as_short(end, ended[-1], before),
-        moves=len(moves) - 1,
+        moved=[round(m.at - onset, 3) for m in moves[1:]],
         wrong_elements=wrong,
         timeline=[(round(at - onset, 3), round(ms, 1)) for at, ms in times],
     )
