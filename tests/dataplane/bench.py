@@ -19,10 +19,11 @@ from tests.dataplane.roce_node import RoceHost, RoceWorker
 
 
 class Tally:
-    """How much was compared in a test run."""
+    """How much was compared in a test run; of the packets `roce` to RoCE's port."""
 
     def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
+        self.roce: Counter[str] = Counter()
         self.compared: Counter[str] = Counter()
 
 
@@ -60,6 +61,7 @@ class Bench:
         found = sorted((out, self.padded(out, data)) for out, data in self.device.inject(port, frame))
         expected = sorted((out, self.padded(out, data)) for out, data in self.oracle.receive(port, frame))
         self._tally.sent[self._target] += 1
+        self._tally.roce[self._target] += _is_to_roce(frame)
         self._tally.compared[self._target] += len(expected)
         assert found == expected, _difference(port, frame, found, expected)
         if port != CPU_PORT:  # the controller may have anything sent
@@ -69,8 +71,7 @@ class Bench:
 
     def _why_illegal(self, port: int, frame: bytes) -> str | None:
         """Also of RoCE, where it is for a QP that nothing but sums goes to."""
-        to_roce = len(frame) > BTH_AT and frame[36:38] == ROCE_PORT.to_bytes(2, "big")
-        if to_roce and frame[BTH_AT] <= ONLY_IMMEDIATE:
+        if _is_to_roce(frame) and frame[BTH_AT] <= ONLY_IMMEDIATE:
             own = [w.own for workers in self._roce.values() for w in workers if w.own.port == port]
             ends = [ip(peer.address) + peer.receiving.to_bytes(3, "big") for peer in own]
             if frame[30:34] + frame[QPN_AT : QPN_AT + 3] in ends:
@@ -100,6 +101,10 @@ class Bench:
 def _named(cells: dict[int, int]) -> dict[str, int]:
     names = {int(verdict): verdict.name.lower() for verdict in Verdict}
     return {names.get(verdict, str(verdict)): packets for verdict, packets in sorted(cells.items())}
+
+
+def _is_to_roce(frame: bytes) -> bool:
+    return len(frame) > BTH_AT and frame[36:38] == ROCE_PORT.to_bytes(2, "big")
 
 
 def _difference(port: int, frame: bytes, found: Frames, expected: Frames) -> str:

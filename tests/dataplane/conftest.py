@@ -25,7 +25,7 @@ TARGETS = [
     *([] if why_not("tofino") else [CHIP]),
     *(["remote"] if remote.described() else []),
 ]
-PACKETS = "packets"  # of a test's report: target, sent, compared
+PACKETS = "packets"  # of a test's report: target, sent, of RoCE, compared
 BUILDS = pytest.StashKey[ChipBuilds]()
 
 Devices = Callable[[str, int, int], Device]
@@ -61,7 +61,7 @@ def tally(record_property: Callable[[str, object], None]) -> Iterator[Tally]:
     tally = Tally()
     yield tally
     for target, sent in tally.sent.items():
-        record_property(PACKETS, (target, sent, tally.compared[target]))
+        record_property(PACKETS, (target, sent, tally.roce[target], tally.compared[target]))
 
 
 @pytest.fixture(scope="session")
@@ -120,11 +120,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 continue
             for name, value in report.user_properties:
                 if name == PACKETS:
-                    target, sent, compared = value
+                    target, sent, roce, compared = value
                     tally.sent[target] += sent
+                    tally.roce[target] += roce
                     tally.compared[target] += compared
     for target, sent in sorted(tally.sent.items()):
-        left = tally.compared[target]
+        left, roce = tally.compared[target], tally.roce[target]
         terminalreporter.write_line(
-            f"data plane on {target}: {sent:,} packets sent, {left:,} that left compared"
+            f"data plane on {target}: {sent:,} packets sent ({roce:,} of RoCE), {left:,} that left compared"
         )
