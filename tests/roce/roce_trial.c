@@ -39,6 +39,7 @@ static struct {
     bool known[MOST], gave;
     int left, send_again; /* workers that left; with how many of them what was lost is sent again */
     bool has_left[MOST];
+    bool cut; /* the first worker's agent ends when that leaves */
     int short_epoch; /* the last worker does not hear of its ring: it ends before */
     pthread_t thread;
 } control;
@@ -107,6 +108,7 @@ static void tell_rings(void) {
 static void leave(int worker) {
     control.has_left[worker] = true;
     control.left++;
+    if (control.cut && worker == 0) shutdown(control.streams[0], SHUT_RDWR);
     if (control.left == control.send_again) {
         usleep(200000); /* who does not wait for it is gone then; who does would have said that it is alive (lease: 300 ms) */
         fake_send_again();
@@ -302,6 +304,8 @@ int main(int count, char **words) {
         fault = FAULT_UNHEARD, plan.at_once = true, plan.seconds = 5;
     } else if (strcmp(scenario, "unsent") == 0) {
         fault = FAULT_UNSENT, plan.at_once = true, plan.seconds = 10, control.send_again = workers - 1;
+    } else if (strcmp(scenario, "unsent-without-agent") == 0) {
+        fault = FAULT_UNSENT, plan.at_once = true, plan.seconds = 10, control.send_again = workers - 1, control.cut = true;
     } else if (strcmp(scenario, "late") == 0) {
         plan.special = 4, plan.elements = 1000;
     } else if (strcmp(scenario, "mismatch") == 0) {

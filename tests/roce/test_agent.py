@@ -16,6 +16,7 @@ import pytest
 from netfold.api import netfold_pb2 as pb
 from netfold.api import netfold_pb2_grpc as rpc
 from netfold.api.connection import Connection
+from netfold.traffic.roce import agent
 from netfold.traffic.roce.agent import Agent, WorkerLineError
 
 
@@ -102,6 +103,19 @@ def test_a_worker_that_has_left_hears_when_the_job_is_over(controller, worker):
     with ours.makefile("r") as lines:
         assert lines.readline() == "over job j is done: every worker left\n"
     assert [word.leave for word in controller.heard][-1:] == [True]
+
+
+def test_an_agent_does_not_stay_for_a_worker_that_is_silent_when_the_job_is_over(
+    controller, tmp_path, monkeypatch
+):
+    """Killed behind a serial port, which tells of no end."""
+    monkeypatch.setattr(agent, "SILENCE_S", 0.2)
+    controller.notices = [pb.Notice(over=pb.JobOver(state=pb.FAILED, reason="the lease of h1 expired"))]
+    ours, agents = socket.socketpair()
+    with ours, agents:
+        ours.sendall(b"hello 1\n")
+        Agent(Connection(f"unix:{tmp_path}/c"), "j", "h1", agents).run()
+        assert ours.recv(100) == b"over job j is failed: the lease of h1 expired\n"
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"ends 1 0 2 9 17 18 42\n", b"worn x\n", b"ends -1 0 0\n"])

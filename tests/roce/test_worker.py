@@ -27,6 +27,7 @@ SCENARIOS = (
     "given",
     "unheard",
     "unsent",
+    "unsent-without-agent",
     "late",
     "mismatch",
     "mismatch-once",

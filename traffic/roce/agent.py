@@ -26,6 +26,9 @@ PATIENCE_S = 60.0
 
 RETRY_S = 0.2
 FAREWELL_S = 2.0
+SILENCE_S = 10.0
+"""A worker that lives says so more often; one that is gone at a serial port does not say that."""
+
 LINE_BYTES = 4096
 
 
@@ -35,7 +38,7 @@ class WorkerLineError(Exception):
 
 class Agent:
     """Attends `job` as `host` for the worker at the other end of `stream`; `run` returns when the worker
-    is gone, or has left and the job is over: a worker that left may wait for that."""
+    is gone, or the job is over and it has left or is silent: one that left may wait for that."""
 
     def __init__(self, where: Connection, job: str, host: str, stream: socket.socket) -> None:
         self._where = where
@@ -71,9 +74,14 @@ class Agent:
     def _hear_worker(self, attending: threading.Thread) -> None:
         """The job is attended from the first word on."""
         heard = b""
+        self._stream.settimeout(SILENCE_S)
         while not (self._left.is_set() and self._over.is_set()):
             try:
                 some = self._stream.recv(LINE_BYTES)
+            except TimeoutError:
+                if self._over.is_set():
+                    return
+                continue
             except OSError:
                 return
             if not some:
@@ -126,7 +134,7 @@ class Agent:
     def _end(self, why: str) -> None:
         self._tell(f"over {why}".replace("\n", " "))
         self._over.set()
-        if self._left.is_set():  # it may be silent at a port that does not tell of its end
+        if self._left.is_set():
             with contextlib.suppress(OSError):
                 self._stream.shutdown(socket.SHUT_RD)
 

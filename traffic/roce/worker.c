@@ -126,15 +126,11 @@ static bool epoch_ended(void *given) {
     return nr_control_news(w->control, &assignment, &ring, w->why) != NR_OK || assignment.epoch != w->epoch;
 }
 
-static struct nr_watch watch_of(struct nr_worker *w) {
-    return (struct nr_watch){nr_control_wake(w->control), epoch_ended, w};
-}
-
 static enum nr_outcome run(struct nr_worker *w, struct nr_call *call, double until) {
     uint64_t packets = nr_call_packets(call, &w->assignment, w->links);
     w->packets += packets;
     w->statistics.packets += packets;
-    struct nr_watch watch = watch_of(w);
+    struct nr_watch watch = {nr_control_wake(w->control), epoch_ended, w};
     return nr_call_run(call, &w->assignment, &w->device, w->links, &watch, until, w->why);
 }
 
@@ -328,10 +324,18 @@ int nr_rank(const struct nr_worker *w) { return (int)w->assignment.rank; }
 int nr_workers(const struct nr_worker *w) { return (int)w->assignment.workers; }
 struct nr_statistics nr_statistics(const struct nr_worker *w) { return w->statistics; }
 
+/* Nobody needs this worker's connections any more. Without its agent it does not know, and goes on. */
+static bool all_have_left(void *given) {
+    struct nr_worker *w = given;
+    struct nr_assignment assignment;
+    struct nr_ring ring;
+    return nr_control_news(w->control, &assignment, &ring, w->why) == NR_JOB_OVER || assignment.epoch != w->epoch;
+}
+
 /* The next worker may lack the last sums, which come to it only while this one's device sends. It has them when it
  * acknowledged them; or when all have left, if its acknowledgment was lost and it is gone. */
 static void flush(struct nr_worker *w) {
-    struct nr_watch watch = watch_of(w);
+    struct nr_watch watch = {nr_control_wake(w->control), all_have_left, w};
     if (w->connected && w->worn != w->epoch)
         nr_flush(&w->assignment, &w->device, w->links, &watch, nr_now() + FLUSH_S, w->why);
 }
