@@ -55,14 +55,18 @@ class Running:
 
 
 class Lab(Opened):
-    """A context manager that takes everything down again. `per_leaf` machines at each leaf."""
+    """A context manager that takes everything down again. `per_leaf` machines at each leaf, switches of `lanes`."""
 
     def __init__(
-        self, per_leaf: int = 2, fabric: str = "leaf-spine-2x2", tell: Callable[[str], None] = lambda _: None
+        self,
+        per_leaf: int = 2,
+        fabric: str = "leaf-spine-2x2",
+        tell: Callable[[str], None] = lambda _: None,
+        lanes: int = 256,
     ) -> None:
         super().__init__()
         self._per_leaf = per_leaf
-        self._fabric = fabric
+        self._setup = Setup(fabric, lanes=lanes)
         self._tell = tell
         self.machines: dict[str, Machine] = {}
 
@@ -70,7 +74,7 @@ class Lab(Opened):
         if shutil.which(QEMU) is None:
             raise RunError(f"'{QEMU}' is missing: apt-get install qemu-system-x86")
         root = unpacked(self._tell)
-        self.deployment = self._open.enter_context(Deployment(Setup(self._fabric), self._tell))
+        self.deployment = self._open.enter_context(Deployment(self._setup, self._tell))
         try:
             worker = recipe.build(self.deployment.directory / "netfold-roce", root)
         except recipe.BuildError as error:

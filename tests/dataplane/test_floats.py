@@ -6,6 +6,7 @@ order of arrival."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -185,6 +186,26 @@ def test_whole_numbers_and_floats_take_turns_in_a_slot(floats: Bench):
     for child in CHILDREN:
         results = give(floats, child, bits, flags=0, round=2)
     assert results[0].flags == Flag.OVERFLOW
+
+
+def test_a_sum_of_floats_goes_without_who_is_late_in_a_tree_with_a_quorum(floats: Bench, target: str):
+    if target not in ("softswitch", "bmv2"):
+        pytest.skip("a chip has no quorums")
+    first, second, late = CHILDREN[:3]
+    floats.install(replace(ROOT, children=(first, second, late), quorum=2))
+    random = np.random.default_rng(6)
+    for round_, kind in enumerate(KINDS):
+        one, other, more = (random_bits(random, kind) for _ in range(3))
+        flags = Flag.FLOATS | Flag.QUORUM
+        assert give(floats, first, one, flags, round=round_, reserved=1) == []
+        assert give(floats, second, other, flags, round=round_, reserved=1) == []
+        results = give(floats, first, one, flags | Flag.SEAL, round=round_, reserved=1)
+        answers = give(floats, late, more, flags, round=round_, reserved=1)
+        assert (len(results), len(answers)) == (3, 1)
+        for result in (*results, *answers):
+            assert (result.count, Flag.FLOATS in result.flags) == (2, True)
+            np.testing.assert_array_equal(np.array(result.lane, np.int32).view(np.uint32), added(one, other))
+    floats.check_counters(TREE)
 
 
 def test_an_inner_node_sends_floats_up_as_floats(target: str, fresh: Fresh):

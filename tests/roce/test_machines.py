@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from itertools import permutations, product
@@ -27,6 +29,9 @@ from netfold.topologies.network.faults import Faults, ask
 from netfold.traffic.packets.wire import Words
 from netfold.traffic.scapy_roce import lanes_of
 from netfold.traffic.server.slots import add_saturating
+from tests.dataplane.frames import Ip
+from tests.dataplane.rc import NAK
+from tests.dataplane.roce_frames import ONLY, Rc, acknowledgment, roce
 
 pytestmark = [
     pytest.mark.machines,
@@ -37,10 +42,16 @@ STEP_S = 300.0
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """For each test machines of its own: a job that does not end takes its rate from those of later tests."""
-    with Lab() as one:
+    with Lab(lanes=getattr(request, "param", 256)) as one:
         yield one
+
+
+def _wait_for_calls(lab: Lab, job: str, host: str, calls: int) -> None:
+    """Until the worker has done so many."""
+    count = f"$(cat /tmp/{job} 2> /dev/null | wc -l)"
+    lab.machines[host].run(f"until [ {count} -ge {calls} ]; do sleep 0.1; done", 120.0)
 
 
 def _assert_right(calls: dict[str, list[Call]], hosts: int, sizes: list[int]) -> None:
@@ -82,6 +93,50 @@ def test_lost_packets_are_sent_again_by_the_devices_and_no_sum_is_wrong(lab: Lab
     sent_again = sum(after[h]["completer_retry_err"] - before[h]["completer_retry_err"] for h in lab.hosts)
     gaps = sum(after[h]["out_of_seq_request"] - before[h]["out_of_seq_request"] for h in lab.hosts)
     assert sent_again + gaps > 0, "something was lost"
+
+
+@pytest.mark.parametrize("lab", [64], indirect=True)
+def test_a_neighbor_forges_packets_of_a_job_of_float32_and_changes_nothing(lab: Lab):
+    """With the right addresses, queue pairs and PSNs, which nobody else knows; but from another port."""
+    net = lab.deployment.net
+    sender, receiver = lab.hosts[:2]
+    leaf = lab.deployment.fabric.attachment(sender)
+    forger = next(h for h in lab.deployment.workers if h not in lab.hosts and h in net.fabric.ports[leaf])
+    lab.submit("floats", numerics={"mode": "float32"})
+    running = lab.start("floats", f"--float --sizes 65536 --iterations 20 --timeout {STEP_S}")
+    _wait_for_calls(lab, "floats", receiver, 1)
+    before = read_verdicts(net)[leaf].get("unadmitted", 0)
+    forged = [
+        frame for a, b in ((sender, receiver), (receiver, sender)) for frame in _forged(lab, forger, a, b)
+    ]
+    sent = net.run(forger, [sys.executable, "-c", _SEND, *(f.hex() for f in forged)], 60.0)
+    assert sent.returncode == 0, sent.stderr
+    _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 20)
+    assert read_verdicts(net)[leaf].get("unadmitted", 0) - before >= len(forged)
+
+
+_SEND = """
+import socket, sys
+link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+link.bind(("eth0", 0))
+for frame in sys.argv[1:]:
+    link.send(bytes.fromhex(frame))
+"""
+
+
+def _forged(lab: Lab, forger: str, source: str, to: str) -> Iterator[bytes]:
+    """To every queue pair of the worker at `to`, SENDs and NAKs around the PSNs that it is at, as from `source`."""
+    known = lab.deployment.net.addressing.hosts
+    addresses = Ip(src=str(known[source].ip), dst=str(known[to].ip))
+    link = bytes.fromhex(f"{known[forger].gateway_mac}{known[forger].mac}".replace(":", ""))
+    pairs = lab.machines[to].run("rdma resource show qp | grep netfold-roce", 60.0).splitlines()
+    assert len(pairs) == 2
+    for line in pairs:
+        at = dict(re.findall(r"(lqpn|rq-psn|sq-psn) (\d+)", line))
+        for psn in (int(at[which]) + ahead for which in ("rq-psn", "sq-psn") for ahead in range(0, 64, 4)):
+            send = Rc(ONLY, int(at["lqpn"]), psn % (1 << 24), [1] * 64)
+            yield link + roce(send, addresses)[12:]
+            yield link + acknowledgment(send.qpn, send.psn, addresses, syndrome=NAK)[12:]
 
 
 def test_a_plain_connection_is_not_disturbed_by_a_job(lab: Lab):
@@ -167,7 +222,7 @@ def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):
     plan = lab.submit("moved", scheme="switchml")
     [spine] = {n for e in plan.trees[0].edges for n in e.path if n.startswith("spine")}
     running = lab.start("moved", f"--sizes 65536 --iterations 40 --timeout {STEP_S}")
-    lab.machines[lab.hosts[0]].run("until [ -s /tmp/moved ]; do sleep 0.1; done", 120.0)
+    _wait_for_calls(lab, "moved", lab.hosts[0], 1)
     lab.deployment.net.link_down("leaf1", spine)
     try:
         _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 40)
@@ -177,13 +232,20 @@ def test_a_cable_that_is_pulled_moves_the_job_and_no_sum_is_wrong(lab: Lab):
         lab.deployment.net.link_up("leaf1", spine)
 
 
-def test_a_worker_that_is_killed_ends_the_job_with_a_reason_at_all_others(lab: Lab):
-    lab.submit("killed", lease_ms=3000)
-    running = lab.start("killed", "--sizes 4096 --iterations 1000000 --timeout 60")
+def test_a_worker_or_its_machine_that_is_killed_ends_the_job_with_a_reason_at_all_others(lab: Lab):
     victim = lab.machines[lab.hosts[-1]]
-    victim.run("until [ -s /tmp/killed ]; do sleep 0.1; done; killall -9 netfold-roce", 120.0)
-    with pytest.raises(RunError, match=r"job over: .*lease|ended with 137"):
-        lab.finish(running, 120.0)
-    for host in lab.hosts[:-1]:
-        answer = running.answers[host].result(timeout=60)
-        assert (answer.code, "job over" in answer.output) == (1, True), answer.output[-300:]
+    for name in ("worker", "machine"):
+        lab.submit(name, lease_ms=3000)
+        running = lab.start(name, "--sizes 65536 --iterations 1000000 --timeout 60")
+        _wait_for_calls(lab, name, victim.host, 1)
+        if name == "worker":
+            victim.run("killall -9 netfold-roce", 60.0)
+            with pytest.raises(RunError, match=r"job over: .*lease|ended with 137"):
+                lab.finish(running, 120.0)
+        else:
+            victim.close()
+        for host in lab.hosts[:-1]:
+            answer = running.answers[host].result(timeout=60)
+            assert (answer.code, "job over" in answer.output) == (1, True), answer.output[-300:]
+        for agent in running.agents:
+            agent.join(60.0)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from netfold.traffic.engine.engine import Status
 from netfold.traffic.membership.assignment import Assignment
-from netfold.traffic.numerics import Half, ReduceOp, SharedExponent
+from netfold.traffic.numerics import Floats, Half, ReduceOp, SharedExponent
 from tests.traffic.cores import Core, assignment
 from tests.traffic.quorum_fabric import QuorumFabric
 
@@ -64,7 +64,7 @@ def gradients(workers: int, elements: int, seed: int = 0) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("two_levels", [False, True], ids=["flat", "two levels"])
-@pytest.mark.parametrize("scheme", [SharedExponent(), Half()], ids=["block", "half"])
+@pytest.mark.parametrize("scheme", [SharedExponent(), Half(), Floats()], ids=["block", "half", "float32"])
 def test_an_absent_worker_costs_a_deadline_and_averages_are_of_the_others(two_levels, scheme):
     fabric = network(4, 3, two_levels=two_levels)
     meet(fabric)
