@@ -24,7 +24,7 @@ class Worker(NamedTuple):
     """`done`: calls whose results it has; `values`: these results, by the epoch that they were made in; the results of
     the calls before `proven` are let go. Of this epoch: `begun` calls, results `got` (bits), `parts` of the first call
     in the control stream that are back, `control` chunks sent there. `tried`: its first call was begun in an earlier
-    epoch."""
+    epoch. `first`: the call that it came with, `strange`: it does not know yet which one that is (newcomers.py)."""
 
     epoch: int = 0
     submitted: int = 0
@@ -37,6 +37,8 @@ class Worker(NamedTuple):
     got: int = 0
     parts: int = 0
     control: int = 0
+    first: int = 0
+    strange: bool = False
 
 
 class Epoch(NamedTuple):
@@ -46,6 +48,11 @@ class Epoch(NamedTuple):
     votes: tuple[tuple[int, bool] | None, ...]
     main: tuple[tuple[object, ...], ...]
     control: tuple[tuple[object, ...], ...]
+
+
+def said(row: tuple[object, ...]) -> list[tuple]:  # type: ignore[type-arg]
+    """By those who have said something that counts."""
+    return [word for word in row if isinstance(word, tuple)]
 
 
 class State(NamedTuple):
@@ -63,9 +70,9 @@ class Calls:
     large: frozenset[int] = frozenset()
 
     def start(self) -> State:
-        nobody = (None,) * self.workers
-        epoch = Epoch(nobody, (nobody,) * self.calls, ())
-        return State((Worker(),) * self.workers, (epoch,) * self.lives)
+        nobody = [self.nobody(epoch) for epoch in range(self.lives)]
+        epochs = tuple(Epoch(row, (row,) * self.calls, ()) for row in nobody)  # type: ignore[arg-type]
+        return State((Worker(),) * self.workers, epochs)
 
     def finished(self, state: State) -> bool:
         return all(worker.done == self.calls for worker in state.workers)
@@ -75,8 +82,11 @@ class Calls:
             for name, after, epoch in self._steps(state, number, worker):
                 epochs = _put(state.epochs, worker.epoch, epoch)
                 changed = self._settle(State(_put(state.workers, number, after), epochs), number)
-                _check_agreement(changed)
+                self.check(changed)
                 yield f"{name} at {number}", changed
+
+    def check(self, state: State) -> None:
+        _check_agreement(state)
 
     def _steps(self, state: State, number: int, w: Worker) -> Iterator[tuple[str, Worker, Epoch]]:
         epoch = state.epochs[w.epoch]
@@ -122,7 +132,7 @@ class Calls:
     @staticmethod
     def span(epoch: Epoch) -> tuple[int, int]:
         """The first call that somebody lacks, and the first that everybody lacks."""
-        lacked = [vote[0] for vote in epoch.votes if vote is not None]
+        lacked = [vote[0] for vote in said(epoch.votes)]
         return min(lacked), max(lacked)
 
     def together(self, w: Worker, epoch: Epoch, number: int) -> tuple[Worker, Epoch]:
@@ -130,21 +140,25 @@ class Calls:
         lowest, highest = self.span(epoch)
         if highest - lowest > self.depth:
             raise Violation("span", f"votes {epoch.votes}")
-        if any(vote is not None and vote[0] < highest and not vote[1] for vote in epoch.votes):
+        if any(vote[0] < highest and not vote[1] for vote in said(epoch.votes)):
             raise Violation("strangers", f"votes {epoch.votes}")
         for call in range(lowest, highest):
-            held = call < w.done
+            held = self.holds(w, call)
             if held and call < w.proven:
                 raise Violation("kept", f"worker {number} has let the result of {call} go")
             epoch = _sent(epoch, call, number, ("hand", w.values[call] if held else None))
         w = w._replace(stage=TOGETHER, proven=max(w.proven, lowest), begun=max(w.begun, highest))
         return w, epoch
 
+    def holds(self, w: Worker, call: int) -> bool:
+        return call < w.done
+
     def taken(self, w: Worker, epoch: Epoch, call: int) -> Worker:
-        if len({kind for kind, _ in epoch.main[call]}) > 1:  # type: ignore[misc]
+        chunks = said(epoch.main[call])
+        if len({kind for kind, _ in chunks}) > 1:
             raise Violation("numbers", f"call {call}: {epoch.main[call]}")
-        if epoch.main[call][0][0] == "new":  # type: ignore[index]
-            if len(set(epoch.main[call])) > 1:
+        if chunks[0][0] == "new":
+            if len(set(chunks)) > 1:
                 raise Violation("numbers", f"call {call} is predicted otherwise: {epoch.main[call]}")
             w = w._replace(proven=max(w.proven, self.proof(call)))
         return w._replace(got=w.got | 1 << call)
@@ -166,6 +180,13 @@ class Calls:
     def votes(self, w: Worker) -> bool:
         """Who has results that others may lack takes part without a call, too."""
         return w.submitted > w.done or w.proven < w.done
+
+    def ballot(self, w: Worker) -> object:
+        return w.done, w.tried
+
+    def nobody(self, epoch: int) -> tuple[object, ...]:
+        """What was said when nobody has said anything yet."""
+        return (None,) * self.workers
 
     def begins(self, w: Worker) -> bool:
         return w.begun < w.submitted and w.begun < w.done + self.depth
@@ -194,22 +215,22 @@ class Calls:
 
     def _settled(self, w: Worker, epoch: Epoch, number: int) -> tuple[Worker, Epoch]:
         if w.stage == APART and self.votes(w):
-            votes = _put(epoch.votes, number, (w.done, w.tried))
+            votes = _put(epoch.votes, number, self.ballot(w))
             return w._replace(stage=ASKED), epoch._replace(votes=votes)
         if w.stage != TOGETHER:
             return w, epoch
         since = self.span(epoch)[1]
         if w.got >> w.done & 1 and w.done < since:
-            values = {value for _, value in epoch.main[w.done] if value is not None}  # type: ignore[misc]
+            values = {value for _, value in said(epoch.main[w.done]) if value is not None}
             return self.finish(w, values.pop()), epoch
         part = self.next_part(w)
         sent = sum(1 for chunk in epoch.control if chunk[number] is not None)
         if part is not None and sent == w.control and not any(c[number] == part for c in epoch.control):
             control = epoch.control
             if len(control) == sent:
-                control = (*control, (None,) * self.workers)
+                control = (*control, self.nobody(w.epoch))
             control = _put(control, sent, _put(control[sent], number, part))
-            if len(set(control[sent]) - {None}) > 1:
+            if len(set(said(control[sent]))) > 1:
                 raise Violation("numbers", f"control chunk {sent}: {control[sent]}")
             return w._replace(control=w.control + 1), epoch._replace(control=control)
         if part is None and w.got >> w.done & 1 and w.parts == len(self.parts_of(w.done)):
@@ -226,7 +247,7 @@ def _sent(epoch: Epoch, call: int, number: int, chunk: object) -> Epoch:
 
 def _check_agreement(state: State) -> None:
     for results in zip(*(worker.values for worker in state.workers), strict=False):
-        if len(set(results)) > 1:
+        if len(set(results) - {None}) > 1:
             raise Violation("agreement", f"results of different epochs: {state.workers}")
 
 

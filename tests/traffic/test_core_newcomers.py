@@ -182,3 +182,20 @@ def test_few_lanes_have_no_room_for_who_comes_later():
     part = assignment(lanes=16)
     with pytest.raises(BadAssignment, match="32 lanes"):
         replace(part, newcomers=True)
+
+
+@pytest.mark.parametrize(("seed", "loss"), [(0, 0.0), (5, 0.0), (24, 0.0), (12, 0.1), (16, 0.1), (25, 0.1)])
+def test_who_came_just_now_is_not_asked_for_what_the_others_did_before(seed, loss):
+    """The epoch changes again while what others did is still handed over: whoever came has none of it."""
+    team = Team(3, seed, (0.6, 0.4), loss)
+    team.run(12, steps=team.rng.randrange(1, 300 if loss else 400))
+    before = list(team.fabric.cores)
+    first = max((min(team.pending(rank), default=turn) for rank, turn in enumerate(team.turn)), default=0)
+    team.join(first)
+    for _ in range(2 if loss else 1):
+        team.begin()
+        team.run(first + 3, steps=team.rng.randrange(1, 200 if loss else 150))
+    team.begin()
+    team.run(first + 3)
+    for turn in range(first + 3):
+        team.check(turn, team.fabric.cores if turn >= first else before)

@@ -70,6 +70,7 @@ struct nf_call {
     struct nf_balance *balance; /* NULL: each tree carries the run of its `again` */
     int64_t digit, said, told, newest; /* of RESUME with newcomers: which digit of the newest call's number all agree on, what this
                                         * worker says, the greatest of all, and what is known of the number */
+    int64_t missed[NUMBERS];  /* with newcomers: who went past the calls without their results; this worker, then how many */
     int64_t sizes[NUMBERS];   /* with newcomers: how many chunks the calls take that may be handed over; own ones, then the sums */
     int64_t strangers;        /* and who has been in none of them: 1 if this worker, then how many */
     struct again again[NF_TREES_MAX];

@@ -22,6 +22,7 @@ struct nf_core {
     int together;         /* whether the workers know of each other in which call they are */
     int used;             /* a call was begun in this epoch */
     int strange;          /* this worker was in no call, or left: it takes up the others' (if the assignment lets it) */
+    int64_t came;         /* the call that it took up then: it has no results of those before */
     int64_t hand_next, hand_end;      /* calls that are still to be handed over */
     int64_t hand_holders[NUMBERS];
     struct nf_call joint; /* carries the resume chunk */

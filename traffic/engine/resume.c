@@ -18,7 +18,10 @@ void resume_fill(const struct nf_call *c, struct header *h) {
     }
     if (!c->strangers) lanes_of(h)[c->ballot / 2] = __builtin_bswap32(1u << 16 * (c->ballot % 2));
     if (!c->newcomers) return;
-    for (int i = 0; i < NUMBERS; i++) lanes_of(h)[NUMBERS + i] = __builtin_bswap32((uint32_t)c->sizes[i]);
+    for (int i = 0; i < NUMBERS; i++) {
+        lanes_of(h)[NUMBERS + i] = __builtin_bswap32((uint32_t)c->sizes[i]);
+        lanes_of(h)[2 * NUMBERS + 1 + i] = __builtin_bswap32((uint32_t)c->missed[i]);
+    }
     lanes_of(h)[2 * NUMBERS] = __builtin_bswap32((uint32_t)c->strangers);
 }
 
@@ -32,7 +35,10 @@ void resume_take(struct nf_call *c, const struct tree *t, struct header *h) {
         c->votes[i] = lane >> 16 * (i % 2) & 0xFFFF;
     }
     if (!c->newcomers) return;
-    for (int i = 0; i < NUMBERS; i++) c->sizes[i] = __builtin_bswap32(lanes_of(h)[NUMBERS + i]);
+    for (int i = 0; i < NUMBERS; i++) {
+        c->sizes[i] = __builtin_bswap32(lanes_of(h)[NUMBERS + i]);
+        c->missed[i] = __builtin_bswap32(lanes_of(h)[2 * NUMBERS + 1 + i]);
+    }
     c->strangers = __builtin_bswap32(lanes_of(h)[2 * NUMBERS]);
 }
 
@@ -47,7 +53,7 @@ static int begin_hand(struct nf_core *core, int64_t number, int64_t holders) {
         return 0;
     }
     call->outcome.number = number;
-    hand_begin(call, &core->assignment, core->joint.strangers, holders, holding);
+    hand_begin(call, &core->assignment, core->joint.strangers + core->joint.missed[number % NUMBERS], holders, holding);
     return begin_call(core, call, HAND);
 }
 
@@ -58,20 +64,17 @@ static int64_t ballot(const struct nf_core *core, int64_t calls) {
     return core->number % calls + (call && call->epoch ? 0 : calls);
 }
 
-/* What others hand over takes its chunks; this worker adds nothing to them. */
-static int let_be_handed(struct nf_core *core) {
-    core->strange = 0;
-    for (; core->hand_next < core->hand_end; core->hand_next++) {
-        int64_t at = core->hand_next % NUMBERS, holders = core->hand_holders[at];
-        int64_t counts[] = {1, holders > 0 ? core->joint.sizes[at] / holders : 0};
-        for (int i = 0; i < 2; i++) {
-            struct segment s = {.call = &core->joint, .part = STRANGE, .count = counts[i], .stream = MAIN};
-            if (counts[i] <= 0) {
-                core_fail(core, NF_OUT_OF_STEP);
-                return 0;
-            }
-            if (!begin_segment(core, &core->trees[0], &s)) return 0;
+/* What others hand over takes its chunks; this worker, who came later, adds nothing to them. */
+static int let_pass(struct nf_core *core, int64_t number) {
+    int64_t holders = core->hand_holders[number % NUMBERS];
+    int64_t counts[] = {1, core->joint.sizes[number % NUMBERS] / holders};
+    for (int i = 0; i < 2; i++) {
+        struct segment s = {.call = &core->joint, .part = STRANGE, .count = counts[i], .stream = MAIN};
+        if (counts[i] <= 0) {
+            core_fail(core, NF_OUT_OF_STEP);
+            return 0;
         }
+        if (!begin_segment(core, &core->trees[0], &s)) return 0;
     }
     return 1;
 }
@@ -84,7 +87,7 @@ static int judge_votes(struct nf_core *core) {
     int64_t most = core->depth_most, calls = 2 * most + 1, lowest = INT64_MAX, highest = -1, newest = INT64_MAX;
     int64_t strangers = core->joint.strangers, count = strangers;
     int strange = core->joint.newcomers && core->strange;
-    if (strange) core->number = core->joint.newest;
+    if (strange) core->number = core->came = core->joint.newest;
     for (int64_t number = core->number - most; number <= core->number + most; number++) {
         int64_t lane = (number + calls) % calls, here = votes[lane] + votes[lane + calls];
         if (!here) continue;
@@ -102,22 +105,29 @@ static int judge_votes(struct nf_core *core) {
         core_fail(core, NF_OUT_OF_STEP);
         return 0;
     }
+    int64_t past = core->assignment.workers - strangers;
+    for (int64_t number = lowest; number < highest; number++) {
+        past -= votes[number % calls] + votes[number % calls + calls];
+        core->hand_holders[number % calls] = past - (core->joint.newcomers ? core->joint.missed[number % calls] : 0);
+        if (core->hand_holders[number % calls] <= 0) { /* who had it is gone */
+            core_fail(core, NF_OUT_OF_STEP);
+            return 0;
+        }
+    }
     core->together = 1;
+    core->strange = 0;
     core_prove(core, strange ? highest : lowest);
-    int64_t holders = core->assignment.workers - strangers;
     core->hand_next = lowest;
     core->hand_end = highest;
-    for (int64_t number = lowest; number < highest; number++) {
-        holders -= votes[number % calls] + votes[number % calls + calls];
-        core->hand_holders[number % calls] = holders;
-    }
-    if (strange) return let_be_handed(core);
-    core->strange = 0;
     return 1;
 }
 
 int resume_hand_on(struct nf_core *core) {
     int64_t number = core->hand_next, ahead = core->number;
+    if (number < core->came) {
+        core->hand_next++;
+        return let_pass(core, number);
+    }
     for (const struct nf_call *call = core->first; call; call = call->next) ahead++;
     if (number >= ahead) return 0;
     core->hand_next++;
@@ -158,6 +168,9 @@ int resume_come_together(struct nf_core *core) {
     joint->ballot = ballot(core, 2 * core->depth_most + 1);
     joint->strangers = joint->newcomers && core->strange;
     memset(joint->sizes, 0, sizeof joint->sizes);
+    memset(joint->missed, 0, sizeof joint->missed);
+    for (int64_t number = core->number - core->depth_most; number < core->number; number++)
+        if (!joint->strangers && number >= 0 && number < core->came) joint->missed[number % NUMBERS] = 1;
     for (const struct nf_call *call = core->kept; call && joint->newcomers && !joint->strangers; call = call->next)
         if (call->input && call->outcome.number >= core->number - core->depth_most)
             joint->sizes[call->outcome.number % NUMBERS] = hand_chunks(call, &core->trees[0]);
