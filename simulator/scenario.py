@@ -137,8 +137,8 @@ Scheme = Exchange | InNetwork | Free
 @dataclass(frozen=True)
 class Job:
     """Training by `workers` from `start` on, for so many iterations. Workers are in step. A Model without compute
-    time is a row of all-reduces, back to back. `arrivals`: of each worker, how many seconds after the start it comes
-    (packet level, jobs over trees); empty: all are there."""
+    time is a row of all-reduces, back to back. `arrivals`: of each worker, how many seconds after an iteration's
+    start it comes (packet level, jobs over trees); empty: all are there."""
 
     name: str
     workers: tuple[str, ...]

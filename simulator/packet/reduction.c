@@ -113,10 +113,10 @@ static void look_at_calls(struct np_reduction *r, struct np_worker *w) {
 
 static void submit(struct np_reduction *r, struct np_worker *w, int32_t b);
 
-/* What is ready, as soon as the worker is there. */
+/* What is ready, as soon as the worker is there in this iteration. */
 static void submit_all(struct np_reduction *r, struct np_worker *w) {
     const struct np_job *job = &r->jobs[w->job];
-    if (r->network->now < job->start + w->late) return;
+    if (r->network->now < job->began + w->late) return;
     while (w->submitted < job->submitted && !r->network->broken) submit(r, w, w->submitted++);
 }
 
@@ -127,11 +127,12 @@ static void turn(struct np_reduction *r, struct np_worker *w) {
     look_at_calls(r, w);
     send_chunks(r, w);
     double next = nf_core_next(w->core, seconds(r));
-    np_time comes = r->jobs[w->job].start + w->late;
+    np_time comes = r->jobs[w->job].began + w->late;
     np_time due = comes > r->network->now ? comes : NP_NEVER, soonest = r->network->now + LEAST_WAIT;
-    if (next < NF_UNKNOWN && due == NP_NEVER) {
-        due = (np_time)(next * PS_PER_SECOND) + 1;
-        due = due > soonest ? due : soonest;
+    if (next < NF_UNKNOWN) {
+        np_time wanted = (np_time)(next * PS_PER_SECOND) + 1;
+        if (wanted < soonest) wanted = soonest;
+        if (wanted < due) due = wanted;
     }
     r->network->broken |= np_timer_set(&r->network->events, &w->timer, due, NP_WORKER, (uint32_t)(w - r->workers)) < 0;
 }

@@ -49,7 +49,7 @@ struct np_job {
 struct np_worker {
     int32_t job, rank, first_edge; /* in worker_edges, one for each tree of its job */
     int32_t open, submitted;       /* the first bucket that is not reduced here; how many this worker has asked for */
-    np_time late;                  /* it comes so long after the job's start */
+    np_time late;                  /* it comes so long after each iteration's begin */
     struct nf_core *core;
     struct np_timer timer;
     struct nf_call **calls; /* by bucket */

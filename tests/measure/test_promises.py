@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from netfold.cli.main import build
 from netfold.measure import tcp_sink, worlds
-from netfold.measure.arrivals.experiment import arrival
+from netfold.measure.arrivals.experiment import arrivals
 from netfold.measure.balance.experiment import balanced
 from netfold.measure.fairness import hosts, shares, short_flows
 from netfold.measure.fairness.testbed import QUICK, measured
@@ -83,10 +83,11 @@ def test_a_large_call_over_a_tree_that_is_half_blocked():
 
 @pytest.mark.parametrize("spread", [0.1, 0.5])
 def test_workers_that_come_late_cost_nothing_while_they_wait(spread: float):
-    found = arrival(spread, 1_000_000)
-    assert found.again_part < 0.002
-    assert found.seconds == pytest.approx(found.together_s, rel=0.05)
-    assert found.rate_part > 0.9
+    """Neither to the first call nor to later ones."""
+    for found in arrivals(spread, 1_000_000, 3):
+        assert found.again_part < 0.005
+        assert found.seconds <= 1.05 * found.together_s
+        assert found.rate_part > 0.9
 
 
 @pytest.mark.parametrize("command", ["balance", "arrivals", "fairness"])
