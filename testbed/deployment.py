@@ -36,7 +36,7 @@ def _nothing() -> None:
 @dataclass(frozen=True)
 class Setup:
     """What to bring up. `fabric` is a spec's name or file; `scale` multiplies its rates on the wire. Systems of
-    different `name` (1 to 6 small letters) and ports can be up side by side."""
+    different `name` (1 to 6 small letters) and ports can be up side by side. `controller`: more of its options."""
 
     fabric: str = "leaf-spine-2x2"
     target: str = "auto"
@@ -44,6 +44,7 @@ class Setup:
     scale: float | None = None
     name: str = DEFAULT_NAME
     first_grpc_port: int = FIRST_GRPC_PORT
+    controller: tuple[str, ...] = ()
 
 
 @dataclass
@@ -103,6 +104,7 @@ class Deployment(Opened):
             setup.scale or 1.0,
             setup.first_grpc_port,
             self.net.popen,
+            setup.controller,
         )
         self.service = self._open.enter_context(service)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ class Service(Opened):
         scale: float,
         first_grpc_port: int,
         popen: Callable[..., subprocess.Popen[Any]],
+        more: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.address = f"unix:{directory}/controller.sock"
@@ -50,7 +51,7 @@ class Service(Opened):
             netfold_command(), "controller", "run", fabric,
             "--listen", self.address, "--state", str(directory / "controller.db"),
             "--lanes", str(lanes), "--scale", str(scale), "--first-grpc-port", str(first_grpc_port),
-            "--rtt-ms", str(RTT_MS),
+            "--rtt-ms", str(RTT_MS), *more,
         ]  # fmt: skip
         with self._log.open("w") as log:
             self._process = popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

@@ -45,7 +45,9 @@ class Messages:
     under_way: int = 16
 
     def flags(self, port: int) -> str:
-        return f"-d rxe0 -x 1 -m 1024 -s {self.bytes} -n {self.count} -t {self.under_way} -Q 1 -u 16 -p {port} -F"
+        """`-e`: it waits for events; programs that spin would starve the switches."""
+        flags = f"-e -d rxe0 -x 1 -m 1024 -s {self.bytes} -n {self.count} -t {self.under_way} -Q 1 -u 16"
+        return f"{flags} -p {port} -F"
 
 
 def plain_connection(lab: Lab, messages: Messages = Messages()) -> float:
@@ -94,8 +96,7 @@ def ring(lab: Lab, name: str, messages: Messages, timeout_s: float) -> dict[str,
 
 def _start(machine: Machine, messages: Messages, way: str, to: str) -> Future[Answer]:
     """The program that sends to `to`, or receives. Its number goes into a file: that names its queue pair."""
-    flags = f"-e {messages.flags(RING_PORT)}"  # eight programs that spin would starve the switches
-    return machine.start(f"echo $$ > /tmp/ring.{way}; exec ib_send_bw {flags} {to}")
+    return machine.start(f"echo $$ > /tmp/ring.{way}; exec ib_send_bw {messages.flags(RING_PORT)} {to}")
 
 
 def _wait_listening(machine: Machine, port: int) -> None:

@@ -28,6 +28,8 @@ COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 LOOK_S, PROGRESS_S, OVER_S = 0.1, 5.0, 30.0
 LEASE_MS = 15_000
 """Machines that are interpreted on busy processors are silent for seconds, and yet alive."""
+PROBE_S = 2
+"""Of links between switches: five lost in a row are a link that is down, and switches wait for machines' processors."""
 
 RC_TIMEOUT = 15
 """4.096 us * 2^15, 134 ms: a machine without hardware virtualization may be off its processor for so long."""
@@ -66,7 +68,7 @@ class Lab(Opened):
     ) -> None:
         super().__init__()
         self._per_leaf = per_leaf
-        self._setup = Setup(fabric, lanes=lanes)
+        self._setup = Setup(fabric, lanes=lanes, controller=("--probe-s", str(PROBE_S)))
         self._tell = tell
         self.machines: dict[str, Machine] = {}
 
