@@ -36,9 +36,10 @@ static struct {
     const char *numerics, *folder;
     char ends[MOST][512];
     unsigned long long calls[MOST];
-    bool known[MOST], gave;
+    bool known[MOST], gave, linked;
     int left, send_again; /* workers that left; with how many of them what was lost is sent again */
     bool has_left[MOST];
+    int ends_after; /* words of life, when all are connected: then the job is over for all but the first */
     bool cut; /* the first worker's agent ends when that leaves */
     int short_epoch; /* the last worker does not hear of its ring: it ends before */
     pthread_t thread;
@@ -99,6 +100,7 @@ static void tell_rings(void) {
         if (control.epoch != control.short_epoch || w + 1 < control.workers)
             tell(w, "ring %d %llu %llu %d %d%s\n", control.epoch, least, most, giver, control.trees, trees);
     }
+    control.linked = true;
     if (control.epoch == control.short_epoch) {
         usleep(200000); /* the others are in their next call then, most often */
         new_epoch();
@@ -116,10 +118,17 @@ static void leave(int worker) {
     for (int w = 0; w < control.workers && control.left == control.workers; w++) tell(w, "over job j is done: every worker left\n");
 }
 
+/* They are in a call then, and have sent. */
+static void end_job_soon(void) {
+    if (!control.linked || control.ends_after == 0 || --control.ends_after > 0) return;
+    for (int w = 1; w < control.workers; w++) tell(w, "over job j is canceled\n");
+}
+
 static void hear(int worker, char *line) {
     int epoch, trees, used = 0;
     unsigned long long calls;
     CHECK(!control.has_left[worker], "'%s' behind the last word", line);
+    if (strcmp(line, "alive") == 0) end_job_soon();
     if (strcmp(line, "hello 1") == 0) assign(worker);
     if (sscanf(line, "ends %d %llu %d%n", &epoch, &calls, &trees, &used) == 3 && epoch == control.epoch) {
         snprintf(control.ends[worker], sizeof control.ends[worker], "%s", line + used);
@@ -190,7 +199,7 @@ struct part {
     enum nr_error expected;
     double join_seconds, seconds;
     int special; /* 1: rank 0 calls with another size; 2: rank 0 has an infinity; 3: sums reach a rail; 4: rank 0 is late;
-                  * 5: as 1, but only in the first call */
+                  * 5: as 1, but only in the first call; 6: the job is over for all but rank 0, which begins when they know */
     int raw; /* floats are added as they are: any of them, also infinities */
     uint64_t bits; /* of the last sums: the same at all */
     pthread_barrier_t *end; /* nobody leaves before all have heard how their calls ended */
@@ -225,6 +234,8 @@ static void *work(void *given) {
         if (p->special == 2 && p->rank == 0) ((float *)array)[count / 2] = INFINITY;
         memcpy(before, array, 4 * count);
         if (p->special == 4 && p->rank == 0) usleep(300000);
+        if (p->special == 6 && p->rank == 0) pthread_barrier_wait(p->end);
+        if (p->special == 6 && p->rank == 0) expected = NR_TIMEOUT;
         enum nr_error error = nr_all_reduce(worker, array, count, p->dtype, p->op, p->seconds);
         CHECK(error == expected, "rank %d round %d: error %d: %s", p->rank, round, error, nr_why(worker));
         double divisor = p->op == NR_AVERAGE ? workers : 1;
@@ -244,6 +255,7 @@ static void *work(void *given) {
                 CHECK(off <= allowed, "rank %d element %zu is off by %g", p->rank, i, off);
             }
         }
+        if (p->special == 6 && p->rank > 0) pthread_barrier_wait(p->end);
         p->bits = 0;
         for (size_t i = 0; i < count; i++) p->bits = 31 * p->bits + ((uint32_t *)array)[i];
     }
@@ -315,6 +327,8 @@ int main(int count, char **words) {
     } else if (strcmp(scenario, "mismatch-and-fault") == 0) { /* seen by one worker alone; the epoch in which it tells ends, too */
         fault = FAULT_SOME, plan.special = 5, plan.rounds = 3, plan.expected = NR_MISMATCH, control.short_epoch = 2;
         plan.elements = 300; /* worker 0 has none in its first call: one message, so that it sees the sum before the break */
+    } else if (strcmp(scenario, "over-in-a-call") == 0) { /* what they sent is added up behind it */
+        plan.special = 6, plan.rounds = 1, plan.seconds = 5, plan.expected = NR_JOB_OVER, control.ends_after = 6 * workers;
     } else if (strcmp(scenario, "infinity") == 0) {
         plan.special = 2, plan.rounds = 2, plan.expected = NR_NUMBERS, numerics = "block", plan.dtype = NR_FLOAT32;
     } else if (strcmp(scenario, "rail") == 0) {

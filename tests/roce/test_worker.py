@@ -32,6 +32,7 @@ SCENARIOS = (
     "mismatch",
     "mismatch-once",
     "mismatch-and-fault",
+    "over-in-a-call",
     "infinity",
     "rail",
     "given-rail",

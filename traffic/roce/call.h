@@ -53,7 +53,7 @@ struct nr_watch {
  * CLOCK_MONOTONIC in seconds. */
 enum nr_outcome nr_call_run(struct nr_call *call, const struct nr_assignment *assignment, struct nr_device *device,
                             struct nr_link *links, const struct nr_watch *watch, double until, char why[NR_WHY]);
-/* Until the next worker has acknowledged everything. */
+/* Between calls: until the next worker has acknowledged everything. */
 enum nr_outcome nr_flush(const struct nr_assignment *assignment, struct nr_device *device, struct nr_link *links,
                          const struct nr_watch *watch, double until, char why[NR_WHY]);
 double nr_now(void);

@@ -336,7 +336,10 @@ static bool all_have_left(void *given) {
  * acknowledged them; or when all have left, if its acknowledgment was lost and it is gone. */
 static void flush(struct nr_worker *w) {
     struct nr_watch watch = {nr_control_wake(w->control), all_have_left, w};
-    if (w->connected && w->worn != w->epoch)
+    bool in_a_call = !w->connected || w->worn == w->epoch;
+    for (uint32_t i = 0; i < w->assignment.trees && !in_a_call; i++)
+        in_a_call = w->links[i].received != w->links[i].sent; /* that ended in an error: its sums may come still */
+    if (!in_a_call)
         nr_flush(&w->assignment, &w->device, w->links, &watch, nr_now() + FLUSH_S, w->why);
 }
 
