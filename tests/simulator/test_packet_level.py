@@ -30,6 +30,7 @@ from netfold.simulator.scenario import (
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import GBIT, leaf_spine, single_switch
 from netfold.traffic.congestion import Congestion
+from netfold.traffic.membership.assignment import Timing
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 FABRIC = leaf_spine(2, 2, 3, rate=10, fabric_rate=10, parameter_servers=1, unit=GBIT)
@@ -73,6 +74,19 @@ def test_a_handshake_costs_a_round_trip():
     assert quick is not None
     assert whole is not None
     assert whole - quick == pytest.approx(4 * (1e-6 + 78 * 0.8e-9), abs=1e-9)
+
+
+@pytest.mark.parametrize(("workers", "loss", "most"), [(4, 0.2, 3.0), (8, 0.1, 2.0), (8, 0.2, 3.0)])
+def test_a_network_that_loses_much_takes_seconds_and_not_minutes(workers: int, loss: float, most: float):
+    """A chunk is through only if all workers' packets are: at 8 workers and a fifth lost one in six. Timeouts
+    must not grow by what each worker waits for the others' losses. (The first reduction also learns how long
+    round trips are.)"""
+    fabric = single_switch(workers, rate=0.1, unit=GBIT)
+    hosts = tuple(h.name for h in fabric.hosts)
+    plan = make_plan(fabric, JobSpec("j", hosts, (), elements=1 << 16, scheme="switchml"))
+    job = Job("j", hosts, model(1 << 18), InNetwork(plan, Congestion.PANAMA), iterations=3)
+    result = simulate(Scenario(fabric, jobs=(job,)), Details(timing=Timing(), paced=True, loss=loss))
+    assert max(i.end - i.start for i in result.jobs[0].iterations[1:]) < most
 
 
 @pytest.mark.parametrize("scheme", ["switchml", "panama", "grid", "atp", "none"])

@@ -130,6 +130,46 @@ def test_when_a_whole_window_is_lost_the_answer_to_the_probe_brings_the_rest():
     assert [place_of(p, 64) for _, p in core.send(due + 0.002)] == [*range(3, 13), 14]
 
 
+def test_what_went_before_a_probe_goes_again_after_its_answer_and_a_round_trip_of_silence():
+    """The new chunk that the answer lets go may be lost, too."""
+    core = opened(64, 12, 100)
+    core.send(0.0)
+    core.receive(result(number_of(12, 64), 64), 0.002)  # a sample
+    core.turn(0.002)
+    core.send(0.002)
+    due = core.next(0.002)
+    assert [place_of(p, 64) for _, p in core.send(due)] == [1]
+    core.receive(result(number_of(1, 64), 64), due + 0.002)
+    core.turn(due + 0.002)
+    core.send(due + 0.002)  # the next probe, and what the answer lets go
+    silent = core.next(due + 0.002)
+    assert silent == pytest.approx(due + 0.002 + 0.002 + Timing().least_reordering)
+    assert [place_of(p, 64) for _, p in core.send(silent)] == [*range(3, 12), 13]
+
+
+def test_what_waits_while_others_go_again_makes_the_timeout_no_longer_than_twice_the_round_trip():
+    core = opened(64, 12, 100)
+    core.send(0.0)
+    core.receive(result(number_of(1, 64), 64), 0.001)
+    core.turn(0.001)
+    core.send(0.001)
+    now = 0.001
+    for first in range(2, 90, 4):
+        now = core.next(now)
+        core.send(now)  # a probe
+        now = core.next(now)
+        core.send(now)
+        for number in range(first, first + 4):
+            core.receive(result(number_of(number, 64), 64), now)
+        core.turn(now)
+        core.send(now)
+    for number in range(90, 95):
+        core.receive(result(number_of(number, 64), 64), now + 0.001)
+    core.turn(now + 0.001)
+    core.send(now + 0.001)
+    assert core.report().rtt < 0.1
+
+
 def test_results_may_gather_as_long_as_a_quarter_of_what_is_under_way_takes_at_the_paced_rate():
     core = opened(1024, 512, 100, rate_mbps=74 * 8 * 0.02)  # 20,000 packets a second
     under_way = len(core.send(0.0))

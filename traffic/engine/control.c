@@ -41,7 +41,7 @@ static double most(double a, double b) { return a > b ? a : b; }
 static double magnitude(double a) { return a < 0 ? -a : a; }
 
 void nf_rtt_start(struct nf_rtt *r, const struct nf_timing *t) {
-    *r = (struct nf_rtt){0, t->longest_timeout, 0, 1};
+    *r = (struct nf_rtt){.least = t->longest_timeout, .backoff = 1};
 }
 
 static double measured(const struct nf_rtt *r, const struct nf_timing *t) {
@@ -51,7 +51,8 @@ static double measured(const struct nf_rtt *r, const struct nf_timing *t) {
 void nf_rtt_sample(struct nf_rtt *r, const struct nf_timing *t, double seconds) {
     r->backoff = 1;
     r->least = least(r->least, seconds);
-    if (r->smoothed == 0) {
+    if (r->smoothed == 0 || r->guessed) {
+        r->guessed = 0;
         r->smoothed = seconds;
         r->variation = seconds / 2;
         return;
@@ -60,6 +61,15 @@ void nf_rtt_sample(struct nf_rtt *r, const struct nf_timing *t, double seconds) 
     seconds = least(seconds, measured(r, t));
     r->variation += (magnitude(r->smoothed - seconds) - r->variation) / 4;
     r->smoothed += (seconds - r->smoothed) / 8;
+}
+
+void nf_rtt_waited(struct nf_rtt *r, const struct nf_timing *t, double seconds) {
+    int first = r->smoothed == 0, guessed = r->guessed || first;
+    double known = least(r->least, seconds);
+    r->guessed = 0;
+    nf_rtt_sample(r, t, first ? seconds : least(seconds, 2 * r->smoothed));
+    r->guessed = guessed;
+    r->least = known;
 }
 
 void nf_rtt_progress(struct nf_rtt *r) { r->backoff = 1; }

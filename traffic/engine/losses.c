@@ -27,10 +27,20 @@ static double timeout_at(const struct tree *t) {
     return (t->probed_at > asked ? t->probed_at : asked) + nf_rtt_timeout(&t->rtt, &t->timing);
 }
 
+/* A chunk that went again is back, what went before it is not, and for a round trip nothing else came: then that is lost, too.
+ * Where a slow worker was waited for, its other chunks come meanwhile. */
+static double lost_at(const struct tree *t) {
+    double last = t->again_back - nf_rtt_reordering(&t->rtt, &t->timing);
+    if (t->again_back <= t->newest_back || t->channels[t->oldest].sent_at >= last) return NF_UNKNOWN;
+    return t->active_at + t->rtt.smoothed + t->timing.least_reordering;
+}
+
 /* What went more than a little before a chunk that is back, and silence: after that long the oldest goes again. One is
- * enough: what is lost besides is overtaken by what goes next. And most silence is another worker's, which no probe ends. */
+ * enough: what is lost besides is overtaken by what goes next, or missed when the answer to the probe is here. And most silence is
+ * another worker's, which no probe ends. */
 void losses_look(struct tree *t, double now) {
     if (t->oldest == NOBODY) return;
+    if (now >= lost_at(t)) t->newest_back = t->again_back;
     if (losses_overtaken(t)) {
         if (now - t->shrank_at > t->rtt.smoothed) {
             t->shrank_at = now;
@@ -56,6 +66,7 @@ int losses_lacking(const struct tree *t) {
 }
 
 double losses_next(const struct tree *t) {
-    double timeout = timeout_at(t), tail = tail_probe_at(t);
-    return tail < timeout ? tail : timeout;
+    double timeout = timeout_at(t), tail = tail_probe_at(t), lost = lost_at(t);
+    double next = tail < timeout ? tail : timeout;
+    return lost < next ? lost : next;
 }

@@ -157,12 +157,19 @@ static void take_back(struct tree *t, struct stream *r, int32_t channel, int mar
     unlink_channel(t, channel);
     t->under_way--;
     r->under_way--;
-    if (!c->resent) {
-        t->found.fresh++;
-        t->found.rtt_sum += now - c->sent_at;
+    double trip = now - c->sent_at;
+    if (c->resent) {
+        if ((t->rtt.smoothed == 0 || trip >= t->rtt.least) && c->sent_at > t->again_back) t->again_back = c->sent_at;
+    } else {
+        if (c->sent_at > t->again_at) {
+            t->found.fresh++;
+            t->found.rtt_sum += trip;
+        } else if (t->found.waited == 0 || trip < t->found.waited) {
+            t->found.waited = trip;
+        }
         if (c->sent_at >= s->back) {
             t->found.judged++;
-            t->found.judged_sum += now - c->sent_at;
+            t->found.judged_sum += trip;
         }
         if (c->sent_at > t->newest_back) t->newest_back = c->sent_at;
     }
@@ -204,7 +211,10 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
 static void account_window(struct tree *t) {
     struct found f = t->found;
     t->found = (struct found){0};
-    if (f.fresh) nf_rtt_sample(&t->rtt, &t->timing, f.rtt_sum / (double)f.fresh);
+    if (f.fresh)
+        nf_rtt_sample(&t->rtt, &t->timing, f.rtt_sum / (double)f.fresh);
+    else if (f.waited > 0)
+        nf_rtt_waited(&t->rtt, &t->timing, f.waited);
     struct nf_came came = {f.count, f.marked, NF_UNKNOWN, t->rtt.least};
     if (f.judged) came.delay = f.judged_sum / (double)f.judged - t->rtt.least;
     nf_window_results(&t->window, &came);
@@ -278,6 +288,7 @@ static int64_t send_again(struct tree *t, struct nf_out *out, int64_t room, doub
         unlink_channel(t, i);
         link_channel(t, i, now);
         t->channels[i].resent = 1;
+        t->again_at = now;
         t->retransmits++;
         out[n++] = out_of(t, i);
     }

@@ -81,6 +81,7 @@ struct channel {
 struct found {
     int64_t count, marked, fresh, judged;
     double rtt_sum, judged_sum; /* `judged`: of those that went when the other workers were at it too */
+    double waited;              /* the least of those that went once, but meanwhile this worker sent something again; or 0 */
 };
 
 struct tree {
@@ -92,7 +93,9 @@ struct tree {
     struct stream streams[STREAMS];
     int64_t under_way;
     int32_t oldest, newest; /* channels under way, by when they went last */
-    double newest_back;     /* when the youngest chunk went whose result is in, of those that went once */
+    double newest_back;     /* when the youngest chunk went whose result is in, of those that went once, */
+    double again_back;      /* and of those that went again, if it was not for the first of them that the result came */
+    double again_at;        /* when something went again */
     double shrank_at, probed_at, active_at; /* `active_at`: when something went or came last */
     int64_t quorum, workers, late;
     double deadline, ask_at; /* with a quorum: `ask_at`: no deadline of a chunk under way is over before */
