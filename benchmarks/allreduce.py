@@ -65,9 +65,9 @@ def main() -> None:
     for workers, lanes, numerics in product(options.workers, options.lanes, options.numerics):
         reports.append(measure(workers, lanes, numerics, options))
         print_report(reports[-1])
+        if options.json:
+            options.json.write_text(json.dumps(reports, indent=1) + "\n")
     print_summary(reports)
-    if options.json:
-        options.json.write_text(json.dumps(reports, indent=1) + "\n")
 
 
 def fabric_of(workers: int, options: argparse.Namespace) -> str:
@@ -166,7 +166,8 @@ def print_report(report: Mapping[str, Any]) -> None:
         print(
             f"\n# {name}: {report['workers']} workers, {report['numerics']}, {report['rate_mbps']:g} Mbit/s, "
             f"{report['lanes']} lanes, {report['target']}, loss {report['loss']:g}; "
-            f"identical: {report[name]['identical']}"
+            f"identical: {report[name]['identical']}",
+            flush=True,
         )
         print(
             f"# {'size':>11} {'count':>11} {'type':>8} {'redop':>6} {'time':>10} {'algbw':>9} {'busbw':>9} "
