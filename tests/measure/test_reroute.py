@@ -75,6 +75,7 @@ def test_a_job_moves_under_load_and_every_sum_is_right():
 @pytest.mark.long
 @pytest.mark.root
 @pytest.mark.mininet
+@pytest.mark.timeout(900)
 def test_two_jobs_do_not_chase_each_other_in_five_minutes():
     """TCP takes all that it can get of a spine. Both jobs go out of its way once, and stay where they are then."""
     setup = Setup("leaf-spine-4x2", "softswitch", 256, 0.02, name="chase", first_grpc_port=9790)
