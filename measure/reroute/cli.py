@@ -41,7 +41,7 @@ def reroute(
     static: one tree over that spine. ecmp: equal parts over both spines. r-inart: planned again with the split fixed.
     re-routed: with any split. "moved": from the onset of the flows to the new epoch; "settled": until iterations are
     as short as they stay; "as before": from the end of the flows until iterations are as short as before them. A case
-    takes some 20 s, all 24 eight minutes; --load, --jobs and --modes take fewer.
+    takes some 25 s, all 24 ten minutes; --load, --jobs and --modes take fewer.
 
     Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
     from netfold.measure.reroute.experiment import Experiment, Rerouting

@@ -129,7 +129,7 @@ static void recover(struct np_flow *f) {
 static void probe_answered(struct np_flow *f, const struct np_packet *p) {
     if (!f->probing || f->una < f->probe_until) return;
     f->probing = 0;
-    if (f->probe == f->probe_until || f->state != NP_OPEN || p->tcp.stamp < f->probed) return;
+    if (!f->repeating || f->state != NP_OPEN || p->tcp.stamp < f->probed) return;
     np_cwnd_loss(&f->cwnd, f->cwnd.size);
     f->cwnd.size = f->cwnd.threshold;
 }
@@ -166,13 +166,12 @@ static void acknowledged(struct np_tcp *t, struct np_flow *f, const struct np_pa
 /* A new segment, or the last one again: its acknowledgment tells what else is missing. */
 static void probe(struct np_tcp *t, struct np_flow *f) {
     f->probing = 1;
-    f->probe = f->next;
     f->probed = t->network->now;
-    if (!send_new(t, f)) {
-        f->probe = f->next - 1;
+    f->repeating = !send_new(t, f);
+    if (f->repeating) {
         f->again++;
-        np_board_sent(f, f->probe, t->network->now);
-        send_data(t, f, f->probe, NP_DATA);
+        np_board_sent(f, f->next - 1, t->network->now);
+        send_data(t, f, f->next - 1, NP_DATA);
     }
     f->probe_until = f->next;
     restart_timer(t, f);

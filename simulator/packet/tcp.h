@@ -42,8 +42,8 @@ struct np_flow {
     uint32_t newest; /* of those that are there, the one that went last */
     np_time newest_sent, newest_trip, least_trip;
     int32_t state, backoff, alarm;
-    int32_t probing; /* a tail loss probe is out; it was segment `probe`, which had gone before, at `probed` */
-    uint32_t probe, probe_until;
+    int32_t probing, repeating; /* a tail loss probe is out, since `probed`; `repeating`: it had gone before */
+    uint32_t probe_until;
     np_time probed;
     struct np_cwnd cwnd;
     double smoothed, variation;         /* seconds */
