@@ -29,8 +29,15 @@ def run_command(
         str, typer.Option(help="A fabric's YAML file, or the name of a spec of netfold.")
     ] = "leaf-spine-2x2",
     target: Annotated[
-        str, typer.Option(help="The switches: softswitch, bmv2, or auto: softswitch where it can run.")
+        str,
+        typer.Option(
+            help="The switches: softswitch, bmv2, tofino-model (docs/tofino.md), or auto: softswitch where it can run."
+        ),
     ] = "auto",
+    program: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Of tofino-model: what tools.tofino made of the program."),
+    ] = None,
     scheme: Annotated[str, typer.Option(help="The planner; see `netfold plan --help`.")] = "panama",
     lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 256,
     scale: Annotated[
@@ -65,7 +72,7 @@ def run_command(
         become_root()
         with Progress(*columns, console=console, transient=True) as bars:
             bar = bars.add_task("", total=1.0)
-            setup = Setup(fabric, target, lanes, scale)
+            setup = Setup(fabric, target, lanes, scale, program=program)
             options = Options(setup, scheme, epochs, size, iterations, ring, timeout, out)
             run = Run(options, Display())
             report = run.execute()

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from netfold.controller.planning.plan import Plan
+from netfold.testbed import chips
 from netfold.testbed.errors import RunError
 from netfold.testbed.opened import Opened
 from netfold.testbed.processes import Group, Task
@@ -21,7 +22,7 @@ from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.network.builder import Network
 from netfold.topologies.network.state import DEFAULT_NAME
-from netfold.topologies.network.targets import choose_target, netfold_command, reason
+from netfold.topologies.network.targets import TofinoModel, choose_target, netfold_command, reason
 from netfold.topologies.spec import load_fabric
 
 JOB_TIMEOUT_S = 30.0
@@ -45,6 +46,8 @@ class Setup:
     name: str = DEFAULT_NAME
     first_grpc_port: int = FIRST_GRPC_PORT
     controller: tuple[str, ...] = ()
+    program: Path | None = None
+    """Of the target tofino-model: what `python -m tools.tofino tofino --cpu-port 320` made."""
 
 
 @dataclass
@@ -104,9 +107,21 @@ class Deployment(Opened):
             setup.scale or 1.0,
             setup.first_grpc_port,
             self.net.popen,
-            setup.controller,
+            (*setup.controller, *self._told_of_chips()),
         )
         self.service = self._open.enter_context(service)
+        if self._chips:
+            self.service.wait_switches(chips.READY_S)
+
+    @property
+    def _chips(self) -> bool:
+        return self.net.target.name == TofinoModel.name
+
+    def _told_of_chips(self) -> list[str]:
+        """The controller's options where the switches are models of chips. Raises RunError."""
+        if not self._chips:
+            return []
+        return chips.options(self.directory / "switches.yaml", self.setup.program, self.net.switches.values())
 
     def check(self) -> None:
         """Raises RunError when a switch or the controller is gone."""

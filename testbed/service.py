@@ -65,6 +65,20 @@ class Service(Opened):
         if code is not None:
             raise ProcessFailed("the controller", code, last_line(self._log))
 
+    def wait_switches(self, timeout_s: float) -> None:
+        """Returns when the controller has pushed its program to every switch. Raises RunError."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self.check()
+            with _plain_answers():
+                status = self._stub.GetStatus(pb.StatusRequest(), timeout=timeout_s)
+            waiting = [s.name for s in status.switches if not s.ready]
+            if not waiting:
+                return
+            if time.monotonic() > deadline:
+                raise RunTimeout(f"switch {waiting[0]} was not ready within {timeout_s:.0f} s")
+            time.sleep(0.2)
+
     def submit(self, spec_yaml: str, timeout_s: float) -> Plan:
         """Admits a job and waits until it runs. Raises RunError with the controller's reason."""
         with _plain_answers():

@@ -142,7 +142,7 @@ def test_auto_takes_softswitch_and_says_why(monkeypatch: pytest.MonkeyPatch) -> 
         choose_target("auto")
     with pytest.raises(MissingToolError, match="simple_switch_grpc is missing"):
         choose_target("bmv2")
-    with pytest.raises(NetworkError, match="must be auto, softswitch or bmv2"):
+    with pytest.raises(NetworkError, match="must be auto, softswitch, bmv2, tofino-model"):
         choose_target("tofino")
 
 

@@ -49,7 +49,9 @@ one_line_errors = cli.one_line_errors(NetworkError)
 @one_line_errors
 def _up(
     spec: SpecArgument,
-    target: Annotated[str, typer.Option(help="softswitch, bmv2, or auto: softswitch if it can run")] = "auto",
+    target: Annotated[
+        str, typer.Option(help="softswitch, bmv2, tofino-model, or auto: softswitch if it can run")
+    ] = "auto",
     scale: Annotated[float | None, typer.Option(help="rates on the wire are the fabric's times this")] = None,
     pcap_dir: Annotated[
         Path | None, typer.Option("--pcap", metavar="DIR", help="record what passes each switch port")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from netfold.topologies.network import tofino_model
 from netfold.topologies.network.errors import MissingToolError, NetworkError
 
 _BMV2 = "simple_switch_grpc"
@@ -120,7 +121,26 @@ class Bmv2:
         return [*command, "--", "--grpc-server-addr", launch.grpc_address, "--cpu-port", str(launch.cpu_port)]
 
 
-TARGETS: dict[str, type[Target]] = {"softswitch": Softswitch, "bmv2": Bmv2}
+class TofinoModel:
+    """A Tofino's register-accurate model with the chip's own drivers on it, which speak P4Runtime."""
+
+    name = "tofino-model"
+    shapes_links = False
+    faults = False
+
+    def check(self) -> None:
+        tofino_model.check()
+
+    def command(self, launch: Launch) -> list[str]:
+        folder = launch.control_socket.parent / f"{launch.name}.tofino"
+        command = [sys.executable, "-m", tofino_model.__name__, "--grpc", launch.grpc_address]
+        command += ["--folder", str(folder)]
+        for port in launch.ports:
+            command += ["-i", f"{port.number}@{port.interface}"]
+        return command
+
+
+TARGETS: dict[str, type[Target]] = {"softswitch": Softswitch, "bmv2": Bmv2, "tofino-model": TofinoModel}
 
 
 def choose_target(wanted: str = "auto") -> Target:
@@ -131,7 +151,7 @@ def choose_target(wanted: str = "auto") -> Target:
     if wanted == "auto":
         wanted = "softswitch" if _compiler() or shutil.which(_BMV2) is None else "bmv2"
     if wanted not in TARGETS:
-        raise NetworkError(f"'{wanted}' is no switch target; it must be auto, {' or '.join(TARGETS)}")
+        raise NetworkError(f"'{wanted}' is no switch target; it must be auto, {', '.join(TARGETS)}")
     target = TARGETS[wanted]()
     target.check()
     return target

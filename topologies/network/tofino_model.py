@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A Tofino without hardware: the chip's model, and the drivers' own P4Runtime server on it, as one switch process.
+
+    python -m netfold.topologies.network.tofino_model --grpc 127.0.0.1:50051 --folder DIR -i 1@nf1-1 -i 129@nf1-2
+
+It ends when one of the two ends, and ends the other. Ports bear the chip's numbers; they forward without being enabled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from netfold.topologies.network.errors import NetworkError
+from netfold.topologies.network.tools import tool
+
+MODEL, DRIVERS = "tofino-model", "bf_switchd"
+CPU_PORT = 320
+"""PCIe of a Tofino with four pipes, which the model is."""
+
+_CHIP_TYPE = "2"  # Tofino, revision B0
+_FIRST_TCP_PORT = 10_000
+_GRACE_S = 3.0
+_PORT_FREE_S = 10.0
+
+
+def check() -> None:
+    """Raises NetworkError if one of the two is not there."""
+    for name in (MODEL, DRIVERS):
+        if shutil.which(name) is None:
+            raise NetworkError(
+                f"{name} is not on PATH: it is one of p4lang/open-p4studio's (docs/tofino.md, section 3)"
+            )
+
+
+def tcp_port(grpc_port: int) -> int:
+    """Where the model takes register accesses; it calls the drivers back, for DMA, at the next one."""
+    return _FIRST_TCP_PORT + 4 * (grpc_port % 10_000)
+
+
+def commands(grpc: str, ports: Mapping[int, str], folder: Path) -> tuple[list[str], list[str]]:
+    """What to start, the model first; their files are written to the folder."""
+    model, drivers = (shutil.which(n) for n in (MODEL, DRIVERS))
+    assert model is not None
+    assert drivers is not None
+    base = str(tcp_port(int(grpc.rpartition(":")[2])))
+    interfaces, config = folder / "ports.json", folder / "drivers.json"
+    interfaces.write_text(json.dumps({"PortToIf": [{"device_port": p, "if": i} for p, i in ports.items()]}))
+    chip = {"id": "asic-0", "chip_family": "Tofino", "instance": 0}
+    config.write_text(
+        json.dumps({"instance": 0, "chip_list": [chip], "p4_devices": [{"device-id": 0, "p4_programs": []}]})
+    )
+    common = ["--install-dir", str(Path(drivers).resolve().parent.parent)]
+    quiet = ["--chip-type", _CHIP_TYPE, "--time-disable", "--no-cli", "--logs-disable"]
+    serving = ["--background", "--server-listen-local-only", "--p4rt-server", grpc]
+    return (
+        [model, "-d", "1", "-k", "1", "-f", str(interfaces), "-t", base, *common, *quiet],
+        [drivers, "--conf-file", str(config), "--tcp-port-base", base, *common, *serving],
+    )
+
+
+def run(grpc: str, ports: Mapping[int, str], folder: Path) -> int:
+    """Start both, and wait until one of them ends or this is told to; gives 0 in the latter case."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    _wait_free(int(grpc.rpartition(":")[2]), stop)
+    _wait_free(tcp_port(int(grpc.rpartition(":")[2])), stop)
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for command in commands(grpc, ports, folder):
+            words = [tool("setpriv"), "--pdeathsig", "KILL", *command]
+            running[command[0]] = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL)
+        while not stop.wait(0.1):
+            for program, process in running.items():
+                if process.poll() is not None:
+                    sys.stderr.write(f"{program} ended with {process.returncode}\n")
+                    return 1
+        return 0
+    finally:
+        for process in running.values():
+            process.terminate()
+        deadline = time.monotonic() + _GRACE_S
+        for process in running.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            process.kill()
+            process.wait()
+
+
+def _wait_free(port: int, stop: threading.Event) -> None:
+    """Those of a pair that was killed are on their way out."""
+    deadline = time.monotonic() + _PORT_FREE_S
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return
+        if stop.wait(0.05):
+            return
+
+
+def _port(text: str) -> tuple[int, str]:
+    number, _, interface = text.partition("@")
+    return int(number), interface
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--grpc", required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("-i", dest="ports", type=_port, action="append", default=[])
+    options = parser.parse_args(arguments)
+    return run(options.grpc, dict(options.ports), options.folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
