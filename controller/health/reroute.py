@@ -169,12 +169,13 @@ class Rerouter:
         }
 
     def _stay(self, name: str, plan: Plan, foreign: Mapping[Link, float]) -> _Stay:
-        """What is known of a job where it is. Whoever else moved it had a reason."""
+        """What is known of a job where it is. Whoever else moved it had a reason. What its plan left to others may
+        be gone before it runs: workers take their time to come."""
         stay = self._stays.get(name)
         if stay is None:
-            return _Stay(plan, dict(foreign))
+            stay = _Stay(plan, dict(plan.beside.links))
         if stay.plan is not plan:
-            stay.plan, stay.seen = plan, dict(foreign)
+            stay.plan, stay.seen = plan, dict(plan.beside.links)
             stay.until = max(stay.until, self._now() + DWELL_S)
         stay.seen.update({k: max(load, stay.seen.get(k, 0.0)) for k, load in foreign.items()})
         return stay

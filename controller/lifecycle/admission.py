@@ -83,11 +83,11 @@ def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
     if not request.foreign.links:
         return _plan_order(fabric, request)
     beside = replace(request, background=add_loads(request.background, request.foreign))
-    if request.held:
-        return _plan_order(fabric, beside)
     try:
-        return _plan_order(fabric, beside)
+        return replace(_plan_order(fabric, beside), beside=request.foreign)
     except RefusedError:
+        if request.held:
+            raise
         return _plan_order(fabric, request)
 
 

@@ -103,6 +103,7 @@ class Plan:
     published     the paper's figure for this example (None where there is none)
     stopped       what ended an exact search before its proof: `steps`, or `time`, the safety net (None where none did)
     hierarchy     of a job with several ranks a host: by it and the rate follows how they reduce (None for others)
+    beside        what others sent, that it leaves room for; not written down with the plan
     """
 
     job: str
@@ -119,6 +120,7 @@ class Plan:
     seed: int | None = None
     stopped: str | None = None
     hierarchy: Hierarchy | None = None
+    beside: Loads = field(default_factory=Loads, compare=False, repr=False)
 
     def times(self, factor: float) -> Plan:
         """The same trees where all capacities are `factor` times as great."""

@@ -123,7 +123,7 @@ class World:
         order = read_order(text, self.fabric)
         name = order.file.name
         self.orders[name] = order
-        plan = plan_order(self.fabric, PlanRequest(order, background_of(self.all())))
+        plan = plan_order(self.fabric, PlanRequest(order, background_of(self.all()), self.foreign()))
         placement = Placement(plan=plan, trees=(), epoch=1)
         self.jobs[name] = JobRecord(
             name=name, seq=len(self.jobs), spec_yaml=text, state=JobState.RUNNING, placement=placement
@@ -188,6 +188,17 @@ def test_a_load_on_both_ways_lowers_the_promise_and_its_end_restores_it(fabric: 
     world.run(10)
     assert world.promised("a") == pytest.approx(100)
     assert len(world.moves) == 2
+
+
+def test_a_job_gets_what_others_sent_when_it_was_planned_and_no_longer_when_it_runs(fabric: Fabric):
+    world = World(fabric)
+    world.wanted = through(fabric, "spine1", 400.0) | through(fabric, "spine2", 140.0)
+    world.submit(job_file("a", 1, 16))
+    assert world.promised("a") < 90
+    world.wanted = {}
+    world.run(10)
+    assert world.promised("a") == pytest.approx(100)
+    assert len(world.moves) == 1
 
 
 @pytest.mark.parametrize(("word", "moves"), [("off", 0), ("on", 1), ("fixed-split", 1)])
