@@ -84,11 +84,27 @@ def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
         return _plan_order(fabric, request)
     beside = replace(request, background=add_loads(request.background, request.foreign))
     try:
-        return replace(_plan_order(fabric, beside), beside=request.foreign)
+        plan = _plan_order(fabric, beside)
     except RefusedError:
         if request.held:
             raise
         return _plan_order(fabric, request)
+    return replace(plan, beside=request.foreign, pace=_pace(fabric, request, plan))
+
+
+def _pace(fabric: Fabric, request: PlanRequest, plan: Plan) -> float:
+    """The rate of the plan's trees beside other jobs alone. What is foreign now may be gone in a second, and while it
+    is there a worker's window shares with it as a TCP flow does."""
+    rooms = (
+        (fabric.link(*link).rate - request.background.links.get(link, 0.0)) / load
+        for link, load in plan.loads.links.items()
+        if load > 0
+    )
+    more = max(1.0, min(rooms, default=1.0))
+    if not fits(fabric, plan.times(more), request.background):
+        return plan.rate
+    most = request.order.file.rate
+    return plan.rate * more if most is None else min(plan.rate * more, most)
 
 
 def _plan_order(fabric: Fabric, request: PlanRequest) -> Plan:

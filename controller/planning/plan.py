@@ -104,6 +104,7 @@ class Plan:
     stopped       what ended an exact search before its proof: `steps`, or `time`, the safety net (None where none did)
     hierarchy     of a job with several ranks a host: by it and the rate follows how they reduce (None for others)
     beside        what others sent, that it leaves room for; not written down with the plan
+    pace          with which it is sent as long as they let it, as theirs is no promise (None: `rate`); the same
     """
 
     job: str
@@ -121,6 +122,7 @@ class Plan:
     stopped: str | None = None
     hierarchy: Hierarchy | None = None
     beside: Loads = field(default_factory=Loads, compare=False, repr=False)
+    pace: float | None = field(default=None, compare=False, repr=False)
 
     def times(self, factor: float) -> Plan:
         """The same trees where all capacities are `factor` times as great."""

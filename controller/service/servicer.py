@@ -234,7 +234,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 )
             )
         numerics = order.file.numerics
-        bits = controller.options.wire.bits_per_second(controller.fabric, plan.rate)
+        pace = plan.rate if plan.pace is None else plan.pace
+        bits = controller.options.wire.bits_per_second(controller.fabric, pace)
         return pb.Assignment(
             job=job.name,
             epoch=job.epoch,

@@ -195,6 +195,7 @@ def test_a_job_gets_what_others_sent_when_it_was_planned_and_no_longer_when_it_r
     world.wanted = through(fabric, "spine1", 400.0) | through(fabric, "spine2", 140.0)
     world.submit(job_file("a", 1, 16))
     assert world.promised("a") < 90
+    assert world.plan("a").pace == pytest.approx(100)  # it may send at once what they leave
     world.wanted = {}
     world.run(10)
     assert world.promised("a") == pytest.approx(100)
