@@ -28,8 +28,8 @@ from netfold.topologies.fabric import Fabric
 from netfold.traffic.packets.wire import Kind
 
 MARK_FRACTION = 3 / 16
-"""From how full a queue on packets are marked: a burst of results, as many as a node's last child sent at once, is less
-than a quarter of 64 packets. More, and short flows wait twice as long beside a job as alone (docs/dynamics.md)."""
+"""From how full a queue on packets are marked: 12 of 64, where a job alone still fills its link. More, and short
+flows wait longer beside a job (docs/decisions/0024)."""
 
 NEXTHOPS = 512
 """Members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""

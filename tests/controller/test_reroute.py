@@ -202,6 +202,21 @@ def test_a_job_gets_what_others_sent_when_it_was_planned_and_no_longer_when_it_r
     assert len(world.moves) == 1
 
 
+@pytest.mark.parametrize(
+    ("others", "words", "pace"), [(60, {}, 40), (0, {"rate": 45}, 45), (60, {"rate": 35}, 35)]
+)
+def test_the_pace_beside_foreign_traffic_keeps_to_other_jobs_promises_and_to_the_job_s_own_rate(
+    fabric: Fabric, others: float, words: dict[str, float], pace: float
+):
+    world = World(fabric)
+    if others:
+        world.submit(job_file("b", 1, 16, rate=others))
+    world.wanted = {("h1", "leaf1"): 80.0 - others}
+    world.submit(job_file("a", 1, 16, **words))
+    assert world.promised("a") < pace
+    assert world.plan("a").pace == pytest.approx(pace)
+
+
 @pytest.mark.parametrize(("word", "moves"), [("off", 0), ("on", 1), ("fixed-split", 1)])
 def test_a_job_file_says_whether_its_job_moves(fabric: Fabric, word: str, moves: int):
     world = World(fabric)

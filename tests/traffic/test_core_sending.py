@@ -32,6 +32,14 @@ def opened(
     return core
 
 
+def back(core: Core, now: float, lanes: int, *numbers: int) -> list[tuple[int, bytes]]:
+    """The results of these chunks come, all at once; gives what goes then."""
+    for number in numbers:
+        core.receive(result(number_of(number, lanes), lanes), now)
+    core.turn(now)
+    return core.send(now)
+
+
 def test_results_that_nobody_waits_for_change_nothing():
     core = opened(16, 4, 10)
     assert [place_of(p, 16) for _, p in core.send(0.0)] == [1, 2, 3, 4]
@@ -63,9 +71,7 @@ def test_results_that_nobody_waits_for_change_nothing():
 def test_a_chunk_that_was_overtaken_is_sent_again_before_its_time_is_up():
     core = opened(16, 2, 10)
     core.send(0.0)
-    core.receive(result(number_of(2, 16), 16), 0.001)
-    core.turn(0.001)
-    core.send(0.001)
+    back(core, 0.001, 16, 2)
     core.receive(result(number_of(3, 16), 16), 0.002)  # sent 1 ms after chunk 2, and back
     core.turn(0.002)
     assert place_of(core.send(0.0021)[0][1], 16) == 1
@@ -88,9 +94,7 @@ def test_silence_of_many_chunks_is_a_slow_workers_and_nothing_goes_again_before_
     """A loss holds up one channel; the others' results come."""
     core = opened(64, 32, 100)
     core.send(0.0)
-    core.receive(result(number_of(1, 64), 64), 0.001)
-    core.turn(0.001)
-    core.send(0.001)
+    back(core, 0.001, 64, 1)
     assert core.next(0.002) > Timing().least_variance
     assert core.send(0.01) == []
 
@@ -139,9 +143,7 @@ def test_what_went_before_a_probe_goes_again_after_its_answer_and_a_round_trip_o
     core.send(0.002)
     due = core.next(0.002)
     assert [place_of(p, 64) for _, p in core.send(due)] == [1]
-    core.receive(result(number_of(1, 64), 64), due + 0.002)
-    core.turn(due + 0.002)
-    core.send(due + 0.002)  # the next probe, and what the answer lets go
+    back(core, due + 0.002, 64, 1)  # the next probe, and what the answer lets go
     silent = core.next(due + 0.002)
     assert silent == pytest.approx(due + 0.002 + 0.002 + Timing().least_reordering)
     assert [place_of(p, 64) for _, p in core.send(silent)] == [*range(3, 12), 13]
@@ -150,23 +152,16 @@ def test_what_went_before_a_probe_goes_again_after_its_answer_and_a_round_trip_o
 def test_what_waits_while_others_go_again_makes_the_timeout_no_longer_than_twice_the_round_trip():
     core = opened(64, 12, 100)
     core.send(0.0)
-    core.receive(result(number_of(1, 64), 64), 0.001)
-    core.turn(0.001)
-    core.send(0.001)
+    back(core, 0.001, 64, 1)
     now = 0.001
     for first in range(2, 90, 4):
         now = core.next(now)
         core.send(now)  # a probe
         now = core.next(now)
         core.send(now)
-        for number in range(first, first + 4):
-            core.receive(result(number_of(number, 64), 64), now)
-        core.turn(now)
-        core.send(now)
+        back(core, now, 64, *range(first, first + 4))
     for number in range(90, 95):
-        core.receive(result(number_of(number, 64), 64), now + 0.001)
-    core.turn(now + 0.001)
-    core.send(now + 0.001)
+        back(core, now + 0.001, 64, number)
     assert core.report().rtt < 0.1
 
 
