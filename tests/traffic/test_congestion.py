@@ -78,6 +78,7 @@ class Rtt(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_double) for name in ("smoothed", "least", "variation")),
         ("backoff", ctypes.c_int64),
+        ("guessed", ctypes.c_int),
     )
 
     def __init__(self) -> None:
