@@ -117,9 +117,10 @@ static void deliver(struct fake_qp *from, const uint8_t *bytes, uint32_t size) {
     pop(to->receives, &to->receive_count);
 }
 
-static void break_all(void) {
+/* Who has sent what is not acknowledged hears of it; `all`: everybody does. */
+static void break_all(int all) {
     for (struct fake_qp *p = net.pairs; p != NULL; p = p->next) {
-        if (p->sends && !p->broken && p->sent_count > 0) complete(p->qp.send_cq, p->sent[0].id, IBV_WC_SEND, 0, 0);
+        if (p->sends && !p->broken && (all || p->sent_count > 0)) complete(p->qp.send_cq, p->sent[0].id, IBV_WC_SEND, 0, 0);
         p->broken = 1;
     }
 }
@@ -148,7 +149,7 @@ static void add_up(uint64_t tree) {
         if (net.fault == FAULT_RAW && number >= net.at + RAW_MESSAGES) net.fault = FAULT_NONE;
         if (faulty && net.fault == FAULT_BREAK) {
             net.fault = FAULT_NONE;
-            break_all();
+            break_all(0);
             return;
         }
         uint32_t size = of[0]->sent[0].size;
@@ -175,9 +176,9 @@ static void add_up(uint64_t tree) {
         for (int h = 0; h < net.hosts; h++) pop(of[h]->sent, &of[h]->sent_count);
         if (!unsent) free(sum);
         if (unheard || unsent) net.fault = FAULT_NONE;
-        if (some) {
+        if (some || (faulty && net.fault == FAULT_BEHIND)) {
             net.fault = FAULT_NONE;
-            break_all();
+            break_all(!some);
         }
     }
 }

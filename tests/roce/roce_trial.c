@@ -200,6 +200,7 @@ struct part {
     double join_seconds, seconds;
     int special; /* 1: rank 0 calls with another size; 2: rank 0 has an infinity; 3: sums reach a rail; 4: rank 0 is late;
                   * 5: as 1, but only in the first call; 6: the job is over for all but rank 0, which begins when they know */
+    uint64_t epoch_packets;
     int raw; /* floats are added as they are: any of them, also infinities */
     uint64_t bits; /* of the last sums: the same at all */
     pthread_barrier_t *end; /* nobody leaves before all have heard how their calls ended */
@@ -214,7 +215,7 @@ static void *work(void *given) {
     char path[128], agent[160];
     path_of(path, sizeof path, p->rank);
     snprintf(agent, sizeof agent, "unix:%s", path);
-    struct nr_options options = {.agent = agent};
+    struct nr_options options = {.agent = agent, .epoch_packets = p->epoch_packets};
     struct nr_worker *worker;
     enum nr_error joined = nr_join(&worker, &options, p->join_seconds);
     CHECK(joined == NR_OK, "rank %d does not join: %s", p->rank, nr_why(worker));
@@ -314,6 +315,10 @@ int main(int count, char **words) {
         fault = FAULT_SOME;
     } else if (strcmp(scenario, "unheard") == 0) {
         fault = FAULT_UNHEARD, plan.at_once = true, plan.seconds = 5;
+    } else if (strcmp(scenario, "worn-out") == 0) { /* each call has 788 packets */
+        plan.epoch_packets = 1000;
+    } else if (strcmp(scenario, "broken-with-sums") == 0) { /* all have them: nothing is asked for again */
+        fault = FAULT_BEHIND;
     } else if (strcmp(scenario, "unsent") == 0) {
         fault = FAULT_UNSENT, plan.at_once = true, plan.seconds = 10, control.send_again = workers - 1;
     } else if (strcmp(scenario, "unsent-without-agent") == 0) {
@@ -343,13 +348,14 @@ int main(int count, char **words) {
     }
     /* a call of 200,000 elements is five messages with data and one more, of floats three before: `given` breaks at the
      * last message of the first call */
-    bool last = fault == FAULT_UNHEARD || fault == FAULT_UNSENT; /* message of the last call */
+    bool last = fault == FAULT_UNHEARD || fault == FAULT_UNSENT || fault == FAULT_BEHIND; /* message of the last call */
     fake_start(workers, fault, last ? 17 : control.short_epoch ? 0 : fault != FAULT_SOME ? 2 : plan.dtype == NR_INT32 || plan.raw ? 5 : 8);
     if (plan.raw) fake_floats();
     start_control(workers, trees, window, numerics);
     all_work(plan, workers);
     CHECK(fault == FAULT_NONE || last || control.epoch > 1, "no new epoch");
-    CHECK(!last || control.epoch == 1, "a new epoch for an acknowledgment");
+    CHECK(plan.epoch_packets == 0 || control.epoch == plan.rounds, "%d epochs", control.epoch);
+    CHECK(!last || control.epoch == 1, "a new epoch behind the last sum");
     CHECK(plan.expected == NR_MISMATCH || (fault == FAULT_SOME) == control.gave, "sums were given %d", control.gave);
     return 0;
 }

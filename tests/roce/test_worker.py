@@ -26,6 +26,8 @@ SCENARIOS = (
     "break",
     "given",
     "unheard",
+    "broken-with-sums",
+    "worn-out",
     "unsent",
     "unsent-without-agent",
     "late",

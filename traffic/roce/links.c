@@ -113,14 +113,15 @@ static struct ibv_qp *new_pair(struct nr_device *d, uint32_t sends, uint32_t rec
 }
 
 enum nr_error nr_link_make(struct nr_link *link, struct nr_device *d, uint32_t lanes, uint32_t window,
-                           char why[NR_WHY]) {
+                           uint32_t first_psn, char why[NR_WHY]) {
     memset(link, 0, sizeof *link);
     uint32_t whole = window / NR_PACKETS;
     link->credit = whole < 2 ? 2 : whole > NR_UNDER_WAY ? NR_UNDER_WAY : whole;
     link->packets = window / link->credit < NR_PACKETS ? window / link->credit : NR_PACKETS;
     link->packet_bytes = 4 * lanes;
     size_t bytes = (size_t)link->credit * (1 + NR_RECEIVES) * link->packets * link->packet_bytes;
-    if (getrandom(&link->first_psn, sizeof link->first_psn, 0) != sizeof link->first_psn)
+    link->first_psn = first_psn;
+    if (first_psn == 0 && getrandom(&link->first_psn, sizeof link->first_psn, 0) != sizeof link->first_psn)
         return no(why, "no random numbers: %s", strerror(errno));
     link->first_psn &= 0xffffff;
     if (posix_memalign((void **)&link->memory, 4096, bytes) != 0) return NR_MEMORY;
@@ -212,18 +213,23 @@ enum nr_error nr_send(struct nr_link *link, uint32_t tree, uint32_t packets, cha
 
 int nr_completions(struct nr_device *d, struct nr_done *done, int room, char why[NR_WHY]) {
     struct ibv_wc found[16];
-    int count = ibv_poll_cq(d->completions, room < 16 ? room : 16, found);
-    if (count < 0) no(why, "the completion queue cannot be read");
+    int count = ibv_poll_cq(d->completions, room < 16 ? room : 16, found), good = 0;
+    if (count < 0) {
+        no(why, "the completion queue cannot be read");
+        return -1;
+    }
     for (int i = 0; i < count; i++) {
         if (found[i].status != IBV_WC_SUCCESS) {
-            no(why, "a connection broke: %s", ibv_wc_status_str(found[i].status));
-            return -1;
+            d->broken = found[i].status;
+            continue;
         }
-        done[i].tree = (uint32_t)found[i].wr_id;
-        done[i].sort = found[i].opcode & IBV_WC_RECV ? NR_RECEIVED : NR_SENT;
-        done[i].bytes = found[i].byte_len;
+        done[good].tree = (uint32_t)found[i].wr_id;
+        done[good].sort = found[i].opcode & IBV_WC_RECV ? NR_RECEIVED : NR_SENT;
+        done[good++].bytes = found[i].byte_len;
     }
-    return count;
+    if (good > 0 || d->broken == IBV_WC_SUCCESS) return good;
+    no(why, "a connection broke: %s", ibv_wc_status_str(d->broken));
+    return -1;
 }
 
 enum nr_error nr_arm(struct nr_device *d, char why[NR_WHY]) {

@@ -22,6 +22,7 @@ struct nr_device {
     uint8_t port;
     int gid_index;
     int timeout, retries;
+    enum ibv_wc_status broken; /* the last connection that broke: why; IBV_WC_SUCCESS: none did */
 };
 
 /* `credit` messages of at most `packets` packets are under way; there are NR_RECEIVES times as many receives, since one
@@ -46,9 +47,9 @@ enum nr_error nr_device_open(struct nr_device *device, const struct nr_options *
                              uint32_t lanes, char why[NR_WHY]);
 void nr_device_close(struct nr_device *device);
 
-/* New connections with a new first PSN: packets of older ones match nothing any more. */
+/* New connections with a new first PSN (0: a random one): packets of older ones match nothing any more. */
 enum nr_error nr_link_make(struct nr_link *link, struct nr_device *device, uint32_t lanes, uint32_t window,
-                           char why[NR_WHY]);
+                           uint32_t first_psn, char why[NR_WHY]);
 enum nr_error nr_link_connect(struct nr_link *link, struct nr_device *device, const struct nr_neighbors *neighbors,
                               char why[NR_WHY]);
 void nr_link_close(struct nr_link *link);
@@ -59,7 +60,7 @@ uint32_t *nr_receive_buffer(const struct nr_link *link);
 /* Sends what is in the send buffer; a receive for the sum is posted first. */
 enum nr_error nr_send(struct nr_link *link, uint32_t tree, uint32_t packets, char why[NR_WHY]);
 
-/* At most `room` completions; -1: a connection broke, with `why`. */
+/* At most `room` completions; -1: there are none, and a connection broke, with `why`. What was done before it broke counts. */
 int nr_completions(struct nr_device *device, struct nr_done *done, int room, char why[NR_WHY]);
 /* Before waiting on the channel's descriptor: it becomes readable with the next completion. */
 enum nr_error nr_arm(struct nr_device *device, char why[NR_WHY]);

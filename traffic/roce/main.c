@@ -14,7 +14,7 @@
 
 static const char usage[] =
     "netfold-roce --agent unix:PATH|HOST:PORT|DEVICE [--sizes BYTES,...] [--iterations N] [--float] [--timeout S]\n"
-    "             [--join-timeout S] [--device NAME] [--rc-timeout T] [--rc-retries N]\n";
+    "             [--join-timeout S] [--device NAME] [--rc-timeout T] [--rc-retries N] [--first-psn P] [--epoch-packets N]\n";
 
 struct wanted {
     struct nr_options options;
@@ -103,7 +103,8 @@ int main(int count, char **words) {
         {"iterations", required_argument, NULL, 'i'}, {"float", no_argument, NULL, 'f'},
         {"timeout", required_argument, NULL, 't'},    {"join-timeout", required_argument, NULL, 'j'},
         {"device", required_argument, NULL, 'd'},     {"rc-timeout", required_argument, NULL, 'r'},
-        {"rc-retries", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0},
+        {"rc-retries", required_argument, NULL, 'n'}, {"first-psn", required_argument, NULL, 'p'},
+        {"epoch-packets", required_argument, NULL, 'e'}, {NULL, 0, NULL, 0},
     };
     struct wanted w = {.sizes = "4096", .iterations = 1, .dtype = NR_INT32, .timeout = 60, .join_timeout = 120};
     int option;
@@ -118,6 +119,8 @@ int main(int count, char **words) {
             case 'd': w.options.device = optarg; break;
             case 'r': w.options.timeout = atoi(optarg); break;
             case 'n': w.options.retries = atoi(optarg); break;
+            case 'p': w.options.first_psn = (uint32_t)strtoul(optarg, NULL, 10); break;
+            case 'e': w.options.epoch_packets = strtoull(optarg, NULL, 10); break;
             default: w.options.agent = NULL; optind = count + 1;
         }
     }

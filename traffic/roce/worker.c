@@ -12,7 +12,7 @@
 #include "numbers.h"
 
 enum {
-    PACKETS_OF_EPOCH = 1 << 23, /* half of the PSNs: the other half is what was sent before */
+    EPOCH_PACKETS = 1 << 23, /* half of the PSNs: the other half is what was sent before */
     FLUSH_S = 30,
 };
 
@@ -66,7 +66,7 @@ static enum nr_error make_links(struct nr_worker *w, const struct nr_assignment 
     int said = snprintf(line, sizeof line, "ends %u %llu %u", a->epoch, calls, a->trees);
     for (uint32_t i = 0; i < a->trees && failed == NR_OK; i++) {
         struct nr_link *link = &w->links[i];
-        failed = nr_link_make(link, &w->device, a->lanes, a->tree[i].window, w->why);
+        failed = nr_link_make(link, &w->device, a->lanes, a->tree[i].window, w->options.first_psn, w->why);
         if (failed == NR_OK)
             said += snprintf(line + said, sizeof line - (size_t)said, " %u %u %u %u", a->tree[i].tree,
                              link->out->qp_num, link->in->qp_num, link->first_psn);
@@ -275,6 +275,8 @@ static enum nr_error finished(struct nr_worker *w, const struct nr_call *call, v
 enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, enum nr_dtype dtype, enum nr_op op,
                             double seconds) {
     double until = nr_now() + seconds;
+    uint64_t most = w->options.epoch_packets;
+    if (most == 0 || most > EPOCH_PACKETS) most = EPOCH_PACKETS;
     if (w->control == NULL) return NR_AGENT;
     for (;;) {
         enum nr_error failed = check(w, dtype, op);
@@ -290,11 +292,11 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
             return finished(w, &call, array);
         }
         uint64_t packets = nr_call_packets(&call, &w->assignment, w->links);
-        if (packets > PACKETS_OF_EPOCH) {
+        if (packets > most) {
             snprintf(w->why, sizeof w->why, "%zu elements are more packets than an epoch has numbers", elements);
             return NR_ASSIGNMENT;
         }
-        if (w->packets + packets > PACKETS_OF_EPOCH) { /* all workers have sent as many, and come here too */
+        if (w->packets + packets > most) { /* all workers have sent as many, and come here too */
             if ((failed = wear_out(w)) != NR_OK) return failed;
             continue;
         }

@@ -31,6 +31,8 @@ struct nr_options {
     const char *device;  /* of ibv_devices; NULL: the one that has the worker's address */
     int timeout;         /* of RC: 4.096 us * 2^timeout; 0: 14, 67 ms */
     int retries;         /* of RC, 1 to 7; 0: 7, which rxe takes for ever: the calls' deadlines end it */
+    uint32_t first_psn;  /* of all connections; 0: a random one for each */
+    uint64_t epoch_packets; /* of a connection, the same at all workers; then new ones begin. 0: 2^23, half of all PSNs */
 };
 
 struct nr_statistics {

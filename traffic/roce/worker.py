@@ -64,6 +64,8 @@ class _Options(ctypes.Structure):
         ("device", ctypes.c_char_p),
         ("timeout", ctypes.c_int),
         ("retries", ctypes.c_int),
+        ("first_psn", ctypes.c_uint32),
+        ("epoch_packets", ctypes.c_uint64),
     )
 
 
@@ -100,7 +102,7 @@ class RoceWorker:
         self._using = threading.Lock()
         ours, self._agent = start_agent(where, job, host)
         with ours:
-            options = _Options(f"fd:{ours.fileno()}".encode(), None, 0, 0)
+            options = _Options(agent=f"fd:{ours.fileno()}".encode())
             failed = self._code.nr_join(ctypes.byref(self._worker), ctypes.byref(options), timeout)
         try:
             self._check(failed)
