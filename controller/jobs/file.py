@@ -79,6 +79,11 @@ class Numerics(BaseModel):
     mode: Literal["auto", "block", "half", "float32", "fixed", "integer"] = "auto"
     fraction_bits: Annotated[int, _Number, Field(ge=0, le=30)] = 20
 
+    @property
+    def floats(self) -> bool:
+        """Whether switches add lanes as floats."""
+        return self.mode == "float32"
+
 
 class RanksPerHost(BaseModel):
     """Of a job whose hosts have several ranks; bandwidth and latencies as in planning's Ranks, which has the

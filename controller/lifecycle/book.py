@@ -168,7 +168,7 @@ class Book:
             state=JobState.QUEUED,
             members=members,
             transport=order.file.transport,
-            floats=order.file.numerics.mode == "float32",
+            floats=order.file.numerics.floats,
             submitted=time.time(),
         )
 

@@ -40,7 +40,7 @@ def check_roce(fabric: Fabric, wire: Wire, name: str, plan: Plan) -> None:
 def check_floats(fabric: Fabric, wire: Wire, order: JobOrder, plan: Plan) -> None:
     """Raises RefusedError if a job wants floats added and a switch of its plan does not know how that adds up, or takes
     them from RoCE."""
-    if order.file.numerics.mode != "float32":
+    if not order.file.numerics.floats:
         return
     name, known = order.file.name, " or ".join(map(str, FLOAT_LANES))
     nodes = {n for tree in plan.trees for n in tree.nodes}
