@@ -4,17 +4,23 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
 from netfold.traffic.errors import AllReduceTimeout
 from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.membership.part import Alone, connect_udp
+from netfold.traffic.membership.part import Alone
+from netfold.traffic.packets.job_port import JobPort
 from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
 from netfold.traffic.worker.worker import Worker
 
 PORT = 61650
-A = Address("127.34.0.1", PORT)
+LOCAL = "127.34.0.1"
+ROOTS = [Address(f"127.34.1.{n}", PORT) for n in range(3)]
 
 
 def test_a_root_that_does_not_listen_is_silence_not_an_error():
@@ -29,7 +35,7 @@ def test_a_root_that_does_not_listen_is_silence_not_an_error():
 @pytest.mark.parametrize(
     ("address", "what"),
     [
-        (Address("127.34.0.1", 5000), "UDP port 5000 is no netfold port"),
+        (Address(LOCAL, 5000), "UDP port 5000 is no netfold port"),
         (Address("203.0.113.1", PORT), "no UDP socket at"),
     ],
 )
@@ -39,15 +45,92 @@ def test_a_socket_that_cannot_be_had_is_named(address, what):
 
 
 def test_a_process_takes_its_port_for_all_of_its_roots_and_nobody_else_gets_it():
-    roots = [Address(f"127.34.1.{n}", PORT) for n in range(3)]
-    ends = connect_udp(A, roots)
+    with held(LOCAL, ROOTS):
+        for local in (LOCAL, "0.0.0.0"):
+            with pytest.raises(TransportError, match="Address already in use"), held(local, ROOTS[:1]):
+                pass
+    with held(LOCAL, ROOTS):
+        pass
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+def test_its_port_is_the_workers_at_every_address_of_the_host(epochs: int):
+    """A switch asks for the port alone: a process that had it at the address of a bridge could send as the worker."""
+    port = JobPort("0.0.0.0", PORT)
     try:
-        with pytest.raises(TransportError, match="Address already in use"):
-            connect_udp(A, roots[:1])
-        with pytest.raises(TransportError, match="Address already in use"):
-            connect_udp(Address("0.0.0.0", PORT), roots)
-    finally:
+        for _ in range(epochs):
+            for end in port.connect(ROOTS):
+                end.close()  # as the engine does before the next epoch
+            assert bound(LOCAL, PORT) is None
+        ends = port.connect(ROOTS)
+        for address in (LOCAL, "127.34.0.77", "0.0.0.0", "::ffff:127.34.0.77"):
+            for option in (None, socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+                assert bound(address, PORT, option) is None, (address, option)
         for end in ends:
             end.close()
-    for end in connect_udp(A, roots):
-        end.close()
+    finally:
+        port.close()
+    assert bound("127.34.0.77", PORT) is not None
+
+
+class Prying:
+    """A root's address that is looked at when its socket is bound and not yet connected."""
+
+    port = PORT
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self._then = then
+
+    @property
+    def host(self) -> str:
+        self._then()
+        return "127.34.1.1"
+
+
+@pytest.mark.parametrize("local", [LOCAL, "0.0.0.0"])
+def test_nobody_slips_in_while_the_sockets_are_made(local: str):
+    taken = []
+    peers = [Prying(lambda: taken.append(bound(LOCAL, PORT, socket.SO_REUSEADDR)))] * 3
+    with held(local, peers):
+        assert taken == [None] * 3
+
+
+@pytest.mark.parametrize("local", [LOCAL, "0.0.0.0"])
+def test_what_comes_before_a_socket_is_connected_is_forgotten(local: str):
+    """From another port than the job's, which no switch stops."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+
+        def send() -> None:
+            for _ in range(3):
+                other.sendto(b"a result", (LOCAL, PORT))
+
+        with held(local, [Prying(send)] * 2) as ends:
+            for end in ends:
+                with socket.socket(fileno=end.detach()) as one, pytest.raises(BlockingIOError):
+                    one.recv(100)
+
+
+@contextmanager
+def held(local: str, peers: Sequence[object]) -> Iterator[Sequence[UdpEndpoint]]:
+    port = JobPort(local, PORT)
+    ends: Sequence[UdpEndpoint] = ()
+    try:
+        ends = port.connect(peers)
+        yield ends
+    finally:
+        port.close()
+        for end in ends:
+            end.close()
+
+
+def bound(address: str, port: int, option: int | None = None) -> tuple[str, int] | None:
+    """What another process gets; None if the port is taken."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as other:
+        if option is not None:
+            other.setsockopt(socket.SOL_SOCKET, option, 1)
+        try:
+            other.bind((address, port))
+        except OSError:
+            return None
+        return address, port

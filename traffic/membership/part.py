@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from netfold.traffic.membership.assignment import Assignment
-from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
 
 
 @dataclass(frozen=True)
@@ -101,28 +100,3 @@ class Alone:
 
     def close(self) -> None:
         pass
-
-
-class Socket(Protocol):
-    def detach(self) -> int:
-        """The descriptor, which is the caller's from now on."""
-
-
-Connect: TypeAlias = Callable[[Address, Sequence[Address]], Sequence[Socket]]
-
-
-def connect_udp(local: Address, peers: Sequence[Address]) -> Sequence[UdpEndpoint]:
-    """A socket for each root, all at the job's port, which no other process of this host can take."""
-    endpoints: list[UdpEndpoint] = []
-    try:
-        for peer in peers:
-            if endpoints:
-                endpoints[0].share(True)
-            endpoints.append(UdpEndpoint(local, peer, ecn=True, shared=bool(endpoints)))
-    except TransportError:
-        for endpoint in endpoints:
-            endpoint.close()
-        raise
-    for endpoint in endpoints:
-        endpoint.share(False)
-    return endpoints

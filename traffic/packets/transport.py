@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,15 +42,20 @@ class Address:
 
 
 class UdpEndpoint:
-    """A UDP socket for netfold packets: not blocking, no checksums, ECT(0) on all that leaves, large buffers.
+    """A UDP socket for netfold packets: not blocking, no checksums, ECT(0) on all that leaves, `buffers` in bytes.
 
-    With a `peer` it is connected: the kernel drops all that comes from elsewhere, and routes once. Several
-    endpoints of a process may share a local address if their peers differ. Raises TransportError if the
-    address is taken or not this host's.
+    With a `peer` it is connected: the kernel drops all that comes from elsewhere, and routes once. `shared`: further
+    ones may be bound to its address, by processes of the same user that ask for it, until `share(False)`. Raises
+    TransportError if the address is taken or not this host's.
     """
 
     def __init__(
-        self, local: Address, peer: Address | None = None, ecn: bool = False, shared: bool = False
+        self,
+        local: Address,
+        peer: Address | None = None,
+        ecn: bool = False,
+        shared: bool = False,
+        buffers: int = BUFFER_BYTES,
     ) -> None:
         if local.port != 0 and not PORT_FIRST <= local.port <= PORT_LAST:
             raise TransportError(
@@ -60,13 +66,14 @@ class UdpEndpoint:
             sock.setsockopt(socket.SOL_SOCKET, _SO_NO_CHECK, 1)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, _ECN_ECT0)
             if shared:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if ecn:
                 sock.setsockopt(socket.IPPROTO_IP, _IP_RECVTOS, 1)
-            _enlarge(sock)
+            _size(sock, buffers)
             sock.bind((local.host, local.port))
             if peer is not None:
                 sock.connect((peer.host, peer.port))
+                _empty(sock)
         except OSError as error:
             sock.close()
             raise TransportError(
@@ -81,8 +88,8 @@ class UdpEndpoint:
         return self._socket.fileno()
 
     def share(self, on: bool) -> None:
-        """Whether a further endpoint may be bound to this one's address now."""
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(on))
+        """Whether further ones may be bound to this one's address now. Not SO_REUSEADDR, which takes anybody's."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(on))
 
     def detach(self) -> int:
         """The descriptor, which is the caller's to close from now on."""
@@ -92,10 +99,17 @@ class UdpEndpoint:
         self._socket.close()
 
 
-def _enlarge(sock: socket.socket) -> None:
-    """Large buffers: beyond the system's limit where the process may, else up to it."""
+def _empty(sock: socket.socket) -> None:
+    """Forgets what came before it was connected, which may be anybody's."""
+    with suppress(BlockingIOError):
+        while True:
+            sock.recv(1)
+
+
+def _size(sock: socket.socket, buffers: int) -> None:
+    """Its buffers, in bytes: beyond the system's limit where the process may, else up to it."""
     for force, plain in ((_SO_SNDBUFFORCE, socket.SO_SNDBUF), (_SO_RCVBUFFORCE, socket.SO_RCVBUF)):
         try:
-            sock.setsockopt(socket.SOL_SOCKET, force, BUFFER_BYTES)
+            sock.setsockopt(socket.SOL_SOCKET, force, buffers)
         except PermissionError:
-            sock.setsockopt(socket.SOL_SOCKET, plain, BUFFER_BYTES)
+            sock.setsockopt(socket.SOL_SOCKET, plain, buffers)

@@ -25,8 +25,9 @@ from netfold.traffic.errors import (
     TrafficError,
     WorkerClosed,
 )
-from netfold.traffic.membership.part import Connect, Membership, Stats, TreeStats, connect_udp
+from netfold.traffic.membership.part import Membership, Stats, TreeStats
 from netfold.traffic.numerics import ReduceOp, Scheme
+from netfold.traffic.packets.job_port import JobPort
 from netfold.traffic.packets.transport import Address, TransportError
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.outcome import (
@@ -57,14 +58,13 @@ class Worker:
         local: str = "0.0.0.0",
         scheme: Scheme | None = None,
         congestion: Congestion = Congestion.PANAMA,
-        connect: Connect = connect_udp,
     ) -> None:
         self.stats = Stats()
         self._membership = membership
         self._local = local
         self._scheme = scheme
         self._congestion = congestion
-        self._connect = connect
+        self._port: JobPort | None = None
         self._engine = Engine()
         self._entering = threading.Lock()
         self._epoch = 0  # the one that the engine is in
@@ -207,9 +207,18 @@ class Worker:
             roots = list(dict.fromkeys(part.destination for part in assignment.trees))
             port = assignment.udp_port
             epoch = epoch_of(assignment, roots, self._congestion)
-            sockets = self._connect(Address(self._local, port), [Address(root, port) for root in roots])
-            self._engine.assign(epoch, [socket.detach() for socket in sockets])
+            endpoints = self._hold(port).connect([Address(root, port) for root in roots])
+            self._engine.assign(epoch, [endpoint.detach() for endpoint in endpoints])
             self._epoch, self._lanes, self._failure = assignment.epoch, assignment.lanes, None
+
+    def _hold(self, port: int) -> JobPort:
+        """The job's port, from its first epoch to the worker's end."""
+        if self._port is not None and self._port.local.port != port:
+            self._port.close()
+            self._port = None
+        if self._port is None:
+            self._port = JobPort(self._local, port)
+        return self._port
 
     def _changed(self) -> None:
         """The controller has news; called from any thread."""
@@ -320,6 +329,8 @@ class Worker:
             self._idle.wait_for(lambda: not self._under_way)
         with self._entering:
             self._engine.close()
+            if self._port is not None:
+                self._port.close()
 
     def __enter__(self) -> Self:
         return self
