@@ -173,17 +173,21 @@ class Deployment(Opened):
         job.servers.wait(JOB_TIMEOUT_S, self.service.check)
         return results
 
-    def start_ring(self, name: str, flags: Sequence[object], port: int) -> tuple[Group, Path]:
-        """The same workload as a TCP ring over all workers; gives the group and the first one's progress file."""
+    def start_ring(
+        self, name: str, flags: Sequence[object], port: int, workers: Sequence[str] | None = None
+    ) -> tuple[Group, Path]:
+        """The same workload as a TCP ring over all workers, or these; gives the group and the first one's progress
+        file."""
+        chosen = list(workers or self.workers)
         folder = self.directory / f"ring-{name}"
         folder.mkdir()
-        addresses = ",".join(str(self.net.addressing.hosts[h].ip) for h in self.workers)
+        addresses = ",".join(str(self.net.addressing.hosts[h].ip) for h in chosen)
         peer = ["ring", "--hosts", addresses, "--port", port, *flags]
         tasks = [
             self._task(folder, h, [*peer, "--rank", rank, "--progress", folder / f"{h}.progress"])
-            for rank, h in enumerate(self.workers)
+            for rank, h in enumerate(chosen)
         ]
-        return self._open.enter_context(Group(self.net, tasks)), folder / f"{self.workers[0]}.progress"
+        return self._open.enter_context(Group(self.net, tasks)), folder / f"{chosen[0]}.progress"
 
     def _task(self, folder: Path, host: str, command: Sequence[object]) -> Task:
         result = folder / f"{host}.json"

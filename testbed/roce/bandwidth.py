@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,8 +23,10 @@ from netfold.testbed.roce.machine import Answer, Machine
 from netfold.traffic.roce.adopted import Adoption, Ends
 
 PORT, RING_PORT = 18515, 18516
+PATH_MTU = 1024
 PLAIN_BYTES, PLAIN_MESSAGES = 16384, 200
-STEP_S, LOOK_S = 60.0, 0.2
+STEP_S, CONNECT_S, LOOK_S = 60.0, 180.0, 0.2
+"""`CONNECT_S`: all programs start at once, in machines that are interpreted."""
 
 # `trap` takes a packet away in silence; `drop` would tell the device, which tries again at once and without end.
 _HOLD = (
@@ -38,25 +40,34 @@ _LET_GO = "/bin/tc qdisc del dev eth0 clsact || true"
 
 @dataclass(frozen=True)
 class Messages:
-    """`under_way`: so many are sent before the first is acknowledged."""
+    """`under_way`: so many are sent before the first is acknowledged. What jobs get by themselves has room for two."""
 
     bytes: int = PLAIN_BYTES
     count: int = PLAIN_MESSAGES
-    under_way: int = 16
+    under_way: int = 2
+
+    @property
+    def packets_under_way(self) -> int:
+        return self.under_way * self.bytes // PATH_MTU
 
     def flags(self, port: int) -> str:
         """`-e`: it waits for events; programs that spin would starve the switches."""
-        flags = f"-e -d rxe0 -x 1 -m 1024 -s {self.bytes} -n {self.count} -t {self.under_way} -Q 1 -u 16"
+        flags = (
+            f"-e -d rxe0 -x 1 -m {PATH_MTU} -s {self.bytes} -n {self.count} -t {self.under_way} -Q 1 -u 16"
+        )
         return f"{flags} -p {port} -F"
 
 
-def plain_connection(lab: Lab, messages: Messages = Messages()) -> float:
+PLAIN = Messages(under_way=16)
+
+
+def plain_connection(lab: Lab, program: str = "ib_send_bw", messages: Messages = PLAIN) -> float:
     """MB/s of a plain connection across the fabric. Raises RunError if it breaks."""
     first, last = (lab.machines[h] for h in (lab.hosts[0], lab.hosts[-1]))
-    server = last.start(f"ib_send_bw {messages.flags(PORT)}")
+    server = last.start(f"{program} {messages.flags(PORT)}")
     _wait_listening(last, PORT)
-    rate = _rate(first.run(f"ib_send_bw {messages.flags(PORT)} {last.address}", 300.0), messages)
-    last.result(server, STEP_S, "ib_send_bw")
+    rate = _rate(first.run(f"{program} {messages.flags(PORT)} {last.address}", 300.0), messages)
+    last.result(server, STEP_S, program)
     return rate
 
 
@@ -77,9 +88,13 @@ def ring(lab: Lab, name: str, messages: Messages, timeout_s: float) -> dict[str,
             h: _start(lab.machines[h], messages, "out", str(lab.machines[following[h]].address))
             for h in lab.hosts
         }
-        ends = _ends(lab, following)
+        ends = _ends(lab, following, [*receiving.values(), *sending.values()])
         for host, member in members.items():
-            member.adopt(ends[host], STEP_S)
+            window = member.adopt(ends[host], STEP_S)
+            if messages.packets_under_way > window:
+                raise RunError(
+                    f"{messages.packets_under_way} packets under way are too many for the job: {window} at most"
+                )
         for member in members.values():
             member.wait_added_up(STEP_S)
         for machine in lab.machines.values():
@@ -107,10 +122,13 @@ def _wait_listening(machine: Machine, port: int) -> None:
         time.sleep(LOOK_S)  # the server in the machine says nothing when it listens
 
 
-def _ends(lab: Lab, following: Mapping[str, str]) -> dict[str, Ends]:
+def _ends(lab: Lab, following: Mapping[str, str], programs: Sequence[Future[Answer]]) -> dict[str, Ends]:
     """As the kernel tells them, while nothing was sent: what a queue pair expects is the first PSN of its peer."""
-    deadline = time.monotonic() + STEP_S
+    deadline = time.monotonic() + CONNECT_S
     while True:
+        ended = next((p.result() for p in programs if p.done()), None)
+        if ended is not None:
+            raise RunError(f"ib_send_bw ended with {ended.code} before it was let go: {ended.output[-200:]}")
         pairs = {h: _pairs(m) for h, m in lab.machines.items()}
         try:
             return {h: _ends_of(pairs[h], pairs[following[h]]) for h in lab.hosts}

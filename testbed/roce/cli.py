@@ -38,8 +38,9 @@ def run(
     """Virtual machines with Linux's own RDMA endpoints (rdma_rxe) as the hosts of a leaf-spine in Mininet.
 
     Arrays of all sizes are reduced on all of them, every element is checked, links lose packets, and a plain connection
-    goes beside. Needs root and qemu-system-x86; Debian's kernel and verbs packages are fetched by apt into a cache
-    folder, and not installed.
+    goes beside; before, the same arrays in UDP and as a TCP ring of processes. What was done by then is shown and
+    written, whatever fails. Needs root and qemu-system-x86; Debian's kernel and verbs packages are fetched by apt into
+    a cache folder, and not installed.
 
     Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
     from rich.console import Console
@@ -69,7 +70,9 @@ def run(
     except (RunError, NetworkError, FabricError, OSError, ValueError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
-    sys.exit(0 if report.wrong == 0 else 1)
+    if report.failed:
+        typer.echo(f"netfold: {report.failed}", err=True)
+    sys.exit(1 if report.failed or report.wrong else 0)
 
 
 def _bytes(text: str) -> int:
@@ -123,7 +126,8 @@ def adopt(
 ) -> None:
     """Attend a job of one tree, until interrupted, for a program that has connections and knows nothing of netfold.
 
-    Says when the leaf adds up: until then the program must not send (docs/roce.md, section 1).
+    Says when the leaf adds up, and what the program may have under way: until then it must not send, and if it sends
+    more than that before it is acknowledged, it may stand still (docs/roce.md, section 1).
 
     Exit codes: 0 interrupted, 1 something failed, or the connections are added up no more (one line says why)."""
     from netfold.api.connection import ConnectError
@@ -132,9 +136,9 @@ def adopt(
 
     try:
         with Adoption(where.connection(), job, host) as member:
-            member.adopt(Ends(out_qpn, in_qpn, first_psn), timeout)
+            window = member.adopt(Ends(out_qpn, in_qpn, first_psn), timeout)
             member.wait_added_up(timeout)
-            typer.echo("added up")
+            typer.echo(f"added up, {window} packets under way at most")
             member.wait_over()
             typer.echo(f"netfold: {member.over}", err=True)
             sys.exit(1)

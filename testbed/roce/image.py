@@ -25,7 +25,10 @@ MODULES = (
 )  # fmt: skip
 """In an order that needs no modprobe."""
 
-PROGRAMS = ("sbin/tc", "usr/bin/rdma", "usr/bin/ibv_devinfo", "usr/bin/ibv_rc_pingpong", "usr/bin/ib_send_bw")
+PROGRAMS = (
+    "sbin/tc", "usr/bin/rdma", "usr/bin/ibv_devinfo", "usr/bin/ibv_rc_pingpong",
+    "usr/bin/ib_send_bw", "usr/bin/ib_write_bw",
+)  # fmt: skip
 PROVIDER = "usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so"
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _HIDDEN = ("libgcc_s.so.1",)

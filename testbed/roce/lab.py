@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import socket
@@ -18,14 +19,14 @@ from netfold.controller.planning.plan import Plan
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError, RunTimeout
 from netfold.testbed.opened import Opened
-from netfold.testbed.roce.image import Image, make_image
+from netfold.testbed.roce.image import make_image
 from netfold.testbed.roce.machine import BOOT_S, Answer, Machine
 from netfold.testbed.roce.packages import QEMU, unpacked
 from netfold.traffic.roce import recipe
 from netfold.traffic.roce.agent import Agent
 
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
-LOOK_S, PROGRESS_S, OVER_S = 0.1, 5.0, 30.0
+LOOK_S, PROGRESS_S, OVER_S, LAST_WORDS_S = 0.1, 5.0, 30.0, 5.0
 LEASE_MS = 15_000
 """Machines that are interpreted on busy processors are silent for seconds, and yet alive."""
 PROBE_S = 2
@@ -57,7 +58,8 @@ class Running:
 
 
 class Lab(Opened):
-    """A context manager that takes everything down again. `per_leaf` machines at each leaf, switches of `lanes`."""
+    """A context manager that takes everything down again. `per_leaf` machines at each leaf, switches of `lanes`.
+    Without `boot` the hosts are Mininet's own until it is called."""
 
     def __init__(
         self,
@@ -65,11 +67,14 @@ class Lab(Opened):
         fabric: str = "leaf-spine-2x2",
         tell: Callable[[str], None] = lambda _: None,
         lanes: int = 256,
+        boot: bool = True,
     ) -> None:
         super().__init__()
         self._per_leaf = per_leaf
         self._setup = Setup(fabric, lanes=lanes, controller=("--probe-s", str(PROBE_S)))
         self._tell = tell
+        self._boots = boot
+        self._submitted: list[str] = []
         self.machines: dict[str, Machine] = {}
 
     def _bring_up(self) -> None:
@@ -81,25 +86,26 @@ class Lab(Opened):
             worker = recipe.build(self.deployment.directory / "netfold-roce", root)
         except recipe.BuildError as error:
             raise RunError(str(error)) from error
-        image = make_image(root, [worker], self.deployment.directory / "initrd")
-        self._boot([*self._places()], image)
+        self._image = make_image(root, [worker], self.deployment.directory / "initrd")
+        if self._boots:
+            self.boot()
 
     @property
     def hosts(self) -> list[str]:
-        return list(self.machines)
-
-    def _places(self) -> list[str]:
+        """Where machines are, or will be."""
         fabric = self.deployment.fabric
         taken: dict[str, list[str]] = {}
         for host in self.deployment.workers:
             taken.setdefault(fabric.attachment(host), []).append(host)
         return [h for hosts in taken.values() for h in hosts[: self._per_leaf]]
 
-    def _boot(self, hosts: Sequence[str], image: Image) -> None:
+    def boot(self) -> None:
+        """Machines take the hosts' places. Raises RunError."""
+        hosts = self.hosts
         self._tell(f"booting {len(hosts)} machines: {', '.join(hosts)}")
         started = time.monotonic()
         for host in hosts:
-            machine = self.machines[host] = Machine(self.deployment.net, host, image)
+            machine = self.machines[host] = Machine(self.deployment.net, host, self._image)
             self._open.callback(machine.close)
         for machine in self.machines.values():
             machine.wait_ready(started + BOOT_S)
@@ -111,6 +117,7 @@ class Lab(Opened):
         """Admits a RoCE job of machines, waits until its trees are installed, and starts its parameter servers."""
         usual = {"parameter_servers": 0, "numerics": {"mode": "integer"}, "lease_ms": LEASE_MS}
         wanted = {"transport": "roce", **usual, **spec}
+        self._submitted.append(name)
         plan = self.deployment.submit(name, list(hosts or self.hosts), **wanted)
         folder = self.deployment.directory / name
         folder.mkdir()
@@ -178,6 +185,12 @@ class Lab(Opened):
             Agent(Connection(self.deployment.service.address), name, host, stream).run()
 
     # ---- what happened ----
+
+    def last_words(self) -> str:
+        """What the controller says of the job that was submitted last; "" if that is nothing."""
+        with contextlib.suppress(RunError, IndexError, StopIteration):
+            return next(self.deployment.service.watch(self._submitted[-1], LAST_WORDS_S)).reason
+        return ""
 
     def counters(self) -> dict[str, dict[str, int]]:
         """rxe's own counters of each machine."""

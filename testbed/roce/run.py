@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`make roce`: jobs of real RDMA endpoints, on links that lose nothing, on links that do, and beside other traffic."""
+"""`make roce`: jobs of real RDMA endpoints, on links that lose nothing, on links that do, and beside other traffic; and
+the same arrays without machines, in UDP and as a TCP ring."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from netfold.testbed.counters import read_contributions, read_verdicts
+from netfold.testbed.deployment import Results
 from netfold.testbed.errors import RunError
 from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
 from netfold.testbed.roce.lab import Call, Lab
 from netfold.topologies.network.faults import Faults
+from netfold.traffic.errors import TrafficError
 
 RC_COUNTERS = {
     "retried": "completer_retry_err",
@@ -41,14 +44,22 @@ class Options:
     fabric: str = "leaf-spine-2x2"
 
 
+NO_LOSS = "no loss"
+ROCE, UDP, RING = "RoCE", "UDP", "TCP ring"
+RING_PORT = 29500
+PEERS_CALLS = 3
+"""Of each size in UDP and in the ring; their seconds are means."""
+
+
 @dataclass(frozen=True)
 class Row:
-    """One size on links with this loss: the slowest machine's seconds, and elements that were wrong anywhere."""
+    """One size on links with this loss: the slowest worker's seconds, and elements that were wrong anywhere."""
 
     what: str
     bytes: int
     seconds: float
     wrong: int
+    workers: str = ROCE
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,7 @@ class Losses:
 @dataclass
 class Report:
     """All that happened. By step: `counters` of the devices, by switch and verdict what the switches did, `losses`. By
-    machine `ring`: MB/s of its `ib_send_bw` as a worker."""
+    machine `ring`: MB/s of its `ib_send_bw` as a worker. `failed`: why there is no more."""
 
     machines: list[str]
     rows: list[Row] = field(default_factory=list)
@@ -73,6 +84,7 @@ class Report:
     losses: dict[str, Losses] = field(default_factory=dict)
     plain: dict[str, float] = field(default_factory=dict)
     ring: dict[str, float] = field(default_factory=dict)
+    failed: str = ""
 
     @property
     def wrong(self) -> int:
@@ -91,20 +103,42 @@ class Run:
         self._tell = tell
 
     def execute(self) -> Report:
-        """Raises RunError, NetworkError."""
-        options = self._options
-        with Lab(options.per_leaf, options.fabric, self._tell) as lab:
+        """What was done is in the report, whatever fails behind it. Raises RunError, NetworkError if nothing comes
+        up."""
+        with Lab(self._options.per_leaf, self._options.fabric, self._tell, boot=False) as lab:
             report = Report(lab.hosts)
-            for loss in options.losses:
-                self._lossy(lab, loss)
-                most = options.most_with_loss if loss else max(options.sizes)
-                what = f"{loss:.1%} loss" if loss else "no loss"
-                self._step(lab, report, what, [s for s in options.sizes if s <= most])
-            lab.deployment.net.clear_faults()
-            if options.plain:
-                self._beside_plain_connection(lab, report)
-                self._perftest_as_workers(lab, report)
+            try:
+                self._steps(lab, report)
+            except (RunError, TrafficError) as error:
+                report.failed = f"{error}" + (f" (the last job: {why})" if (why := lab.last_words()) else "")
             return report
+
+    def _steps(self, lab: Lab, report: Report) -> None:
+        options = self._options
+        self._without_machines(lab, report)
+        lab.boot()
+        for loss in options.losses:
+            self._lossy(lab, loss)
+            most = options.most_with_loss if loss else max(options.sizes)
+            what = f"{loss:.1%} loss" if loss else NO_LOSS
+            self._step(lab, report, what, [s for s in options.sizes if s <= most])
+        lab.deployment.net.clear_faults()
+        if options.plain:
+            self._beside_plain_connection(lab, report)
+            self._perftest_as_workers(lab, report)
+
+    def _without_machines(self, lab: Lab, report: Report) -> None:
+        """On the same hosts, before machines take their places: processes of this machine's own."""
+        options, deployment = self._options, lab.deployment
+        self._tell(
+            f"{', '.join(map(_bytes, options.sizes))} on {len(lab.hosts)} hosts in UDP, and as a TCP ring"
+        )
+        text = ",".join(map(str, options.sizes))
+        flags = ["--workload", "sizes", "--bytes", text, "--dtype", "int32", "--iterations", PEERS_CALLS]
+        job = deployment.start_job("udp", flags, lab.hosts, numerics={"mode": "integer"}, parameter_servers=0)
+        report.rows += _rows_of(UDP, deployment.finish(job, options.timeout_s))
+        group, _ = deployment.start_ring("tcp", flags, RING_PORT, lab.hosts)
+        report.rows += _rows_of(RING, group.wait(options.timeout_s, deployment.check))
 
     def _lossy(self, lab: Lab, loss: float) -> None:
         """All links lose, in both directions, before the leaf and behind it."""
@@ -144,8 +178,7 @@ class Run:
         self._tell("ib_send_bw between two of the machines, alone and beside a job")
         report.plain["alone"] = plain_connection(lab)
         lab.submit("beside")
-        sizes = ",".join(["65536"] * 4)
-        running = lab.start("beside", f"--sizes {sizes} --iterations 4 --timeout {self._options.timeout_s}")
+        running = lab.start("beside", f"--sizes 65536 --iterations 16 --timeout {self._options.timeout_s}")
         report.plain["beside"] = plain_connection(lab)
         calls = lab.finish(running, self._options.timeout_s)
         report.rows += _rows("beside ib_send_bw", {h: c[:1] for h, c in calls.items()})
@@ -155,7 +188,7 @@ class Run:
 
     def _perftest_as_workers(self, lab: Lab, report: Report) -> None:
         self._tell("ib_send_bw of all machines in the rings of a job, added up")
-        lab.submit("perftest", scheme="switchml")
+        lab.submit("perftest", scheme="switchml", reroute="off")
         report.ring = ring(lab, "perftest", Messages(), self._options.timeout_s)
 
 
@@ -180,6 +213,21 @@ def _rows(what: str, calls: dict[str, list[Call]]) -> list[Row]:
     ]
 
 
+def _rows_of(workers: str, results: Results) -> list[Row]:
+    """Of processes, which say a mean of each size."""
+    by_size = zip(*(one["sizes"] for one in results.values()), strict=True)
+    return [
+        Row(
+            NO_LOSS,
+            same[0]["size"],
+            max(r["time_us"] for r in same) / 1e6,
+            sum(r["wrong"] for r in same),
+            workers,
+        )
+        for same in by_size
+    ]
+
+
 def _bytes(size: int) -> str:
     for unit, factor in (("MB", 1 << 20), ("KB", 1 << 10)):
         if size >= factor:
@@ -192,12 +240,12 @@ def render(report: Report) -> Any:
     from rich.console import Group  # noqa: PLC0415 (only where something is shown)
     from rich.table import Table  # noqa: PLC0415
 
-    times = Table(title=f"all-reduce over RoCE on {len(report.machines)} machines")
-    for column in ("links", "array", "seconds", "MB/s a machine", "wrong elements"):
-        times.add_column(column, justify="left" if column == "links" else "right")
+    times = Table(title=f"all-reduce on {len(report.machines)} hosts: machines (RoCE) or processes")
+    for column in ("workers", "links", "array", "seconds", "MB/s each", "wrong elements"):
+        times.add_column(column, justify="left" if column in ("workers", "links") else "right")
     for row in report.rows:
-        rate = row.bytes / row.seconds / 1e6
-        times.add_row(row.what, _bytes(row.bytes), f"{row.seconds:.3f}", f"{rate:.2f}", str(row.wrong))
+        shown_as = (f"{row.seconds:.3f}", f"{row.bytes / row.seconds / 1e6:.2f}", str(row.wrong))
+        times.add_row(row.workers, row.what, _bytes(row.bytes), *shown_as)
     devices = Table(title="what the RDMA devices counted, over all machines")
     devices.add_column("links")
     for word in RC_COUNTERS:

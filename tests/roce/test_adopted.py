@@ -48,7 +48,8 @@ def told(tmp_path: Path, story: Story) -> None:
 
 async def adopt(members: list[Adoption]) -> None:
     for rank, member in enumerate(members):
-        await asyncio.to_thread(member.adopt, Ends(100 + rank, 200 + rank, 1000 * rank), 20.0)
+        window = await asyncio.to_thread(member.adopt, Ends(100 + rank, 200 + rank, 1000 * rank), 20.0)
+        assert window == 32  # half the slots, which are what a queue of 64 packets has room for
 
 
 def test_connections_that_are_there_already_are_added_up(tmp_path: Path):

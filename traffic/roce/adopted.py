@@ -36,6 +36,7 @@ class Ends:
 class _Assignment:
     epoch: int
     tree: int
+    window: int
     lease_ms: int
 
 
@@ -54,10 +55,12 @@ class Adoption:
         for what, work in (("hear", self._hear), ("alive", self._live)):
             threading.Thread(target=work, name=f"{what} {job} {host}", daemon=True).start()
 
-    def adopt(self, ends: Ends, timeout_s: float) -> None:
-        """Registers the connections, as soon as the job runs. Raises AllReduceTimeout, JobFailed."""
+    def adopt(self, ends: Ends, timeout_s: float) -> int:
+        """Registers the connections, as soon as the job runs. Gives how many packets the program may have under way,
+        from the first one not acknowledged on. Raises AllReduceTimeout, JobFailed."""
         to = self._until(lambda: self._assigned, timeout_s, "no assignment came: the job is queued")
         self._say(f"ends {to.epoch} 0 1 {to.tree} {ends.out_qpn} {ends.in_qpn} {ends.first_psn}")
+        return to.window
 
     def wait_added_up(self, timeout_s: float) -> None:
         """Until the leaf adds up what comes on the connections. Raises AllReduceTimeout, JobFailed."""
@@ -121,11 +124,25 @@ class Adoption:
     def _line(self, words: list[str]) -> None:
         with self._heard:
             match words:
-                case ["assign", epoch, _address, _rank, _workers, _lanes, _numerics, lease, "1", tree, *_]:
+                case [
+                    "assign",
+                    epoch,
+                    _address,
+                    _rank,
+                    _workers,
+                    _lanes,
+                    _numerics,
+                    lease,
+                    "1",
+                    tree,
+                    _,
+                    window,
+                    _,
+                ]:
                     if self._assigned and self._assigned.epoch != int(epoch):
                         self._over = self._over or "the job's connections have to begin anew"
                     else:
-                        self._assigned = _Assignment(int(epoch), int(tree), int(lease))
+                        self._assigned = _Assignment(int(epoch), int(tree), int(window), int(lease))
                 case ["assign", *_]:
                     self._over = self._over or "a program's one connection is for a job of one tree"
                 case ["ring", epoch, *_]:
