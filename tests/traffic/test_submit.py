@@ -145,6 +145,30 @@ def test_whoever_is_told_of_a_result_may_close_the_worker():
             worker.submit(np.ones(3, np.float32))
 
 
+def test_closing_waits_for_a_thread_whose_call_was_over_before_it_was_back(monkeypatch):
+    with rig(2) as fabric:
+        worker, other = fabric.workers
+        over, gone = threading.Event(), threading.Event()
+        soon: list[bool] = []
+        look_again, end, close = worker._look_again, worker._end, worker._engine.close
+
+        def look_again_late() -> None:
+            assert over.wait(30)
+            soon.append(gone.wait(0.2))
+            look_again()
+
+        monkeypatch.setattr(worker, "_look_again", look_again_late)
+        monkeypatch.setattr(worker, "_end", lambda: (end(), over.set()))
+        monkeypatch.setattr(worker._engine, "close", lambda: (gone.set(), close()))
+        thread = threading.Thread(target=worker.submit, args=(np.ones(3, np.float32),))
+        thread.start()
+        assert other.submit(np.ones(3, np.float32)).result(30).tolist() == [2.0] * 3
+        assert over.wait(30)
+        worker.close()
+        thread.join(30)
+        assert soon == [False], "the engine went away under a thread that was about to use it"
+
+
 def test_a_call_in_the_background_ends_by_its_deadline_and_the_next_one_asks_for_an_epoch():
     with rig(2) as fabric:
         fabric.renew_worn_epochs()

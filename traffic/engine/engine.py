@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from enum import IntEnum
@@ -208,6 +209,7 @@ class Engine:
         self._code = library()
         self._engine = self._code.nf_engine_create()
         self._last: tuple[Totals, list[TreeReport]] | None = None  # of an engine that is closed
+        self._closing = threading.Lock()  # whoever may be asking meanwhile
         if not self._engine:
             raise MemoryError("no memory or no file descriptor for the engine of a worker")
 
@@ -253,17 +255,12 @@ class Engine:
         self._code.nf_engine_no_epoch(self._engine)
 
     def totals(self) -> Totals:
-        if self._last is not None:
-            return self._last[0]
-        totals = Totals()
-        self._code.nf_engine_totals(self._engine, ctypes.byref(totals))
-        return totals
+        with self._closing:
+            return self._last[0] if self._last else self._totals()
 
     def reports(self) -> list[TreeReport]:
-        if self._last is not None:
-            return self._last[1]
-        found = (TreeReport * TREES_MAX)()
-        return list(found[: self._code.nf_engine_reports(self._engine, found, TREES_MAX)])
+        with self._closing:
+            return self._last[1] if self._last else self._reports()
 
     def error(self) -> TransportError | None:
         """Why the sockets failed, if they did."""
@@ -276,5 +273,15 @@ class Engine:
 
     def close(self) -> None:
         """Nobody may use it any more; `totals` and `reports` go on saying what they said last."""
-        self._last = self.totals(), self.reports()
-        self._code.nf_engine_destroy(self._engine)
+        with self._closing:
+            self._last = self._totals(), self._reports()
+            self._code.nf_engine_destroy(self._engine)
+
+    def _totals(self) -> Totals:
+        totals = Totals()
+        self._code.nf_engine_totals(self._engine, ctypes.byref(totals))
+        return totals
+
+    def _reports(self) -> list[TreeReport]:
+        found = (TreeReport * TREES_MAX)()
+        return list(found[: self._code.nf_engine_reports(self._engine, found, TREES_MAX)])

@@ -75,7 +75,7 @@ class Worker:
         self._books = threading.Lock()
         self._idle = threading.Condition(self._books)  # no call is under way
         self._owner = 0  # the thread whose calls are under way,
-        self._under_way = 0  # and how many
+        self._under_way = 0  # and how many, with those that are being submitted
         self._handles: dict[
             int, tuple[Handle, Call, float, float]
         ] = {}  # in the background: and begin and deadline
@@ -143,15 +143,17 @@ class Worker:
                 self._refuse_if_closed()
                 call = self._engine.submit(array, request, background=True)
                 self._handles[call.handle] = (handle, call, started, started + timeout)
+                self._under_way += (
+                    1  # until the finisher has told the handle, as this thread is until it returns
+                )
                 if self._finisher is None:
                     self._finisher = threading.Thread(
                         target=self._finish_all, name="netfold calls", daemon=True
                     )
                     self._finisher.start()
             self._look_again()
-        except BaseException:
+        finally:
             self._end()
-            raise
         return handle
 
     def _begin(self) -> None:
@@ -225,8 +227,10 @@ class Worker:
         try:
             self._enter(first=False)
         except (TrafficError, TransportError) as error:
-            self._failure = error
-            self._engine.abort()
+            with self._entering:
+                if not self._closed:
+                    self._failure = error
+                    self._engine.abort()
 
     def _look_again(self) -> None:
         """Ends a call that was submitted just after all calls were ended: by the news that there is no way on, or by
