@@ -57,7 +57,7 @@ async def run(fabric: Fabric, options: DaemonOptions, say: Callable[[str], None]
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     store = Store(options.state, fingerprint(fabric))
     known = addresses(fabric, options.first_grpc_port)
-    setting = Setting(fabric, known, store.mark, options.mark_fraction)
+    setting = Setting(fabric, known, store.mark, options.mark_fraction, options.devices)
     try:
         async with contextlib.AsyncExitStack() as serves:
             term = store.try_lead()

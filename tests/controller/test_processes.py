@@ -131,6 +131,21 @@ def test_a_jobs_life_by_command_line(tmp_path):
     _run(tmp_path, scenario)
 
 
+def test_the_controller_goes_where_the_file_of_switches_says(tmp_path):
+    async def scenario(operator: Operator):
+        there = {"switches": {"s1": {"address": f"127.0.0.1:{operator.switch.port}"}}}
+        (operator.folder / "switches.yaml").write_text(yaml.safe_dump(there))
+        nowhere = str(free_port())
+        async with operator.controller(
+            "--first-grpc-port", nowhere, "--switches", "switches.yaml"
+        ) as process:
+            await operator.serves(process)
+            assert (await operator.run("job", "submit", "job.yaml", "--wait"))[0] == 0
+            assert operator.switch.entries()
+
+    _run(tmp_path, scenario)
+
+
 def test_who_submits_before_the_controller_listens_may_wait_and_is_told(tmp_path):
     async def scenario(operator: Operator):
         submitting = await operator.start(
