@@ -93,6 +93,7 @@ struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue); /* from one th
 /* The queue that may send next, and when; SS_NEVER if all are empty. */
 uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue);
 uint64_t ss_port_gather(const struct ss_port *p, uint64_t frame_ns); /* `frame_ns`: of the last frame on the line */
+void ss_port_busy(struct ss_port *p, uint64_t start, uint64_t frame_ns); /* the line is, with a frame from `start` on */
 void ss_port_rest(struct ss_switch *sw, struct ss_port *p); /* its queue is empty: no longer among the busy ones */
 void ss_event_push(struct ss_switch *sw, uint32_t kind, uint32_t object, uint32_t handle, const uint8_t *data, uint32_t bytes);
 uint64_t ss_age(struct ss_switch *sw, uint64_t now_ns);

@@ -84,6 +84,13 @@ uint64_t ss_port_gather(const struct ss_port *p, uint64_t frame_ns) {
   return (wait < GATHER_NS ? wait : GATHER_NS) - frame_ns;
 }
 
+/* A line that was idle has saved up what others wait for where they are gathered: a few frames leave at once then, as they
+ * would from a token bucket, and what comes in pairs is not late by the gathering. */
+void ss_port_busy(struct ss_port *p, uint64_t start, uint64_t frame_ns) {
+  uint64_t saved = start > p->gather_ns ? start - p->gather_ns : 0;
+  p->free_ns = (p->free_ns > saved ? p->free_ns : saved) + frame_ns;
+}
+
 void ss_port_rest(struct ss_switch *sw, struct ss_port *p) {
   uint32_t last = sw->busy[sw->n_busy - 1];
   sw->busy[p->busy_at - 1] = last;

@@ -344,8 +344,8 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
       drain(sw);
       if (p->rate) {
         uint64_t frame_ns = (uint64_t)((unsigned __int128)(p->stats.tx_bytes - before) * 8000000000u / p->rate);
-        p->free_ns = start + frame_ns;
         p->gather_ns = ss_port_gather(p, frame_ns);
+        ss_port_busy(p, start, frame_ns);
       }
       if (q->rate) q->free_ns = start + 1000000000u / q->rate;
     }

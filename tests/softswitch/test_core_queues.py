@@ -107,6 +107,24 @@ def test_frames_behind_a_quick_line_leave_a_few_at_a_time_and_none_too_early(cac
         assert leaves(switch, 10 * MS) == [9], "an idle line makes nobody wait"
 
 
+def test_a_line_that_was_idle_lets_a_few_frames_leave_at_once_and_no_more_by_that(cache_dir: Path) -> None:
+    with queued(1, cache_dir) as switch:
+        frame_ns = MS // 10
+        switch.port_config(2, 10 * LINE_BPS, 64)
+        for number in range(20):
+            send(switch, 0, number, now_ns=10 * MS)
+        assert leaves(switch, 10 * MS) == [0, 1, 2, 3]
+        sent, now = 4, 10 * MS
+        while sent < 20:
+            now = switch.service(now)[1]
+            sent += len(leaves(switch, now))
+            assert sent <= 4 + (now - 10 * MS) // frame_ns
+        assert now >= 10 * MS + 16 * frame_ns
+        for number in range(3):
+            send(switch, 0, number, now_ns=now)
+        assert leaves(switch, now) == [], "what was saved up is spent"
+
+
 @pytest.mark.parametrize(("rate", "bound", "frame_ns"), [(LINE_BPS, 64, MS), (10 * LINE_BPS, 8, MS // 10)])
 def test_behind_a_slow_line_or_in_a_short_queue_each_frame_has_its_own_time(
     rate: int, bound: int, frame_ns: int, cache_dir: Path
