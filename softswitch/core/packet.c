@@ -4,18 +4,28 @@
  * Packet objects come from a free list; payloads that outlive ss_receive are counted buffers. */
 #include "internal.h"
 
-struct ss_packet *ss_packet_new(struct ss_switch *sw, struct ss_pipeline *pl) {
+/* Its PHV is what the last packet left in it, or zero. */
+static struct ss_packet *take(struct ss_switch *sw, const struct ss_pipeline *pl) {
   struct ss_pool *pool = &sw->pool;
-  uint32_t bytes = pl->program->phv_bytes;
   struct ss_packet *k = pool->free;
+  uint64_t bytes = (sizeof *k + pl->program->phv_bytes + 63) & ~63ULL;
   if (k) {
     pool->free = k->next;
     pool->count--;
-  } else if (posix_memalign((void **)&k, 64, (sizeof *k + bytes + 63) & ~63ULL) != 0) {
+  } else if (posix_memalign((void **)&k, 64, bytes) == 0) {
+    memset(k, 0, bytes);
+  } else {
     sw->stats.no_memory++;
     return NULL;
   }
-  memset(k, 0, sizeof *k + bytes);
+  return k;
+}
+
+struct ss_packet *ss_packet_new(struct ss_switch *sw, struct ss_pipeline *pl) {
+  struct ss_packet *k = take(sw, pl);
+  if (!k) return NULL;
+  memset(k, 0, sizeof *k);
+  pl->program->clear_phv(k->phv);
   k->pl = pl;
   k->truncate = UINT32_MAX;
   return k;
@@ -23,17 +33,10 @@ struct ss_packet *ss_packet_new(struct ss_switch *sw, struct ss_pipeline *pl) {
 
 /* A copy with its own PHV, as BMv2's clone_with_phv: what primitives asked for (truncation too) is not inherited. */
 struct ss_packet *ss_packet_copy(struct ss_switch *sw, const struct ss_packet *k) {
-  struct ss_pool *pool = &sw->pool;
-  uint32_t bytes = k->pl->program->phv_bytes;
-  struct ss_packet *c = pool->free;
-  if (c) {
-    pool->free = c->next;
-    pool->count--;
-  } else if (posix_memalign((void **)&c, 64, (sizeof *c + bytes + 63) & ~63ULL) != 0) {
-    sw->stats.no_memory++;
-    return NULL;
-  }
-  memcpy(c, k, sizeof *c + bytes);
+  struct ss_packet *c = take(sw, k->pl);
+  if (!c) return NULL;
+  memcpy(c, k, sizeof *c);
+  k->pl->program->copy_phv(c->phv, k->phv);
   if (c->buf) c->buf->refs++;
   c->next = NULL;
   c->copy = ++sw->copies;

@@ -111,6 +111,8 @@ void ss_begin(struct ss_switch *sw) {
   if (sw->pl) ss_lock_take(sw->pl->lock);
 }
 
+int ss_times_frames(const struct ss_switch *sw) { return sw->pl && sw->pl->program->times_frames; }
+
 void ss_end(struct ss_switch *sw) {
   if (sw->pl) ss_lock_leave(sw->pl->lock);
   ss_lock_leave(&sw->lock);

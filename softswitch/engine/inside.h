@@ -42,6 +42,7 @@ struct engine {
     struct engine_port **by_number;
     char *capture_directory;
     uint64_t now_ns, next_tap_check_ns;
+    bool times_frames; /* in this batch each frame gets a time of its own */
     struct taps taps;
     struct engine_stats stats;
     struct mailbox packet_in;

@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 5u
+#define SS_ABI 6u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -134,6 +134,7 @@ struct ss_program {
   uint32_t abi, phv_bytes, egress_spec_mask; /* the mask is that of all port fields */
   uint32_t has_mcast; /* the program declares mcast_grp */
   uint32_t traced;    /* the program tells what it does, and the core does so too */
+  uint32_t times_frames; /* the program may see at what time each frame came */
   uint32_t n_tables, n_profiles, n_counters, n_meters, n_banks, n_regs, n_vsets, n_digests, n_actions;
   const struct ss_table_desc *tables;
   const uint32_t *counters; /* sizes */
@@ -149,6 +150,8 @@ struct ss_program {
   void (*update_checksums)(struct ss_packet *);
   void (*deparse)(struct ss_packet *, uint8_t *out);   /* writes exactly headers_bytes */
   void (*copy_fields)(void *dst_phv, const void *src_phv, uint32_t list); /* a field list; 0 = none */
+  void (*clear_phv)(void *phv);                   /* all to zero; it was, before the program ran on it */
+  void (*copy_phv)(void *to_phv, const void *from_phv); /* in place of what a packet left in `to` */
   void (*reset_metadata)(void *phv); /* all metadata headers to zero */
   uint32_t (*digest)(const struct ss_packet *, uint32_t list, uint8_t *out); /* bytes written, at most 4096 */
 };

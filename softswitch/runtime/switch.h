@@ -49,6 +49,8 @@ void ss_set_tx(struct ss_switch *sw, ss_tx_fn tx, void *ctx);
 
 /* Enter and leave the data plane, once per batch. */
 void ss_begin(struct ss_switch *sw);
+/* [batch] Whether the program may see when a frame came: then each wants a `now_ns` of its own; else one for all will do. */
+int ss_times_frames(const struct ss_switch *sw);
 void ss_end(struct ss_switch *sw);
 
 /* [batch] Runs one received frame as far as it gets now. `data` is not changed and not kept. Any length and content is

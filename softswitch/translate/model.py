@@ -35,10 +35,12 @@ STD_FIELDS = {
     "ingress_global_timestamp": 64,
     "egress_global_timestamp": 64,
 }
+TIMES = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp", "deq_timedelta")
 MAX_CELLS = 1 << 24  # of one register, counter or meter array
 MAX_VARBIT = 65535  # bytes
 MAX_PHV = 1 << 18  # bytes of all headers together
 MAX_WIDTH = 16384  # bits of one field or intermediate result
+BIG_HEADER = 128  # bytes; such a one is cleared and copied only where it was touched
 
 
 def unsupported(construct: str, node: Json | None) -> UnsupportedConstruct:
@@ -161,6 +163,9 @@ class Model:
     wire: list[Header] = field(default_factory=list)
     phv_bytes: int = 0
     validity_bytes: int = 0
+    always_bytes: int = 0
+    """Of the headers: what is cleared and copied with every packet. Behind it lie `big`."""
+    big: list[Header] = field(default_factory=list)
 
     def list(self, key: str) -> list[Any]:
         return list(self.root.get(key) or [])
@@ -281,9 +286,24 @@ def _check_stack(model: Model, stack: Stack) -> None:
         raise PipelineError(f"stack {stack.name!r} holds metadata, or headers of another stack")
 
 
+def names_in(node: object) -> set[str]:
+    """All strings of a part of the file, so also the names of the headers that it may write to."""
+    if isinstance(node, str):
+        return {node}
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ()
+    return {name for part in parts for name in names_in(part)}
+
+
+def times_frames(model: Model) -> bool:
+    """Whether the program may see when a frame came, to the microsecond: times of standard_metadata, or meters."""
+    parts = ("actions", "parsers", "pipelines", "calculations", "deparsers", "learn_lists", "field_lists")
+    used = names_in([model.list(part) for part in parts])
+    return bool(model.list("meter_arrays")) or any(name in used for name in TIMES)
+
+
 def _place(model: Model) -> None:
     """Stack elements first, in order, each stack with one spare element for indexes out of range; then the rest; big
-    headers on 64 bytes, so that loops over them run on aligned data."""
+    headers last, on 64 bytes, so that loops over them run on aligned data."""
     place = count = 0
 
     def put(header: Header) -> None:
@@ -303,11 +323,18 @@ def _place(model: Model) -> None:
                 put(h)
         count += stack.members
         place += stack.stride
-    for h in model.headers.values():
-        if not h.metadata and h.index < 0:
-            if h.type.bytes >= 128:
-                place = (place + 63) // 64 * 64
+    rest = [h for h in model.headers.values() if not h.metadata and h.index < 0]
+    others = names_in([model.list("field_lists"), model.list("checksums"), model.list("field_aliases")])
+    others |= names_in([d.get("primitives") or [] for d in model.list("deparsers")])
+    model.big = [h for h in rest if h.type.bytes >= BIG_HEADER and h.name not in others]
+    model.big = [h for h in model.big if not h.type.varbit and not h.union]
+    for h in rest:
+        if h not in model.big:
             put(h)
+    model.always_bytes = place
+    for h in model.big:
+        place = (place + 63) // 64 * 64
+        put(h)
     if place > MAX_PHV:
         raise unsupported(f"headers of {place} bytes together", None)
     model.phv_bytes = place

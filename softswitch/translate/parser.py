@@ -14,6 +14,7 @@ from netfold.softswitch.translate.code import Code
 from netfold.softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
 from netfold.softswitch.translate.layout import KeyField, pack
 from netfold.softswitch.translate.model import MAX_WIDTH, Field, unsupported
+from netfold.softswitch.translate.phv import note_touched
 from netfold.softswitch.translate.primitive import Primitives, Shared
 from netfold.softswitch.translate.refs import identifier
 from netfold.softswitch.translate.statements import Prim
@@ -85,6 +86,7 @@ class ParserEmitter:
         with self.code.block():
             self.trace.say(self.code, f"Parser '{self.name}' entering state '{name}'")
             self.code.add(f"if (SS_UNLIKELY(++states > {MAX_STATES})) {self.error('ParserTimeout')}")
+            note_touched(self.model, self.code, state["parser_ops"])
             for op in state["parser_ops"]:
                 self.ex.node = {"source_info": op.get("source_info") or state.get("source_info")}
                 with self.code.block():

@@ -21,18 +21,18 @@ from netfold.softswitch.translate.deparser import (
     emit_digest,
     emit_update_checksums,
 )
-from netfold.softswitch.translate.expr import Node, member_name
+from netfold.softswitch.translate.expr import Node
 from netfold.softswitch.translate.layout import pack, params_of, words_of
 from netfold.softswitch.translate.locals import action_locals
-from netfold.softswitch.translate.model import STD_FIELDS, Model, array_size, load, unsupported, version
+from netfold.softswitch.translate.model import Model, array_size, load, times_frames, unsupported, version
 from netfold.softswitch.translate.parser import ParserEmitter, sum_words
+from netfold.softswitch.translate.phv import emit_begin, emit_phv, note_touched
 from netfold.softswitch.translate.primitive import Shared, element_bytes
 from netfold.softswitch.translate.refs import identifier
 from netfold.softswitch.translate.reroll import Finder, Key, Run
 from netfold.softswitch.translate.statements import If as IfStatement
 from netfold.softswitch.translate.statements import Statement, all_prims, structure
 from netfold.softswitch.translate.trace import Trace, where
-from netfold.softswitch.translate.value import field_range, limbs_for
 
 # What the translator meets where the JSON is not what validate.py knows it to be.
 MALFORMED = (
@@ -128,7 +128,7 @@ class _Translator:
         }
         control = ControlEmitter(self.shared, self.actions, exits)
         loops: list[str] = []
-        parts = ['#include <stdio.h>\n\n#include "program.h"\n', self._phv()]
+        parts = ['#include <stdio.h>\n\n#include "program.h"\n', emit_phv(self.model, self.local)]
         used = self._used_actions(control)
         for i, action in enumerate(self.actions):
             if i in used:
@@ -139,7 +139,7 @@ class _Translator:
         parts.append(control.emit_pipeline("egress", "egress"))
         parts += [emit_update_checksums(self.shared), emit_deparse(self.shared)]
         parts += [emit_copy_fields(self.shared), emit_digest(self.shared)]
-        parts.append("static void reset_metadata(void *phv) { memset(phv, 0, offsetof(struct phv, valid)); }")
+        parts.append(emit_begin(self.model))
         parts.append(self._descriptor(control))
         return Translation("\n\n".join(parts) + "\n", self._layout(control), tuple(loops))
 
@@ -155,37 +155,12 @@ class _Translator:
     def _action(self, index: int, action: Node, loops: list[str]) -> str:
         told = Code()
         self.trace.say(told, f"{where(action)}Action {action['name']}", level="T")
-        body = told.text() + ActionEmitter(self.shared, action, self.bodies[index], self.local, loops).emit()
+        note_touched(self.model, told, action["primitives"])
+        body = ActionEmitter(self.shared, action, self.bodies[index], self.local, loops).emit()
         return (
             f"static void a_{index}(struct ss_packet *K, const uint64_t *AD) {{ /* {identifier(action['name'])} */\n"
-            f"  struct phv *P = (struct phv *)K->phv;\n  (void)P; (void)AD;\n{body}\n}}"
+            f"  struct phv *P = (struct phv *)K->phv;\n  (void)P; (void)AD;\n{told.text()}\n{body}\n}}"
         )
-
-    def _phv(self) -> str:
-        lines = ["struct phv {", "  struct ss_std std;"]
-        for h in self.model.headers.values():
-            if not h.metadata:
-                continue
-            for f in h.type.fields:
-                if (h.name == "standard_metadata" and f.name in STD_FIELDS) or (h.name, f.name) in self.local:
-                    continue
-                if f.varbit:
-                    lines.append(
-                        f"  uint8_t {member_name(h, f)}[{h.type.var_max + 8}]; uint32_t {member_name(h, f)}_bits;"
-                    )
-                elif f.width > 64:
-                    lines.append(
-                        f"  ss_limb {member_name(h, f)}[{limbs_for(*field_range(f.width, f.signed))}];"
-                    )
-                else:
-                    size = next(b for b in (8, 16, 32, 64) if f.width <= b)
-                    lines.append(f"  {'' if f.signed else 'u'}int{size}_t {member_name(h, f)};")
-        stacks = len(self.model.stacks) + len(self.model.union_stacks)
-        lines.append(f"  uint8_t valid[{self.model.validity_bytes + 1}];")
-        lines.append(f"  uint32_t next[{stacks + 1}];")
-        lines.append(f"  uint32_t var_bits[{self.model.validity_bytes + 1}];")
-        lines.append(f"  _Alignas(64) uint8_t hdr[{self.model.phv_bytes + 16}];")
-        return "#include <stddef.h>\n\n" + "\n".join([*lines, "};"])
 
     # ---- the descriptor ----
 
@@ -215,14 +190,14 @@ class _Translator:
         has_mcast = int("mcast_grp" in self.model.headers["standard_metadata"].type.by_name)
         fields = [
             f".abi = SS_ABI, .phv_bytes = sizeof(struct phv), .egress_spec_mask = {mask}, .has_mcast = {has_mcast}",
-            f".traced = {int(self.trace.on)}",
+            f".traced = {int(self.trace.on)}, .times_frames = {int(times_frames(self.model))}",
             f".n_tables = {len(tables)}, .n_profiles = {len(control.profiles)}, .n_counters = {len(self.counters)}",
             f".n_meters = {len(meters)}, .n_banks = {len(banks)}, .n_regs = {len(regs)}, .n_vsets = {len(vsets)}",
             f".n_digests = {digests}, .n_actions = {len(self.actions)}",
             *[f".{name} = d_{name}" for name in arrays],
             ".parse = parse, .ingress = ingress, .egress = egress, .headers_bytes = headers_bytes",
             ".update_checksums = update_checksums, .deparse = deparse, .copy_fields = copy_fields",
-            ".reset_metadata = reset_metadata, .digest = digest",
+            ".clear_phv = clear_phv, .copy_phv = copy_phv, .reset_metadata = reset_metadata, .digest = digest",
         ]
         return "\n".join(
             [*out, "const struct ss_program ss_program = {\n  " + ",\n  ".join(fields) + ",\n};"]
