@@ -43,6 +43,9 @@ def shape(root: Json) -> None:
     for kind in ("field_lists", "learn_lists"):
         for node in _objects(root, kind):
             _require(0 < node["id"] < 1 << 16, f"the id {node['id']} in {kind}; 1 to 65535")
+    for node in _objects(root, "learn_lists"):
+        fields = all(isinstance(e, Mapping) and e.get("type") == "field" for e in node["elements"])
+        _require(fields, f"digest {node['name']} with something else than fields")
     for node in _objects(root, "header_types"):
         _header_type(node)
     for node in _objects(root, "actions"):
