@@ -82,7 +82,7 @@ test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of
 	@$(call as-root,$(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS))
 
 .PHONY: test-roce
-test-roce: $(VENV)/.ready-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
+test-roce: $(VENV)/.ready-roce $(VENV)/.ready-test ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
 	@$(call as-root,$(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS))
 
 .PHONY: test-wheel

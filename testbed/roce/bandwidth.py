@@ -51,21 +51,20 @@ class Messages:
         return self.under_way * self.bytes // PATH_MTU
 
     def flags(self, port: int) -> str:
-        """`-e`: it waits for events; programs that spin would starve the switches."""
-        flags = (
-            f"-e -d rxe0 -x 1 -m {PATH_MTU} -s {self.bytes} -n {self.count} -t {self.under_way} -Q 1 -u 16"
-        )
-        return f"{flags} -p {port} -F"
+        return f"-d rxe0 -x 1 -m {PATH_MTU} -s {self.bytes} -n {self.count} -t {self.under_way} -Q 1 -u 16 -p {port} -F"
 
+
+SEND, WRITE = "ib_send_bw -e", "ib_write_bw"
+"""`-e`: it waits for events, as programs that spin starve the switches; only `ib_write_bw` cannot."""
 
 PLAIN = Messages(under_way=16)
 
 
-def plain_connection(lab: Lab, program: str = "ib_send_bw", messages: Messages = PLAIN) -> float:
+def plain_connection(lab: Lab, program: str = SEND, messages: Messages = PLAIN) -> float:
     """MB/s of a plain connection across the fabric. Raises RunError if it breaks."""
     first, last = (lab.machines[h] for h in (lab.hosts[0], lab.hosts[-1]))
     server = last.start(f"{program} {messages.flags(PORT)}")
-    _wait_listening(last, PORT)
+    _wait_listening(last, PORT, server)
     rate = _rate(first.run(f"{program} {messages.flags(PORT)} {last.address}", 300.0), messages)
     last.result(server, STEP_S, program)
     return rate
@@ -82,8 +81,8 @@ def ring(lab: Lab, name: str, messages: Messages, timeout_s: float) -> dict[str,
             stack.callback(machine.run, _LET_GO, STEP_S)
             stack.callback(machine.run, _END, STEP_S)
         receiving = {h: _start(lab.machines[h], messages, "in", "") for h in lab.hosts}
-        for machine in lab.machines.values():
-            _wait_listening(machine, RING_PORT)
+        for host, machine in lab.machines.items():
+            _wait_listening(machine, RING_PORT, receiving[host])
         sending = {
             h: _start(lab.machines[h], messages, "out", str(lab.machines[following[h]].address))
             for h in lab.hosts
@@ -111,14 +110,22 @@ def ring(lab: Lab, name: str, messages: Messages, timeout_s: float) -> dict[str,
 
 def _start(machine: Machine, messages: Messages, way: str, to: str) -> Future[Answer]:
     """The program that sends to `to`, or receives. Its number goes into a file: that names its queue pair."""
-    return machine.start(f"echo $$ > /tmp/ring.{way}; exec ib_send_bw {messages.flags(RING_PORT)} {to}")
+    return machine.start(f"echo $$ > /tmp/ring.{way}; exec {SEND} {messages.flags(RING_PORT)} {to}")
 
 
-def _wait_listening(machine: Machine, port: int) -> None:
+def _check_runs(program: Future[Answer]) -> None:
+    """Raises RunError if it has ended before it was let go."""
+    if program.done():
+        ended = program.result()
+        raise RunError(f"perftest's program ended with {ended.code} too early: {ended.output.strip()[-200:]}")
+
+
+def _wait_listening(machine: Machine, port: int, program: Future[Answer]) -> None:
     deadline = time.monotonic() + STEP_S
     while f":{port:04X} " not in machine.run("cat /proc/net/tcp /proc/net/tcp6", STEP_S):
+        _check_runs(program)
         if time.monotonic() > deadline:
-            raise RunTimeout(f"ib_send_bw of {machine.host} does not listen")
+            raise RunTimeout(f"perftest's program on {machine.host} does not listen")
         time.sleep(LOOK_S)  # the server in the machine says nothing when it listens
 
 
@@ -126,9 +133,8 @@ def _ends(lab: Lab, following: Mapping[str, str], programs: Sequence[Future[Answ
     """As the kernel tells them, while nothing was sent: what a queue pair expects is the first PSN of its peer."""
     deadline = time.monotonic() + CONNECT_S
     while True:
-        ended = next((p.result() for p in programs if p.done()), None)
-        if ended is not None:
-            raise RunError(f"ib_send_bw ended with {ended.code} before it was let go: {ended.output[-200:]}")
+        for program in programs:
+            _check_runs(program)
         pairs = {h: _pairs(m) for h, m in lab.machines.items()}
         try:
             return {h: _ends_of(pairs[h], pairs[following[h]]) for h in lab.hosts}

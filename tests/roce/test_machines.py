@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce
@@ -22,7 +23,7 @@ from scapy.utils import RawPcapReader
 from netfold.controller.planning.plan import Tree
 from netfold.testbed.counters import read_verdicts
 from netfold.testbed.errors import RunError
-from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
+from netfold.testbed.roce.bandwidth import SEND, WRITE, Messages, plain_connection, ring
 from netfold.testbed.roce.lab import Call, Lab
 from netfold.testbed.roce.packages import QEMU
 from netfold.topologies.network.faults import Faults, ask
@@ -31,11 +32,14 @@ from netfold.traffic.scapy_roce import lanes_of
 from netfold.traffic.server.slots import add_saturating
 from tests.dataplane.frames import Ip
 from tests.dataplane.rc import NAK
-from tests.dataplane.roce_frames import ONLY, Rc, acknowledgment, roce
+from tests.dataplane.roce_frames import CNP, ONLY, Rc, acknowledgment, roce
 
 pytestmark = [
     pytest.mark.machines,
-    pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"needs {QEMU}: make test-roce installs it"),
+    pytest.mark.skipif(
+        not all(map(shutil.which, (QEMU, "tshark"))),
+        reason=f"needs {QEMU} and tshark: make test-roce installs them",
+    ),
 ]
 
 STEP_S = 300.0
@@ -95,6 +99,15 @@ def test_lost_packets_are_sent_again_by_the_devices_and_no_sum_is_wrong(lab: Lab
     assert sent_again + gaps > 0, "something was lost"
 
 
+def test_psns_wrap_and_connections_that_are_worn_begin_anew(lab: Lab):
+    """A call has 65 packets or a few more: PSNs wrap in the first call of each epoch, which three calls wear out."""
+    lab.submit("wrapping")
+    flags = f"--first-psn {2**24 - 20} --epoch-packets 220 --sizes 65536 --iterations 6 --timeout {STEP_S}"
+    calls = lab.reduce("wrapping", flags, STEP_S)
+    _assert_right(calls, len(lab.hosts), [65536] * 6)
+    assert all(made[-1].epochs >= 2 for made in calls.values())
+
+
 @pytest.mark.parametrize("lab", [64], indirect=True)
 def test_a_neighbor_forges_packets_of_a_job_of_float32_and_changes_nothing(lab: Lab):
     """With the right addresses, queue pairs and PSNs, which nobody else knows; but from another port."""
@@ -125,7 +138,8 @@ for frame in sys.argv[1:]:
 
 
 def _forged(lab: Lab, forger: str, source: str, to: str) -> Iterator[bytes]:
-    """To every queue pair of the worker at `to`, SENDs and NAKs around the PSNs that it is at, as from `source`."""
+    """To every queue pair of the worker at `to`, SENDs, ACKs, NAKs and CNPs around the PSNs that it is at, as from
+    `source`."""
     known = lab.deployment.net.addressing.hosts
     addresses = Ip(src=str(known[source].ip), dst=str(known[to].ip))
     link = bytes.fromhex(f"{known[forger].gateway_mac}{known[forger].mac}".replace(":", ""))
@@ -136,14 +150,17 @@ def _forged(lab: Lab, forger: str, source: str, to: str) -> Iterator[bytes]:
         for psn in (int(at[which]) + ahead for which in ("rq-psn", "sq-psn") for ahead in range(0, 64, 4)):
             send = Rc(ONLY, int(at["lqpn"]), psn % (1 << 24), [1] * 64)
             yield link + roce(send, addresses)[12:]
+            yield link + acknowledgment(send.qpn, send.psn, addresses)[12:]
             yield link + acknowledgment(send.qpn, send.psn, addresses, syndrome=NAK)[12:]
+            yield link + roce(Rc(CNP, send.qpn, send.psn, payload=bytes(16), congestion=0x40), addresses)[12:]
 
 
-def test_a_plain_connection_is_not_disturbed_by_a_job(lab: Lab):
-    lab.submit("beside")
-    running = lab.start("beside", f"--sizes 65536 --iterations 3 --timeout {STEP_S}")
-    assert plain_connection(lab) > 0
-    _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 3)
+def test_plain_connections_are_not_disturbed_by_a_job(lab: Lab):
+    for job, program in (("send", SEND), ("write", WRITE)):
+        lab.submit(job)
+        running = lab.start(job, f"--sizes 65536 --iterations 3 --timeout {STEP_S}")
+        assert plain_connection(lab, program=program) > 0
+        _assert_right(lab.finish(running, STEP_S), len(lab.hosts), [65536] * 3)
 
 
 def test_an_unmodified_program_on_admitted_connections_is_added_up(lab: Lab, tmp_path: Path):
@@ -160,6 +177,8 @@ def test_an_unmodified_program_on_admitted_connections_is_added_up(lab: Lab, tmp
         ask(net.switches[leaf].control_socket, [{"op": "capture", "folder": None}])
     assert set(rates) == set(lab.hosts)
     packets = messages.count * messages.bytes // 1024
+    for capture in tmp_path.glob("*/*.pcap"):
+        _assert_well_formed(capture)
 
     def passed(host: str, way: str) -> Words:
         leaf = fabric.attachment(host)
@@ -172,6 +191,25 @@ def test_an_unmodified_program_on_admitted_connections_is_added_up(lab: Lab, tmp
         right = np.any([(came == some).all(axis=1) for some in sums], axis=0)
         assert right.all(), f"{host}: {packets - right.sum()} of {packets} packets are no sum"
         assert not np.array_equal(came, own[host])
+
+
+def _assert_well_formed(capture: Path) -> None:
+    """RoCE frames in the eyes of others: scapy computes the same ICRC, and Wireshark reads the same and finds nothing
+    malformed."""
+    fields = ("infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "_ws.malformed")
+    shown = [word for name in fields for word in ("-e", name)]
+    guess = ("--disable-protocol", "rpcordma")  # of what lies behind a SEND's header
+    command = ["tshark", *guess, "-r", capture, "-Y", "udp.dstport == 4791", "-T", "fields", *shown]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    read = []
+    for frame in RawPcapReader(str(capture)):
+        packet = Ether(frame[0])
+        if packet.haslayer(BTH):
+            bth = packet[BTH]
+            read.append(f"{bth.opcode}\t{bth.dqpn:#08x}\t{bth.psn}\t")
+            bth.icrc = None
+            assert bytes(packet) == frame[0]
+    assert done.stdout.splitlines() == read
 
 
 def _sums(tree: Tree, node: str, own: Mapping[str, Words]) -> list[Words]:
