@@ -82,7 +82,7 @@ test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of
 	@$(call as-root,$(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS))
 
 .PHONY: test-roce
-test-roce: $(VENV)/.ready-roce $(VENV)/.ready-test ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
+test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
 	@$(call as-root,$(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS))
 
 .PHONY: test-wheel
@@ -156,6 +156,10 @@ $(TORCH_VENV)/.ready: pyproject.toml requirements.lock requirements-torch.lock
 # Machines are made of packages that are unpacked, not installed; only QEMU is, and libc6-dev is there already.
 $(VENV)/.ready-roce: $(VENV)/.ready
 	@$(call install-missing,$(APT_ROCE))
+	touch $@
+
+$(VENV)/.ready-test-roce: $(VENV)/.ready-roce
+	@$(call install-missing,$(APT_TEST))
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready $(SHELL_VENV)/.ready
