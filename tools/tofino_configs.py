@@ -11,6 +11,8 @@ from functools import cache
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 
+from tools.tofino_slices import without_slices
+
 PIPES = range(4)
 """The pipes that a program is loaded into. A chip with two takes the first two of them."""
 
@@ -28,8 +30,10 @@ class Program:
 
 
 def drivers_config(program: Program) -> bytes:
-    """For the drivers' own server, over p4lang/PI: each part after its length, 32 bits with the lowest byte first."""
-    parts = (program.name.encode(), program.binary, program.context, program.pipeline.encode(), program.bfrt)
+    """For the drivers' own server, over p4lang/PI: each part after its length, 32 bits with the lowest byte first.
+    Raises BuildError."""
+    context = without_slices(program.context)
+    parts = (program.name.encode(), program.binary, context, program.pipeline.encode(), program.bfrt)
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
 

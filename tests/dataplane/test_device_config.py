@@ -71,10 +71,60 @@ def test_a_program_goes_into_all_pipes_unless_told_otherwise():
 
 
 def test_the_drivers_find_every_part_by_the_lengths_before_it():
-    context, binary, bfrt = b"c" * 300, bytes(range(256)) * 300, b"{}"
+    context, binary, bfrt = b'{"tables": []}', bytes(range(256)) * 300, b"{}"
     config = drivers_config(Program("netfold", bfrt, "pipe", context, binary))
     assert config[:11] == b"\x07\0\0\0netfold"
     assert chunks(config) == [b"netfold", binary, context, b"pipe", bfrt]
+
+
+def key(name: str, start: int, width: int, full: int) -> dict[str, object]:
+    return {"name": name, "start_bit": start, "bit_width": width, "bit_width_full": full}
+
+
+def table(kind: str) -> dict[str, object]:
+    """One that matches the top 12 bits of a field of 32, in two pieces, and a field of 16 behind it."""
+    placed = [
+        {
+            "field_name": "epoch",
+            "source": "spec",
+            "start_bit": 24,
+            "field_width": 8,
+            "lsb_mem_word_offset": 25,
+        },
+        {
+            "field_name": "epoch",
+            "source": "spec",
+            "start_bit": 20,
+            "field_width": 4,
+            "lsb_mem_word_offset": 5,
+        },
+        {"field_name": "slot", "source": "spec", "start_bit": 8, "field_width": 8, "lsb_mem_word_offset": 9},
+        {"field_name": "--version--", "source": "version", "start_bit": 0, "field_width": 2},
+    ]
+    stage = {"stage_table_type": kind, "pack_format": [{"entries": [{"fields": placed}]}]}
+    keys = [key("epoch", 20, 12, 32), key("slot", 0, 16, 16)]
+    return {"name": "admission", "match_key_fields": keys, "match_attributes": {"stage_tables": [stage]}}
+
+
+def drivers_context(*tables: dict[str, object]) -> dict[str, object]:
+    context = json.dumps({"chip": "t", "tables": tables}).encode()
+    found = chunks(drivers_config(Program("netfold", b"{}", "pipe", context, b"")))[2]
+    return dict(json.loads(found))
+
+
+def test_a_key_that_is_part_of_a_field_counts_for_itself_with_the_drivers():
+    """PI gives it 12 bits of a key: the driver that expects 32 takes what follows for the rest of it."""
+    expected = table("ternary_match")
+    expected["match_key_fields"] = [key("epoch", 0, 12, 12), key("slot", 0, 16, 16)]
+    places = expected["match_attributes"]["stage_tables"][0]["pack_format"][0]["entries"][0]["fields"]  # type: ignore[index]
+    places[0]["start_bit"], places[1]["start_bit"] = 4, 0
+    action = {"name": "admission$action"}
+    assert drivers_context(table("ternary_match"), action) == {"chip": "t", "tables": [expected, action]}
+
+
+def test_an_exact_key_that_is_part_of_a_field_is_refused():
+    with pytest.raises(BuildError, match="table admission: epoch is a part of a field"):
+        drivers_context(table("hash_match"))
 
 
 def chunks(data: bytes) -> list[bytes]:
