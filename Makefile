@@ -39,13 +39,23 @@ help: ## this list
 	@echo
 	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 	@echo
-	@echo "  TARGET=softswitch|bmv2 chooses the switch of \`make run\` (default: softswitch where a C compiler is)"
+	@echo "  TARGET=softswitch|bmv2|tofino-model chooses the switch of \`make run\` (default: softswitch where a C compiler is)"
 
 # ---- using it ---------------------------------------------------------------------------------------------------
 
 .PHONY: run
 run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-spine, and show what happened
-	@$(call as-root,$(BIN)/netfold run --target $(TARGET))
+	@$(call as-root,$(BIN)/netfold run --target $(TARGET) $(RUN_ARGS))
+
+# The chip's model takes a program of its own, and some hundred packets a second (docs/tofino.md, section 3).
+ifeq ($(TARGET),tofino-model)
+CHIP_MODEL := out/tofino-model
+RUN_ARGS   := --fabric tofino-leaf --program $(CHIP_MODEL)/tofino --lanes 32 --size 4096 --no-ring --epochs 1 --timeout 900
+run: $(CHIP_MODEL)/tofino/netfold.pi.bin
+$(CHIP_MODEL)/tofino/netfold.pi.bin: $(wildcard p4src/common/*.p4 p4src/tna/*.p4 tools/tofino*.py) | $(VENV)/.ready
+	@$(BIN)/python -m netfold.topologies.network.tofino_model --check
+	$(BIN)/python -m tools.tofino tofino --cpu-port 320 --out $(CHIP_MODEL)
+endif
 
 .PHONY: train
 train: $(VENV)/.ready $(TORCH_VENV)/.ready ## PyTorch's DistributedDataParallel on eight hosts, over netfold and over Gloo

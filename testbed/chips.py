@@ -16,6 +16,9 @@ from netfold.topologies.network.handles import SwitchHandle
 READY_S = 90.0
 """A push of the program takes a model seconds, and many on a busy machine."""
 
+JOB = {"lease_ms": 30_000}
+"""Of every job file: members share the machine with models that take what they get of it."""
+
 _P4INFO, _CONFIG = "netfold.p4info.txtpb", "netfold.pi.bin"
 _MAKE = "python -m tools.tofino tofino --cpu-port 320"
 _TIMES = {"--rtt-ms": 200.0, "--probe-s": 2.0, "--restart-s": 60.0}  # a packet takes a model milliseconds

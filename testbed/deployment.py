@@ -111,7 +111,7 @@ class Deployment(Opened):
         )
         self.service = self._open.enter_context(service)
         if self._chips:
-            self.service.wait_switches(chips.READY_S)
+            self.service.wait_switches(chips.READY_S, self.check)
 
     @property
     def _chips(self) -> bool:
@@ -132,7 +132,8 @@ class Deployment(Opened):
 
     def submit(self, name: str, workers: Sequence[str], **spec: object) -> Plan:
         """Admits a job and waits until it runs; `spec` are more keys of the job file (docs/jobs.md)."""
-        text = yaml.safe_dump({"name": name, "workers": list(workers), **spec})
+        usual = chips.JOB if self._chips else {}
+        text = yaml.safe_dump({"name": name, "workers": list(workers), **usual, **spec})
         return self.service.submit(text, JOB_TIMEOUT_S)
 
     def start_job(

@@ -65,11 +65,12 @@ class Service(Opened):
         if code is not None:
             raise ProcessFailed("the controller", code, last_line(self._log))
 
-    def wait_switches(self, timeout_s: float) -> None:
-        """Returns when the controller has pushed its program to every switch. Raises RunError."""
+    def wait_switches(self, timeout_s: float, check: Callable[[], None]) -> None:
+        """Returns when the controller has pushed its program to every switch. `check` raises if one is gone. Raises
+        RunError."""
         deadline = time.monotonic() + timeout_s
         while True:
-            self.check()
+            check()
             with _plain_answers():
                 status = self._stub.GetStatus(pb.StatusRequest(), timeout=timeout_s)
             waiting = [s.name for s in status.switches if not s.ready]

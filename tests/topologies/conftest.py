@@ -41,6 +41,9 @@ class FakeTarget:
     name: str = "fake"
     faults: bool = False
 
+    def device_id(self, launch: Launch) -> int:
+        return launch.device_id
+
     def check(self) -> None:
         pass
 

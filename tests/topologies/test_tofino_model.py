@@ -123,6 +123,21 @@ def test_a_machine_without_the_stack_is_told_in_one_line(
         choose_target("tofino-model")
 
 
+@pytest.mark.parametrize("free", ["127\n", None])
+def test_too_few_huge_pages_are_said_before_anything_is_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], free: str | None
+) -> None:
+    pages = tmp_path / "free_hugepages"
+    if free is not None:
+        pages.write_text(free)
+    monkeypatch.setattr(tofino_model, "_FREE_PAGES", pages)
+    monkeypatch.setenv("PATH", str(_install(tmp_path)))
+    assert tofino_model.main(["--check"]) == 1
+    assert "each switch of tofino-model takes 128: sysctl vm.nr_hugepages=128" in capsys.readouterr().err
+    pages.write_text("128\n")
+    assert tofino_model.main(["--check"]) == 0
+
+
 def test_switches_of_one_network_take_ports_of_their_own() -> None:
     assert len({tofino_model.tcp_port(9559 + i) // 2 for i in range(64)}) == 64
 
@@ -131,7 +146,9 @@ def test_a_network_starts_the_pair(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("PATH", os.pathsep.join((str(_install(tmp_path)), os.environ["PATH"])))
     port = Port(132, "nf1-2", "h1", 10**5, 64, 0.0)
     launch = Launch("leaf1", 1, 9559, (port,), 510, tmp_path / "leaf1.sock")
-    command = choose_target("tofino-model").command(launch)
+    target = choose_target("tofino-model")
+    assert target.device_id(launch) == 0, "the drivers have no other, and end when they are told of one"
+    command = target.command(launch)
     assert command[1:3] == ["-m", "netfold.topologies.network.tofino_model"]
     assert command[-2:] == ["-i", "132@nf1-2"]
     assert shutil.which(command[0])

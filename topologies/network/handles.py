@@ -52,7 +52,7 @@ class SwitchHandle:
     ) -> None:
         launch = process.launch
         self.name = launch.name
-        self.device_id = launch.device_id
+        self.device_id = process.device_id
         self.grpc_address = launch.grpc_address
         self.control_socket = launch.control_socket
         self.log = process.log

@@ -35,6 +35,7 @@ class SwitchProcess:
 
     def __init__(self, target: Target, launch: Launch, log: Path, spawner: Spawner) -> None:
         self.launch = launch
+        self.device_id = target.device_id(launch)
         self.log = log
         self._target = target
         self._spawner = spawner

@@ -67,6 +67,9 @@ class Target(Protocol):
     def faults(self) -> bool:
         """Does it have a control socket, through which faults are set on its ports?"""
 
+    def device_id(self, launch: Launch) -> int:
+        """What it calls itself in P4Runtime."""
+
     def check(self) -> None:
         """Raise MissingToolError if it cannot run here."""
 
@@ -80,6 +83,9 @@ class Softswitch:
     name = "softswitch"
     shapes_links = True
     faults = True
+
+    def device_id(self, launch: Launch) -> int:
+        return launch.device_id
 
     def check(self) -> None:
         if _compiler() is None:
@@ -105,6 +111,9 @@ class Bmv2:
     shapes_links = False
     faults = False
 
+    def device_id(self, launch: Launch) -> int:
+        return launch.device_id
+
     def check(self) -> None:
         if shutil.which(_BMV2) is None:
             raise MissingToolError(_BMV2, "p4lang-bmv2, from p4lang's packages")
@@ -127,6 +136,9 @@ class TofinoModel:
     name = "tofino-model"
     shapes_links = False
     faults = False
+
+    def device_id(self, launch: Launch) -> int:
+        return tofino_model.DEVICE_ID
 
     def check(self) -> None:
         tofino_model.check()

@@ -29,6 +29,13 @@ MODEL, DRIVERS = "tofino-model", "bf_switchd"
 CPU_PORT = 320
 """PCIe of a Tofino with four pipes, which the model is."""
 
+DEVICE_ID = 0
+"""The drivers' only chip. They end by a fault when a program is pushed to one that they do not have."""
+
+HUGE_PAGES = 128
+"""Free ones of 2 MB that the drivers take for DMA."""
+
+_FREE_PAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 _CHIP_TYPE = "2"  # Tofino, revision B0
 _FIRST_TCP_PORT = 10_000
 _GRACE_S = 3.0
@@ -42,6 +49,16 @@ def check() -> None:
             raise NetworkError(
                 f"{name} is not on PATH: it is one of p4lang/open-p4studio's (docs/tofino.md, section 3)"
             )
+
+
+def check_pages() -> None:
+    """Raises NetworkError where the drivers would end because of it, and say `bf_sys_dma_pool_create failed`."""
+    free = int(_FREE_PAGES.read_text()) if _FREE_PAGES.exists() else 0
+    if free < HUGE_PAGES:
+        raise NetworkError(
+            f"{free} huge pages of 2 MB are free, and each switch of tofino-model takes {HUGE_PAGES}: "
+            f"sysctl vm.nr_hugepages={HUGE_PAGES} for one, twice as many for two"
+        )
 
 
 def tcp_port(grpc_port: int) -> int:
@@ -79,6 +96,11 @@ def run(grpc: str, ports: Mapping[int, str], folder: Path) -> int:
     _wait_free(int(grpc.rpartition(":")[2]), stop)
     _wait_free(tcp_port(int(grpc.rpartition(":")[2])), stop)
     running: dict[str, subprocess.Popen[bytes]] = {}
+    reason = ""
+    try:
+        check_pages()
+    except NetworkError as error:
+        reason = f": {error}"
     try:
         for command in commands(grpc, ports, folder):
             words = [tool("setpriv"), "--pdeathsig", "KILL", *command]
@@ -86,7 +108,7 @@ def run(grpc: str, ports: Mapping[int, str], folder: Path) -> int:
         while not stop.wait(0.1):
             for program, process in running.items():
                 if process.poll() is not None:
-                    sys.stderr.write(f"{program} ended with {process.returncode}\n")
+                    sys.stderr.write(f"{program} ended with {process.returncode}{reason}\n")
                     return 1
         return 0
     finally:
@@ -120,10 +142,19 @@ def _port(text: str) -> tuple[int, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--grpc", required=True)
-    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--check", action="store_true", help="only say what is missing here")
+    parser.add_argument("--grpc", default="127.0.0.1:50051")
+    parser.add_argument("--folder", type=Path, default=Path())
     parser.add_argument("-i", dest="ports", type=_port, action="append", default=[])
     options = parser.parse_args(arguments)
+    if options.check:
+        try:
+            check()
+            check_pages()
+        except NetworkError as error:
+            sys.stderr.write(f"netfold: {error}\n")
+            return 1
+        return 0
     return run(options.grpc, dict(options.ports), options.folder)
 
 
