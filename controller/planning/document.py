@@ -16,7 +16,7 @@ from netfold.topologies.fabric import Fabric
 
 def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
     """Rates and loads in the fabric's unit; with the fabric every load beside its capacity; links as `from->to`,
-    loopback ports as `switch:port`."""
+    loopback ports as `switch:port`. `beside`: what others sent when it was made, by link; `pace`: see Plan."""
     loads = plan.loads
     links: dict[str, float] = {}
     switches: dict[str, float] = {}
@@ -40,10 +40,12 @@ def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
         "solve_s": plan.solve_s,
         "seed": plan.seed,
         "stopped": plan.stopped,
+        "pace": plan.pace,
+        "beside": _by_name(plan.beside.links),
         "hierarchy": None if plan.hierarchy is None else _hierarchy(plan.hierarchy, plan.rate),
         "trees": [_tree(t) for t in plan.trees],
         "loads": {
-            "links": _rows({f"{a}->{b}": load for (a, b), load in loads.links.items()}, links),
+            "links": _rows(_by_name(loads.links), links),
             "switches": _rows(loads.switches, switches),
             "servers": _rows(loads.servers, servers),
             "loopbacks": _rows({f"{s}:{p}": load for (s, p), load in loads.loopbacks.items()}, loopbacks),
@@ -66,6 +68,14 @@ def _read_hierarchy(document: Mapping[str, Any] | None) -> Hierarchy | None:
         return None
     of = document["of"]
     return Hierarchy(**{**of, "ranks": Ranks(**of["ranks"])})
+
+
+def _by_name(links: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    return {f"{a}->{b}": load for (a, b), load in links.items()}
+
+
+def _read_links(document: Mapping[str, float]) -> dict[tuple[str, str], float]:
+    return {(a, b): load for name, load in document.items() for a, b in [name.split("->")]}
 
 
 def _rows(loads: Mapping[str, float], capacities: Mapping[str, float]) -> dict[str, dict[str, float]]:
@@ -101,14 +111,15 @@ def plan_from_document(document: Mapping[str, Any]) -> Plan:
         "solve_s",
         "seed",
     )
-    links = {tuple(name.split("->")): row["load"] for name, row in loads["links"].items()}
     return Plan(
         **{name: document[name] for name in fields},
         stopped=document.get("stopped"),
+        pace=document.get("pace"),
+        beside=Loads(links=_read_links(document.get("beside", {}))),
         hierarchy=_read_hierarchy(document.get("hierarchy")),
         trees=tuple(_read_tree(t) for t in document["trees"]),
         loads=Loads(
-            links={(a, b): load for (a, b), load in links.items()},
+            links=_read_links({name: row["load"] for name, row in loads["links"].items()}),
             switches={name: row["load"] for name, row in loads["switches"].items()},
             servers={name: row["load"] for name, row in loads["servers"].items()},
             loopbacks={

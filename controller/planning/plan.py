@@ -103,8 +103,8 @@ class Plan:
     published     the paper's figure for this example (None where there is none)
     stopped       what ended an exact search before its proof: `steps`, or `time`, the safety net (None where none did)
     hierarchy     of a job with several ranks a host: by it and the rate follows how they reduce (None for others)
-    beside        what others sent, that it leaves room for; not written down with the plan
-    pace          with which it is sent as long as they let it, as theirs is no promise (None: `rate`); the same
+    beside        what others sent when it was made, that it leaves room for: links alone
+    pace          with which it is sent as long as they let it, as theirs is no promise (None: `rate`)
     """
 
     job: str
@@ -121,8 +121,8 @@ class Plan:
     seed: int | None = None
     stopped: str | None = None
     hierarchy: Hierarchy | None = None
-    beside: Loads = field(default_factory=Loads, compare=False, repr=False)
-    pace: float | None = field(default=None, compare=False, repr=False)
+    beside: Loads = field(default_factory=Loads, repr=False)
+    pace: float | None = None
 
     def times(self, factor: float) -> Plan:
         """The same trees where all capacities are `factor` times as great."""
@@ -134,6 +134,8 @@ class Plan:
             self,
             rate=self.rate * factor,
             loads=self.loads.times(factor),
+            beside=self.beside.times(factor),
+            pace=scaled(self.pace),
             bound=scaled(self.bound),
             rounded_rate=scaled(self.rounded_rate),
         )

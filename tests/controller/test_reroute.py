@@ -371,3 +371,26 @@ def test_who_is_submitted_gets_a_place_beside_the_traffic_of_others_or_at_all(tm
             assert controller.book.get("b").placement.plan.rate == pytest.approx(50)
 
     asyncio.run(scenario())
+
+
+def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabric: Fabric):
+    """The next one gives it to the job when they have gone, and tells workers the same pace until then."""
+
+    async def scenario() -> None:
+        async with deployed(fabric, tmp_path) as deployment:
+            await deployment.settled()
+            pressed = Pressed(deployment)
+            pressed.links = through(fabric, "spine1", 190.0) | through(fabric, "spine2", 190.0)
+            loads = deployment.controller.loads
+            await pressed.until(lambda: [f > 160 for f in loads.foreign().links.values()] == [True] * 16, "seen")
+            await deployment.controller.submit(job_file("a", 1, 16), queue=False)
+            await deployment.runs("a")
+            before = deployment.controller.book.get("a").placement
+            assert before.plan.rate < 90
+            await deployment.kill()
+            controller = deployment.start()
+            assert controller.book.get("a").placement == before
+            await deployment.until(lambda: controller.book.get("a").reason == "re-routed: others send less", "moved")
+            assert controller.book.get("a").placement.plan.rate == pytest.approx(100)
+
+    asyncio.run(scenario())
