@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import finsy as fy
@@ -21,8 +21,15 @@ from netfold.controller.switches.session import SwitchAwayError
 from netfold.topologies.fabric import Switch
 from netfold.traffic.packets.wire import Kind
 
-MISSES = 4
-"""Probes in a row that have to get lost before a link counts as down."""
+LOST = 5
+"""Probes in a row, the last one just sent, without an answer to any: the link counts as down."""
+
+LATE_S = 0.05
+"""A controller that woke up so much too late has not had the time to hear all answers, and on a machine that is so busy
+switches that run beside it may not have had the time to give them."""
+
+LATE_COUNTS = 0.25
+"""Of a probe, by which its silence then counts: links that are down are found all the same."""
 
 PROBES = 500
 """At most so many a second, in the whole fabric."""
@@ -34,16 +41,22 @@ Hop = tuple[str, str]
 
 @dataclass
 class _Probed:
-    """One direction of a link. `lost` counts probes since the last that arrived; None before the first
-    arrived."""
+    """One direction of a link. `lost` counts probes since the last that arrived, `seen`: one has ever arrived."""
 
-    lost: int = 0
+    lost: float = 0.0
     seen: bool = False
+
+
+async def oversleep(seconds: float) -> float:
+    """Sleeps so long, and tells by how much longer it was."""
+    due = time.monotonic() + seconds
+    await asyncio.sleep(seconds)
+    return time.monotonic() - due
 
 
 class LinkProbes:
     """`changed(down)` is called with all links that are down, whenever that set is another. `run` probes
-    until it is canceled; `period` 0 turns probing off."""
+    until it is canceled; `period` 0 turns probing off. `sleep` waits and tells how late it was."""
 
     def __init__(
         self,
@@ -53,6 +66,7 @@ class LinkProbes:
         book: Book,
         changed: Callable[[frozenset[frozenset[str]]], None],
         period: float,
+        sleep: Callable[[float], Awaitable[float]] = oversleep,
     ) -> None:
         self._setting = setting
         self._lanes = lanes
@@ -61,6 +75,8 @@ class LinkProbes:
         self._worked = book.worked
         self._changed = changed
         self._period = period and max(period, 2 * len(setting.fabric.links) / PROBES)
+        self._sleep = sleep
+        self._counts = 1.0
         fabric = setting.fabric
         self._hops: dict[Hop, _Probed] = {
             hop: _Probed(seen=hop in self._worked)
@@ -83,7 +99,8 @@ class LinkProbes:
             for hop, state in self._hops.items():
                 await self._probe(hop, state)
             self._judge()
-            await asyncio.sleep(max(0.0, self._period - (time.monotonic() - began)))
+            late = await self._sleep(max(0.0, self._period - (time.monotonic() - began)))
+            self._counts = 1.0 if late < LATE_S else LATE_COUNTS
 
     def reported(self, switch: str, near: str, down: bool) -> None:
         """What the switch itself says of a port."""
@@ -105,7 +122,7 @@ class LinkProbes:
         near = self._neighbor.get((switch, view.ingress_port))
         probed = None if near is None else self._hops.get((near, switch))
         if near is not None and probed is not None:
-            probed.lost, probed.seen = 0, True
+            probed.lost, probed.seen = 0.0, True
             if frozenset((near, switch)) in self._down:
                 self._judge()
 
@@ -143,14 +160,14 @@ class LinkProbes:
     async def _probe(self, hop: Hop, state: _Probed) -> None:
         sender, receiver = hop
         if not (self._fleet.health(sender).ready and self._fleet.health(receiver).ready):
-            state.lost = 0
+            state.lost = 0.0
             return
         port = self._setting.fabric.ports[sender][receiver]
+        state.lost += self._counts  # its answer may be there before this goes on
         try:
             await self._fleet.sessions[sender].packet_out(self._packet(sender, Kind.READ, 0, 0), port)
-            state.lost += 1
         except SwitchAwayError:
-            state.lost = 0
+            state.lost = 0.0
 
     def _packet(self, switch: str, kind: Kind, slot: int, request: int) -> bytes:
         own = self._setting.addresses.switches[switch].loopback
@@ -166,7 +183,7 @@ class LinkProbes:
             with self._book.change():
                 self._book.have_worked(new)
             self._worked |= new
-        silent = {frozenset(hop) for hop, state in self._hops.items() if state.seen and state.lost > MISSES}
+        silent = {frozenset(hop) for hop, state in self._hops.items() if state.seen and state.lost >= LOST}
         down = frozenset(silent | self._reported)
         if down != self._down:
             self._down = down

@@ -5,6 +5,7 @@ from them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any
@@ -203,6 +204,11 @@ class JobRecord(_Record):
     def registered(self) -> dict[str, Ends]:
         """By RoCE worker its connections of the job's newest epoch, as far as they are known."""
         return {e.host: e for e in self.ends if e.epoch == self.epoch and e.host not in self.lost}
+
+    def no_longer_returning(self, hosts: Iterable[str]) -> JobRecord:
+        """The job when these do not wait to be in any more: they are, or went again, or have no place."""
+        gone = frozenset(hosts)
+        return self.model_copy(update={"returning": tuple(h for h in self.returning if h not in gone)})
 
     def member(self, host: str) -> Member | None:
         return next((m for m in self.members if m.host == host), None)

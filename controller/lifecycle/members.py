@@ -203,7 +203,7 @@ class Members:
         """The job fails or goes on without the member, as its file says."""
         job = self._book.get(name)
         if host in job.returning:
-            job = job.model_copy(update={"returning": tuple(h for h in job.returning if h != host)})
+            job = job.no_longer_returning([host])
             self._lifecycle.commit(job)
         if job.state.over or host in job.lost:
             return

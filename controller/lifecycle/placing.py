@@ -195,11 +195,10 @@ class Planner:
                 why = f"{', '.join(sorted(come))} joined"
                 await self._move(job, why, 0.0, (), soon=True, come=come)
             except RefusedError as error:
-                job = self._book.get(name)
-                stay = tuple(h for h in job.returning if h not in come)
+                job = self._book.get(name).no_longer_returning(come)
                 why = f"there is no place for {', '.join(sorted(come))}: {error}"
                 log.warning("job %s: %s", name, why)
-                self._lifecycle.commit(job.model_copy(update={"returning": stay, "reason": why}))
+                self._lifecycle.commit(job.model_copy(update={"reason": why}))
 
         try:
             await self._turns.take(Urgency.REPAIR, work)
@@ -232,8 +231,8 @@ class Planner:
         if plan.rate < least or not job.state.installed or (gain and job.epoch != before.epoch):
             return False
         with self._book.change():
-            moved = self._book.placed(job, order, plan, standing)
-            update = {"previous": job.previous or job.placement, "reason": why, **_with(job, come)}
+            moved = _with(self._book.placed(job, order, plan, standing), come)
+            update = {"previous": job.previous or job.placement, "reason": why}
             self._book.write(moved.model_copy(update=update))
         self._lifecycle.changed(job.name)
         return True
@@ -306,13 +305,11 @@ class Planner:
             raise JobExistsError(f"job '{name}' is {state}; cancel it or choose another name")
 
 
-def _with(job: JobRecord, come: frozenset[str]) -> dict[str, object]:
-    """What changes of a job when these are in."""
-    return {
-        "lost": tuple(h for h in job.lost if h not in come),
-        "returning": tuple(h for h in job.returning if h not in come),
-        "newcomers": job.newcomers or bool(come),
-    }
+def _with(job: JobRecord, come: frozenset[str]) -> JobRecord:
+    """The job when these are in."""
+    lost = tuple(h for h in job.lost if h not in come)
+    changes = {"lost": lost, "newcomers": job.newcomers or bool(come)}
+    return job.no_longer_returning(come).model_copy(update=changes)
 
 
 def _with_queue(error: RefusedError, standing: list[Placement]) -> str:

@@ -116,6 +116,8 @@ def test_a_job_that_cannot_do_without_a_switch_fails_with_a_reason(tmp_path):
 
 
 def test_jobs_move_off_a_link_that_is_down(tmp_path):
+    """How soon is in test_links.py, by probes."""
+
     async def scenario():
         async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
             await _running(deployment, SPREAD)
@@ -123,11 +125,9 @@ def test_jobs_move_off_a_link_that_is_down(tmp_path):
             await deployment.until(
                 lambda: all(p.seen for p in deployment.controller.links._hops.values()), "probed"
             )
-            began = time.monotonic()
             deployment.cut.add(frozenset(("leaf1", spine)))
             await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
             await deployment.runs("job")
-            assert time.monotonic() - began < 2.0
             await deployment.settled()
             deployment.assert_exact()
             deployment.cut.clear()

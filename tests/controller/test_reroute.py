@@ -382,7 +382,9 @@ def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabr
             pressed = Pressed(deployment)
             pressed.links = through(fabric, "spine1", 190.0) | through(fabric, "spine2", 190.0)
             loads = deployment.controller.loads
-            await pressed.until(lambda: [f > 160 for f in loads.foreign().links.values()] == [True] * 16, "seen")
+            await pressed.until(
+                lambda: [f > 160 for f in loads.foreign().links.values()] == [True] * 16, "seen"
+            )
             await deployment.controller.submit(job_file("a", 1, 16), queue=False)
             await deployment.runs("a")
             before = deployment.controller.book.get("a").placement
@@ -390,7 +392,9 @@ def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabr
             await deployment.kill()
             controller = deployment.start()
             assert controller.book.get("a").placement == before
-            await deployment.until(lambda: controller.book.get("a").reason == "re-routed: others send less", "moved")
+            await deployment.until(
+                lambda: controller.book.get("a").reason == "re-routed: others send less", "moved"
+            )
             assert controller.book.get("a").placement.plan.rate == pytest.approx(100)
 
     asyncio.run(scenario())
