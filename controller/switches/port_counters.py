@@ -4,7 +4,7 @@
 all others, at port * 2 + 1 and port * 2 (p4src/v1model/netfold.p4).
 
 All cells that are wanted of a switch come in one request, which is made once for a connection. An answer is most often
-the last one with other numbers in it: these are taken from where they were then.
+the last one with other numbers of as many digits in it: these are taken from where they were then.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ _ENTITY = 0x0A
 """How an entity begins in a ReadResponse; its length follows, one byte as these are short."""
 
 _MORE = 0x80
-"""A byte of a number that another one follows."""
+"""A byte of a number (a varint: seven bits in each, the low ones first) that another one follows."""
+
+_DIGITS = 9
+"""Bytes of a number below 2^63."""
+
+_BYTES, _PACKETS = 13, 15
+"""Which numbers of a cell these are."""
 
 _FULL, _EMPTY = 16, (10, 12)
 """Numbers of a cell that has bytes and packets, and of one that is 0: tags, lengths, id and index, and then the data
@@ -81,15 +87,14 @@ class PortReader:
         messages = list(answer)
         if messages == self._messages:
             return self._counts
-        numbers = _varints(b"".join(messages))
-        if self._layout is not None and self._layout.is_that_of(numbers):
-            counts = self._layout.counts(numbers, self._counts)
-        else:
-            counts = self._decoded(messages, numbers)
+        data = np.frombuffer(b"".join(messages) + b"\0", np.uint8)
+        counts = None if self._layout is None else self._layout.counts(data, self._counts)
+        if counts is None:
+            counts = self._decoded(messages, data)
         self._messages, self._counts = messages, counts
         return counts
 
-    def _decoded(self, messages: list[bytes], numbers: NDArray[np.uint64]) -> PortCounts:
+    def _decoded(self, messages: list[bytes], data: NDArray[np.uint8]) -> PortCounts:
         pieces = [piece for message in messages for piece in _pieces(message)]
         if len(pieces) != len(self._places):
             raise AnswerError(f"{len(pieces)} cells in place of {len(self._places)}")
@@ -103,52 +108,55 @@ class PortReader:
             raise AnswerError(f"a cell that was not asked for: {error}") from error
         if len(set(order)) != len(self._places):
             raise AnswerError("a cell that is there twice")
-        self._layout = _layout(numbers, pieces, order)
+        self._layout = _layout(data, pieces, order)
         return counts
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Of an answer all of whose numbers are varints: what they were, which of them (`fixed`) say what the others are,
-    and where the bytes and packets are of the cells (`places`) that are not 0."""
+    """Of an answer, a 0 behind it: which bits (`mask`) of its bytes are as they were (`fixed`) where it has the same
+    numbers of the same length; and for each cell that is not 0, of what `place`, at which bytes the digits of its
+    bytes and packets are and what they are worth (that 0 stands for what shorter numbers lack)."""
 
-    numbers: NDArray[np.uint64]
-    fixed: NDArray[np.bool_]
-    bytes_at: NDArray[np.int64]
+    mask: NDArray[np.uint8]
+    fixed: NDArray[np.uint8]
     places: NDArray[np.int64]
+    digits_at: NDArray[np.int64]
+    worth: NDArray[np.int64]
 
-    def is_that_of(self, numbers: NDArray[np.uint64]) -> bool:
-        return len(numbers) == len(self.numbers) and not ((numbers != self.numbers) & self.fixed).any()
-
-    def counts(self, numbers: NDArray[np.uint64], before: PortCounts) -> PortCounts:
+    def counts(self, data: NDArray[np.uint8], before: PortCounts) -> PortCounts | None:
+        """None: it is laid out otherwise."""
+        if len(data) != len(self.mask) or (data & self.mask).tobytes() != self.fixed.tobytes():
+            return None
         found = before.copy()
-        packets = numbers[self.bytes_at + 2].astype(np.int64)
-        found.reshape(-1)[self.places] = numbers[self.bytes_at].astype(np.int64) + FRAMING_BYTES * packets
+        found.reshape(-1)[self.places] = (data[self.digits_at] & (_MORE - 1)).astype(np.int64) @ self.worth
         return found
 
 
-def _layout(numbers: NDArray[np.uint64], pieces: list[bytes], places: list[int]) -> _Layout | None:
+def _layout(data: NDArray[np.uint8], pieces: list[bytes], order: list[int]) -> _Layout | None:
     """Of an answer whose cells all are 0 or have bytes and packets."""
-    sizes = np.array([sum(byte < _MORE for byte in piece) for piece in pieces])
-    firsts = np.cumsum(sizes) - sizes
-    full = sizes == _FULL
-    if not np.isin(sizes, (*_EMPTY, _FULL)).all() or sizes.sum() != len(numbers):
+    mask = np.full(len(data), 0xFF, np.uint8)
+    spans: list[tuple[range, range]] = []
+    places, first = [], 0
+    for piece, place in zip(pieces, order, strict=True):
+        ends = [first + at + 1 for at, byte in enumerate(piece) if byte < _MORE]
+        first += len(piece)
+        if len(ends) == _FULL:
+            spans.append((range(ends[_BYTES - 1], ends[_BYTES]), range(ends[_PACKETS - 1], ends[_PACKETS])))
+            places.append(place)
+        elif len(ends) not in _EMPTY:
+            return None
+    most = max((len(span) for both in spans for span in both), default=0)
+    if most > _DIGITS:
         return None
-    fixed = np.ones(len(numbers), np.bool_)
-    fixed[firsts + 1] = fixed[firsts + 3] = False  # lengths
-    fixed[firsts[full] + 11] = fixed[firsts[full] + 13] = fixed[firsts[full] + 15] = False
-    return _Layout(numbers, fixed, firsts[full] + 13, np.array(places)[full])
-
-
-def _varints(message: bytes) -> NDArray[np.uint64]:
-    """The numbers that a message consists of whose fields all are varints or messages of such."""
-    data = np.frombuffer(message, np.uint8)
-    ends = np.flatnonzero(data < _MORE)
-    if not len(ends) or ends[-1] != len(data) - 1:
-        return np.zeros(0, np.uint64)
-    firsts = np.concatenate(([0], ends[:-1] + 1))
-    within = np.arange(len(data)) - np.repeat(firsts, ends - firsts + 1)
-    return np.add.reduceat((data & (_MORE - 1)).astype(np.uint64) << (7 * within).astype(np.uint64), firsts)
+    digits_at = np.full((len(spans), 2, most), len(data) - 1)
+    for row, both in enumerate(spans):
+        for which, span in enumerate(both):
+            digits_at[row, which, : len(span)] = span
+            mask[span.start : span.stop] = _MORE
+    worth = (_MORE ** np.arange(most, dtype=np.int64)) * np.array([[1], [FRAMING_BYTES]])
+    flat = digits_at.reshape(len(spans), 2 * most)
+    return _Layout(mask, data & mask, np.array(places, np.int64), flat, worth.reshape(-1))
 
 
 def _pieces(message: bytes) -> list[bytes]:

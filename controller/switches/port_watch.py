@@ -8,15 +8,12 @@ asks, in the next it takes the answer, so that a process wakes up for all of the
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Callable
 
 from netfold.controller.switches.endpoint import Endpoint, Tls
 from netfold.controller.switches.port_counters import AnswerError, PortCounts, PortReader
 from netfold.controller.switches.repeated_call import CallError, RepeatedCall, connect
-
-log = logging.getLogger(__name__)
 
 READ = "/p4.v1.P4Runtime/Read"
 
@@ -32,7 +29,8 @@ OPEN_S, ANSWER_S = 5.0, 1.5
 
 class PortWatch:
     """`heard` gets what was counted, and says whether it changes; `doubt` is called when the switch does not answer:
-    then the watch is closed, and may be opened again."""
+    then the watch is closed, and may be opened again. `refused` hears why it may not: gRPC reads the counters from then
+    on."""
 
     def __init__(
         self,
@@ -40,11 +38,13 @@ class PortWatch:
         period_s: float,
         heard: Callable[[PortCounts], bool],
         doubt: Callable[[], None],
+        refused: Callable[[str], None],
     ) -> None:
         self._reader = reader
         self._period_s = period_s
         self._heard = heard
         self._doubt = doubt
+        self._refused = refused
         self._call: RepeatedCall | None = None
         self._usable = True  # by this switch, as far as is known
         self._asked = self._next = 0.0
@@ -57,7 +57,7 @@ class PortWatch:
                 async with asyncio.timeout(OPEN_S):
                     await self._open(endpoint)
             except (CallError, OSError, TimeoutError) as error:
-                log.debug("%s: its counters are read by gRPC: %s", endpoint.name, error)
+                self._refused(str(error) or f"no connection in {OPEN_S:g} s")
         return self._call is not None
 
     async def _open(self, endpoint: Endpoint) -> None:
@@ -107,10 +107,12 @@ class PortWatch:
         if self._heard(counts):
             self._next = self._asked + HURRY * self._period_s
 
-    def _failed(self, _: str) -> None:
-        """gRPC, which is asked next, says why."""
+    def _failed(self, why: str) -> None:
+        """Of a switch that is away gRPC, which is asked next, says it better."""
         if self._call is not None:
             self.close()
+            if not self._usable:
+                self._refused(why)
             self._doubt()
 
 

@@ -12,6 +12,7 @@ HTTP/2: RFC 9113, HPACK: RFC 7541, gRPC over it: https://github.com/grpc/grpc/bl
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import struct
 from collections.abc import Callable
@@ -31,6 +32,9 @@ GIVE_BACK = 1 << 20
 
 ROOM_ONCE = 1 << 14
 """Bytes that are taken from a socket at once."""
+
+PIECES_MAX = 16
+"""That are taken at once: a server that never stops must not keep the event loop from all else."""
 
 LAST_STREAM = (1 << 31) - 1
 ANSWER_MAX = 1 << 20
@@ -91,8 +95,8 @@ def request_headers(method: str, authority: str, secure: bool) -> bytes:
 class RepeatedCall(asyncio.BufferedProtocol):
     """`ask` makes the call once more, one at a time, and `collect`, some time later, takes what has come: an answer
     comes in several pieces, and waking up for each costs more than all else. `heard` gets the messages of the answer,
-    encoded; `failed` is called once, when there will be no answer any more, from where `ask` or an event of the
-    connection is handled."""
+    encoded; `failed` is called once, when there will be no answer any more, from where `ask`, `collect` or an event of
+    the connection is handled."""
 
     def __init__(
         self,
@@ -113,6 +117,9 @@ class RepeatedCall(asyncio.BufferedProtocol):
         self._message = message
         self._heard = heard
         self._failed = failed
+        self.socket: socket.socket | None = None
+        """The connection's, where it is not encrypted: what lies in it is taken without the event loop."""
+
         self._transport: asyncio.Transport | None = None
         self._stream = -1
         self._credit = FIRST_CREDIT
@@ -141,9 +148,24 @@ class RepeatedCall(asyncio.BufferedProtocol):
         )
 
     def collect(self) -> None:
-        """Listen until the answer is here."""
-        if self._transport is not None and self.waits and not self._transport.is_reading():
+        """Take what is here, and listen until the answer is."""
+        if self._transport is None or not self.waits or self._transport.is_reading():
+            return
+        if self.socket is not None:
+            self._take(self.socket)
+        if self._transport is not None and self.waits:
             self._transport.resume_reading()
+
+    def _take(self, connection: socket.socket) -> None:
+        try:
+            for _ in range(PIECES_MAX):
+                if not self.waits or not (size := connection.recv_into(self._room)):
+                    return
+                self.buffer_updated(size)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._fail(f"the connection was lost: {error}")
 
     def close(self) -> None:
         """Nobody is told of it."""
@@ -259,8 +281,29 @@ async def connect(call: RepeatedCall, host: str, port: int, tls: ssl.SSLContext 
     """`name`: of the server, in its certificate. Raises CallError."""
     loop = asyncio.get_running_loop()
     try:
-        await loop.create_connection(
-            lambda: call, host, port, ssl=tls, server_hostname=name if tls is not None else None
-        )
+        if tls is not None:
+            await loop.create_connection(lambda: call, host, port, ssl=tls, server_hostname=name)
+            return
+        call.socket = await _connected(host, port)
+        await loop.create_connection(lambda: call, sock=call.socket)
     except OSError as error:
         raise CallError(f"{host}:{port}: {error}") from error
+
+
+async def _connected(host: str, port: int) -> socket.socket:
+    """Raises OSError: that of the last address."""
+    loop = asyncio.get_running_loop()
+    failure = OSError("it has no address")
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.setblocking(False)
+            await loop.sock_connect(connection, address)
+            return connection
+        except OSError as error:
+            connection.close()
+            failure = error
+        except BaseException:
+            connection.close()
+            raise
+    raise failure

@@ -94,6 +94,7 @@ class SwitchSession:
         self._ports: PortReader | None = None
         self._watch: PortWatch | None = None
         self._alive_at = 0.0
+        self._told_of_grpc = False
 
     def aim(self, target: Target) -> None:
         """Give the switch a new target."""
@@ -254,7 +255,7 @@ class SwitchSession:
         self._ports = PortReader(switch.p4info, known.device_id, known.incoming, known.outgoing)
         if self._watch is not None:
             self._watch.close()
-        self._watch = PortWatch(self._ports, self._look_s, self._count, self._doubt)
+        self._watch = PortWatch(self._ports, self._look_s, self._count, self._doubt, self._by_grpc)
         switch.create_task(self._listen(switch))
         holding = Holding(switch, self.endpoint)
         await self._adopt(holding, pushed)
@@ -344,6 +345,12 @@ class SwitchSession:
         """Its counters do not come: gRPC is to say why, at once."""
         self._alive_at = 0.0
         self._renewed.set()
+
+    def _by_grpc(self, why: str) -> None:
+        """Said once: it is a defect of one side, or what lies between, and costs the controller six times as much."""
+        if not self._told_of_grpc:
+            self._told_of_grpc = True
+            log.warning("%s: its ports' counters are read by gRPC from now on: %s", self.endpoint.name, why)
 
     async def _audit(self, holding: Holding) -> None:
         drift = await holding.read()

@@ -15,6 +15,7 @@ from finsy.proto import p4r
 from numpy.typing import NDArray
 
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
+from netfold.controller.switches import port_watch
 from netfold.controller.switches.port_counters import (
     ARRIVALS,
     DEPARTURES,
@@ -24,6 +25,7 @@ from netfold.controller.switches.port_counters import (
     PortReader,
     cell,
 )
+from netfold.controller.switches.repeated_call import CallError
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import deployed
@@ -202,3 +204,33 @@ def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_ea
             assert set(controller.loads.foreign().links) == {("spine1", "leaf1")}
 
     asyncio.run(scenario())
+
+
+def test_that_only_grpc_can_read_a_switchs_counters_is_said_once(
+    tmp_path: Path, fabric: Fabric, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """It costs the controller more; a switch that comes again is no news."""
+
+    async def refuses(*_: object) -> None:
+        raise CallError("not with me")
+
+    monkeypatch.setattr(port_watch, "connect", refuses)
+
+    async def scenario() -> None:
+        async with deployed(fabric, tmp_path) as deployment:
+            await deployment.settled()
+            links = 2 * len(fabric.links)
+            await deployment.until(
+                lambda: len(deployment.controller.loads.all()) == links, "all links are known"
+            )
+            await deployment.switches["leaf1"].drop_connections()
+            fleet = deployment.controller.fleet
+            await deployment.until(lambda: not fleet.health("leaf1").ready, "noticed")
+            before = deployment.switches["leaf1"].reads
+            await deployment.until(lambda: deployment.switches["leaf1"].reads > before + 3, "read again")
+
+    asyncio.run(scenario())
+    said = [r.getMessage() for r in caplog.records if "by gRPC" in r.getMessage()]
+    assert sorted(said) == sorted(
+        f"{s.name}: its ports' counters are read by gRPC from now on: not with me" for s in fabric.switches
+    )

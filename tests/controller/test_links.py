@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How long a link has to be silent until it counts as down: to a controller that is on time, and to one that is late."""
+"""How long a link has to be silent until it counts as down, to a controller on time and to one that is late."""
 
 from __future__ import annotations
 

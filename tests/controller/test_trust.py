@@ -101,7 +101,8 @@ def test_ports_are_counted_by_tls_where_the_switch_is_the_right_one(pki, name):
 
         tls = Tls(pki / "switch.pem", pki / "controller.pem", pki / "controller.key", name)
         reader = PortReader(fy.P4Schema(PIPELINE.p4info), 1, (1,), ())
-        watch = PortWatch(reader, 0.0, counted, lambda: heard.put_nowait(None))
+        refused: list[str] = []
+        watch = PortWatch(reader, 0.0, counted, lambda: heard.put_nowait(None), refused.append)
         try:
             assert await watch.open(Endpoint("s1", switch.address, 1, (), tls=tls)) == (name == "switch")
             for _ in range(50 if name == "switch" else 0):
@@ -112,6 +113,7 @@ def test_ports_are_counted_by_tls_where_the_switch_is_the_right_one(pki, name):
                 assert sorted(counts[0].tolist()) == [700, 50_000]
                 switch.state.ports[cells[0]] = 700
             assert switch.reads == (50 if name == "switch" else 0)
+            assert bool(refused) == (name != "switch")
         finally:
             watch.close()
             await switch.stop()

@@ -6,7 +6,7 @@ the same bits, averages are over those who are in, and who was left behind is to
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from netfold.traffic.engine.engine import Status
 from netfold.traffic.membership.assignment import Assignment
-from netfold.traffic.numerics import Floats, Half, ReduceOp, SharedExponent
-from tests.traffic.cores import Core, assignment
+from netfold.traffic.numerics import Fixed, Floats, Half, ReduceOp, SharedExponent
+from netfold.traffic.packets.wire import Verdict
+from netfold.traffic.server.quorum import QuorumPool
+from tests.traffic.cores import Core, assignment, place
 from tests.traffic.quorum_fabric import QuorumFabric
 
 LANES, SLOTS, DEADLINE = 32, 16, 0.05
@@ -195,6 +197,58 @@ def test_who_joins_again_lets_results_be_handed_over_that_are_not_for_it():
     assert {core.status(call) for core, call in calls} == {Status.DONE}
     assert arrays[0].tobytes() == arrays[1].tobytes()
     assert len({array.tobytes() for array in more}) == 1
+
+
+@dataclass
+class DiesBeforeRepetitions(QuorumFabric):
+    """Of the worker `dead` what goes again is lost, and all that it sends in the control stream."""
+
+    dead: int = -1
+
+    def take(self, pool: QuorumPool, bit: int, record: np.ndarray) -> Verdict | None:
+        chunk = int(record[0]["tag"] & 0xFFFFF) * self.parts[0].trees[0].slots + int(record[0]["slot"])
+        if bit == self.dead and place(chunk, self.parts[0].trees[0].slots) < 0:
+            return None
+        return super().take(pool, bit, record)
+
+
+@pytest.mark.parametrize("scheme", [SharedExponent(), Fixed(8)], ids=["block", "fixed"])
+@pytest.mark.parametrize("special", [False, True], ids=["finite", "infinite"])
+def test_who_is_late_and_does_not_fit_is_enough_where_one_dies_before_rows_go_again(scheme, special):
+    """The scale of a repetition is of those who were in time: one of them is gone, and another one has come who was
+    not asked for it."""
+    fabric = DiesBeforeRepetitions([Core() for _ in range(4)], random.Random(1))
+    fabric.begin(parts_of(4, 3, slots=64))
+    for _ in range(6):  # what they foretell is too little
+        ones = [np.ones(500, np.float32) for _ in range(4)]
+        until(
+            fabric,
+            [
+                (core, core.submit(one, ReduceOp.AVERAGE, scheme))
+                for core, one in zip(fabric.cores, ones, strict=True)
+            ],
+        )
+    fabric.dead = 2
+    arrays = gradients(4, 500)
+    arrays[0] *= np.float32(1e9)
+    arrays[3] *= np.float32(1e15)
+    if special:
+        arrays[3][40] = np.inf
+    exact = np.mean([arrays[r] for r in (0, 1, 3)], axis=0, dtype=np.float64)
+    calls = [
+        (core, core.submit(a, ReduceOp.AVERAGE, scheme))
+        for core, a in zip(fabric.cores[:3], arrays[:3], strict=True)
+    ]
+    while fabric.now < 1.0:
+        assert fabric.step(), "somebody waits for the third one"
+    calls[2] = (fabric.cores[3], fabric.cores[3].submit(arrays[3], ReduceOp.AVERAGE, scheme))
+    until(fabric, calls, 6_000)
+    assert [core.status(call) for core, call in calls] == [Status.DONE] * 3
+    assert arrays[0].tobytes() == arrays[1].tobytes() == arrays[3].tobytes()
+    assert fabric.now < 1.0 + 20 * DEADLINE
+    row = np.arange(500) // LANES == 40 // LANES
+    np.testing.assert_allclose(arrays[0][~row], exact[~row], atol=1e8)
+    assert np.isnan(arrays[0][row]).all() == special  # as not all were asked which of them are infinite
 
 
 @settings(max_examples=12, deadline=None)

@@ -211,6 +211,10 @@ void nf_core_no_epoch(struct nf_core *core) {
 
 /* The first call has the results of a part. */
 static int go_on(struct nf_core *core, struct nf_call *call) {
+    if (call->part == REPEAT && repeat_is_due(call)) {
+        call->part = KINDS;
+        return begin_part(core, call, KINDS);
+    }
     if (call->part == REPEAT) {
         call->result = repeat_join(call);
         if (call_bytes(call) <= NF_KEPT_BYTES) call->part = CLOSING;

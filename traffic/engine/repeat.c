@@ -6,16 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void forget(struct again *a) {
+    free(a->special);
+    free(a->kinds);
+    free(a->rows);
+    free(a->place);
+    free(a->halves);
+    *a = (struct again){.first = a->first, .last = a->last};
+}
+
 void repeat_forget(struct nf_call *c) {
-    for (int64_t i = 0; i < c->tree_count; i++) {
-        struct again *a = &c->again[i];
-        free(a->special);
-        free(a->kinds);
-        free(a->rows);
-        free(a->place);
-        free(a->halves);
-        *a = (struct again){0};
-    }
+    for (int64_t i = 0; i < c->tree_count; i++) forget(&c->again[i]);
 }
 
 static int64_t find(const int64_t *sorted, int64_t count, int64_t wanted) {
@@ -31,6 +32,7 @@ static int64_t find(const int64_t *sorted, int64_t count, int64_t wanted) {
 }
 
 int64_t repeat_plan_kinds(struct nf_call *c, struct again *a) {
+    forget(a);
     if (!is_scaled(c)) return 0;
     for (int64_t row = a->first; row < a->last; row++) a->special_count += c->repeat[row] && c->agreed[row] == NF_NOT_FINITE;
     if (!a->special_count) return 0;
@@ -54,6 +56,7 @@ int64_t repeat_plan(struct nf_call *c, struct again *a) {
     int64_t n = 0;
     for (int64_t row = a->first; row < a->last; row++) {
         if (!c->repeat[row]) continue;
+        c->repeat[row] = 0;
         a->rows[n] = row;
         a->place[n++] = find(a->special, a->special_count, row);
     }
@@ -67,12 +70,18 @@ void repeat_fill_kinds(const struct nf_call *c, const struct again *a, int64_t c
     h->exponent = nf_row_exponent(&c->codec, from, 1);
 }
 
-/* With a quorum scales are agreed without those who were late. What does not fit then, in a chunk that is repeated already,
- * is zeros that do not count. */
-static int sits_out(const struct nf_call *c, int64_t row, struct header *h) {
-    if (!c->quorum || nf_row_exponent(&c->codec, call_input_row(c, row), 1) <= c->agreed[row]) return 0;
+/* With a quorum scales are agreed without those who were late, and of those who were in some may be gone. So what does not fit
+ * counts all the same, as zeros, and says what would fit: then all repeat the row. Where the kinds went without somebody nothing
+ * of the row is left that zeros could spoil. */
+static int declines(const struct nf_call *c, int64_t row, int64_t place, struct header *h) {
+    if (!c->quorum) return 0;
+    uint8_t own = place < 0 ? c->own[row] : nf_row_exponent(&c->codec, call_input_row(c, row), 1);
+    if (own <= c->agreed[row]) return 0;
     memset(lanes_of(h), 0, (size_t)(4 * c->codec.lanes));
-    h->reserved = 0;
+    if (place < 0) {
+        h->exponent = own;
+        h->flags |= OVERFLOW;
+    }
     return 1;
 }
 
@@ -82,7 +91,7 @@ void repeat_fill(const struct nf_call *c, const struct again *a, int64_t chunk, 
         return;
     }
     int64_t row = a->rows[chunk];
-    if (sits_out(c, row, h)) return;
+    if (declines(c, row, a->place[chunk], h)) return;
     nf_row_pack(&c->codec, lanes_of(h), call_input_row(c, row), nf_row_bits(&c->codec, c->agreed[row]), 1);
 }
 
@@ -91,8 +100,13 @@ int64_t repeat_take(struct nf_call *c, const struct again *a, int64_t chunk, str
         nf_swap((uint32_t *)(a->halves + chunk * c->codec.lanes), lanes_of(h), c->codec.lanes);
         return NF_PENDING;
     }
-    if (h->flags & OVERFLOW) return NF_BEYOND_SCALE;
     int64_t row = a->rows[chunk], place = a->place[chunk];
+    if (h->flags & OVERFLOW) {
+        if (!c->quorum) return NF_BEYOND_SCALE;
+        c->agreed[row] = h->exponent;
+        c->repeat[row] = 1;
+        return NF_PENDING;
+    }
     call_write_sums(c, row, lanes_of(h), nf_row_bits(&c->codec, c->agreed[row]),
                     place < 0 ? NULL : a->kinds + place * c->codec.width);
     return NF_PENDING;
@@ -108,6 +122,8 @@ void repeat_take_kinds(struct nf_call *c, const struct again *a, int64_t chunk, 
         for (int64_t i = 0; i < (width < lanes ? width : lanes); i++) to[i] = NEITHER;
     c->agreed[a->special[place]] = h->exponent;
 }
+
+int repeat_is_due(const struct nf_call *c) { return memchr(c->repeat, 1, (size_t)c->rows) != NULL; }
 
 static void join_halves(struct nf_call *c, const struct again *a) {
     int64_t lanes = c->codec.lanes;

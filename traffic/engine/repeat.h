@@ -9,8 +9,11 @@
 
 #include "call.h"
 
-/* Nothing is repeated any more. */
+/* Nothing is repeated any more; the trees' runs stay. */
 void repeat_forget(struct nf_call *c);
+
+/* Rows are to go again, the first time or, with a quorum, once more. */
+int repeat_is_due(const struct nf_call *c);
 
 /* How many chunks the kinds and the rows of a tree take. -1: no memory. */
 int64_t repeat_plan_kinds(struct nf_call *c, struct again *a);
