@@ -129,12 +129,12 @@ def changed(reader: PortReader, fabric: Fabric) -> float:
             answer.entities.add(counter_entry=wanted.counter_entry).counter_entry.data.CopyFrom(data)
         answers.append(answer.SerializeToString())
     clock = itertools.count()
-    loads = LinkLoads(fabric, 1.0, lambda: float(next(clock)))
+    loads = LinkLoads(fabric, 1.0)
 
     def seconds(read: list[bytes]) -> float:
         began = time.process_time()
         for encoded in read:
-            loads.counted("leaf1", reader.counts([encoded]))
+            loads.counted("leaf1", reader.counts([encoded]), float(next(clock)))
         return (time.process_time() - began) / READINGS
 
     return seconds(answers) - seconds([answers[-1]] * READINGS)

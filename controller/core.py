@@ -212,8 +212,8 @@ class Controller:
         if near is not None:
             self.links.reported(switch, near, down)
 
-    def ports_counted(self, switch: str, counts: PortCounts) -> bool:
-        return self.loads.counted(switch, counts)
+    def ports_counted(self, switch: str, counts: PortCounts, asked: float) -> bool:
+        return self.loads.counted(switch, counts, asked)
 
     # ---- OutageEvents -----------------------------------------------------------------------------------
 

@@ -72,10 +72,13 @@ class LinkLoads:
         self._at = np.full(len(self._links), -np.inf)
         self._readings: dict[str, deque[_Reading]] = {}
 
-    def counted(self, switch: str, counts: PortCounts) -> bool:
-        """What a switch's ports have counted since it started; true if what they carry is changing."""
-        latest = _Reading(self._now(), counts)
+    def counted(self, switch: str, counts: PortCounts, asked: float) -> bool:
+        """What a switch's ports have counted since it started. When it was `asked`, by this one's clock, is nearer to
+        when it counted than when its answer was taken. True if what they carry is changing."""
+        latest = _Reading(asked, counts)
         earlier = self._readings.setdefault(switch, deque())
+        if earlier and asked < earlier[-1].at:  # it is asked in two ways, and one answer overtook the other
+            return False
         if earlier and (latest.at - earlier[-1].at > STALE_S or _began_anew(earlier[-1], latest)):
             earlier.clear()
         while len(earlier) > 1 and latest.at - earlier[1].at >= WINDOW_S:

@@ -37,8 +37,8 @@ class FleetEvents(Protocol):
 
     def port_changed(self, switch: str, port: int, down: bool) -> None: ...
 
-    def ports_counted(self, switch: str, counts: PortCounts) -> bool:
-        """What its ports carry is changing."""
+    def ports_counted(self, switch: str, counts: PortCounts, asked: float) -> bool:
+        """It was asked then, by a monotonic clock. True if what its ports carry is changing."""
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,15 @@ OPEN_S, ANSWER_S = 5.0, 1.5
 
 
 class PortWatch:
-    """`heard` gets what was counted, and says whether it changes; `doubt` is called when the switch does not answer:
-    then the watch is closed, and may be opened again. `refused` hears why it may not: gRPC reads the counters from then
-    on."""
+    """`heard` gets what was counted and when that was asked for, and says whether it changes; `doubt` is called when
+    the switch does not answer: then the watch is closed, and may be opened again. `refused` hears why it may not: gRPC
+    reads the counters from then on."""
 
     def __init__(
         self,
         reader: PortReader,
         period_s: float,
-        heard: Callable[[PortCounts], bool],
+        heard: Callable[[PortCounts, float], bool],
         doubt: Callable[[], None],
         refused: Callable[[str], None],
     ) -> None:
@@ -104,7 +104,7 @@ class PortWatch:
             self._failed(str(error))
             return
         self._usable = True
-        if self._heard(counts):
+        if self._heard(counts, self._asked):
             self._next = self._asked + HURRY * self._period_s
 
     def _failed(self, why: str) -> None:

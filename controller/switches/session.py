@@ -49,7 +49,7 @@ class SwitchAwayError(Exception):
 class SwitchSession:
     """Runs until canceled. `lost(name)` is awaited before anything is written into a switch whose
     registers are empty; `changed()` is called after every change of `health`; `packet_in` gets what the
-    switch sends up; `counted` what its ports counted, and it says whether that changes."""
+    switch sends up; `counted` what its ports counted and when that was asked, and it says whether it changes."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class SwitchSession:
         changed: Callable[[str], None],
         packet_in: Callable[[str, fy.P4PacketIn], None],
         port_down: Callable[[str, int, bool], None],
-        counted: Callable[[str, PortCounts], bool],
+        counted: Callable[[str, PortCounts, float], bool],
         audit_s: float = 30.0,
         alive_s: float = 0.5,
         look_s: float = 1.0,
@@ -328,18 +328,19 @@ class SwitchSession:
             await self.read_counters([0])
             return
         self._online()
+        asked = time.monotonic()
         with self._answering("its counters cannot be read"):
             async with asyncio.timeout(ANSWER_S):
                 answers = await read_raw(switch, self._ports.request)
         try:
-            self._count(self._ports.counts(a.SerializeToString() for a in answers))
+            self._count(self._ports.counts(a.SerializeToString() for a in answers), asked)
         except AnswerError as error:
             raise SwitchAwayError(f"switch {self.endpoint.name}: {error}") from error
         if self._watch is not None and await self._watch.open(self.endpoint):
             self._alive_at = time.monotonic() + SURE_S
 
-    def _count(self, counts: PortCounts) -> bool:
-        return self._counted(self.endpoint.name, counts)
+    def _count(self, counts: PortCounts, asked: float) -> bool:
+        return self._counted(self.endpoint.name, counts, asked)
 
     def _doubt(self) -> None:
         """Its counters do not come: gRPC is to say why, at once."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from finsy.proto import p4r
 from numpy.typing import NDArray
 
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
-from netfold.controller.switches import port_watch
+from netfold.controller.switches import port_watch, session
 from netfold.controller.switches.port_counters import (
     ARRIVALS,
     DEPARTURES,
@@ -61,7 +62,7 @@ def loads(fabric: Fabric, clock: Clock) -> LinkLoads:
 
 def counted(loads: LinkLoads, fabric: Fabric, megabits: float, jobs: float = 0.0) -> None:
     """Since leaf1 started, so much has come from h1 to it, and nothing else."""
-    loads.counted("leaf1", leaf1_counts(fabric, h1=(megabits, jobs)))
+    loads.counted("leaf1", leaf1_counts(fabric, h1=(megabits, jobs)), loads._now())
 
 
 def leaf1_counts(fabric: Fabric, **arrived: tuple[float, float]) -> NDArray[np.int64]:
@@ -97,7 +98,7 @@ def test_a_rate_is_of_the_last_half_second_where_it_is_read_so_often(
     for step in range(20):
         clock.at = 1000.0 + 0.25 * step
         total += 0.25 * (80 if step > 10 else 0)
-        changes = loads.counted("leaf1", leaf1_counts(fabric, h1=(total, 0.0)))
+        changes = loads.counted("leaf1", leaf1_counts(fabric, h1=(total, 0.0)), clock.at)
         if step > 1:
             assert foreign(loads) == pytest.approx({11: 40}.get(step, 80 if step > 11 else 0))
             assert changes == (step in (11, 12))
@@ -132,6 +133,14 @@ def test_two_readings_at_once_divide_by_nothing(loads: LinkLoads, fabric: Fabric
     counted(loads, fabric, 0.0)
     counted(loads, fabric, 10.0)
     assert loads.all() == {}
+
+
+def test_an_answer_that_another_overtook_says_nothing(loads: LinkLoads, fabric: Fabric, clock: Clock):
+    for at, megabits in ((0, 0.0), (1, 50.0), (2, 100.0), (1.9, 95.0), (3, 150.0)):
+        clock.at = 1000.0 + at
+        counted(loads, fabric, megabits)
+        assert foreign(loads) in (None, pytest.approx(50))
+    assert foreign(loads) == pytest.approx(50)
 
 
 def test_noise_is_nobodys_and_a_full_link_leaves_a_rest(loads: LinkLoads, fabric: Fabric, clock: Clock):
@@ -204,6 +213,41 @@ def test_the_controller_reads_every_direction_of_every_link_in_one_request_of_ea
             assert set(controller.loads.foreign().links) == {("spine1", "leaf1")}
 
     asyncio.run(scenario())
+
+
+def test_a_reading_is_of_when_the_switch_counted_however_it_was_asked(
+    tmp_path: Path, fabric: Fabric, monkeypatch: pytest.MonkeyPatch
+):
+    """Not of when its answer was taken: in one way that is a quarter of a second later, in the other at once, and a
+    load that stays would seem to change."""
+    monkeypatch.setattr(session, "SURE_S", 0.5)
+    read_at: dict[int, float] = {}
+    heard: list[tuple[int, float]] = []
+
+    async def scenario() -> None:
+        async with deployed(fabric, tmp_path) as deployment:
+            await deployment.settled()
+            switch, loads = deployment.switches["leaf1"], deployment.controller.loads
+            answer, hear = switch._counted, loads.counted
+
+            def answered(asked: p4r.CounterEntry) -> p4r.Entity:
+                """How often it was read, in every cell."""
+                read_at.setdefault(switch.reads, time.monotonic())
+                found = answer(asked)
+                found.counter_entry.data.byte_count = 1000 * switch.reads
+                return found
+
+            def counted(name: str, counts: NDArray[np.int64], asked: float) -> bool:
+                if name == "leaf1" and counts.max() >= 1000:
+                    heard.append((int(counts.max()) // 1000, asked))
+                return hear(name, counts, asked)
+
+            monkeypatch.setattr(switch, "_counted", answered)
+            monkeypatch.setattr(loads, "counted", counted)
+            await deployment.until(lambda: len(heard) >= 8, "read in both ways")
+
+    asyncio.run(scenario())
+    assert all(asked <= read_at[reading] for reading, asked in heard)
 
 
 def test_that_only_grpc_can_read_a_switchs_counters_is_said_once(

@@ -95,7 +95,8 @@ def test_ports_are_counted_by_tls_where_the_switch_is_the_right_one(pki, name):
         switch.state.ports = {cells[0]: 700, cells[1]: 50_000}
         heard: asyncio.Queue[PortCounts | None] = asyncio.Queue()
 
-        def counted(counts: PortCounts) -> bool:
+        def counted(counts: PortCounts, asked: float) -> bool:
+            assert asked == 7.0
             heard.put_nowait(counts)
             return False
 
@@ -106,8 +107,8 @@ def test_ports_are_counted_by_tls_where_the_switch_is_the_right_one(pki, name):
         try:
             assert await watch.open(Endpoint("s1", switch.address, 1, (), tls=tls)) == (name == "switch")
             for _ in range(50 if name == "switch" else 0):
-                watch.look(0.0)  # asks,
-                watch.look(0.0)  # and listens
+                watch.look(7.0)  # asks,
+                watch.look(7.5)  # and listens
                 counts = await asyncio.wait_for(heard.get(), DEADLINE_S)
                 assert counts is not None
                 assert sorted(counts[0].tolist()) == [700, 50_000]
