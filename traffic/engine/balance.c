@@ -55,7 +55,8 @@ struct nf_balance *nf_balance_start(int64_t rows, const struct nf_assignment *a,
         if (a->trees[i].slots == 2) return NULL; /* its one stream has no place for votes beside data */
     }
     int64_t laps = all ? rows / (NF_LAP_WINDOWS * all) : 0;
-    if (carrying < 2 || laps < 3 || 2 * a->tree_count > a->lanes) return NULL;
+    if (laps < NF_LAPS_MIN && rows >= NF_LAPS_MIN * NF_SHORT_LAP_WINDOWS * all) laps = NF_LAPS_MIN;
+    if (carrying < 2 || laps < NF_LAPS_MIN || 2 * a->tree_count > a->lanes) return NULL;
     struct nf_balance *b = calloc(1, sizeof *b);
     if (!b) {
         *failed = 1;

@@ -12,8 +12,10 @@
 #include "core.h"
 
 enum {
+    NF_LAPS_MIN = 3,
     NF_LAPS_MAX = 16,
-    NF_LAP_WINDOWS = 4 /* a lap has so many rows for each channel of all trees at least */
+    NF_LAP_WINDOWS = 4,       /* a lap has so many rows for each channel of all trees at least, */
+    NF_SHORT_LAP_WINDOWS = 2, /* and in a call that has NF_LAPS_MIN laps so many */
 };
 
 /* A tree's rows of a lap. */
