@@ -57,7 +57,9 @@ class Bench:
 
     def send(self, port: int, frame: bytes) -> Frames:
         """One frame through both; gives what left."""
-        frame = self.padded(port, frame)
+        frame = frame.ljust(
+            self.device.least_bytes, b"\0"
+        )  # the controller's too: a chip's drivers fill them up
         found = sorted((out, self.padded(out, data)) for out, data in self.device.inject(port, frame))
         expected = sorted((out, self.padded(out, data)) for out, data in self.oracle.receive(port, frame))
         self._tally.sent[self._target] += 1
@@ -79,7 +81,7 @@ class Bench:
         return why_illegal(frame, self.lanes)
 
     def padded(self, port: int, frame: bytes) -> bytes:
-        """As Ethernet carries it; the controller's frames come by another way."""
+        """As Ethernet carries it; what goes to the controller comes by another way."""
         return frame if port == CPU_PORT else frame.ljust(self.device.least_bytes, b"\0")
 
     def check_counters(self, *trees: int) -> None:

@@ -18,7 +18,9 @@ from tests.dataplane.device import Device, SoftDevice, compiled
 from tests.dataplane.frames import LANES
 
 BMV2 = pytest.param("bmv2", marks=[pytest.mark.bmv2, pytest.mark.root])
-CHIP = pytest.param("tofino", marks=[pytest.mark.p4c, pytest.mark.long, pytest.mark.timeout(900)])
+CHIP = pytest.param(
+    "tofino", marks=[pytest.mark.p4c, pytest.mark.long, pytest.mark.timeout(900 * chip.PATIENCE)]
+)
 TARGETS = [
     "softswitch",
     *([] if bmv2.missing() else [BMV2]),

@@ -73,7 +73,7 @@ def play(name: str, seed: int, chips: Chips, tally: Tally) -> None:
 
 
 @pytest.mark.p4c
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(900 * chip.PATIENCE)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("name", EACH_CHIP)
 def test_a_chip_agrees_with_the_oracle(name: str, seed: int, chips: Chips, tally: Tally):
@@ -82,7 +82,7 @@ def test_a_chip_agrees_with_the_oracle(name: str, seed: int, chips: Chips, tally
 
 @pytest.mark.long
 @pytest.mark.p4c
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(900 * chip.PATIENCE)
 @pytest.mark.parametrize("seed", range(100, 160))
 @pytest.mark.parametrize("name", EACH_CHIP)
 def test_a_chip_agrees_with_the_oracle_at_length(name: str, seed: int, chips: Chips, tally: Tally):
@@ -90,7 +90,7 @@ def test_a_chip_agrees_with_the_oracle_at_length(name: str, seed: int, chips: Ch
 
 
 @pytest.mark.p4c
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(900 * chip.PATIENCE)
 @pytest.mark.parametrize("name", EACH_CHIP)
 def test_an_attacker_changes_nothing_of_others_on_a_chip(name: str, chips: Chips, tally: Tally):
     device, lanes = chips[name], CHIPS[name].lanes
