@@ -32,8 +32,10 @@ from netfold.topologies.network.errors import (
     UnknownElementError,
 )
 from netfold.topologies.network.faults import Faults, ask
+from netfold.topologies.network.processes import SwitchProcess
+from netfold.topologies.network.spawner import Spawner
 from netfold.topologies.network.state import processes_of
-from netfold.topologies.network.targets import Bmv2, netfold_command
+from netfold.topologies.network.targets import Bmv2, Launch, netfold_command
 from tests.topologies.conftest import (
     FABRIC,
     PING,
@@ -351,3 +353,33 @@ def test_faults_are_refused_where_they_cannot_be(net: Network) -> None:
         net.set_faults("h1", "leaf1", Faults(loss=0.1))
     with pytest.raises(UnknownElementError, match="'h1-leaf2' is no link"):
         net.set_faults("h1", "leaf2", Faults())
+
+
+class _Sleeper(FakeTarget):
+    """Does nothing, and so leaves the port to whom wants it."""
+
+    def command(self, launch: Launch) -> list[str]:
+        return ["sleep", "60"]
+
+
+def test_a_switch_that_is_started_again_waits_until_what_it_had_started_leaves_the_port(
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
+        launch = Launch("s1", 1, port, (), 510, tmp_path / "s1.sock")
+        spawner = Spawner("a-test")
+        process = SwitchProcess(_Sleeper(FABRIC), launch, tmp_path / "s1.log", spawner)
+        holder.listen()
+        with pytest.raises(PortTakenError):
+            process.start()
+        holder.close()
+        process.start()
+        process.kill()
+        last = socket.create_server(("127.0.0.1", port))
+        threading.Timer(0.3, last.close).start()
+        process.start()
+        assert process.pid is not None
+        process.kill()
+        spawner.close()

@@ -21,6 +21,9 @@ from netfold.topologies.network.spawner import Spawner
 from netfold.topologies.network.targets import Launch, Target
 
 LOG_TAIL = 4
+_LEAVE_S = 10.0
+"""What a switch process had started itself has to be gone, with gigabytes of memory, before the port is free again."""
+
 _LISTEN = "0A"
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 20),
@@ -48,7 +51,7 @@ class SwitchProcess:
 
     def start(self) -> None:
         """Start the process. Raises PortTakenError; whether it works is asked by `wait_ready`."""
-        check_port(self.launch.grpc_port, self.launch.name)
+        self._wait_for_port()
         with self.log.open("wb") as log:
             self._process = self._spawner.popen(
                 self._target.command(self.launch),
@@ -57,6 +60,17 @@ class SwitchProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def _wait_for_port(self) -> None:
+        """At the first start it has to be free."""
+        deadline = time.monotonic() + (0.0 if self._process is None else _LEAVE_S)
+        while True:
+            try:
+                return check_port(self.launch.grpc_port, self.launch.name)
+            except PortTakenError:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(0.05)
 
     def stop(self, grace_s: float = 3.0) -> None:
         """End it: SIGTERM, then SIGKILL. Nothing happens if it has ended."""

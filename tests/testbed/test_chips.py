@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the controller of a run is told of models of chips."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from netfold.controller.jobs.file import JobFile, read_order
+from netfold.controller.switches.devicefile import read_devices
+from netfold.controller.switches.devices import TofinoServer
+from netfold.testbed import chips
+from netfold.testbed.errors import RunError
+from netfold.topologies.spec import load_fabric
+
+
+class Switch:
+    def __init__(self, name: str, port: int) -> None:
+        self.name, self.grpc_address = name, f"127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("name", ["tofino-leaf", "tofino-pair"])
+def test_the_controller_reads_of_every_switch_that_its_drivers_speak(tmp_path: Path, name: str) -> None:
+    fabric = load_fabric(name)
+    for file in ("netfold.p4info.txtpb", "netfold.pi.bin"):
+        (tmp_path / file).write_bytes(b"")
+    switches = [Switch(s.name, 9559 + i) for i, s in enumerate(fabric.switches)]
+    options = chips.options(tmp_path / "switches.yaml", tmp_path, switches)  # type: ignore[arg-type]
+    assert options[:2] == ["--switches", str(tmp_path / "switches.yaml")]
+    devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
+    assert {n: d.address for n, d in devices.items()} == {s.name: s.grpc_address for s in switches}
+    assert {(d.server, d.device_id, d.cpu_port) for d in devices.values()} == {(TofinoServer.DRIVERS, 0, 320)}
+    for switch in fabric.switches:
+        assert {p >> 7 for p in fabric.ports[switch.name].values()} == {0, 1}, "workers in two pipes"
+
+
+def test_a_program_that_is_missing_is_said_with_how_it_is_made(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"make one by `python -m tools.tofino tofino --cpu-port 320`"):
+        chips.options(tmp_path / "switches.yaml", tmp_path, [])
+
+
+def test_its_jobs_keep_their_members_longer_than_others() -> None:
+    order = read_order(yaml.safe_dump({"name": "job", "workers": 2, **chips.JOB}), load_fabric("tofino-leaf"))
+    assert order.file.lease_ms > JobFile.model_fields["lease_ms"].default
