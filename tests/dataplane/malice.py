@@ -5,18 +5,16 @@ process without privileges gets out of their kernel. Directed at jobs that run, 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 from netfold.controller.switches.admission_table import MANAGEMENT_PORT
 from netfold.traffic.packets.wire import Kind
+from tests.dataplane.disguises import Disguises
 from tests.dataplane.frames import (
     ARP,
     NETFOLD_AT,
-    TCP,
-    UDP,
     Ip,
     Netfold,
     arp_request,
@@ -70,6 +68,7 @@ class Attacker:
             self._odd_lengths,
             self._foreign_ports,
             self._disguised,
+            self._disguised,  # of many kinds
             self._address_resolution,
             self._changed_anywhere,
         ]
@@ -185,26 +184,9 @@ class Attacker:
         return [ethernet(packet.pack(udp(header.pack(), source, to, sum_=self._random.randrange(1 << 16))))]
 
     def _disguised(self, target: Target) -> Frames:
-        """In a VLAN, in IPv6, in another IP packet, by another protocol, to everybody."""
         header, packet = self._packet(target)
-        datagram = udp(header.pack(), target.udp_port, target.udp_port)
-        whole = packet.pack(datagram)
-        return [
-            self._random.choice(
-                [
-                    ethernet(struct.pack(">HH", 1, 0x0800) + whole, 0x8100),
-                    ethernet(whole, 0x86DD),
-                    ethernet(struct.pack(">4xHBB", len(datagram), UDP, 64) + bytes(32) + datagram, 0x86DD),
-                    ethernet(replace(packet, protocol=4).pack(whole)),
-                    ethernet(replace(packet, protocol=self._random.choice([TCP, 136, 47])).pack(datagram)),
-                    ethernet(whole, dst="ff:ff:ff:ff:ff:ff"),
-                    ethernet(replace(packet, dst="255.255.255.255").pack(datagram)),
-                    ethernet(replace(packet, dst="224.0.0.1").pack(datagram)),
-                    ethernet(replace(packet, version=self._random.randrange(16)).pack(datagram)),
-                    ethernet(replace(packet, ihl=self._random.randrange(16)).pack(datagram)),
-                ]
-            )
-        ]
+        found = replace(packet, identification=self._random.randrange(1 << 16))
+        return Disguises(found, header.pack(), target.udp_port, target.members, self._random).frames()
 
     def _address_resolution(self, target: Target) -> Frames:
         """Questions and answers in the names of others."""
