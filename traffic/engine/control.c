@@ -72,11 +72,6 @@ void nf_rtt_waited(struct nf_rtt *r, const struct nf_timing *t, double seconds) 
     r->least = known;
 }
 
-void nf_rtt_resent(struct nf_rtt *r, const struct nf_timing *t, double seconds) {
-    double longer = least(least(seconds, 2 * r->smoothed), t->longest_timeout);
-    if (longer > r->smoothed) r->smoothed = longer;
-}
-
 void nf_rtt_progress(struct nf_rtt *r) { r->backoff = 1; }
 
 double nf_rtt_timeout(const struct nf_rtt *r, const struct nf_timing *t) {

@@ -159,11 +159,8 @@ static void take_back(struct tree *t, struct stream *r, int32_t channel, int mar
     r->under_way--;
     double trip = now - c->sent_at;
     if (c->resent) {
-        double whole = now - c->begun_at;
-        if (t->found.resent == 0 || whole < t->found.resent) t->found.resent = whole;
         if ((t->rtt.smoothed == 0 || trip >= t->rtt.least) && c->sent_at > t->again_back) t->again_back = c->sent_at;
     } else {
-        t->tail_probed = 0;
         if (c->sent_at > t->again_at) {
             t->found.fresh++;
             t->found.rtt_sum += trip;
@@ -218,8 +215,6 @@ static void account_window(struct tree *t) {
         nf_rtt_sample(&t->rtt, &t->timing, f.rtt_sum / (double)f.fresh);
     else if (f.waited > 0)
         nf_rtt_waited(&t->rtt, &t->timing, f.waited);
-    else if (f.resent > 0 && f.count > 1)
-        nf_rtt_resent(&t->rtt, &t->timing, f.resent);
     struct nf_came came = {f.count, f.marked, NF_UNKNOWN, t->rtt.least};
     if (f.judged) came.delay = f.judged_sum / (double)f.judged - t->rtt.least;
     nf_window_results(&t->window, &came);
@@ -230,6 +225,7 @@ void tree_account(struct tree *t, double now) {
     nf_rtt_progress(&t->rtt);
     t->probed_at = 0;
     t->probe_due = 0;
+    t->tail_probed = 0;
     t->active_at = now;
     int whole = t->found.count >= nf_window_size(&t->window) || t->under_way == 0;
     if (whole || t->rtt.smoothed == 0) account_window(t);

@@ -82,7 +82,6 @@ struct found {
     int64_t count, marked, fresh, judged;
     double rtt_sum, judged_sum; /* `judged`: of those that went when the other workers were at it too */
     double waited;              /* the least of those that went once, but meanwhile this worker sent something again; or 0 */
-    double resent;              /* the least, since they went first, of those that went again; or 0 */
 };
 
 struct tree {
