@@ -12,7 +12,7 @@ HTTP/2: RFC 9113, HPACK: RFC 7541, gRPC over it: https://github.com/grpc/grpc/bl
 from __future__ import annotations
 
 import asyncio
-import socket
+import os
 import ssl
 import struct
 from collections.abc import Callable
@@ -117,10 +117,8 @@ class RepeatedCall(asyncio.BufferedProtocol):
         self._message = message
         self._heard = heard
         self._failed = failed
-        self.socket: socket.socket | None = None
-        """The connection's, where it is not encrypted: what lies in it is taken without the event loop."""
-
         self._transport: asyncio.Transport | None = None
+        self._readable = -1  # where a connection is not encrypted: its descriptor
         self._stream = -1
         self._credit = FIRST_CREDIT
         self._taken = 0
@@ -151,15 +149,16 @@ class RepeatedCall(asyncio.BufferedProtocol):
         """Take what is here, and listen until the answer is."""
         if self._transport is None or not self.waits or self._transport.is_reading():
             return
-        if self.socket is not None:
-            self._take(self.socket)
+        if self._readable >= 0:
+            self._take()
         if self._transport is not None and self.waits:
             self._transport.resume_reading()
 
-    def _take(self, connection: socket.socket) -> None:
+    def _take(self) -> None:
+        """Without the event loop, which the transport has for that, and which costs more than all else here."""
         try:
             for _ in range(PIECES_MAX):
-                if not self.waits or not (size := connection.recv_into(self._room)):
+                if not self.waits or not (size := os.readv(self._readable, [self._room])):
                     return
                 self.buffer_updated(size)
         except (BlockingIOError, InterruptedError):
@@ -178,6 +177,8 @@ class RepeatedCall(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if transport.get_extra_info("sslcontext") is None:
+            self._readable = transport.get_extra_info("socket").fileno()
         wanted = {Setting.HEADER_TABLE_SIZE: 0, Setting.ENABLE_PUSH: 0, Setting.INITIAL_WINDOW_SIZE: ROOM}
         settings = b"".join(struct.pack("!HI", key, value) for key, value in wanted.items())
         self._transport.write(
@@ -281,29 +282,8 @@ async def connect(call: RepeatedCall, host: str, port: int, tls: ssl.SSLContext 
     """`name`: of the server, in its certificate. Raises CallError."""
     loop = asyncio.get_running_loop()
     try:
-        if tls is not None:
-            await loop.create_connection(lambda: call, host, port, ssl=tls, server_hostname=name)
-            return
-        call.socket = await _connected(host, port)
-        await loop.create_connection(lambda: call, sock=call.socket)
+        await loop.create_connection(
+            lambda: call, host, port, ssl=tls, server_hostname=name if tls is not None else None
+        )
     except OSError as error:
         raise CallError(f"{host}:{port}: {error}") from error
-
-
-async def _connected(host: str, port: int) -> socket.socket:
-    """Raises OSError: that of the last address."""
-    loop = asyncio.get_running_loop()
-    failure = OSError("it has no address")
-    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        connection = socket.socket(family, kind, protocol)
-        try:
-            connection.setblocking(False)
-            await loop.sock_connect(connection, address)
-            return connection
-        except OSError as error:
-            connection.close()
-            failure = error
-        except BaseException:
-            connection.close()
-            raise
-    raise failure

@@ -326,8 +326,8 @@ def _place(model: Model) -> None:
     rest = [h for h in model.headers.values() if not h.metadata and h.index < 0]
     others = names_in([model.list("field_lists"), model.list("checksums"), model.list("field_aliases")])
     others |= names_in([d.get("primitives") or [] for d in model.list("deparsers")])
-    model.big = [h for h in rest if h.type.bytes >= BIG_HEADER and h.name not in others]
-    model.big = [h for h in model.big if not h.type.varbit and not h.union]
+    plain = [h for h in rest if h.name not in others and not h.type.varbit and not h.union]
+    model.big = [h for h in plain if h.type.bytes >= BIG_HEADER]
     for h in rest:
         if h not in model.big:
             put(h)

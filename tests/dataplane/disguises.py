@@ -43,48 +43,46 @@ class Disguises:
         ]
         return self.random.choice(ways)()
 
-    @property
     def _datagram(self) -> bytes:
         return udp(self.body, self.port, self.port, sum_=self.random.choice([0, 0xFFFF, 0xBEEF]))
 
-    @property
     def _whole(self) -> bytes:
-        return self.packet.pack(self._datagram)
+        return self.packet.pack(self._datagram())
 
     def _tagged(self) -> Frames:
         tag = struct.pack(">HH", self.random.choice([0, 1, 4095, 0xE001]), IPV4)
         if self.random.random() < 0.3:
-            return [ethernet(struct.pack(">HH", 1, VLAN) + tag + self._whole, QINQ)]
-        return [ethernet(tag + self._whole, self.random.choice([VLAN, QINQ, OLD_QINQ]))]
+            return [ethernet(struct.pack(">HH", 1, VLAN) + tag + self._whole(), QINQ)]
+        return [ethernet(tag + self._whole(), self.random.choice([VLAN, QINQ, OLD_QINQ]))]
 
     def _in_another_layer(self) -> Frames:
-        snap = b"\xaa\xaa\x03\x00\x00\x00\x08\x00" + self._whole
+        snap = b"\xaa\xaa\x03\x00\x00\x00\x08\x00" + self._whole()
         return [
             self.random.choice(
                 [
-                    ethernet(struct.pack(">I", 0x0001_0140) + self._whole, MPLS),
+                    ethernet(struct.pack(">I", 0x0001_0140) + self._whole(), MPLS),
                     ethernet(snap, len(snap)),
-                    ethernet(replace(self.packet, protocol=4).pack(self._whole)),
-                    ethernet(struct.pack(">HH", 0, 0) + self._whole, LLDP),
+                    ethernet(replace(self.packet, protocol=4).pack(self._whole())),
+                    ethernet(struct.pack(">HH", 0, 0) + self._whole(), LLDP),
                 ]
             )
         ]
 
     def _in_ipv6(self) -> Frames:
         source, to = (bytes(10) + b"\xff\xff" + ip(member) for member in (self.members[1], self.members[0]))
-        data = self._datagram
+        data = self._datagram()
         plain = struct.pack(">IHBB", 6 << 28, len(data), UDP, 64) + source + to + data
         fragment = struct.pack(">BBHI", UDP, 0, 1, 7)
         first = struct.pack(">IHBB", 6 << 28, len(data) + 8, 44, 64) + source + to + fragment + data
-        return [ethernet(self.random.choice([plain, first, self._whole]), IPV6)]
+        return [ethernet(self.random.choice([plain, first, self._whole()]), IPV6)]
 
     def _to_others_and_everybody(self) -> Frames:
         r = self.random
         if r.random() < 0.5:
-            return [ethernet(self._whole, src=r.choice(MACS), dst=r.choice(MACS))]
+            return [ethernet(self._whole(), src=r.choice(MACS), dst=r.choice(MACS))]
         there = (self.packet.src, self.packet.dst, self.members[0])
         addresses = replace(self.packet, src=r.choice([*there, *NOBODYS]), dst=r.choice([*there, *NOBODYS]))
-        return [ethernet(addresses.pack(self._datagram))]
+        return [ethernet(addresses.pack(self._datagram()))]
 
     def _other_versions_and_protocols(self) -> Frames:
         r = self.random
@@ -95,7 +93,7 @@ class Disguises:
                 replace(self.packet, protocol=r.choice([TCP, 136, 47])),
             ]
         )
-        return [ethernet(changed.pack(self._datagram))]
+        return [ethernet(changed.pack(self._datagram()))]
 
     def _routed_by_its_source(self) -> Frames:
         """Loose and strict, by a recorded route, with timestamps and what is no option."""
@@ -110,11 +108,13 @@ class Disguises:
             ]
         )
         flags = self.random.choice([0, MORE, MORE | 1, 1, 0x1FFF, RESERVED])
-        return [ethernet(replace(self.packet, options=options, flags_and_offset=flags).pack(self._datagram))]
+        return [
+            ethernet(replace(self.packet, options=options, flags_and_offset=flags).pack(self._datagram()))
+        ]
 
     def _odd_pieces(self) -> Frames:
         """At offsets that nothing was cut at, less than a header long, or one over the other's header (RFC 1858)."""
-        r, data = self.random, self._datagram
+        r, data = self.random, self._datagram()
         if r.random() < 0.5:
             flags = r.choice([1, 2, 3, 17, MORE | 1, MORE | 3, 0x1FFF, RESERVED, 0xE000, 0x6000])
             start = r.choice([0, 1, 7, 8, 9, 13])
@@ -125,13 +125,13 @@ class Disguises:
     def _longer_than_it_says(self) -> Frames:
         room = bytes(self.random.choice([1300, 7800, 8900]))
         if self.random.random() < 0.5:
-            return [ethernet(self._whole) + room]
+            return [ethernet(self._whole()) + room]
         return [ethernet(self.packet.pack(udp(self.body + room, self.port, self.port)))]
 
     def _icmp_about_it(self) -> Frames:
         """It goes another way, is too long, or does not arrive."""
         kind, code = self.random.choice([(5, 0), (5, 1), (3, 1), (3, 3), (3, 4), (11, 0)])
-        told = struct.pack(">BBH4s", kind, code, 0, ip("10.0.0.66")) + self._whole[:28]
+        told = struct.pack(">BBH4s", kind, code, 0, ip("10.0.0.66")) + self._whole()[:28]
         igmp = b"\x22\x00\x00\x00\x00\x00\x00\x01\x04\x00\x00\x00" + ip("239.1.1.1")
         joins = replace(self.packet, protocol=2, dst="224.0.0.22").pack(igmp)
         return [ethernet(self.random.choice([replace(self.packet, protocol=1).pack(told), joins]))]
@@ -151,5 +151,5 @@ class Disguises:
     def _noise(self) -> Frames:
         r = self.random
         if r.random() < 0.5:
-            return [ethernet(self._whole[: r.choice([0, 1, 19, 20, 21, 27, 28, 29, 43, 44, 45])])]
+            return [ethernet(self._whole()[: r.choice([0, 1, 19, 20, 21, 27, 28, 29, 43, 44, 45])])]
         return [r.randbytes(r.randrange(14, 80))]

@@ -124,21 +124,7 @@ class Adoption:
     def _line(self, words: list[str]) -> None:
         with self._heard:
             match words:
-                case [
-                    "assign",
-                    epoch,
-                    _address,
-                    _rank,
-                    _workers,
-                    _lanes,
-                    _numerics,
-                    lease,
-                    "1",
-                    tree,
-                    _,
-                    window,
-                    _,
-                ]:
+                case ["assign", epoch, _, _, _, _, _, lease, "1", tree, _, window, _]:
                     if self._assigned and self._assigned.epoch != int(epoch):
                         self._over = self._over or "the job's connections have to begin anew"
                     else:

@@ -143,9 +143,8 @@ class Worker:
                 self._refuse_if_closed()
                 call = self._engine.submit(array, request, background=True)
                 self._handles[call.handle] = (handle, call, started, started + timeout)
-                self._under_way += (
-                    1  # until the finisher has told the handle, as this thread is until it returns
-                )
+                # Until the finisher has told the handle. This thread is one more, until it returns.
+                self._under_way += 1
                 if self._finisher is None:
                     self._finisher = threading.Thread(
                         target=self._finish_all, name="netfold calls", daemon=True
