@@ -69,6 +69,8 @@ def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
             await deployment.settled()
             deployment.assert_exact()
             await deployment.kill()
+            await switch.stop()  # with what it was still asked
+            await switch.start()
             reads = switch.reads
             deployment.devices = {}
             deployment.start()
