@@ -24,7 +24,8 @@ from netfold.testbed.opened import Opened
 from netfold.testbed.processes import last_line
 from netfold.topologies.network.targets import netfold_command
 
-READY_S = 30.0
+READY_S = 90.0
+"""It may have to start beside jobs that leave it little of the processors."""
 
 # Hosts and switches of a testbed share a few cores: a chunk's round trip is mostly waiting for its turn on one of them,
 # and windows have to cover that.
@@ -129,7 +130,8 @@ class Service(Opened):
                 ready.result(timeout=0.2)
             except grpc.FutureTimeoutError:
                 if time.monotonic() > deadline:
-                    raise RunTimeout(f"the controller did not answer within {READY_S:.0f} s") from None
+                    silent = f"the controller did not answer within {READY_S:.0f} s"
+                    raise RunTimeout(f"{silent}; {last_line(self._log)}") from None
             else:
                 return
 
