@@ -13,6 +13,9 @@ log = logging.getLogger(__name__)
 
 NO_JOB = ""
 
+LATE_S = 0.5
+"""A timer that fires so much too late belongs to a process that was held up: it has not heard what came meanwhile."""
+
 
 class Tasks:
     """All that is under way; `stop` ends it. What a task or timer raises is logged with its trace, and then handed
@@ -42,17 +45,29 @@ class Tasks:
         task.add_done_callback(self._tasks.discard)
 
     def later(self, seconds: float, call: Callable[..., None], *args: object, job: str = NO_JOB) -> None:
-        """A timer, of a job if one is named: `forget` ends it with the job."""
+        """A timer, of a job if one is named: `forget` ends it with the job. It waits once more, no longer than before,
+        for as long as the process was held up at its end."""
+        self._set(seconds, seconds, call, args, job)
+
+    def _set(
+        self, seconds: float, more: float, call: Callable[..., None], args: tuple[object, ...], job: str
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
         timer: asyncio.TimerHandle
 
         def fire() -> None:
             self._drop(job, timer)
+            late = loop.time() - due
+            if more and late > LATE_S:
+                self._set(min(late, more), 0.0, call, args, job)
+                return
             try:
                 call(*args)
             except Exception:  # the last guard: one job's timer must not be the loop's trouble
                 log.exception("a timer broke: %s%s", call.__name__, args)
 
-        timer = asyncio.get_running_loop().call_later(seconds, fire)
+        timer = loop.call_at(due, fire)
         self._timers[job].add(timer)
 
     def forget(self, job: str) -> None:

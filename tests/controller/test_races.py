@@ -6,6 +6,7 @@ into what is broken already."""
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -156,6 +157,27 @@ def test_a_link_that_broke_while_no_controller_was_there_is_down_to_the_next(tmp
             await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
             await deployment.idle()
             _assert_avoids(deployment)
+
+    asyncio.run(scenario())
+
+
+def test_a_controller_that_was_held_up_gives_a_switch_the_time_that_it_had_not(tmp_path):
+    """As where its machine is paused: timers are due before it has heard that the switch is back."""
+
+    async def scenario():
+        patience = Patience(reroute=0.1, restart=2.0, start=10.0, install=5.0)
+        async with deployed(FABRIC, tmp_path, patience=patience) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPREAD, queue=False)
+            await deployment.runs("job")
+            switch = deployment.switches["leaf1"]
+            await switch.stop()
+            await deployment.until(lambda: not deployment.controller.fleet.health("leaf1").ready, "noticed")
+            await switch.start()
+            time.sleep(2.5)
+            await deployment.until(lambda: deployment.controller.fleet.health("leaf1").ready, "back")
+            await deployment.idle()
+            assert deployment.state("job") is JobState.RUNNING
 
     asyncio.run(scenario())
 
