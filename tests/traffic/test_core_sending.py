@@ -233,3 +233,31 @@ def test_a_single_chunk_does_not_wait_for_the_pacer():
             core.receive(b"\x11" + payload[1:], float(turn))
     core.turn(2.0)
     assert core.totals().pending == 0
+
+
+@pytest.mark.parametrize("service", [0.0018, 0.0057])
+@pytest.mark.parametrize("delay", [0.0005, 0.002])
+def test_a_way_that_turns_out_slower_than_its_first_packets_said_is_learned(delay: float, service: float):
+    """A port's bucket lets the first ones pass at once, and then each takes its time. Whoever then sends all of it again and
+    again has to notice that it comes twice: else no round trip is ever known, and the window stays as small as it is."""
+    slots, quick, chunks = 64, 6, 400
+    core = Core(Congestion.PANAMA)
+    core.assign(assignment(slots=slots, rate_mbps=5.0))
+    call = core.submit(np.zeros(chunks * LANES, np.int32))
+    now, free, sent = 0.0, 0.0, 0
+    waiting: list[tuple[float, bytes]] = []
+    while core.status(call) is Status.PENDING and now < 4 * chunks * service:
+        core.turn(now)
+        for _, payload in core.send(now):
+            sent += 1
+            free = max(now, free) + (service if sent > quick else 0.0)
+            waiting.append((free + delay, bytes([0x11]) + payload[1:]))
+        due = core.next(now)
+        if waiting and waiting[0][0] <= due:
+            now, payload = waiting.pop(0)
+            core.receive(payload, now)
+        elif core.status(call) is Status.PENDING:
+            now = max(due, now + 1e-6)
+    assert core.status(call) is Status.DONE
+    assert sent < 1.8 * chunks, "also what went again at first"
+    assert core.report().rtt > service

@@ -72,6 +72,12 @@ void nf_rtt_waited(struct nf_rtt *r, const struct nf_timing *t, double seconds) 
     r->least = known;
 }
 
+void nf_rtt_longer(struct nf_rtt *r, const struct nf_timing *t, double seconds) {
+    if (seconds <= r->smoothed) return;
+    r->smoothed = least(seconds, t->longest_timeout);
+    r->guessed = 1;
+}
+
 void nf_rtt_progress(struct nf_rtt *r) { r->backoff = 1; }
 
 double nf_rtt_timeout(const struct nf_rtt *r, const struct nf_timing *t) {

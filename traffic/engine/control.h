@@ -34,6 +34,8 @@ void nf_rtt_sample(struct nf_rtt *r, const struct nf_timing *t, double seconds);
 /* Only such are back as waited while others went again, of this worker and so of others, too: how long the way is they hardly
  * say, so they count no more than what was expected before anything was known. Else timeouts would follow timeouts. */
 void nf_rtt_waited(struct nf_rtt *r, const struct nf_timing *t, double seconds);
+/* What went again was not lost, and the way takes so long: that counts until a sample is better. */
+void nf_rtt_longer(struct nf_rtt *r, const struct nf_timing *t, double seconds);
 /* A chunk that went again is back: the next timeout is a first one again. To stay longer (Karn) would make many losses
  * at small windows take seconds; that queues do not outgrow the timeout is left to the window. */
 void nf_rtt_progress(struct nf_rtt *r);

@@ -11,8 +11,11 @@
 enum {
     CONTROL_PART = 8, /* one channel in 8, at least one, is of the control stream */
     GATHER_LEAST = 8, /* of fewer chunks under way each result is waited for */
-    SHORT = 4         /* round trips that are enough where somebody is missing anyway */
+    SHORT = 4,        /* round trips that are enough where somebody is missing anyway */
+    DOUBT = 32        /* results without a certain round trip, until it is asked whether what went again was needed */
 };
+
+static const double NEEDLESS = 0.75; /* of these, came twice: where much is lost, half does */
 
 static void start_stream(struct tree *t, int64_t stream, int64_t from, int64_t count, int64_t rounds) {
     t->streams[stream] = (struct stream){.from = from, .count = count, .limit = 2 * rounds * count, .ready = t->ready + from};
@@ -157,7 +160,10 @@ static void take_back(struct tree *t, struct stream *r, int32_t channel, int mar
     unlink_channel(t, channel);
     t->under_way--;
     r->under_way--;
-    double trip = now - c->sent_at;
+    double trip = now - c->sent_at, whole = now - c->begun_at;
+    t->doubt.count++;
+    if (t->doubt.whole == 0 || whole < t->doubt.whole) t->doubt.whole = whole;
+    c->before_resent = c->resent && !c->asked;
     if (c->resent) {
         if ((t->rtt.smoothed == 0 || trip >= t->rtt.least) && c->sent_at > t->again_back) t->again_back = c->sent_at;
     } else {
@@ -190,7 +196,12 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
     int64_t channel = number & (t->count - 1);
     struct stream *r = &t->streams[channel < t->streams[MAIN].count ? MAIN : CONTROL];
     struct channel *c = &t->channels[channel];
-    if (chunk_due(t, r, channel) != number) return NULL;
+    int64_t due = chunk_due(t, r, channel);
+    if (number == due - t->count && c->before_resent) {
+        c->before_resent = 0;
+        t->doubt.twice++;
+    }
+    if (number != due) return NULL;
     if (t->quorum && h->flags & LAPPED) {
         t->lapped |= c->busy;
         return NULL;
@@ -206,11 +217,20 @@ struct segment *tree_accept(struct tree *t, const struct header *h, int marked, 
     return s;
 }
 
+/* Where all goes again before it can be back, no chunk ever tells how long the way is. But then almost all come twice, as
+ * nothing was lost (RFC 4015's idea): the quickest of many, since it went first, met no other worker's loss. */
+static void doubt_round_trip(struct tree *t, int known) {
+    if (!known && t->doubt.count < DOUBT) return;
+    if (!known && (double)t->doubt.twice >= NEEDLESS * (double)t->doubt.count) nf_rtt_longer(&t->rtt, &t->timing, t->doubt.whole);
+    t->doubt = (struct doubt){0};
+}
+
 /* Round trips and marks count once in a window, as the gains of RFC 6298 and RFC 8257 want it: a sample for each turn would
  * make the timeout forget within one round trip how long a way can take. */
 static void account_window(struct tree *t) {
     struct found f = t->found;
     t->found = (struct found){0};
+    doubt_round_trip(t, f.fresh > 0);
     if (f.fresh)
         nf_rtt_sample(&t->rtt, &t->timing, f.rtt_sum / (double)f.fresh);
     else if (f.waited > 0)

@@ -75,6 +75,7 @@ struct channel {
     struct segment *segment; /* of the chunk under way */
     int32_t previous, next;  /* under way, by when they went last */
     uint8_t busy, resent, asked; /* `asked`: it says that its deadline is over */
+    uint8_t before_resent;       /* the chunk before went again for lost, and its result came once */
 };
 
 /* What came since a window was accounted last. */
@@ -82,6 +83,12 @@ struct found {
     int64_t count, marked, fresh, judged;
     double rtt_sum, judged_sum; /* `judged`: of those that went when the other workers were at it too */
     double waited;              /* the least of those that went once, but meanwhile this worker sent something again; or 0 */
+};
+
+/* What came since a round trip was known of a chunk that went once while nothing went again. */
+struct doubt {
+    int64_t count, twice; /* results; and chunks that went again of which a second one came: the first was not lost */
+    double whole;         /* the least time since a chunk went first; or 0 */
 };
 
 struct tree {
@@ -107,6 +114,7 @@ struct tree {
     struct nf_window window;
     struct nf_pacer pacer;
     struct found found;
+    struct doubt doubt;
     int64_t accounted; /* of `found`, how many results the last turn saw */
 };
 
