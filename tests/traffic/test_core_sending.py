@@ -238,8 +238,8 @@ def test_a_single_chunk_does_not_wait_for_the_pacer():
 @pytest.mark.parametrize("service", [0.0018, 0.0057])
 @pytest.mark.parametrize("delay", [0.0005, 0.002])
 def test_a_way_that_turns_out_slower_than_its_first_packets_said_is_learned(delay: float, service: float):
-    """A port's bucket lets the first ones pass at once, and then each takes its time. Whoever then sends all of it again and
-    again has to notice that it comes twice: else no round trip is ever known, and the window stays as small as it is."""
+    """A port's bucket lets the first ones pass at once, and then each takes its time. Whoever then sends all of it
+    again and again has to notice that it comes twice: else no round trip is ever known, and the window stays small."""
     slots, quick, chunks = 64, 6, 400
     core = Core(Congestion.PANAMA)
     core.assign(assignment(slots=slots, rate_mbps=5.0))
