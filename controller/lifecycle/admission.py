@@ -45,8 +45,14 @@ class Wire:
     host_rtt_s: float = 0.002
 
     @property
+    def frame_bits(self) -> int:
+        """Of a packet, as ports count them."""
+        return 8 * (FRAME_OVERHEAD_BYTES + packet_bytes(self.lanes))
+
+    @property
     def packet_bits(self) -> int:
-        return 8 * (FRAME_OVERHEAD_BYTES + packet_bytes(self.lanes) + FRAMING_BYTES)
+        """What an Ethernet link is busy with for it."""
+        return self.frame_bits + 8 * FRAMING_BYTES
 
     def bits_per_second(self, fabric: Fabric, rate: float) -> float:
         return rate * fabric.unit.bits_per_second * self.scale

@@ -31,7 +31,7 @@ from netfold.controller.service.messages import (
     state_of,
     version,
 )
-from netfold.controller.service.timing import timing_of
+from netfold.controller.service.timing import pace_of, timing_of
 from netfold.controller.switches.quorum import senders_beyond
 
 log = logging.getLogger(__name__)
@@ -234,8 +234,6 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 )
             )
         numerics = order.file.numerics
-        pace = plan.rate if plan.pace is None else plan.pace
-        bits = controller.options.wire.bits_per_second(controller.fabric, pace)
         return pb.Assignment(
             job=job.name,
             epoch=job.epoch,
@@ -244,7 +242,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             rank=0 if serves else workers.index(host),
             workers=len(workers),
             elements=order.file.elements,
-            rate_mbps=bits / 1e6,
+            rate_mbps=pace_of(controller.setting, plan, controller.options.wire) / 1e6,
             trees=parts,
             numerics=pb.Numerics(mode=numerics.mode, fraction_bits=numerics.fraction_bits),
             transport=job.transport.value,

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's workers wait for: what their switches are, how long links hold packets, and at what rate they
-send. docs/protocol.md, section 5.2."""
+"""What a job's workers wait for, and at what rate they send. It follows from what their switches are, and from how long
+links hold packets. docs/protocol.md, sections 5.2 and 5.4."""
 
 from __future__ import annotations
 
@@ -43,6 +43,15 @@ def timing_of(setting: Setting, plan: Plan, wire: Wire) -> Timing:
         late=max(base.late, _PACKETS / 2 * packet),
         burst=min(base.burst, _BURST_OF_QUEUE * queue),
     )
+
+
+def pace_of(setting: Setting, plan: Plan, wire: Wire) -> float:
+    """Bits a second, of frames, that a worker may send. A chip's links take more for each, preamble to gap; those that
+    programs emulate do not."""
+    bits = wire.bits_per_second(setting.fabric, plan.rate if plan.pace is None else plan.pace)
+    switches = {node for tree in plan.trees for node in _switches(setting, tree)}
+    ethernet = any(setting.device(s).target is not SwitchTarget.V1MODEL for s in switches)
+    return bits * wire.frame_bits / wire.packet_bits if ethernet else bits
 
 
 def _links(setting: Setting, tree: Tree) -> Iterator[Link]:

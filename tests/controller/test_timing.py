@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 
 from netfold.controller.lifecycle.admission import Wire
-from netfold.controller.planning.plan import JobSpec
+from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.service.timing import timing_of
+from netfold.controller.service.timing import pace_of, timing_of
 from netfold.controller.switches.desired import Setting
 from netfold.controller.switches.devices import Device, SwitchTarget
 from netfold.topologies.addressing import addresses
@@ -19,12 +19,18 @@ from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS
 WIRE = Wire(256)
 
 
-def told(rate: float = 100.0, queue: int = 64, delay_ms: float = 0.0, chip: bool = False) -> Timing:
+def planned(
+    rate: float = 100.0, queue: int = 64, delay_ms: float = 0.0, chip: bool = False
+) -> tuple[Setting, Plan]:
     fabric = single_switch(4, rate=rate, queue=queue, delay_ms=delay_ms)
     devices = {"s1": Device(target=SwitchTarget.TOFINO)} if chip else {}
     setting = Setting(fabric, addresses(fabric), mark=2000, devices=devices)
     workers = tuple(host.name for host in fabric.hosts)
-    return timing_of(setting, make_plan(fabric, JobSpec("job", workers, (), scheme="switchml")), WIRE)
+    return setting, make_plan(fabric, JobSpec("job", workers, (), scheme="switchml"))
+
+
+def told(rate: float = 100.0, queue: int = 64, delay_ms: float = 0.0, chip: bool = False) -> Timing:
+    return timing_of(*planned(rate, queue, delay_ms, chip), WIRE)
 
 
 def test_the_testbed_s_links_change_nothing():
@@ -51,3 +57,9 @@ def test_what_goes_at_once_fits_into_the_shortest_queue():
 
 def test_where_all_switches_are_chips_hosts_have_nothing_else_to_do():
     assert told(rate=10_000.0, queue=1000, chip=True) == DATA_CENTER
+
+
+def test_a_chip_s_links_carry_what_is_around_each_frame_too_and_emulated_ones_do_not():
+    frame, around = 14 + 20 + 8 + 16 + 4 * 256, 8 + 4 + 12
+    assert pace_of(*planned(), WIRE) == 100e6
+    assert pace_of(*planned(chip=True), WIRE) * (frame + around) / frame == pytest.approx(100e6)
