@@ -370,7 +370,14 @@ def test_each_call_is_reported():
         for _ in range(2):
             fabric.workers[0].all_reduce(np.ones(10, np.float32))
         assert fabric.members[0].reports == [1, 2]
-        assert fabric.workers[0].stats.chunks == 4
+        worker = fabric.workers[0]
+        assert worker.stats.chunks == 4
+        [before] = worker.stats.trees()
+        worker.all_reduce(np.ones(10, np.float32))
+        [tree] = worker.stats.trees()
+        assert tree.results > before.results >= 4
+        assert 0 < tree.rtt_least_ms <= tree.rtt_ms
+    assert worker.stats.trees() == (tree,)  # what a closed worker said last
 
 
 @settings(max_examples=12, deadline=None)

@@ -130,7 +130,7 @@ def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():
         first = servicer.heard.get(timeout=10)
         assert (first.job, first.host, first.leave) == ("j", "h1", False)
         assert member.wait(10).trees[0].children == (2, 3)
-        member.report(Stats(chunks=7, retransmits=2, trees=(TreeStats(3, 70, 7, 2, 1.5, 1.0),)))
+        member.report(Stats(chunks=7, retransmits=2, trees=lambda: (TreeStats(3, 70, 7, 2, 1.5, 1.0),)))
         while servicer.heard.get(timeout=10).report.chunks != 7:
             pass
         member.close()

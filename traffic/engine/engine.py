@@ -34,7 +34,11 @@ from netfold.traffic.packets.transport import TransportError
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, ROUNDS, packet_bytes
 
 TREES_MAX = 64
-_SCHEMES = (SharedExponent, Fixed, WholeNumbers, Half, Floats)  # enum nf_scheme of codec.h
+_DTYPES = {dtype: number for number, dtype in enumerate(DTYPES)}  # enum nf_dtype of dtypes.h
+_OPS = {op: number for number, op in enumerate(ReduceOp)}  # enum nf_op of core.h
+_SCHEMES = {  # enum nf_scheme of codec.h
+    scheme: number for number, scheme in enumerate((SharedExponent, Fixed, WholeNumbers, Half, Floats))
+}
 NEVER = 1e300
 _MESSAGE_BYTES = 480
 
@@ -194,9 +198,9 @@ def request_of(array: NDArray[Any], op: ReduceOp, scheme: Scheme, deadline: floa
     return Request(
         array=array.ctypes.data,
         elements=array.size,
-        dtype=DTYPES.index(array.dtype),
-        op=list(ReduceOp).index(op),
-        scheme=_SCHEMES.index(type(scheme)),
+        dtype=_DTYPES[array.dtype],
+        op=_OPS[op],
+        scheme=_SCHEMES[type(scheme)],
         bits=scheme.bits if isinstance(scheme, Fixed) else 0,
         deadline=deadline,
     )

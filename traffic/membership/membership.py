@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 
 import grpc
 
@@ -175,7 +175,7 @@ class Attending:
             return self._changed.wait_for(renewed, max(0.0, seconds))
 
     def report(self, stats: Stats) -> None:
-        self._stats = replace(stats)
+        self._stats = stats
 
     def close(self) -> None:
         """Leaves the job, and waits a moment for the controller to hear it."""
@@ -271,6 +271,6 @@ class Attending:
                 retransmits=stats.retransmits,
                 overflows=stats.overflows,
                 goodput_mbps=stats.goodput_mbps,
-                trees=[pb.TreeReport(**asdict(tree)) for tree in stats.trees],
+                trees=[pb.TreeReport(**asdict(tree)) for tree in stats.trees()],
             ),
         )

@@ -27,7 +27,7 @@ class TreeStats:
 @dataclass
 class Stats:
     """What a member reports: totals since it joined. `seconds` spent in calls, `elements` reduced in them; `trees`
-    count from the beginning of the epoch."""
+    says how these do, counted from the beginning of the epoch, when it is asked: few calls are reported."""
 
     calls: int = 0
     chunks: int = 0
@@ -38,7 +38,7 @@ class Stats:
     elements: int = 0
     bytes: int = 0
     seconds: float = 0.0
-    trees: tuple[TreeStats, ...] = ()
+    trees: Callable[[], tuple[TreeStats, ...]] = tuple
 
     def count(self, elements: int, nbytes: int, chunks: int, seconds: float) -> None:
         """One more call."""
@@ -72,7 +72,7 @@ class Membership(Protocol):
         is none, or nobody to ask. After True `current` has it, or raises what ended the job."""
 
     def report(self, stats: Stats) -> None:
-        """Called after each all-reduce, so that the controller learns how it goes."""
+        """Called after each all-reduce, so that the controller learns how it goes. `stats` goes on counting."""
 
     def close(self) -> None: ...
 

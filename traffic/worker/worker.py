@@ -59,7 +59,7 @@ class Worker:
         scheme: Scheme | None = None,
         congestion: Congestion = Congestion.PANAMA,
     ) -> None:
-        self.stats = Stats()
+        self.stats = Stats(trees=self._trees)
         self._membership = membership
         self._local = local
         self._scheme = scheme
@@ -258,7 +258,6 @@ class Worker:
             self.stats.count(
                 array.size, array.nbytes, -(-array.size // self._lanes), time.monotonic() - started
             )
-            self.stats.trees = self._trees()
             self._membership.report(self.stats)
             return None, contributors_of(outcome)
         failure = self._failure or self._engine.error()
