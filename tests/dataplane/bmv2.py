@@ -43,6 +43,7 @@ from tests.ports import free_port
 PORTS = (*range(1, 9), CPU_PORT)
 MARKER_TREE, MARKER_EPOCH = 1023, 4095
 TIMEOUT_S = 10.0
+MTU = 9000
 _ETH_P_ALL = 3
 _numbers = itertools.count()
 
@@ -97,7 +98,7 @@ def _link(name: str) -> Iterator[socket.socket]:
     try:
         for end in (name, peer):
             subprocess.run(["sysctl", "-qw", f"net.ipv6.conf.{end}.disable_ipv6=1"], check=True)
-            _ip("link", "set", end, "mtu", "9000", "up")
+            _ip("link", "set", end, "mtu", str(MTU), "up")
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
             raw.bind((peer, _ETH_P_ALL))

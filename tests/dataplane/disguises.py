@@ -123,7 +123,7 @@ class Disguises:
         return [ethernet(first), ethernet(replace(self.packet, flags_and_offset=1).pack(data[8:]))]
 
     def _longer_than_it_says(self) -> Frames:
-        room = bytes(self.random.choice([1300, 7800, 8900]))
+        room = bytes(self.random.choice([1300, 7800, 8600]))
         if self.random.random() < 0.5:
             return [ethernet(self._whole()) + room]
         return [ethernet(self.packet.pack(udp(self.body + room, self.port, self.port)))]

@@ -18,6 +18,7 @@ import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.traffic.packets.wire import PORT_FIRST, PORT_LAST, Kind
+from tests.dataplane import bmv2
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.conftest import Devices
 from tests.dataplane.device import VERDICTS
@@ -98,6 +99,7 @@ class Siege:
 
     def _through(self, origin: Origin, frame: bytes) -> None:
         """A frame of the attacker's, and all that comes of it, to the sockets that it reaches."""
+        assert len(frame) <= IP_AT + bmv2.MTU, "longer than any link takes"
         under_way = deque([(origin.switch, origin.port, frame)])
         for _ in range(1000):
             if not under_way:
