@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller is told where the switches of a run are models of chips: their file, and other times."""
+"""What the controller is told where the switches of a run are models of chips: their file, and other times. How long
+the run itself waits for them is in pace.py."""
 
 from __future__ import annotations
 
@@ -12,12 +13,6 @@ import yaml
 from netfold.testbed.errors import RunError
 from netfold.topologies.network import tofino_model
 from netfold.topologies.network.handles import SwitchHandle
-
-READY_S = 90.0
-"""A push of the program takes a model seconds, and many on a busy machine."""
-
-JOB = {"lease_ms": 30_000}
-"""Of every job file: members share the machine with models that take what they get of it."""
 
 _P4INFO, _CONFIG = "netfold.p4info.txtpb", "netfold.pi.bin"
 _MAKE = "python -m tools.tofino tofino --cpu-port 320"

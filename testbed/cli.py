@@ -47,10 +47,27 @@ def run_command(
     size: Annotated[int, typer.Option(min=4, help="Bytes of the larger arrays.")] = 1 << 20,
     iterations: Annotated[int, typer.Option(min=1, help="How often the larger arrays are reduced.")] = 8,
     ring: Annotated[bool, typer.Option(help="Compare with a TCP ring over the same links.")] = True,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds that each step may take.")] = 120.0,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=1, help="Seconds that each step may take.", show_default="120; of tofino-model 2700"
+        ),
+    ] = None,
+    call_timeout: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="Seconds of one all-reduce.", show_default="60; of tofino-model 900"),
+    ] = None,
+    loss: Annotated[
+        float, typer.Option(help="Lose frames at random on all links, with this probability (0 to 1).")
+    ] = 0.0,
+    restart: Annotated[
+        str | None,
+        typer.Option(metavar="SWITCH", help="Kill this switch under the training, and start it again."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for run.json and fabric.png.")] = Path("out"),
 ) -> None:
     from netfold.testbed.deployment import Setup
+    from netfold.testbed.disturbance import Disturbance
     from netfold.testbed.errors import RunError
     from netfold.testbed.run import Options, Run, Watcher
     from netfold.topologies.fabric import FabricError
@@ -72,8 +89,9 @@ def run_command(
         become_root()
         with Progress(*columns, console=console, transient=True) as bars:
             bar = bars.add_task("", total=1.0)
-            setup = Setup(fabric, target, lanes, scale, program=program)
-            options = Options(setup, scheme, epochs, size, iterations, ring, timeout, out)
+            setup = Setup(fabric, target, lanes, scale, program=program, call_s=call_timeout)
+            disturbance = Disturbance(loss, restart)
+            options = Options(setup, scheme, epochs, size, iterations, ring, timeout, out, disturbance)
             run = Run(options, Display())
             report = run.execute()
             bars.console.print(report.render())

@@ -16,6 +16,7 @@ from netfold.controller.planning.plan import Plan
 from netfold.testbed import chips
 from netfold.testbed.errors import RunError
 from netfold.testbed.opened import Opened
+from netfold.testbed.pace import pace_of
 from netfold.testbed.processes import Group, Task
 from netfold.testbed.service import Service
 from netfold.topologies.addressing import FIRST_GRPC_PORT
@@ -24,8 +25,6 @@ from netfold.topologies.network.builder import Network
 from netfold.topologies.network.state import DEFAULT_NAME
 from netfold.topologies.network.targets import TofinoModel, choose_target, netfold_command, reason
 from netfold.topologies.spec import load_fabric
-
-JOB_TIMEOUT_S = 30.0
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -48,6 +47,8 @@ class Setup:
     controller: tuple[str, ...] = ()
     program: Path | None = None
     """Of the target tofino-model: what `python -m tools.tofino tofino --cpu-port 320` made."""
+    call_s: float | None = None
+    """That one all-reduce of a worker or a ring may take; None: what is usual for the target."""
 
 
 @dataclass
@@ -70,6 +71,7 @@ class Deployment(Opened):
         self.setup = setup
         self.fabric: Fabric = load_fabric(setup.fabric)
         self.workers = [h.name for h in self.fabric.hosts if not h.parameter_server]
+        self.pace = pace_of(setup.target)
         self._tell = tell
 
     def _bring_up(self) -> None:
@@ -111,7 +113,7 @@ class Deployment(Opened):
         )
         self.service = self._open.enter_context(service)
         if self._chips:
-            self.service.wait_switches(chips.READY_S, self.check)
+            self.service.wait_switches(self.pace.ready_s, self.check)
 
     @property
     def _chips(self) -> bool:
@@ -132,9 +134,8 @@ class Deployment(Opened):
 
     def submit(self, name: str, workers: Sequence[str], **spec: object) -> Plan:
         """Admits a job and waits until it runs; `spec` are more keys of the job file (docs/jobs.md)."""
-        usual = chips.JOB if self._chips else {}
-        text = yaml.safe_dump({"name": name, "workers": list(workers), **usual, **spec})
-        return self.service.submit(text, JOB_TIMEOUT_S)
+        text = yaml.safe_dump({"name": name, "workers": list(workers), **self.pace.job, **spec})
+        return self.service.submit(text, self.pace.job_s)
 
     def start_job(
         self, name: str, flags: Sequence[object], workers: Sequence[str] | None = None, **spec: object
@@ -144,11 +145,9 @@ class Deployment(Opened):
         plan = self.submit(name, chosen, **spec)
         folder = self.directory / name
         folder.mkdir()
-        member = ["--job", name, "--controller", self.service.address]
+        member = ["--job", name, "--controller", self.service.address, *self._call_timeout, *flags]
         tasks = [
-            self._task(
-                folder, h, ["worker", *member, *flags, "--host", h, "--progress", folder / f"{h}.progress"]
-            )
+            self._task(folder, h, ["worker", *member, "--host", h, "--progress", folder / f"{h}.progress"])
             for h in chosen
         ]
         running_servers = self.start_servers(name, plan, folder)
@@ -157,7 +156,7 @@ class Deployment(Opened):
 
     def start_servers(self, name: str, plan: Plan, folder: Path) -> Group:
         """The plan's parameter servers; their logs go into the folder."""
-        member = ["--job", name, "--controller", self.service.address]
+        member = ["--job", name, "--controller", self.service.address, *self._call_timeout]
         roots = dict.fromkeys(t.root for t in plan.trees if self.fabric.is_host(t.root))
         tasks = [self._task(folder, h, ["ps", *member, "--host", h]) for h in roots]
         return self._open.enter_context(Group(self.net, tasks))
@@ -170,8 +169,8 @@ class Deployment(Opened):
             meanwhile()
 
         results = job.workers.wait(timeout_s, look)
-        self.service.wait_over(job.name, JOB_TIMEOUT_S)
-        job.servers.wait(JOB_TIMEOUT_S, self.service.check)
+        self.service.wait_over(job.name, self.pace.job_s)
+        job.servers.wait(self.pace.job_s, self.service.check)
         return results
 
     def start_ring(
@@ -183,12 +182,17 @@ class Deployment(Opened):
         folder = self.directory / f"ring-{name}"
         folder.mkdir()
         addresses = ",".join(str(self.net.addressing.hosts[h].ip) for h in chosen)
-        peer = ["ring", "--hosts", addresses, "--port", port, *flags]
+        peer = ["ring", "--hosts", addresses, "--port", port, *self._call_timeout, *flags]
         tasks = [
             self._task(folder, h, [*peer, "--rank", rank, "--progress", folder / f"{h}.progress"])
             for rank, h in enumerate(chosen)
         ]
         return self._open.enter_context(Group(self.net, tasks)), folder / f"{chosen[0]}.progress"
+
+    @property
+    def _call_timeout(self) -> list[object]:
+        call_s = self.setup.call_s
+        return ["--timeout", self.pace.call_s if call_s is None else call_s]
 
     def _task(self, folder: Path, host: str, command: Sequence[object]) -> Task:
         result = folder / f"{host}.json"

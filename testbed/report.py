@@ -28,7 +28,8 @@ class AllReduce:
 @dataclass(frozen=True)
 class Report:
     """One run. `wrong_elements` counts over both workloads; the headline rates are of the `bandwidth` workload, arrays
-    of `bandwidth_bytes`; the all-reduce times are of the training."""
+    of `bandwidth_bytes`; the all-reduce times are of the training. `frames_lost` is None where none were to be lost;
+    `restarted` is a switch, and what `switches` says of it is what it counted since."""
 
     fabric: str
     target: str
@@ -56,6 +57,8 @@ class Report:
     bandwidth_ring: AllReduce | None
     seconds: float
     switches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    frames_lost: int | None = None
+    restarted: str | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2) + "\n"
@@ -77,6 +80,10 @@ class Report:
         table.add_row("results bit-identical on all workers", "yes" if self.identical else "NO")
         table.add_row("packets aggregated in switches", f"{self.packets_aggregated:,}")
         table.add_row("retransmissions", f"{self.retransmits:,}")
+        if self.frames_lost is not None:
+            table.add_row("frames lost on purpose", f"{self.frames_lost:,}")
+        if self.restarted is not None:
+            table.add_row("killed under the training and started again", self.restarted)
         table.add_row("goodput per worker", f"{self.goodput_mbps_per_worker:.1f} Mbit/s")
         table.add_row(
             f"  of the link's payload rate ({self.link_mbps:g} Mbit/s on the wire)",

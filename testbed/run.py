@@ -13,7 +13,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.plot import plot_plan
 from netfold.testbed import counters
 from netfold.testbed.deployment import Deployment, Results, Setup
+from netfold.testbed.disturbance import Disturbance
 from netfold.testbed.errors import RunError
 from netfold.testbed.report import AllReduce, Report
 from netfold.topologies.network.caller import as_caller
@@ -34,7 +35,7 @@ RESULTS, PICTURE = "run.json", "fabric.png"
 @dataclass(frozen=True)
 class Options:
     """What to run. `epochs` are passes over the training images; `bandwidth_bytes` the arrays of the second job,
-    reduced `iterations` times; `timeout_s` bounds each of the steps."""
+    reduced `iterations` times; `timeout_s` bounds each of the steps, None: by what is usual for the target."""
 
     setup: Setup = field(default_factory=Setup)
     scheme: str = "panama"
@@ -42,8 +43,9 @@ class Options:
     bandwidth_bytes: int = 1 << 20
     iterations: int = 8
     ring: bool = True
-    timeout_s: float = 120.0
+    timeout_s: float | None = None
     out: Path = Path("out")
+    disturbance: Disturbance = field(default_factory=Disturbance)
 
 
 class Watcher:
@@ -62,6 +64,7 @@ class Run:
         self.options = options
         self.watcher = watcher
         self.system = Deployment(options.setup, watcher.step)
+        self._timeout_s = options.timeout_s or self.system.pace.step_s
         if len(self.system.workers) < 2:
             raise RunError(
                 f"fabric {options.setup.fabric} has {len(self.system.workers)} workers; a run needs two"
@@ -71,13 +74,18 @@ class Run:
         """Raises RunError, netfold.topologies.network.errors.NetworkError."""
         started = time.monotonic()
         self._check_out()
+        self.options.disturbance.check(self.system.fabric)
         options, system = self.options, self.system
         train: list[object] = ["--workload", "digits", "--epochs", options.epochs]
         reduce: list[object] = ["--workload", "sizes", "--bytes", options.bandwidth_bytes]
         reduce += ["--iterations", options.iterations]
+        disturbance = options.disturbance
         with system:
-            training, _, _ = self._job("training", train)
-            bandwidth, plan, loads = self._job("bandwidth", reduce)
+            disturbance.lose(system.net)
+            restarting = disturbance.restarting(system.net, self.watcher.step)
+            training, _, _ = self._job("training", train, restarting)
+            bandwidth, plan, loads = self._job("bandwidth", reduce, lambda: None)
+            lost = disturbance.lost(system.net)
             verdicts = counters.read_verdicts(system.net)
             rings: tuple[Results | None, Results | None] = (None, None)
             if options.ring:
@@ -88,7 +96,7 @@ class Run:
             target, rate_mbps = system.net.target.name, system.link_mbps
         self._plan, self._loads = plan, loads
         seconds = time.monotonic() - started
-        return self._report(target, plan, rate_mbps, training, bandwidth, rings, verdicts, seconds)
+        return self._report(target, plan, rate_mbps, training, bandwidth, rings, verdicts, lost, seconds)
 
     def write(self, report: Report) -> None:
         """Writes run.json and fabric.png. Both belong to the user who called sudo, if one did. Raises RunError."""
@@ -118,22 +126,30 @@ class Run:
                 f"{error.filename} cannot be written: {error.strerror}; choose another --out"
             ) from error
 
-    def _job(self, name: str, flags: list[object]) -> tuple[Results, Plan, Loads]:
-        """Runs one job; gives the workers' results, the plan, and the loads of the links while it ran."""
+    def _job(
+        self, name: str, flags: list[object], disturb: Callable[[], None]
+    ) -> tuple[Results, Plan, Loads]:
+        """Runs one job, and `disturb` again and again beside it; gives the workers' results, the plan, and the loads of
+        the links while it ran."""
         system, net = self.system, self.system.net
         self.watcher.step(f"{name}: a job of {len(system.workers)} workers")
         before = counters.read_link_bytes(net)
         job = system.start_job(
             name, flags, scheme=self.options.scheme, elements=self.options.bandwidth_bytes // 4
         )
-        results = system.finish(job, self.options.timeout_s, lambda: self._show(job.progress, name))
+
+        def meanwhile() -> None:
+            self._show(job.progress, name)
+            disturb()
+
+        results = system.finish(job, self._timeout_s, meanwhile)
         seconds = time.monotonic() - job.started
         return results, job.plan, counters.measured_loads(net, before, counters.read_link_bytes(net), seconds)
 
     def _ring(self, name: str, flags: list[object], port: int) -> Results:
         self.watcher.step(f"{name}: the same as a TCP ring")
         group, progress = self.system.start_ring(name, flags, port)
-        return group.wait(self.options.timeout_s, lambda: self._show(progress, f"{name}, ring"))
+        return group.wait(self._timeout_s, lambda: self._show(progress, f"{name}, ring"))
 
     def _show(self, progress: Path, name: str) -> None:
         lines = progress.read_text().splitlines() if progress.exists() else []
@@ -157,6 +173,7 @@ class Run:
         bandwidth: Results,
         rings: tuple[Results | None, Results | None],
         verdicts: Mapping[str, Mapping[str, int]],
+        lost: int | None,
         seconds: float,
     ) -> Report:
         trained, measured = _slowest(training), _slowest(bandwidth)
@@ -193,6 +210,8 @@ class Run:
             bandwidth_ring=bandwidth_ring,
             seconds=seconds,
             switches=verdicts,
+            frames_lost=lost,
+            restarted=self.options.disturbance.restart,
         )
 
 

@@ -54,6 +54,8 @@ def test_without_root_it_runs_itself_through_sudo(command, arguments, monkeypatc
     [
         (["--fabric", "no-such-fabric"], "no-such-fabric"),
         (["--target", "nonsense"], "no switch target"),
+        (["--restart", "leaf9"], "'leaf9' is no switch of leaf-spine-2x2; there are leaf1"),
+        (["--loss", "2"], "loss is 2.0"),
     ],
 )
 def test_bad_input_is_one_line(arguments, says, monkeypatch: pytest.MonkeyPatch):

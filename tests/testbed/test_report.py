@@ -49,6 +49,8 @@ def report() -> Report:
         bandwidth_ring=None,
         seconds=42.0,
         switches={"leaf1": {"absorbed": 11}, "spine1": {"result_sent": 22}},
+        frames_lost=4321,
+        restarted="spine1",
     )
 
 
@@ -72,6 +74,8 @@ def test_the_table_shows_errors_rates_and_every_switch(report: Report) -> None:
         "84%",
         "123,456",
         "1 MiB",
+        "4,321",
+        "started again",
         "leaf1",
         "spine1",
         "result_sent",

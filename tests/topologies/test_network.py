@@ -201,7 +201,10 @@ def test_cli_finds_the_network(net: Network) -> None:
     assert not kernel.is_up(net.interface("spine1", "leaf1"))
     assert netfold(net, "link", "up", "leaf1-spine1").exit_code == 0
     assert kernel.is_up(net.interface("spine1", "leaf1"))
-    assert "the target fake cannot set faults" in netfold(net, "faults", "set", "leaf1-spine1").output
+    assert (
+        "cannot set other faults than loss"
+        in netfold(net, "faults", "set", "leaf1-spine1", "--corrupt", "0.1").output
+    )
     assert "'h1' is no end of" in netfold(net, "faults", "set", "leaf1-spine1", "--toward", "h1").output
     assert "loss is 2.0" in netfold(net, "faults", "set", "leaf1-spine1", "--loss", "2").output
 
@@ -348,9 +351,27 @@ def test_softswitch_emulates_delays_and_faults(place: Place) -> None:
 
 
 @needs_network
+@pytest.mark.parametrize(("sender", "receiver"), [("h1", "leaf1"), ("leaf1", "h1"), ("leaf1", "spine1")])
+def test_the_kernel_loses_frames_where_the_switches_do_not(net: Network, sender: str, receiver: str) -> None:
+    before = net.lost_by_faults()
+    assert ping(net, "h1", "h4") == 0
+    assert net.lost_by_faults() == before
+    net.set_faults(sender, receiver, Faults(loss=1))
+    try:
+        assert ping(net, "h1", "h4") == 1
+        lost = {way: n - before[way] for way, n in net.lost_by_faults().items() if n > before[way]}
+        assert lost.keys() == {(sender, receiver)}
+    finally:
+        net.clear_faults()
+    assert ping(net, "h1", "h4") == 0
+
+
+@needs_network
 def test_faults_are_refused_where_they_cannot_be(net: Network) -> None:
-    with pytest.raises(NetworkError, match="the target fake cannot set faults"):
-        net.set_faults("h1", "leaf1", Faults(loss=0.1))
+    with pytest.raises(
+        NetworkError, match="the target fake cannot set other faults than loss; softswitch can"
+    ):
+        net.set_faults("h1", "leaf1", Faults(loss=0.1, delay_ms=1))
     with pytest.raises(UnknownElementError, match="'h1-leaf2' is no link"):
         net.set_faults("h1", "leaf2", Faults())
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Faults on the links of a running network: what softswitch's ports do to the frames that pass, at run time."""
+"""Faults on the links of a running network, at run time: what softswitch's ports do to the frames that pass; with other
+switches the kernel loses frames at random, and does nothing else to them."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from netfold.topologies.network import kernel, kernel_loss
 from netfold.topologies.network.errors import NetworkError
 from netfold.topologies.network.state import State, SwitchState
 
@@ -22,7 +24,7 @@ class Faults:
 
     loss, duplicate, reorder, corrupt  probabilities, 0 to 1
     delay_ms, jitter_ms                on top of the link's own delay; drawn evenly from delay +- jitter
-    seed                               the same seed does the same to the n-th frame
+    seed                               the same seed does the same to the n-th frame; not with losses by the kernel
     """
 
     loss: float = 0.0
@@ -60,17 +62,22 @@ class Faults:
 def apply_faults(state: State, sender: str, receiver: str, faults: Faults) -> None:
     """What happens from now on to frames that go from `sender` to its neighbor `receiver`.
 
-    The switch among the two does it (the sender, if both are). Raises NetworkError where the target cannot."""
+    The switch among the two does it (the sender, if both are), or else the kernel, before the receiver has a frame.
+    Raises NetworkError where the target cannot."""
     switch, port, direction, delay_ms = _place(state, sender, receiver)
     if not state.faults:
-        raise NetworkError(f"the target {state.target} cannot set faults; softswitch can")
+        if faults != Faults(loss=faults.loss, seed=faults.seed):
+            raise NetworkError(f"the target {state.target} cannot set other faults than loss; softswitch can")
+        kernel_loss.set_loss(*_entrance(state, sender, receiver), faults.loss)
+        return
     ask(Path(switch.control_socket), [faults.request(port, direction, delay_ms)])
 
 
 def counted_faults(state: State) -> dict[tuple[str, str], dict[str, int]]:
     """What has happened to frames so far: counts by kind, by sender and receiver. Raises NetworkError."""
     if not state.faults:
-        raise NetworkError(f"the target {state.target} has no faults; softswitch has")
+        ways = [way for x in state.links for way in ((x.a, x.b), (x.b, x.a))]
+        return {way: {"lost": kernel_loss.lost(*_entrance(state, *way))} for way in ways}
     ports = {n: ask(Path(s.control_socket), [{"op": "ports"}])[0] for n, s in state.switches.items()}
     found: dict[tuple[str, str], dict[str, int]] = {}
     for link in state.links:
@@ -79,6 +86,14 @@ def counted_faults(state: State) -> dict[tuple[str, str], dict[str, int]]:
             [port] = [p for p in ports[switch.name] if p["port"] == number]
             found[sender, receiver] = port["faults"][direction]
     return found
+
+
+def _entrance(state: State, sender: str, receiver: str) -> tuple[str, int | None]:
+    """The interface by which the receiver takes what the sender sends; and its process, if it is a host."""
+    link = state.link(f"{sender}-{receiver}")
+    if receiver == link.b:
+        return link.interface_b, None
+    return (link.interface_a, None) if link.interface_a else (kernel.HOST_INTERFACE, state.host(receiver).pid)
 
 
 def _place(state: State, sender: str, receiver: str) -> tuple[SwitchState, int, str, float]:

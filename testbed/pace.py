@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""How slow the switches of a run are, by target: what it waits for, and how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from netfold.topologies.network.targets import TofinoModel
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds, until something is taken for failed.
+
+    ready_s  from the controller's start until every switch has its program
+    job_s    until a job runs, or is over
+    call_s   one all-reduce
+    step_s   a whole step of a run, as the training
+    job      more keys of every job's file
+    """
+
+    ready_s: float = 90.0
+    job_s: float = 30.0
+    call_s: float = 60.0
+    step_s: float = 120.0
+    job: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+_USUAL = Pace()
+_BY_TARGET = {
+    # Five packets a second went through two models on a machine with much other work, where a call of the training has
+    # 301 chunks; and members wait as the models do for what they get of the processors.
+    TofinoModel.name: Pace(180.0, 180.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 120_000})),
+}
+
+
+def pace_of(target: str) -> Pace:
+    return _BY_TARGET.get(target, _USUAL)
