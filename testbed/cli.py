@@ -44,6 +44,7 @@ def run_command(
         float | None, typer.Option(help="Rates on the wire over those of the fabric's file.")
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 12,
+    hidden: Annotated[int, typer.Option(min=1, help="The perceptron's hidden units.")] = 128,
     size: Annotated[int, typer.Option(min=4, help="Bytes of the larger arrays.")] = 1 << 20,
     iterations: Annotated[int, typer.Option(min=1, help="How often the larger arrays are reduced.")] = 8,
     ring: Annotated[bool, typer.Option(help="Compare with a TCP ring over the same links.")] = True,
@@ -91,7 +92,9 @@ def run_command(
             bar = bars.add_task("", total=1.0)
             setup = Setup(fabric, target, lanes, scale, program=program, call_s=call_timeout)
             disturbance = Disturbance(loss, restart)
-            options = Options(setup, scheme, epochs, size, iterations, ring, timeout, out, disturbance)
+            options = Options(
+                setup, scheme, epochs, size, iterations, ring, timeout, out, disturbance, hidden
+            )
             run = Run(options, Display())
             report = run.execute()
             bars.console.print(report.render())

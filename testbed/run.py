@@ -34,8 +34,9 @@ RESULTS, PICTURE = "run.json", "fabric.png"
 
 @dataclass(frozen=True)
 class Options:
-    """What to run. `epochs` are passes over the training images; `bandwidth_bytes` the arrays of the second job,
-    reduced `iterations` times; `timeout_s` bounds each of the steps, None: by what is usual for the target."""
+    """What to run. `epochs` are passes over the training images, with so many `hidden` units; `bandwidth_bytes` the
+    arrays of the second job, reduced `iterations` times; `timeout_s` bounds each of the steps, None: by what is usual
+    for the target."""
 
     setup: Setup = field(default_factory=Setup)
     scheme: str = "panama"
@@ -46,6 +47,7 @@ class Options:
     timeout_s: float | None = None
     out: Path = Path("out")
     disturbance: Disturbance = field(default_factory=Disturbance)
+    hidden: int = 128
 
 
 class Watcher:
@@ -77,6 +79,7 @@ class Run:
         self.options.disturbance.check(self.system.fabric)
         options, system = self.options, self.system
         train: list[object] = ["--workload", "digits", "--epochs", options.epochs]
+        train += ["--hidden", options.hidden]
         reduce: list[object] = ["--workload", "sizes", "--bytes", options.bandwidth_bytes]
         reduce += ["--iterations", options.iterations]
         disturbance = options.disturbance

@@ -20,6 +20,8 @@ from netfold.api.options import Where, reaches_controller
 # Set before numpy is imported, which reads it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+HIDDEN = 128
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -54,6 +56,7 @@ Workload = Annotated[
     ),
 ]
 Epochs = Annotated[int, typer.Option(min=1, help="digits: passes over the training images.")]
+Hidden = Annotated[int, typer.Option(min=1, help="digits: the perceptron's hidden units.")]
 Scale = Annotated[float, typer.Option(min=1e-9, help="Model workloads: a factor on the size of each tensor.")]
 Iterations = Annotated[int, typer.Option(min=1, help="Model workloads and sizes: how often.")]
 Warmup = Annotated[int, typer.Option(min=0, help="sizes: untimed calls before, for each size.")]
@@ -82,6 +85,7 @@ def run_worker(
     assignment: AssignmentFile = None,
     workload: Workload = "digits",
     epochs: Epochs = 10,
+    hidden: Hidden = HIDDEN,
     scale: Scale = 0.01,
     iterations: Iterations = 5,
     warmup: Warmup = 1,
@@ -124,7 +128,7 @@ def run_worker(
                 scheme or mine.numerics,
                 check,
                 progress,
-                lambda run: _work(run, workload, epochs, scale, iterations, warmup, sizes, dtype),
+                lambda run: _work(run, workload, epochs, hidden, scale, iterations, warmup, sizes, dtype),
             )
             measured.retransmits = one.retransmits
             measured.flows = one.flows()
@@ -142,6 +146,7 @@ def run_ring(
     gloo: Annotated[bool, typer.Option(help="Use PyTorch's Gloo (torch has to be installed).")] = False,
     workload: Workload = "digits",
     epochs: Epochs = 10,
+    hidden: Hidden = HIDDEN,
     scale: Scale = 0.01,
     iterations: Iterations = 5,
     warmup: Warmup = 1,
@@ -171,7 +176,7 @@ def run_ring(
                 None,
                 check,
                 progress,
-                lambda run: _work(run, workload, epochs, scale, iterations, warmup, sizes, dtype),
+                lambda run: _work(run, workload, epochs, hidden, scale, iterations, warmup, sizes, dtype),
             )
         _write(out, {"host": addresses[rank], "transport": "gloo" if gloo else "ring", **measured.to_dict()})
 
@@ -283,12 +288,20 @@ def _measure(
 
 
 def _work(
-    run: Run, workload: str, epochs: int, scale: float, iterations: int, warmup: int, sizes: str, dtype: str
+    run: Run,
+    workload: str,
+    epochs: int,
+    hidden: int,
+    scale: float,
+    iterations: int,
+    warmup: int,
+    sizes: str,
+    dtype: str,
 ) -> Result:
     from netfold.traffic.numerics import DTYPES
 
     if workload == "digits":
-        return run.digits(epochs)
+        return run.digits(epochs, hidden)
     if workload == "sizes":
         if dtype not in (known := [str(one) for one in DTYPES]):
             raise ValueError(f"--dtype is '{dtype}'; it must be one of {', '.join(known)}")

@@ -132,10 +132,31 @@ def test_too_few_huge_pages_are_said_before_anything_is_started(
         pages.write_text(free)
     monkeypatch.setattr(tofino_model, "_FREE_PAGES", pages)
     monkeypatch.setenv("PATH", str(_install(tmp_path)))
-    assert tofino_model.main(["--check"]) == 1
-    assert "each switch of tofino-model takes 128: sysctl vm.nr_hugepages=128" in capsys.readouterr().err
+    assert tofino_model.main(["--check", "1"]) == 1
+    assert (
+        "each switch of tofino-model takes 128: sysctl vm.nr_hugepages=128 for 1" in capsys.readouterr().err
+    )
     pages.write_text("128\n")
-    assert tofino_model.main(["--check"]) == 0
+    assert tofino_model.main(["--check", "1"]) == 0
+    assert tofino_model.main(["--check", "2"]) == 1
+    assert "vm.nr_hugepages=256 for 2" in capsys.readouterr().err
+
+
+def test_too_little_memory_and_missing_compilers_are_said_before_anything_is_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pages := tmp_path / "free_hugepages").write_text("256\n")
+    (memory := tmp_path / "meminfo").write_text("MemTotal: 9000000 kB\nMemAvailable:    5000000 kB\n")
+    monkeypatch.setattr(tofino_model, "_FREE_PAGES", pages)
+    monkeypatch.setattr(tofino_model, "_MEMORY", memory)
+    monkeypatch.setenv("PATH", str(_install(tmp_path)))
+    assert tofino_model.main(["--check", "1"]) == 0
+    assert tofino_model.main(["--check", "2"]) == 1
+    assert "5.1 GB of memory are available, and 2 of tofino-model take 7.2" in capsys.readouterr().err
+    assert tofino_model.main(["--check", "1", "p4c-barefoot"]) == 1
+    assert capsys.readouterr().err.startswith(
+        "netfold: p4c-barefoot is not on PATH: it is of p4lang/p4c with its Tofino back end"
+    )
 
 
 def test_switches_of_one_network_take_ports_of_their_own() -> None:

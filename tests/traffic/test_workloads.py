@@ -60,6 +60,13 @@ def test_the_parts_of_the_workers_add_up_to_the_reference():
     assert last.accuracy == pytest.approx(reference(6).accuracy, abs=0.02)
 
 
+def test_a_smaller_perceptron_sends_less_and_is_measured_by_its_own_reference():
+    sent: list[int] = []
+    result = Run(lambda gradient: sent.append(gradient.size), 0, 1).digits(2, 16)
+    assert set(sent) == {(64 + 1) * 16 + (16 + 1) * 10}
+    assert result.accuracy == result.reference_accuracy == reference(2, 16).accuracy
+
+
 def test_model_sizes_add_up_to_the_published_totals():
     assert sum(layer_sizes("alexnet")) == 61_100_840
     assert sum(layer_sizes("vgg16")) == 138_357_544

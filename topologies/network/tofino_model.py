@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import shutil
 import signal
 import socket
@@ -35,29 +36,43 @@ DEVICE_ID = 0
 HUGE_PAGES = 128
 """Free ones of 2 MB that the drivers take for DMA."""
 
+SWITCH_BYTES = 3_600_000_000
+"""Of memory, that a model and its drivers take."""
+
 _FREE_PAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+_MEMORY = Path("/proc/meminfo")
+_AVAILABLE = re.compile(r"MemAvailable: *(\d+) kB")
 _CHIP_TYPE = "2"  # Tofino, revision B0
 _FIRST_TCP_PORT = 10_000
 _GRACE_S = 3.0
 _PORT_FREE_S = 10.0
 
 
-def check() -> None:
-    """Raises NetworkError if one of the two is not there."""
-    for name in (MODEL, DRIVERS):
+def check(*others: str) -> None:
+    """Raises NetworkError if one of the two is not there, or another program of p4lang's."""
+    of = dict.fromkeys((MODEL, DRIVERS), "open-p4studio's") | dict.fromkeys(others, "p4c's Tofino back end")
+    for name, whose in of.items():
         if shutil.which(name) is None:
             raise NetworkError(
-                f"{name} is not on PATH: it is one of p4lang/open-p4studio's (docs/tofino.md, section 3)"
+                f"{name} is not on PATH: it is one of p4lang/{whose} (docs/tofino.md, section 3)"
             )
 
 
-def check_pages() -> None:
-    """Raises NetworkError where the drivers would end because of it, and say `bf_sys_dma_pool_create failed`."""
+def check_room(switches: int = 1) -> None:
+    """Raises NetworkError where the drivers would end because of huge pages, and say `bf_sys_dma_pool_create failed`,
+    or the kernel would end something for want of memory."""
     free = int(_FREE_PAGES.read_text()) if _FREE_PAGES.exists() else 0
-    if free < HUGE_PAGES:
+    if free < switches * HUGE_PAGES:
         raise NetworkError(
             f"{free} huge pages of 2 MB are free, and each switch of tofino-model takes {HUGE_PAGES}: "
-            f"sysctl vm.nr_hugepages={HUGE_PAGES} for one, twice as many for two"
+            f"sysctl vm.nr_hugepages={switches * HUGE_PAGES} for {switches}"
+        )
+    found = _AVAILABLE.search(_MEMORY.read_text())
+    available = int(found[1]) * 1024 if found else 0
+    if available < switches * SWITCH_BYTES:
+        raise NetworkError(
+            f"{available / 1e9:.1f} GB of memory are available, and {switches} of tofino-model take "
+            f"{switches * SWITCH_BYTES / 1e9:.1f}; FABRIC=tofino-leaf has one switch"
         )
 
 
@@ -98,7 +113,7 @@ def run(grpc: str, ports: Mapping[int, str], folder: Path) -> int:
     running: dict[str, subprocess.Popen[bytes]] = {}
     reason = ""
     try:
-        check_pages()
+        check_room()
     except NetworkError as error:
         reason = f": {error}"
     try:
@@ -142,15 +157,18 @@ def _port(text: str) -> tuple[int, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say what is missing here")
+    parser.add_argument(
+        "--check", type=int, metavar="SWITCHES", help="only say what is missing here for so many"
+    )
+    parser.add_argument("others", nargs="*", help="programs that --check looks for, too")
     parser.add_argument("--grpc", default="127.0.0.1:50051")
     parser.add_argument("--folder", type=Path, default=Path())
     parser.add_argument("-i", dest="ports", type=_port, action="append", default=[])
     options = parser.parse_args(arguments)
-    if options.check:
+    if options.check is not None:
         try:
-            check()
-            check_pages()
+            check(*options.others)
+            check_room(options.check)
         except NetworkError as error:
             sys.stderr.write(f"netfold: {error}\n")
             return 1

@@ -101,9 +101,9 @@ class Run:
         self._started = time.perf_counter()
         self._cpu = time.process_time()
 
-    def digits(self, epochs: int) -> Result:
+    def digits(self, epochs: int, hidden: int) -> Result:
         """Trains the perceptron on the digits; gives accuracy and the single-machine reference's."""
-        model = Mlp()
+        model = Mlp(hidden=hidden)
         audit = self._compare if self._check else None
         for last in workloads.train(self._timed, self._rank, self._workers, epochs, model=model, audit=audit):
             self._progress(
@@ -111,7 +111,7 @@ class Run:
             )
         result = self._result("digits", model.parameters)
         result.loss, result.accuracy = last.loss, last.accuracy
-        result.reference_accuracy = workloads.reference(epochs).accuracy
+        result.reference_accuracy = workloads.reference(epochs, hidden).accuracy
         return result
 
     def model(self, name: str, scale: float, iterations: int) -> Result:

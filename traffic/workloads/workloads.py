@@ -213,7 +213,7 @@ def _gradient(model: Mlp, data: Images, rows: NDArray[np.int64]) -> Floats:
     return model.gradient.copy()
 
 
-def reference(epochs: int = 10) -> Progress:
+def reference(epochs: int = 10, hidden: int = 128) -> Progress:
     """The same training on a single machine."""
-    *_, last = train(lambda gradient: None, 0, 1, epochs)
+    *_, last = train(lambda gradient: None, 0, 1, epochs, model=Mlp(hidden=hidden))
     return last
