@@ -88,6 +88,7 @@ class Deployment(Opened):
             scale=setup.scale,
             name=setup.name,
             first_grpc_port=setup.first_grpc_port,
+            ready_timeout_s=self.pace.start_s,
         )
         self.net = self._open.enter_context(network)
         self.directory = self.net.work

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from netfold.topologies.network.builder import READY_TIMEOUT_S
 from netfold.topologies.network.targets import TofinoModel
 
 
@@ -15,6 +16,7 @@ from netfold.topologies.network.targets import TofinoModel
 class Pace:
     """Seconds, until something is taken for failed.
 
+    start_s  until a switch that was started answers
     ready_s  from the controller's start until every switch has its program
     job_s    until a job runs, or is over
     call_s   one all-reduce
@@ -22,6 +24,7 @@ class Pace:
     job      more keys of every job's file
     """
 
+    start_s: float = READY_TIMEOUT_S
     ready_s: float = 90.0
     job_s: float = 30.0
     call_s: float = 60.0
@@ -33,7 +36,7 @@ _USUAL = Pace()
 _BY_TARGET = {
     # Five packets a second went through two models on a machine with much other work, where a call of the training has
     # 301 chunks; and members wait as the models do for what they get of the processors.
-    TofinoModel.name: Pace(180.0, 180.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 120_000})),
+    TofinoModel.name: Pace(600.0, 600.0, 600.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 300_000})),
 }
 
 

@@ -39,6 +39,7 @@ from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, best_lanes, programs
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.fleet import FleetOptions
+from netfold.controller.switches.session import ANSWER_S
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import FabricError
 from netfold.topologies.spec import load_fabric
@@ -75,6 +76,13 @@ def run_controller(
         typer.Option(min=0.001, help="Round trip through hosts and switches, without the links' delays."),
     ] = 2.0,
     audit_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two audits of a switch.")] = 30.0,
+    look_s: Annotated[
+        float, typer.Option(min=0.1, help="Seconds between two readings of a switch's ports' counters.")
+    ] = 1.0,
+    answer_s: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds that a switch may take to answer; six times that for a push."),
+    ] = ANSWER_S,
     probe_s: Annotated[
         float, typer.Option(min=0.0, help="Seconds between two probes of a link; 0: no probes.")
     ] = 0.3,
@@ -125,7 +133,7 @@ def run_controller(
                 wire=Wire(lanes, scale, rtt_ms / 1000),
                 pipeline=_pipeline(lanes, p4info, program),
                 patience=Patience(restart=restart_s),
-                fleet=FleetOptions(audit_s),
+                fleet=FleetOptions(audit_s, look_s / 2, look_s, answer_s),
                 probe_s=probe_s,
             ),
             first_grpc_port=first_grpc_port,

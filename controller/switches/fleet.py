@@ -15,7 +15,7 @@ import finsy as fy
 from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Target
 from netfold.controller.switches.entries import Contents
 from netfold.controller.switches.port_counters import PortCounts
-from netfold.controller.switches.session import SwitchSession
+from netfold.controller.switches.session import ANSWER_S, SwitchSession
 
 SIGNS_OF_LIFE = 200
 """At most so many a second, of all switches together."""
@@ -44,11 +44,12 @@ class FleetEvents(Protocol):
 @dataclass(frozen=True)
 class FleetOptions:
     """Seconds between two audits of a switch, between two signs of life, and between two readings of its ports'
-    counters while nothing changes."""
+    counters while nothing changes; and that a switch may take for an answer."""
 
     audit_s: float = 30.0
     alive_s: float = 0.5
     look_s: float = 1.0
+    answer_s: float = ANSWER_S
 
 
 class Fleet:
@@ -78,6 +79,7 @@ class Fleet:
                 audit_s=options.audit_s,
                 alive_s=alive_s,
                 look_s=max(options.look_s, len(endpoints) / SIGNS_OF_LIFE),
+                answer_s=options.answer_s,
             )
             for e in endpoints
         }

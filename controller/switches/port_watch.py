@@ -23,25 +23,26 @@ HURRY = 0.5
 SLACK_S = 0.05
 """Who looks is not exact, and a reading that is as good as due is not put off by a whole turn."""
 
-OPEN_S, ANSWER_S = 5.0, 1.5
-"""A switch that takes longer is asked by gRPC, which has more patience."""
+OPEN_S = 5.0
 
 
 class PortWatch:
     """`heard` gets what was counted and when that was asked for, and says whether it changes; `doubt` is called when
-    the switch does not answer: then the watch is closed, and may be opened again. `refused` hears why it may not: gRPC
-    reads the counters from then on."""
+    the switch does not answer within `answer_s`, and is to be asked by gRPC, which has more patience: then the watch is
+    closed, and may be opened again. `refused` hears why it may not: gRPC reads the counters from then on."""
 
     def __init__(
         self,
         reader: PortReader,
         period_s: float,
+        answer_s: float,
         heard: Callable[[PortCounts, float], bool],
         doubt: Callable[[], None],
         refused: Callable[[str], None],
     ) -> None:
         self._reader = reader
         self._period_s = period_s
+        self._answer_s = answer_s
         self._heard = heard
         self._doubt = doubt
         self._refused = refused
@@ -84,7 +85,7 @@ class PortWatch:
         if self._call is None:
             return
         if self._call.waits:
-            if now - self._asked >= ANSWER_S:
+            if now - self._asked >= self._answer_s:
                 self._failed("no answer")
             else:
                 self._call.collect()

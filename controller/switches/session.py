@@ -25,6 +25,7 @@ from netfold.controller.switches.endpoint import Endpoint, Health, Pipeline, Tar
 from netfold.controller.switches.holding import ForeignStateError, Holding
 from netfold.controller.switches.install import steps
 from netfold.controller.switches.manners import asked_to_stop, cause, credentials, read, read_raw
+from netfold.controller.switches.patient import CallTimes, PatientSwitch
 from netfold.controller.switches.port_counters import AnswerError, PortCounts, PortReader
 from netfold.controller.switches.port_watch import PortWatch
 from netfold.controller.switches.selectors import spelled_out
@@ -35,7 +36,14 @@ log = logging.getLogger(__name__)
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
 CONNECT_S, CLOSE_S = 30.0, 5.0
 ANSWER_S = 5.0
-"""`CONNECT_S` is for a pipeline to be pushed, once the switch has answered at all."""
+"""`CONNECT_S` is for a pipeline to be pushed, once the switch has answered at all. Who gives a switch longer to answer
+gives it as many times longer for a push."""
+
+CALLS = 2
+"""As many times as long may a call take that has more to do than to answer: a table that is read, entries written."""
+
+SOON = 0.3
+"""Of what a switch may take to answer: longer than that takes no reading that goes well."""
 
 SURE_S = 10.0
 """A switch whose ports are read by a connection of their own shows by that that it lives; whether the one of gRPC does
@@ -65,6 +73,7 @@ class SwitchSession:
         audit_s: float = 30.0,
         alive_s: float = 0.5,
         look_s: float = 1.0,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self.endpoint = endpoint
         self.health = Health()
@@ -89,7 +98,10 @@ class SwitchSession:
         self._renewed = asyncio.Event()
         self._closing = asyncio.Event()
         self._force = False
-        self._patience_s = ANSWER_S
+        self._answer_s = answer_s
+        self._connect_s = self._answer_s * CONNECT_S / ANSWER_S
+        self._patience_s = self._answer_s
+        self._times = CallTimes(self._connect_s, CALLS * self._answer_s)
         self._switch: fy.Switch | None = None
         self._ports: PortReader | None = None
         self._watch: PortWatch | None = None
@@ -130,7 +142,7 @@ class SwitchSession:
         wanted = [fy.P4CounterEntry("verdicts", index=c) for c in cells]
         found: dict[int, tuple[int, int]] = {}
         with self._answering("its counters cannot be read"):
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(self._answer_s):
                 async for e in read(switch, wanted):
                     if isinstance(e, fy.P4CounterEntry) and e.index is not None:
                         found[e.index] = (e.packet_count, e.byte_count)
@@ -146,7 +158,7 @@ class SwitchSession:
         SwitchAwayError."""
         switch = self._online()
         with self._answering("it takes no packet"):
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(self._answer_s):
                 packet = fy.P4PacketOut(payload, egress_port=egress_port, padding=0)
                 request = packet.encode_update(switch.p4info)
                 assert isinstance(request, p4r.StreamMessageRequest)
@@ -159,7 +171,7 @@ class SwitchSession:
             yield
         except TimeoutError as error:
             raise SwitchAwayError(
-                f"switch {self.endpoint.name}: {otherwise} within {ANSWER_S:g} s"
+                f"switch {self.endpoint.name}: {otherwise} within {self._answer_s:g} s"
             ) from error
         except fy.P4ClientError as error:
             raise SwitchAwayError(f"switch {self.endpoint.name}: {otherwise}: {cause(error)}") from error
@@ -178,7 +190,8 @@ class SwitchSession:
 
     async def _connected(self) -> None:
         """One connection, until it is lost or of no more use."""
-        switch = fy.Switch(self.endpoint.name, self.endpoint.address, self._options(p4force=self._force))
+        options = self._options(p4force=self._force)
+        switch = PatientSwitch(self.endpoint.name, self.endpoint.address, options, self._times)
         self._closing.clear()
         switch.ee.add_listener(fy.SwitchEvent.CHANNEL_DOWN, lambda _: self._closing.set())
         switch.ee.add_listener(fy.SwitchEvent.PORT_DOWN, lambda _, port: self._port(port.id, down=True))
@@ -208,16 +221,16 @@ class SwitchSession:
         def answered(_: fy.Switch) -> None:
             self.health.reached = True
             if not deadline.expired():
-                deadline.reschedule(clock() + CONNECT_S)
+                deadline.reschedule(clock() + self._connect_s)
 
         switch.ee.add_listener(fy.SwitchEvent.CHANNEL_UP, answered)
         try:
             async with asyncio.timeout(self._patience_s) as deadline:
                 await switch.__aenter__()
         except TimeoutError as error:
-            self._patience_s = min(2 * self._patience_s, CONNECT_S)
+            self._patience_s = min(2 * self._patience_s, self._connect_s)
             raise SwitchAwayError(f"it did not answer for {clock() - began:.0f} s") from error
-        self._patience_s = ANSWER_S
+        self._patience_s = self._answer_s
 
     async def _ready(self, switch: fy.Switch) -> None:
         """finsy's ready handler: the channel is up, arbitration is decided, the pipeline is there.
@@ -255,7 +268,9 @@ class SwitchSession:
         self._ports = PortReader(switch.p4info, known.device_id, known.incoming, known.outgoing)
         if self._watch is not None:
             self._watch.close()
-        self._watch = PortWatch(self._ports, self._look_s, self._count, self._doubt, self._by_grpc)
+        self._watch = PortWatch(
+            self._ports, self._look_s, SOON * self._answer_s, self._count, self._doubt, self._by_grpc
+        )
         switch.create_task(self._listen(switch))
         holding = Holding(switch, self.endpoint)
         await self._adopt(holding, pushed)
@@ -330,7 +345,7 @@ class SwitchSession:
         self._online()
         asked = time.monotonic()
         with self._answering("its counters cannot be read"):
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(self._answer_s):
                 answers = await read_raw(switch, self._ports.request)
         try:
             self._count(self._ports.counts(a.SerializeToString() for a in answers), asked)

@@ -33,6 +33,7 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec, Contents
 from netfold.controller.switches.fleet import FleetOptions
 from netfold.controller.switches.selectors import spelled_out
+from netfold.controller.switches.session import ANSWER_S
 from netfold.topologies.addressing import Addressing, addresses
 from netfold.topologies.fabric import Fabric
 from tests.controller.fake_drivers import FakeDrivers
@@ -73,6 +74,7 @@ class Deployment:
         *,
         probe_s: float = 0.0,
         audit_s: float = 30.0,
+        answer_s: float = ANSWER_S,
         patience: Patience = PATIENCE,
         devices: Mapping[str, Device] | None = None,
         plans: Plans | None = None,
@@ -84,7 +86,8 @@ class Deployment:
         self.folder = folder
         self.devices = devices or {}
         self.switches = {s.name: self._switch(s.name, i + 1) for i, s in enumerate(fabric.switches)}
-        self.options = Options(Wire(lanes), self.pipeline, patience, FleetOptions(audit_s), probe_s)
+        fleet = FleetOptions(audit_s, answer_s=answer_s)
+        self.options = Options(Wire(lanes), self.pipeline, patience, fleet, probe_s)
         self.cut: set[frozenset[str]] = set()
         self.slot: Callable[[str, int], tuple[int, int]] = lambda switch, slot: (0, 0)
         for name, switch in self.switches.items():

@@ -74,6 +74,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.updates = 0
         self.pushes = 0
         self.push_keeps = PushKeeps.NOTHING
+        self.push_lasts_s = 0.0
         self.log: list[tuple[str, str]] = []
         self.before_update: UpdateHook = lambda n: None
         self.on_packet_out: Callable[[p4r.PacketOut], None] = lambda packet: None
@@ -199,6 +200,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
 
     async def SetForwardingPipelineConfig(self, request, context):
         await self._check_primary(request, context)
+        await asyncio.sleep(self.push_lasts_s)
         self.pushes += 1
         old, self.state = self.state, State(config=request.config)
         if self.push_keeps is not PushKeeps.NOTHING:

@@ -69,11 +69,10 @@ def test_whatever_a_connection_meets(tmp_path, monkeypatch, error):
 
 def test_a_handshake_without_an_answer_is_tried_again(tmp_path, monkeypatch):
     """The switch is back before the deadline of a connection, and knows nothing of what was asked."""
-    monkeypatch.setattr(session, "ANSWER_S", 0.3)
     monkeypatch.setattr(session, "CONNECT_S", 1000.0)
 
     async def scenario():
-        async with deployed(single_switch(2), tmp_path) as deployment:
+        async with deployed(single_switch(2), tmp_path, answer_s=0.3) as deployment:
             await deployment.settled()
             switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
             switch.mute = True
@@ -82,6 +81,23 @@ def test_a_handshake_without_an_answer_is_tried_again(tmp_path, monkeypatch):
             await deployment.until(lambda: "did not answer" in health.error, "the reason is told")
             switch.mute = False
             await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_push_may_take_longer_than_the_library_gives_a_call(tmp_path, monkeypatch):
+    """finsy's ten seconds for every call were less than the thirty that a push has."""
+    monkeypatch.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 0.1)
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path, answer_s=2.0) as deployment:
+            await deployment.settled()
+            switch = deployment.switches["s1"]
+            pushes, switch.push_lasts_s = switch.pushes, 0.5
+            await switch.restart()
+            await deployment.settled()
+            assert switch.pushes == pushes + 1
             deployment.assert_exact()
 
     asyncio.run(scenario())

@@ -13,7 +13,6 @@ import pytest
 
 from netfold.api import netfold_pb2 as pb
 from netfold.controller.jobs.records import JobState
-from netfold.controller.switches import session
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 from tests.controller.fake_switch import PushKeeps
@@ -83,15 +82,16 @@ def test_jobs_move_around_a_switch_that_stays_away(tmp_path):
     asyncio.run(scenario())
 
 
-def test_jobs_move_around_a_switch_that_hangs(tmp_path, monkeypatch):
-    """Its connection stays open, and nothing comes back."""
-    monkeypatch.setattr(session, "ANSWER_S", 0.3)
+def test_jobs_move_around_a_switch_that_hangs(tmp_path):
+    """Its connection stays open, and nothing comes back within the time that a switch of this fleet has."""
 
     async def scenario():
-        async with deployed(FABRIC, tmp_path) as deployment:
+        async with deployed(FABRIC, tmp_path, answer_s=0.3) as deployment:
             await _running(deployment, SPREAD)
             spine = _spine_of(deployment)
             deployment.switches[spine].hangs.set()
+            health = deployment.controller.fleet.health(spine)
+            await deployment.until(lambda: "within 0.3 s" in health.error, "the switch is given up")
             await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
             await deployment.runs("job")
             deployment.switches[spine].hangs.clear()

@@ -105,7 +105,7 @@ def test_ports_are_counted_by_tls_where_the_switch_is_the_right_one(pki, name):
         tls = Tls(pki / "switch.pem", pki / "controller.pem", pki / "controller.key", name)
         reader = PortReader(fy.P4Schema(PIPELINE.p4info), 1, (1,), ())
         refused: list[str] = []
-        watch = PortWatch(reader, 0.0, counted, lambda: heard.put_nowait(None), refused.append)
+        watch = PortWatch(reader, 0.0, 1.5, counted, lambda: heard.put_nowait(None), refused.append)
         try:
             assert await watch.open(Endpoint("s1", switch.address, 1, (), tls=tls)) == (name == "switch")
             for _ in range(50 if name == "switch" else 0):

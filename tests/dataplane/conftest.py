@@ -96,14 +96,27 @@ def target(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture
-def fresh(devices: Devices, tally: Tally) -> Fresh:
-    """Switches that hold nothing, by target, lanes and number."""
+@pytest.fixture(scope="session")
+def last_bench() -> dict[int, Bench]:
+    """Of a switch whose program is pushed once: the bench of the test before, by the device's id."""
+    return {}
 
-    def bench(target: str, lanes: int, number: int = 0) -> Bench:
+
+@pytest.fixture
+def fresh(devices: Devices, tally: Tally, last_bench: dict[int, Bench]) -> Fresh:
+    """Switches that hold nothing, by target, lanes and number; of the `new` ones no register was ever used."""
+
+    def bench(target: str, lanes: int, number: int = 0, *, new: bool = False) -> Bench:
         device = devices(target, lanes, number)
-        device.clear()
-        return Bench(device, lanes, tally, target)
+        shared = isinstance(device, remote.RemoteDevice) and device.shared_push
+        made = last_bench.pop(id(device), None)
+        if new or made is None or not made.start_over(device):
+            device.clear()
+            made = Bench(device, lanes, tally, target)
+        made.tally = tally
+        if shared:
+            last_bench[id(device)] = made
+        return made
 
     return bench
 
@@ -112,6 +125,12 @@ def fresh(devices: Devices, tally: Tally) -> Fresh:
 def bench(target: str, fresh: Fresh) -> Bench:
     """A fresh switch of 32 lanes."""
     return fresh(target, LANES)
+
+
+@pytest.fixture
+def new_bench(target: str, fresh: Fresh) -> Bench:
+    """One whose registers were never used."""
+    return fresh(target, LANES, new=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

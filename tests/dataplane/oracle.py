@@ -76,6 +76,16 @@ class Oracle:
         self._memory: dict[int, SlotState] = {}  # what the registers hold, whoever wrote it
         self.verdicts: Counter[tuple[int, int]] = Counter()
 
+    def emptied(self) -> Oracle:
+        """One that knows no setting and has counted nothing; its registers hold what they did."""
+        fresh = Oracle(self._lanes, parses_options=self._parses_options)
+        fresh._memory = self._memory
+        return fresh
+
+    def claimed(self) -> list[int]:
+        """Slots whose tag is some round's."""
+        return [index for index, held in self._memory.items() if held.tag]
+
     def install(self, setting: Setting | RoceWorker | RoceHost) -> None:
         if isinstance(setting, TreeAt):
             self._trees[setting.tree] = self._installed(setting)

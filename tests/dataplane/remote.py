@@ -12,6 +12,8 @@ or anything else that serves the program. NETFOLD_SWITCH names a file that says 
     full_width: false            # true for the drivers' own server
     least_bytes: 60
     quiet_ms: 20
+    answer_s: 10                 # for an answer, and for a frame to come out
+    shared_push: false           # true where a push takes seconds: tests then empty what the one before has left
     trees: 512                   # of the program: p4src/common/sizes.p4, tna/arch.p4
     parses_options: false
     ports:                       # of the suite, 1 to 7: the switch's own number, and the interface cabled to it
@@ -32,6 +34,7 @@ import socket
 import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -58,7 +61,9 @@ from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradien
 VARIABLE = "NETFOLD_SWITCH"
 PORTS = range(1, 8)
 MARKER_EPOCH = 4095
-TIMEOUT_S, PUSH_S = 10.0, 120.0
+PUSHES = 12
+"""A push may take so many times as long as an answer."""
+
 _ETH_P_ALL = 3
 _DEVICE_PORTS = ("ingress_port", "port")
 """Match fields and parameters that hold a port."""
@@ -86,6 +91,8 @@ class RemoteSwitch(BaseModel):
     full_width: bool = False
     least_bytes: int = 0
     quiet_ms: float = 0.0
+    answer_s: Annotated[float, Field(gt=0)] = 10.0
+    shared_push: bool = False
     trees: int = 1024
     parses_options: bool = True
     ports: dict[int, RemotePort]
@@ -116,7 +123,7 @@ def remote() -> Iterator[RemoteDevice]:
         links = {n: stack.enter_context(_listening(p.interface)) for n, p in spec.ports.items()}
         options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
         channel = stack.enter_context(grpc.insecure_channel(spec.address, options))
-        grpc.channel_ready_future(channel).result(timeout=TIMEOUT_S)
+        grpc.channel_ready_future(channel).result(timeout=spec.answer_s)
         device = RemoteDevice(spec, path.parent, links, channel)
         stack.callback(device.close)
         yield device
@@ -138,6 +145,7 @@ class RemoteDevice:
     ) -> None:
         self.least_bytes, self.trees = spec.least_bytes, spec.trees
         self.parses_options = spec.parses_options
+        self.shared_push = spec.shared_push
         self._spec, self._links = spec, links
         self._config = (folder / spec.config).read_bytes()
         self._schema = fy.P4Schema(folder / spec.p4info)
@@ -145,6 +153,7 @@ class RemoteDevice:
         self._out = {n: p.port for n, p in spec.ports.items()} | {CPU_PORT: spec.cpu_port}
         self._back = {own: n for n, own in self._out.items()}
         self._held: Contents = {}
+        self._counted: Counter[tuple[int, int]] = Counter()  # before `start_over`, by (tree, verdict)
         self._marks = itertools.count()
         self._marker = Netfold(Kind.RESULT, spec.trees - 1, MARKER_EPOCH, lanes=[0] * spec.lanes)
         self._stub = p4runtime_pb2_grpc.P4RuntimeStub(channel)
@@ -164,7 +173,7 @@ class RemoteDevice:
     def close(self) -> None:
         self._requests.put(None)
         self._stream.cancel()
-        self._reader.join(TIMEOUT_S)
+        self._reader.join(self._spec.answer_s)
         for end in self._bell:
             end.close()
 
@@ -173,6 +182,7 @@ class RemoteDevice:
         which may outlive it."""
         self._write(p4r.Update.DELETE, [e for e in self._held.values() if isinstance(e, MulticastGroup)])
         self._held = {}
+        self._counted.clear()
         self._stub.SetForwardingPipelineConfig(
             p4r.SetForwardingPipelineConfigRequest(
                 device_id=self._spec.device_id,
@@ -182,19 +192,28 @@ class RemoteDevice:
                     p4info=self._schema.p4info, p4_device_config=self._config
                 ),
             ),
-            timeout=PUSH_S,
+            timeout=PUSHES * self._spec.answer_s,
         )
         self._write(p4r.Update.DELETE, list(self._groups()))
         marker = self.trees - 1
         self.insert([down(marker, self._out), downlink(marker, marker)])
         self.insert(relayed(port, JOB_PORT, marker, MARKER_EPOCH) for port in self._out)
+        self._own = set(self._held)
+
+    def start_over(self, counted: Counter[tuple[int, int]]) -> None:
+        """Without a push: no entries, and counts as if from 0, where `counted` has been since the last time. The
+        registers stay as they are."""
+        old = [e for key, e in self._held.items() if key not in self._own]
+        self._write(p4r.Update.DELETE, sorted(old, key=lambda e: not isinstance(e, TableEntry)))
+        self._held = {key: e for key, e in self._held.items() if key in self._own}
+        self._counted += counted
 
     def _groups(self) -> Iterator[MulticastGroup]:
         """The groups that the switch says it has."""
         request = p4r.ReadRequest(
             device_id=self._spec.device_id, entities=[fy.P4MulticastGroupEntry().encode(self._schema)]
         )
-        for answer in self._stub.Read(request, timeout=TIMEOUT_S):
+        for answer in self._stub.Read(request, timeout=self._spec.answer_s):
             for entity in answer.entities:
                 decoded = self._codec.decode(fy.p4entity.decode_entity(entity, self._schema))
                 assert isinstance(decoded, MulticastGroup)
@@ -220,10 +239,12 @@ class RemoteDevice:
         self._send(port, frame)
         self._send(port, b"\0\0" + marker if port == CPU_PORT else marker)
         found: Frames = []
-        awaited, deadline = set(self._out), time.monotonic() + TIMEOUT_S
+        awaited, deadline = set(self._out), time.monotonic() + self._spec.answer_s
         while awaited:
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"no marker came out of ports {sorted(awaited)} in {TIMEOUT_S} s")
+                raise TimeoutError(
+                    f"no marker came out of ports {sorted(awaited)} in {self._spec.answer_s:g} s"
+                )
             for out, data in self._arrived(deadline - time.monotonic()):
                 if data[NETFOLD_AT + 6 * (out == CPU_PORT) :].startswith(marker[NETFOLD_AT:]):
                     awaited.discard(out)
@@ -242,11 +263,12 @@ class RemoteDevice:
         ]
         request = p4r.ReadRequest(device_id=self._spec.device_id, entities=cells)
         found = {}
-        for answer in self._stub.Read(request, timeout=TIMEOUT_S):
+        for answer in self._stub.Read(request, timeout=self._spec.answer_s):
             for entity in answer.entities:
                 cell = entity.counter_entry
-                if cell.data.packet_count:
-                    found[cell.index.index % VERDICTS] = cell.data.packet_count
+                verdict = cell.index.index % VERDICTS
+                if packets := cell.data.packet_count - self._counted[tree_index, verdict]:
+                    found[verdict] = packets
         return found
 
     # ---- entries ---------------------------------------------------------------------------------
@@ -274,7 +296,7 @@ class RemoteDevice:
             return
         updates = [p4r.Update(type=kind, entity=self._encoded(e)) for e in entities]
         request = p4r.WriteRequest(device_id=self._spec.device_id, election_id=self._id, updates=updates)
-        self._stub.Write(request, timeout=TIMEOUT_S)
+        self._stub.Write(request, timeout=self._spec.answer_s)
 
     def _encoded(self, entity: Entity) -> p4r.Entity:
         encoded = self._codec.encode(entity).encode(self._schema)

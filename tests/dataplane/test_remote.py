@@ -31,7 +31,7 @@ SUITE = {
     True: ("test_aggregate.py", "test_management.py", "test_loopback.py"),
     False: ("test_forwarding.py",),  # routes alone are written in another way
 }
-"""By whether ECMP sets are written in one shot."""
+"""By whether ECMP sets are written in one shot; with these the program is pushed once, too."""
 _names = itertools.count()
 
 
@@ -74,7 +74,7 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
 def test_the_suite_runs_on_a_switch_that_is_already_there(tmp_path: Path, one_shot: bool):
     with softswitch(tmp_path) as described:
         path = tmp_path / "switch.yaml"
-        path.write_text(yaml.safe_dump({**described, "one_shot": one_shot}))
+        path.write_text(yaml.safe_dump({**described, "one_shot": one_shot, "shared_push": one_shot}))
         files = [f"tests/dataplane/{name}" for name in SUITE[one_shot]]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-k", "remote", "-m", "not long", *files],

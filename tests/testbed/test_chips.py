@@ -12,6 +12,8 @@ import yaml
 from netfold.controller.jobs.file import JobFile, read_order
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import TofinoServer
+from netfold.controller.switches.fleet import FleetOptions
+from netfold.controller.switches.session import ANSWER_S
 from netfold.testbed import chips
 from netfold.testbed.errors import RunError
 from netfold.testbed.pace import pace_of
@@ -31,6 +33,9 @@ def test_the_controller_reads_of_every_switch_that_its_drivers_speak(tmp_path: P
     switches = [Switch(s.name, 9559 + i) for i, s in enumerate(fabric.switches)]
     options = chips.options(tmp_path / "switches.yaml", tmp_path, switches)  # type: ignore[arg-type]
     assert options[:2] == ["--switches", str(tmp_path / "switches.yaml")]
+    told = dict(zip(options[2::2], map(float, options[3::2]), strict=True))
+    assert told["--answer-s"] > ANSWER_S
+    assert told["--look-s"] > FleetOptions().look_s, "reading a counter holds a model's packets up"
     devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
     assert {n: d.address for n, d in devices.items()} == {s.name: s.grpc_address for s in switches}
     assert {(d.server, d.device_id, d.cpu_port) for d in devices.values()} == {(TofinoServer.DRIVERS, 0, 320)}
@@ -51,5 +56,5 @@ def test_its_jobs_keep_their_members_longer_than_others() -> None:
 
 def test_a_model_is_waited_for_longer_than_a_switch_in_software() -> None:
     model, usual = pace_of("tofino-model"), pace_of("softswitch")
-    for name in ("ready_s", "job_s", "call_s", "step_s"):
+    for name in ("start_s", "ready_s", "job_s", "call_s", "step_s"):
         assert getattr(model, name) > getattr(usual, name)
