@@ -44,10 +44,12 @@ def command(
     return [PROGRAM, *own, "--", "--grpc-server-addr", address, *target_options]
 
 
-def wait_until_ready(process: subprocess.Popen[bytes], channel: grpc.Channel, log: Path) -> None:
+def wait_until_ready(
+    process: subprocess.Popen[bytes], channel: grpc.Channel, log: Path, start_s: float = START_S
+) -> None:
     """Waits for its gRPC server. Raises SwitchDied with the end of `log`, grpc.FutureTimeoutError."""
     ready = grpc.channel_ready_future(channel)
-    deadline = time.monotonic() + START_S
+    deadline = time.monotonic() + start_s
     while True:
         try:
             return ready.result(timeout=0.2)

@@ -59,9 +59,9 @@ def missing() -> str | None:
 def bmv2(lanes: int) -> Iterator[Bmv2Device]:
     """A running switch with the program for `lanes`; the process and its links go whatever happens."""
     with ExitStack() as stack:
-        _sweep()
+        sweep()
         name = f"nf{np.base_repr(os.getpid(), 36).lower()}x{next(_numbers)}"
-        links = {port: stack.enter_context(_link(f"{name}p{port}")) for port in PORTS}
+        links = {port: stack.enter_context(link(f"{name}p{port}")) for port in PORTS}
         address = f"127.0.0.1:{free_port()}"
         arguments = simple_switch.command(address, {port: f"{name}p{port}" for port in PORTS}, "-L", "error")
         log = Path(stack.enter_context(TemporaryDirectory())) / "bmv2.log"
@@ -77,7 +77,7 @@ def bmv2(lanes: int) -> Iterator[Bmv2Device]:
         yield device
 
 
-def _sweep() -> None:
+def sweep() -> None:
     """Takes away the links of test runs that were killed before they could. Their switches died with them."""
     shown = subprocess.run(["ip", "-o", "link"], check=True, capture_output=True, text=True).stdout
     for name, pid in re.findall(r" (nf([0-9a-z]+)x\d+p\d+)@", shown):
@@ -91,7 +91,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _link(name: str) -> Iterator[socket.socket]:
+def link(name: str) -> Iterator[socket.socket]:
     """A veth pair; the switch takes `name`, the test the other end, as a raw socket."""
     peer = name + "t"
     _ip("link", "add", name, "type", "veth", "peer", "name", peer)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from tests.dataplane import bmv2, chip, remote
+from tests.dataplane import bmv2, chip, remote, stack
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import ChipBuilds, why_not
 from tests.dataplane.device import Device, SoftDevice, compiled
@@ -88,7 +89,9 @@ def _start(target: str, lanes: int, chip_builds: ChipBuilds):
         return SoftDevice(compiled(lanes)[0])
     if target == "tofino":
         return chip.model(target, chip_builds.result(target))
-    return remote.remote() if target == "remote" else bmv2.bmv2(lanes)
+    if target == "remote":
+        return stack.running() if remote.described() == Path(stack.NAME) else remote.remote()
+    return bmv2.bmv2(lanes)
 
 
 @pytest.fixture(params=TARGETS)

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A switch that is already there, reached by P4Runtime, with interfaces of this machine cabled to its ports: a Tofino,
-or anything else that serves the program. NETFOLD_SWITCH names a file that says where it is (docs/tofino.md):
+or anything else that serves the program. NETFOLD_SWITCH is `tofino-model` (stack.py), or names a file that says where
+the switch is (docs/tofino.md):
 
     address: 10.0.0.11:9339
     p4info: out/tofino/tofino/netfold.p4info.txtpb
@@ -118,13 +119,19 @@ def described() -> Path | None:
 def remote() -> Iterator[RemoteDevice]:
     path = described()
     assert path is not None
-    spec = RemoteSwitch.model_validate(yaml.safe_load(path.read_text()))
+    with opened(RemoteSwitch.model_validate(yaml.safe_load(path.read_text())), path.parent) as device:
+        yield device
+
+
+@contextmanager
+def opened(spec: RemoteSwitch, folder: Path) -> Iterator[RemoteDevice]:
+    """The switch that is there; paths count from the folder."""
     with ExitStack() as stack:
         links = {n: stack.enter_context(_listening(p.interface)) for n, p in spec.ports.items()}
         options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
         channel = stack.enter_context(grpc.insecure_channel(spec.address, options))
         grpc.channel_ready_future(channel).result(timeout=spec.answer_s)
-        device = RemoteDevice(spec, path.parent, links, channel)
+        device = RemoteDevice(spec, folder, links, channel)
         stack.callback(device.close)
         yield device
 

@@ -19,7 +19,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from tests.dataplane import bmv2
+from netfold.topologies.network.targets import TofinoModel
+from tests.dataplane import bmv2, stack
 from tests.dataplane.device import compiled
 from tests.dataplane.frames import LANES
 from tests.dataplane.remote import PORTS, RemoteSwitch
@@ -41,7 +42,7 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
     with ExitStack() as stack:
         name = f"nr{os.getpid() % 100_000}x{next(_names)}"
         for port in PORTS:
-            stack.enter_context(bmv2._link(f"{name}p{port}"))
+            stack.enter_context(bmv2.link(f"{name}p{port}"))
         address = f"127.0.0.1:{free_port()}"
         start = "from netfold.cli.main import main; main()"
         command = [
@@ -88,6 +89,12 @@ def test_the_suite_runs_on_a_switch_that_is_already_there(tmp_path: Path, one_sh
     assert done.returncode == 0, done.stdout + done.stderr
     (compared,) = re.findall(r"data plane on remote: ([\d,]+) packets sent", done.stdout)
     assert int(compared.replace(",", "")) >= 40
+
+
+def test_on_a_tofino_s_model_all_ports_are_in_the_pipe_by_which_slots_are_read():
+    spec = stack.profile("127.0.0.1:1", {n: f"eth{n}" for n in PORTS})
+    assert {p.port >> 7 for p in spec.ports.values()} == {spec.cpu_port >> 7}
+    assert TofinoModel.name == stack.NAME
 
 
 def test_the_file_needs_every_port_and_the_suite_s_lanes():
