@@ -50,11 +50,13 @@ _PORT_FREE_S = 10.0
 
 def check(*others: str) -> None:
     """Raises NetworkError if one of the two is not there, or another program of p4lang's."""
-    of = dict.fromkeys((MODEL, DRIVERS), "open-p4studio's") | dict.fromkeys(others, "p4c's Tofino back end")
-    for name, whose in of.items():
+    of = dict.fromkeys((MODEL, DRIVERS), "open-p4studio") | dict.fromkeys(
+        others, "p4c with its Tofino back end"
+    )
+    for name, project in of.items():
         if shutil.which(name) is None:
             raise NetworkError(
-                f"{name} is not on PATH: it is one of p4lang/{whose} (docs/tofino.md, section 3)"
+                f"{name} is not on PATH: it is of p4lang/{project} (docs/tofino.md, section 3)"
             )
 
 
