@@ -48,7 +48,9 @@ def main() -> None:
     parser.add_argument(
         "--loss", type=float, default=0.0, help="of packets, in each direction of each link, 0 to 1"
     )
-    parser.add_argument("--queue", type=int, default=64, help="of each port of the switch, packets")
+    parser.add_argument(
+        "--queue", type=int, default=64, help="of each switch port, packets, of whatever size"
+    )
     parser.add_argument("--slots", type=int, default=512, help="of the tree; the window is half of them")
     parser.add_argument("--congestion", default="panama", choices=("panama", "atp", "fixed"))
     parser.add_argument(
