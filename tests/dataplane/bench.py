@@ -48,8 +48,10 @@ class Bench:
         if self._differs or len(self.oracle.claimed()) > _RESETS:
             return False
         self._again(device)
-        self.install(Management())
-        for index in self.oracle.claimed():
+        claimed = self.oracle.claimed()
+        if claimed:
+            self.install(Management())
+        for index in claimed:
             reset = Netfold(Kind.RESET, MANAGED, slot=index, lanes=[0] * self.lanes)
             self.send(CPU_PORT, b"\0\0" + gradient(reset, port=MANAGEMENT_PORT))
         self._again(device)

@@ -160,6 +160,8 @@ class RemoteDevice:
         self._out = {n: p.port for n, p in spec.ports.items()} | {CPU_PORT: spec.cpu_port}
         self._back = {own: n for n, own in self._out.items()}
         self._held: Contents = {}
+        self._stale: set[object] = set()
+        """Of what it holds, what the test under way has not asked for."""
         self._counted: Counter[tuple[int, int]] = Counter()  # before `start_over`, by (tree, verdict)
         self._marks = itertools.count()
         self._marker = Netfold(Kind.RESULT, spec.trees - 1, MARKER_EPOCH, lanes=[0] * spec.lanes)
@@ -189,6 +191,7 @@ class RemoteDevice:
         which may outlive it."""
         self._write(p4r.Update.DELETE, [e for e in self._held.values() if isinstance(e, MulticastGroup)])
         self._held = {}
+        self._stale.clear()
         self._counted.clear()
         self._stub.SetForwardingPipelineConfig(
             p4r.SetForwardingPipelineConfigRequest(
@@ -209,11 +212,19 @@ class RemoteDevice:
 
     def start_over(self, counted: Counter[tuple[int, int]]) -> None:
         """Without a push: no entries, and counts as if from 0, where `counted` has been since the last time. The
-        registers stay as they are."""
-        old = [e for key, e in self._held.items() if key not in self._own]
-        self._write(p4r.Update.DELETE, sorted(old, key=lambda e: not isinstance(e, TableEntry)))
-        self._held = {key: e for key, e in self._held.items() if key in self._own}
+        registers stay as they are. Entries go before the next frame; those that are wanted again by then stay."""
+        self._stale |= set(self._held) - self._own
         self._counted += counted
+
+    def _sweep(self) -> None:
+        self._remove([self._held[key] for key in self._stale])
+
+    def _remove(self, old: list[Entity]) -> None:
+        """Entries go before the groups that they lead to."""
+        self._write(p4r.Update.DELETE, sorted(old, key=lambda e: not isinstance(e, TableEntry)))
+        for entity in old:
+            del self._held[entity.key]
+            self._stale.discard(entity.key)
 
     def _groups(self) -> Iterator[MulticastGroup]:
         """The groups that the switch says it has."""
@@ -229,9 +240,14 @@ class RemoteDevice:
     def insert(self, entities: Iterable[Entity]) -> None:
         for entity in entities:
             # one by one, as members and groups have to be there before the routes that name them
-            new = [e for e in self._written(entity) if e.key not in self._held]
-            for written in sorted(new, key=lambda e: isinstance(e, TableEntry)):
-                self._write(p4r.Update.INSERT, [written])
+            written = {e.key: e for e in self._written(entity)}
+            self._remove(
+                [self._held[k] for k, e in written.items() if k in self._stale and self._held[k] != e]
+            )
+            self._stale -= set(written)
+            new = [e for key, e in written.items() if key not in self._held]
+            for one in sorted(new, key=lambda e: isinstance(e, TableEntry)):
+                self._write(p4r.Update.INSERT, [one])
             self._held |= {e.key: e for e in new}
 
     def delete(self, entities: Iterable[Entity]) -> None:
@@ -241,6 +257,7 @@ class RemoteDevice:
             del self._held[entity.key]
 
     def inject(self, port: int, frame: bytes) -> Frames:
+        self._sweep()
         mark = next(self._marks)
         marker = gradient(replace(self._marker, round=mark >> 16 & 0xFFFFF, slot=mark & 0xFFFF))
         self._send(port, frame)
