@@ -17,9 +17,9 @@ from netfold.topologies.network.handles import SwitchHandle
 _P4INFO, _CONFIG = "netfold.p4info.txtpb", "netfold.pi.bin"
 _MAKE = "python -m tools.tofino tofino --cpu-port 320"
 _TIMES = {
-    "--rtt-ms": 200.0,  # a packet takes a model milliseconds,
-    "--probe-s": 5.0,  # as much as one of a job's,
-    "--look-s": 20.0,  # a counter up to 30 of them, and meanwhile no packet goes
+    "--rtt-ms": 200.0,  # a packet takes a model milliseconds, and a counter up to 30 of them
+    "--probe-s": 30.0,  # a probe waits behind all that was sent twice: at a load of 40 five of 5 s were not enough
+    "--look-s": 20.0,
     "--audit-s": 300.0,
     "--answer-s": 60.0,
     "--restart-s": 600.0,
