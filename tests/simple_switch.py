@@ -24,13 +24,16 @@ _LOG_LINES = 8
 
 
 class SwitchDied(Exception):
-    """A switch process ended by itself; `signal` is what ended it, or None."""
+    """A switch process ended by itself, or stays and never answers; `signal` is what ended it, or None."""
 
-    def __init__(self, code: int, log: Path) -> None:
-        self.signal = signal.Signals(-code) if code < 0 else None
+    def __init__(self, code: int | None, log: Path) -> None:
+        self.signal = signal.Signals(-code) if code is not None and code < 0 else None
         lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
         said = "".join(f"\n  {line}" for line in lines) or " without a word"
-        super().__init__(f"the switch ended with {self.signal.name if self.signal else code}:{said}")
+        ended = (
+            "does not answer" if code is None else f"ended with {self.signal.name if self.signal else code}"
+        )
+        super().__init__(f"the switch {ended}:{said}")
 
 
 def command(
@@ -47,7 +50,7 @@ def command(
 def wait_until_ready(
     process: subprocess.Popen[bytes], channel: grpc.Channel, log: Path, start_s: float = START_S
 ) -> None:
-    """Waits for its gRPC server. Raises SwitchDied with the end of `log`, grpc.FutureTimeoutError."""
+    """Waits for its gRPC server. Raises SwitchDied with the end of `log`."""
     ready = grpc.channel_ready_future(channel)
     deadline = time.monotonic() + start_s
     while True:
@@ -55,10 +58,8 @@ def wait_until_ready(
             return ready.result(timeout=0.2)
         except grpc.FutureTimeoutError:
             code = process.poll()
-            if code is not None:
+            if code is not None or time.monotonic() > deadline:
                 raise SwitchDied(code, log) from None
-            if time.monotonic() > deadline:
-                raise
 
 
 @functools.cache
