@@ -34,7 +34,7 @@ COMPILER, ASSEMBLER = "p4c-barefoot", "bfas"
 FLAGS = ("-g", "--Wdisable=unknown", "--Wdisable=uninitialized-out-param", "--Wdisable=uninitialized-use")
 """Reports of what is used; and no warnings of what is meant: @controller_header is for the P4Info alone, metadata is
 0 at first (@pa_auto_init_metadata)."""
-TIMEOUT_S = 1800
+TIMEOUT_S = 4 * 3600  # Tofino 2: ten minutes of a processor, and hours where others want it too
 
 
 @dataclass(frozen=True)
