@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from netfold.traffic.membership.assignment import DATA_CENTER, Timing
 
-MARK_FRACTION = 3 / 16
+MARK_FRACTION = 11 / 64
 """Of a port's queue: a controller lets its switches mark from there on."""
 
 

@@ -28,8 +28,9 @@ enum {
 
 static const double G = 1.0 / 16;
 static const double FRAMES = 1.25;     /* of 1514 bytes, that a window grows by: TCP's one, and a quarter as one mark of all counts */
-static const double DIP = 0.8;         /* of what all senders gave up, this one does */
-static const double DIP_MOST = 0.3;    /* CUBIC's (RFC 9438) */
+static const double DIP = 0.85;        /* of what all senders gave up, this one does */
+static const double DIP_MOST = 0.4;    /* a little more than CUBIC's 0.3 (RFC 9438) */
+static const double SUDDEN = 0.2;      /* what a window that is marked as a whole gives up at least: others came all at once */
 static const double DEEP = 1.5;        /* a queue that is filled, against one that is marked already */
 static const double CUT = 4;           /* down to this part of itself a window yields before it contends */
 static const double BETA = 0.7;        /* what a loss leaves of a window that contends: CUBIC's */
@@ -136,7 +137,7 @@ static int is_late(const struct nf_window *w) { return !w->marks_ever && w->dela
 
 /* What is left of a window that met congestion. */
 static double rest(const struct nf_window *w) {
-    if (w->marked) return 1 - most(w->alpha / 2, w->dip);
+    if (w->marked) return 1 - most(most(w->alpha / 2, w->dip), SUDDEN * (double)w->marked / (double)w->seen);
     return is_late(w) ? most(0.5, w->late / w->delay) : 1;
 }
 
