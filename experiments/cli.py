@@ -12,6 +12,7 @@ import typer
 
 from netfold.experiments import netreduce_show, options, panama_show, panama_vary
 from netfold.experiments import panama as panama_points
+from netfold.experiments.inart_derived import derived_table
 from netfold.experiments.netreduce import NOTES as NETREDUCE_NOTES
 from netfold.experiments.netreduce import QUICK, Grid, conditions
 from netfold.experiments.netreduce import rows as netreduce_rows
@@ -166,6 +167,8 @@ def _rates(
         if not as_json:
             console.print(figure_table(paper, figure, rows))
     if not as_json:
+        if paper is Paper.INART:
+            console.print(derived_table(points))
         for note in NOTES[paper]:
             console.print(f"- {note}", markup=False, highlight=False)
         console.print(f"plots and JSON: {out}/reproduce-{paper}*", markup=False, highlight=False)

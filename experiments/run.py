@@ -32,11 +32,13 @@ Values = dict[str, float]
 class Point:
     """Our means at one x of a figure. `values` are rates by column; `server_over` and `switch_over` say
     how many times its capacity the worst resource was asked for after rounding, before repair (`rounded`
-    keeps the LP's rate). A column that no draw has a value for is left out."""
+    keeps the LP's rate). `reaching` says, by scheme, how many whole gradients reach the parameter servers in
+    an iteration. A column that no draw has a value for is left out."""
 
     figure: Figure
     x: int
     values: Values
+    reaching: Values
     server_over: float
     switch_over: float
     draws: int
@@ -93,21 +95,26 @@ def reproduce(
 @dataclass(frozen=True)
 class _Draw:
     values: Values
+    reaching: Values
     server_over: float
     switch_over: float
 
 
 def _mean(figure: Figure, x: int, draws: list[_Draw]) -> Point:
-    columns = dict.fromkeys(name for d in draws for name in d.values)
-    values = {name: fmean([d.values[name] for d in draws if name in d.values]) for name in columns}
     return Point(
         figure,
         x,
-        values,
+        _means([d.values for d in draws]),
+        _means([d.reaching for d in draws]),
         fmean([d.server_over for d in draws]),
         fmean([d.switch_over for d in draws]),
         len(draws),
     )
+
+
+def _means(draws: list[Values]) -> Values:
+    columns = dict.fromkeys(name for d in draws for name in d)
+    return {name: fmean([d[name] for d in draws if name in d]) for name in columns}
 
 
 def measure(instance: Instance) -> Json:
@@ -117,6 +124,7 @@ def measure(instance: Instance) -> Json:
     setup = draw(paper, figure, instance.x, seed)
     free = SideBySide(setup.fabric, setup.job, seed=seed, limits=NO_FAN_IN_LIMIT)
     values: Values = {}
+    reaching: Values = {}
 
     def run(column: str, scheme: str, among: SideBySide = free, **options: str | float) -> Plan | None:
         try:
@@ -124,6 +132,7 @@ def measure(instance: Instance) -> Json:
         except PlanningError:
             return None
         values[column] = plan.rate
+        reaching[column] = sum(plan.loads.servers.values()) / plan.rate
         return plan
 
     own = run("repaired", "grid" if paper is Paper.GRID else "inart")
@@ -142,10 +151,10 @@ def measure(instance: Instance) -> Json:
         run("r-inart", "grid")
         run("atp", "atp", atp_variant="whole")
         run("lbmm", "lbmm")
-    return asdict(_rounding(free.task, seed, values))
+    return asdict(_rounding(free.task, seed, values, reaching))
 
 
-def _rounding(task: Task, seed: int, values: Values) -> _Draw:
+def _rounding(task: Task, seed: int, values: Values, reaching: Values) -> _Draw:
     """Add what the published rounding gives by itself: its rate, by how much it overruns, and the rate
     that is left when all is scaled down and nothing else repaired."""
     network, servers = task.network, task.job.parameter_servers
@@ -156,6 +165,7 @@ def _rounding(task: Task, seed: int, values: Values) -> _Draw:
     values["scaled"] = feasible_rate(network, drafts) * network.unit
     return _Draw(
         values,
+        reaching,
         float(over[[network.server_id[s] for s in servers]].max()),
         float(over[[network.switch_id[v] for v in network.aggregators()]].max(initial=0.0)),
     )

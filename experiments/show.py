@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from rich.table import Table
 
+from netfold.experiments.inart_derived import derived_rows
 from netfold.experiments.published import HETEROGENEOUS_MEANS, NOTES, REDUCTIONS, Figure, Paper
 from netfold.experiments.run import Point
 
@@ -110,10 +111,14 @@ def document(paper: Paper, points: Sequence[Point]) -> str:
             p.figure.axis: p.x,
             "draws": p.draws,
             "ours": p.values,
+            "reaching": p.reaching,
             "server_over": p.server_over,
             "switch_over": p.switch_over,
             "published": {s: c[p.figure.x.index(p.x)] for s, c in p.figure.curves.items()},
         }
         for p in points
     ]
-    return json.dumps({"paper": str(paper), "points": rows, "notes": NOTES[paper]}, indent=2)
+    found = {"paper": str(paper), "points": rows, "notes": NOTES[paper]}
+    if paper is Paper.INART:
+        found["derived"] = derived_rows(points)
+    return json.dumps(found, indent=2)
