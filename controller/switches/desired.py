@@ -28,7 +28,7 @@ from netfold.topologies.fabric import Fabric
 from netfold.traffic.packets.wire import Kind
 
 MARK_FRACTION = 11 / 64
-"""From how full a queue on packets are marked: 12 of 64, where a job alone still fills its link. More, and short
+"""From how full a queue on packets are marked: 11 of 64, where a job alone still fills its link. More, and short
 flows wait longer beside a job (docs/decisions/0024)."""
 
 NEXTHOPS = 512

@@ -96,6 +96,7 @@ def test_a_push_may_take_longer_than_the_library_gives_a_call(tmp_path, monkeypa
             switch = deployment.switches["s1"]
             pushes, switch.push_lasts_s = switch.pushes, 0.5
             await switch.restart()
+            await deployment.until(lambda: switch.pushes > pushes, "pushed")
             await deployment.settled()
             assert switch.pushes == pushes + 1
             deployment.assert_exact()
