@@ -94,7 +94,9 @@ def _build(chip: Chip, folder: Path, cpu_port: int | None) -> float:
     assembly = _only(folder, f"*/{NAME}.bfa", "assembly")
     pipe = assembly.parent
     _check_fit(chip, pipe)
-    check_parsers(assembly.read_text())
+    text = assembly.read_text()
+    check_parsers(text)
+    assembly.write_text(share_with_checksums(text))
     run_compiler([str(assembler), "--target", chip.name, "-o", str(pipe), str(assembly)], TIMEOUT_S)
     after = os.times()
     found = _outcome(chip, folder, 0.0)
@@ -140,6 +142,32 @@ def _blind_state(states: str) -> str | None:
         if len(re.findall(r"^ +\*:", state, re.MULTILINE)) > 1:
             return f"state {state.partition(':')[0]} of its assembly has no `match`"
     return None
+
+
+def share_with_checksums(assembly: str) -> str:
+    """The same, with the containers in which a parser's states and a checksum's verdict write bits of their own among
+    those that are written bit by bit (`bitwise_or`). p4c counts the states alone there (1.2.5.16), and a second write
+    to any other container is an error: Tofino 2's model dropped all that has a UDP header behind an IP checksum, if it
+    was ours."""
+    for direction in ("ingress", "egress"):
+        before, mark, rest = assembly.partition(f"\nparser {direction}:\n")
+        parts = re.split(r"^(?=\S)", rest, maxsplit=1, flags=re.MULTILINE)
+        listed = re.search(r"^  bitwise_or: \[([^]]*)\]\n", parts[0], re.MULTILINE)
+        names = {x.strip() for x in listed.group(1).split(",")} - {""} if listed else set()
+        missing = sorted(_shared_with_checksums(parts[0]) - names)
+        if missing:
+            line = f"  bitwise_or: [ {', '.join(sorted(names) + missing)} ]\n"
+            states = parts[0].replace(listed.group(0), "") if listed else parts[0]
+            assembly = before + mark + line + "".join([states, *parts[1:]])
+    return assembly
+
+
+def _shared_with_checksums(states: str) -> set[str]:
+    verdicts = {
+        (name, 1 << int(bit)) for name, bit in re.findall(r"^ +dest: (\w+)\((\d+)\)", states, re.MULTILINE)
+    }
+    written = re.findall(r"^ +([A-Z]+\d+): (\d+)", states, re.MULTILINE)
+    return {name for name, bit in verdicts for other, value in written if name == other and int(value) & ~bit}
 
 
 def _outcome(chip: Chip, folder: Path, seconds: float) -> Build:

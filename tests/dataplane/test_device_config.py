@@ -276,3 +276,34 @@ def test_a_parser_that_lost_what_one_state_branches_on_is_refused():
     blind = f"{MATCH}      0x****:\n        next: parse_ipv4\n    parse_ipv4:\n      *:\n        next: end\n      *:\n"
     with pytest.raises(BuildError, match=r"the ingress parser .*\(state parse_ipv4"):
         tofino.check_parsers(PARSERS.format(ingress=blind, egress=MATCH))
+
+
+CHECKSUM = """\
+    verify_ipv4:
+      *:
+        checksum 0:
+          type: VERIFY
+          dest: MH2(0)
+        next: parse_udp
+    parse_udp:
+      *:
+        H0: 64
+        {written}
+        next: end
+"""
+
+
+def test_a_container_that_a_checksum_shares_with_a_state_is_written_bit_by_bit():
+    """p4c 1.2.5.16 lists only those that states share."""
+    text = PARSERS.format(ingress=MATCH + CHECKSUM.format(written="MH2: 2"), egress=MATCH)
+    some = text.replace("parser ingress:\n", "parser ingress:\n  bitwise_or: [ B8, H0 ]\n")
+    all_ = text.replace("parser ingress:\n", "parser ingress:\n  bitwise_or: [ B8, H0, MH2 ]\n")
+    assert tofino.share_with_checksums(some) == all_
+    assert tofino.share_with_checksums(all_) == all_
+    assert "bitwise_or: [ MH2 ]" in tofino.share_with_checksums(text)
+
+
+def test_a_verdict_that_a_state_writes_too_and_a_container_of_its_own_stay_as_they_are():
+    for written in ("MH2: 1", "MH3: 2"):
+        text = PARSERS.format(ingress=MATCH + CHECKSUM.format(written=written), egress=MATCH)
+        assert tofino.share_with_checksums(text) == text
