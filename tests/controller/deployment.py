@@ -153,10 +153,10 @@ class Deployment:
             self._running = None
         self.store.close()
 
-    async def until(self, true: Callable[[], bool], what: str) -> None:
+    async def until(self, true: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
         """Wait for the controller's own pulse until something holds; a controller that fell is told as what felled
         it."""
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within_s):
             while not true():
                 if self._running is not None and self._running.done():
                     self._running.result()

@@ -325,6 +325,10 @@ def test_two_jobs_never_chase_each_other(fabric: Fabric, seed: int):
 # ---- with switches ----------------------------------------------------------------------------------------
 
 
+PATIENCE_S = 120.0
+"""A job stays five seconds where it is, after a second move ten, after a third twenty."""
+
+
 class Pressed:
     """Others who send over links: every switch's counters go on by as much with each of its readings."""
 
@@ -348,7 +352,7 @@ class Pressed:
             self.go_on()
             return true()
 
-        await self.deployment.until(going_on, what)
+        await self.deployment.until(going_on, what, PATIENCE_S)
 
 
 def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_path: Path, fabric: Fabric):
