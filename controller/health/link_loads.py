@@ -33,9 +33,6 @@ STALE_S = 5.0
 MOVING = 0.05
 """Of a link's rate: a load that changed by so much between two readings may still be changing."""
 
-CHANGING_S = 1.0
-"""So long after a reading that said so, loads may not be known whole."""
-
 Link = tuple[str, str]
 """From and to."""
 
@@ -74,7 +71,6 @@ class LinkLoads:
         self._loads: NDArray[np.float64] = np.zeros((len(self._links), 2))  # foreign, jobs
         self._at = np.full(len(self._links), -np.inf)
         self._readings: dict[str, deque[_Reading]] = {}
-        self._changed = -np.inf
 
     def counted(self, switch: str, counts: PortCounts, asked: float) -> bool:
         """What a switch's ports have counted since it started. When it was `asked`, by this one's clock, is nearer to
@@ -90,8 +86,6 @@ class LinkLoads:
         moving = False
         if earlier and latest.at - earlier[0].at >= WINDOW_S:
             moving = self._measure(self._rows[switch], earlier[0], latest)
-        if moving:
-            self._changed = self._now()
         earlier.append(latest)
         return moving
 
@@ -106,10 +100,6 @@ class LinkLoads:
         if row is None or self._at[row] < self._now() - STALE_S:
             return NOTHING
         return LinkLoad(*self._loads[row].tolist())
-
-    def changing(self) -> bool:
-        """Whether some link's load changed at one of the last readings: it may have begun in the midst of it."""
-        return bool(self._now() < self._changed + CHANGING_S)
 
     def foreign(self) -> Loads:
         """What is not the jobs', as a plan has to reckon with it (foreign.py)."""

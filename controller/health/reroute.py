@@ -9,8 +9,7 @@ that gives `GAIN` more than it keeps where it is. Why this ends:
 - other jobs count with what they are promised and not with what they send, so nobody runs after another's packets;
 - a plan fits beside those promises and beside foreign load, so a move takes nothing from anybody, and gives the mover a
   tenth more: while foreign load stays as it is, no job can move for ever;
-- when foreign load comes and goes, each further move within `CALM_S` has to wait twice as long as the last; but the
-  first one, if loads were still becoming known, may be corrected once when they are.
+- when foreign load comes and goes, each further move within `CALM_S` has to wait twice as long as the last.
 """
 
 from __future__ import annotations
@@ -57,9 +56,6 @@ DWELL_S, LONGEST_DWELL_S = 5.0, 80.0
 
 CALM_S = 120.0
 
-KNOWN_S = 0.5
-"""After a first move beside loads that are still changing: by then they are known."""
-
 AGAIN_S, LONGEST_AGAIN_S = 2.0, 60.0
 """After a plan that was not worth a move the next is made so much later, and twice as late each time while nothing
 changes for the better."""
@@ -75,8 +71,7 @@ class Mover(Protocol):
 @dataclass
 class _Stay:
     """A job where it is. `until`: it is not moved before; `tried`: when it was last planned again, for `again` seconds
-    or until something eases. `seen` is the most foreign load since then, by link. `hasty`: when it made a first
-    move beside loads that were not known whole; that counts for no dwell."""
+    or until something eases. `seen` is the most foreign load since then, by link."""
 
     plan: Plan
     seen: dict[Link, float]
@@ -85,7 +80,6 @@ class _Stay:
     moved: float = -math.inf
     tried: float = -math.inf
     again: float = AGAIN_S
-    hasty: float = -math.inf
 
 
 class Rerouter:
@@ -228,13 +222,7 @@ class Rerouter:
             stay.again = min(2 * stay.again, LONGEST_AGAIN_S)
             return
         log.info("job %s is re-routed: %s", name, why)
-        if now - max(stay.moved, stay.hasty) >= CALM_S and self._loads.changing():
-            stay.hasty, stay.until, stay.tried = now, now + KNOWN_S, -math.inf
-        else:
-            self._settle(stay, now)
-        if name in self._book and (placement := self._book.get(name).placement) is not None:
-            stay.plan = placement.plan
-
-    def _settle(self, stay: _Stay, now: float) -> None:
         stay.dwell = min(2 * stay.dwell, LONGEST_DWELL_S) if now - stay.moved < CALM_S else DWELL_S
         stay.until, stay.moved, stay.again = now + stay.dwell, now, AGAIN_S
+        if name in self._book and (placement := self._book.get(name).placement) is not None:
+            stay.plan = placement.plan

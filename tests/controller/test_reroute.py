@@ -58,7 +58,6 @@ class World:
     moves: list[tuple[float, str]] = field(default_factory=list)
     plans: int = 0
     told: dict[str, dict[str, Progress]] = field(default_factory=dict)
-    becoming_known: bool = False
 
     def __post_init__(self) -> None:
         self.rerouter = Rerouter(self.fabric, self, self, self, self, lambda: self.now)  # type: ignore[arg-type]
@@ -86,9 +85,6 @@ class World:
             if load := reckoned(min(wanted, rate - self.of_jobs(link)), rate):
                 found[link] = load
         return Loads(links=found)
-
-    def changing(self) -> bool:
-        return self.becoming_known
 
     def load(self, link: Link) -> LinkLoad:
         jobs = self.of_jobs(link)
@@ -179,23 +175,6 @@ def test_a_squeezed_job_moves_at_once_and_comes_back_when_the_load_is_gone(fabri
         world.run(60)
         assert world.rate("a") == pytest.approx(whole)
     assert len(world.moves) <= 4
-
-
-def test_a_move_beside_loads_that_are_not_known_whole_is_corrected_at_once_and_once(fabric: Fabric):
-    """The readings of a load's first second have a part of it."""
-    world = World(fabric, becoming_known=True)
-    world.submit(job_file("a", 1, 16))
-    world.wanted = through(fabric, "spine1", 180.0)
-    world.run(STEP_S)
-    world.wanted = through(fabric, "spine1", 110.0) | through(fabric, "spine2", 180.0)
-    world.run(1.0)
-    assert [name for _, name in world.moves] == ["a", "a"]
-    assert world.rate("a") >= 90
-    world.wanted = through(fabric, "spine1", 180.0)
-    world.run(reroute.DWELL_S - 2 * STEP_S)
-    assert len(world.moves) == 2, "after the correction it stays as after any move"
-    world.run(2 * STEP_S)
-    assert len(world.moves) == 3
 
 
 def test_a_load_on_both_ways_lowers_the_promise_and_its_end_restores_it(fabric: Fabric):
