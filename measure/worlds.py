@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
-from netfold.simulator.packet.details import MARK_FRACTION, Details
+from netfold.simulator.packet.details import Details
 from netfold.simulator.scenario import Bucket, InNetwork, Job, Model, Settings
 from netfold.topologies.fabric import Fabric, Host, Link, Switch, SwitchRole
 from netfold.topologies.generators import GBIT, MBIT
-from netfold.traffic.congestion import Congestion
+from netfold.traffic.congestion import MARK_FRACTION, Congestion
 from netfold.traffic.membership.assignment import Timing
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """What the controller is told where the switches of a run are models of chips: their file, and other times. How long
-the run itself waits for them is in pace.py."""
+the run itself waits for them is in patience.py."""
 
 from __future__ import annotations
 

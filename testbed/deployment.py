@@ -16,7 +16,7 @@ from netfold.controller.planning.plan import Plan
 from netfold.testbed import chips
 from netfold.testbed.errors import RunError
 from netfold.testbed.opened import Opened
-from netfold.testbed.pace import pace_of
+from netfold.testbed.patience import patience_with
 from netfold.testbed.processes import Group, Task
 from netfold.testbed.service import Service
 from netfold.topologies.addressing import FIRST_GRPC_PORT
@@ -71,7 +71,7 @@ class Deployment(Opened):
         self.setup = setup
         self.fabric: Fabric = load_fabric(setup.fabric)
         self.workers = [h.name for h in self.fabric.hosts if not h.parameter_server]
-        self.pace = pace_of(setup.target)
+        self.patience = patience_with(setup.target)
         self._tell = tell
 
     def _bring_up(self) -> None:
@@ -88,7 +88,7 @@ class Deployment(Opened):
             scale=setup.scale,
             name=setup.name,
             first_grpc_port=setup.first_grpc_port,
-            ready_timeout_s=self.pace.start_s,
+            ready_timeout_s=self.patience.start_s,
         )
         self.net = self._open.enter_context(network)
         self.directory = self.net.work
@@ -114,7 +114,7 @@ class Deployment(Opened):
         )
         self.service = self._open.enter_context(service)
         if self._chips:
-            self.service.wait_switches(self.pace.ready_s, self.check)
+            self.service.wait_switches(self.patience.ready_s, self.check)
 
     @property
     def _chips(self) -> bool:
@@ -135,8 +135,8 @@ class Deployment(Opened):
 
     def submit(self, name: str, workers: Sequence[str], **spec: object) -> Plan:
         """Admits a job and waits until it runs; `spec` are more keys of the job file (docs/jobs.md)."""
-        text = yaml.safe_dump({"name": name, "workers": list(workers), **self.pace.job, **spec})
-        return self.service.submit(text, self.pace.job_s)
+        text = yaml.safe_dump({"name": name, "workers": list(workers), **self.patience.job, **spec})
+        return self.service.submit(text, self.patience.job_s)
 
     def start_job(
         self, name: str, flags: Sequence[object], workers: Sequence[str] | None = None, **spec: object
@@ -170,8 +170,8 @@ class Deployment(Opened):
             meanwhile()
 
         results = job.workers.wait(timeout_s, look)
-        self.service.wait_over(job.name, self.pace.job_s)
-        job.servers.wait(self.pace.job_s, self.service.check)
+        self.service.wait_over(job.name, self.patience.job_s)
+        job.servers.wait(self.patience.job_s, self.service.check)
         return results
 
     def start_ring(
@@ -193,7 +193,7 @@ class Deployment(Opened):
     @property
     def _call_timeout(self) -> list[object]:
         call_s = self.setup.call_s
-        return ["--timeout", self.pace.call_s if call_s is None else call_s]
+        return ["--timeout", self.patience.call_s if call_s is None else call_s]
 
     def _task(self, folder: Path, host: str, command: Sequence[object]) -> Task:
         result = folder / f"{host}.json"

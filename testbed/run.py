@@ -66,7 +66,7 @@ class Run:
         self.options = options
         self.watcher = watcher
         self.system = Deployment(options.setup, watcher.step)
-        self._timeout_s = options.timeout_s or self.system.pace.step_s
+        self._timeout_s = options.timeout_s or self.system.patience.step_s
         if len(self.system.workers) < 2:
             raise RunError(
                 f"fabric {options.setup.fabric} has {len(self.system.workers)} workers; a run needs two"

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ import typer
 
 from tools.p4build import REPOSITORY, BuildError, run_compiler
 from tools.tofino_configs import Program, drivers_config, stratum_config
+from tools.tofino_parsers import check_parsers, share_with_checksums
 
 PROGRAM = "p4src/tna/netfold.p4"
 NAME = "netfold"
@@ -117,57 +117,6 @@ def _check_fit(chip: Chip, pipe: Path) -> None:
         raise BuildError(
             f"the program does not fit into the {mau['nStages']} stages of {chip.name}: {', '.join(tables)} left over"
         )
-
-
-def check_parsers(assembly: str) -> None:
-    """Both parsers look at what they branch on: p4c of February to September 2026 (1.2.5.16 among it) loses what is
-    not in a scratch register of the parser's, all that there is on Tofino, without a word (p4lang/p4c, pull requests
-    5063 and 5753), and takes every packet for the controller's. Raises BuildError."""
-    for direction in ("ingress", "egress"):
-        _, _, rest = assembly.partition(f"\nparser {direction}:\n")
-        states = re.split(r"^\S", rest, maxsplit=1, flags=re.MULTILINE)[0]
-        blind = _blind_state(states)
-        if blind is not None:
-            raise BuildError(
-                f"the compiler has lost what the {direction} parser branches on ({blind}): use a p4c with its pull "
-                "request 5753"
-            )
-
-
-def _blind_state(states: str) -> str | None:
-    """What is wrong with the states of a parser, if one has several ways on and nothing to choose by."""
-    if not re.search(r"^ +match: *\[", states, re.MULTILINE):
-        return "no state of its assembly has a `match`"
-    for state in re.split(r"^    (?=\S)", states, flags=re.MULTILINE):
-        if len(re.findall(r"^ +\*:", state, re.MULTILINE)) > 1:
-            return f"state {state.partition(':')[0]} of its assembly has no `match`"
-    return None
-
-
-def share_with_checksums(assembly: str) -> str:
-    """The same, with the containers in which a parser's states and a checksum's verdict write bits of their own among
-    those that are written bit by bit (`bitwise_or`). p4c counts the states alone there (1.2.5.16), and a second write
-    to any other container is an error: Tofino 2's model dropped all that has a UDP header behind an IP checksum, if it
-    was ours."""
-    for direction in ("ingress", "egress"):
-        before, mark, rest = assembly.partition(f"\nparser {direction}:\n")
-        parts = re.split(r"^(?=\S)", rest, maxsplit=1, flags=re.MULTILINE)
-        listed = re.search(r"^  bitwise_or: \[([^]]*)\]\n", parts[0], re.MULTILINE)
-        names = {x.strip() for x in listed.group(1).split(",")} - {""} if listed else set()
-        missing = sorted(_shared_with_checksums(parts[0]) - names)
-        if missing:
-            line = f"  bitwise_or: [ {', '.join(sorted(names) + missing)} ]\n"
-            states = parts[0].replace(listed.group(0), "") if listed else parts[0]
-            assembly = before + mark + line + "".join([states, *parts[1:]])
-    return assembly
-
-
-def _shared_with_checksums(states: str) -> set[str]:
-    verdicts = {
-        (name, 1 << int(bit)) for name, bit in re.findall(r"^ +dest: (\w+)\((\d+)\)", states, re.MULTILINE)
-    }
-    written = re.findall(r"^ +([A-Z]+\d+): (\d+)", states, re.MULTILINE)
-    return {name for name, bit in verdicts for other, value in written if name == other and int(value) & ~bit}
 
 
 def _outcome(chip: Chip, folder: Path, seconds: float) -> Build:

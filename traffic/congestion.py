@@ -6,6 +6,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+MARK_FRACTION = 11 / 64
+"""From how full a queue on switches mark packets, if nobody says otherwise: 11 of 64, where a job alone still fills its
+link. More, and short flows wait longer beside a job (docs/decisions/0024)."""
+
 
 class Congestion(StrEnum):
     """In the order of the engine's `enum nf_congestion`."""

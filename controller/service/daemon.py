@@ -21,10 +21,11 @@ from netfold.controller.service.metrics import metrics_server
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
 from netfold.controller.service.standby import Front, StandbyService
-from netfold.controller.switches.desired import MARK_FRACTION, Setting
+from netfold.controller.switches.desired import Setting
 from netfold.controller.switches.devices import Device
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
+from netfold.traffic.congestion import MARK_FRACTION
 
 STANDBY_POLL_S = 0.2
 

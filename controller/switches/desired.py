@@ -25,11 +25,8 @@ from netfold.controller.switches.quorum import quorum_entities, senders_through
 from netfold.controller.switches.roce import NO_RINGS, ROCE_SIDE
 from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric
+from netfold.traffic.congestion import MARK_FRACTION
 from netfold.traffic.packets.wire import Kind
-
-MARK_FRACTION = 11 / 64
-"""From how full a queue on packets are marked: 11 of 64, where a job alone still fills its link. More, and short
-flows wait longer beside a job (docs/decisions/0024)."""
 
 NEXTHOPS = 512
 """Members of all ECMP sets of a switch together (p4src/common/sizes.p4)."""

@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 
 from netfold.traffic.membership.assignment import DATA_CENTER, Timing
 
-MARK_FRACTION = 11 / 64
-"""Of a port's queue: a controller lets its switches mark from there on."""
-
 
 @dataclass(frozen=True)
 class Details:
@@ -20,7 +17,7 @@ class Details:
     timing          of workers' engines; `timings` of those of single jobs, by name, as a controller tells each
     paced           whether workers send no faster than the plan's rate, as those of a controller do
     marking_packets from so many waiting packets on all are marked; None: the settings'
-                    `marking_bytes`, or MARK_FRACTION of the queue where that is less
+                    `marking_bytes`, or traffic/congestion.py's MARK_FRACTION of the queue where that is less
     marking_span    0: a step, as DCTCP wants it; else as RED: from `marking_packets` on a share that grows over so many
                     packets to `marking_share`, and all behind them
     host_queue      packets that wait in a host for its link (Linux's own default), and whether those are marked too:

@@ -11,11 +11,12 @@ from itertools import pairwise
 from typing import Any
 
 from netfold.controller.planning.plan import Tree
-from netfold.simulator.packet.details import MARK_FRACTION, Details
+from netfold.simulator.packet.details import Details
 from netfold.simulator.packet.native import LANES, PS
 from netfold.simulator.packet.trees import Tables
 from netfold.simulator.routes import Wires, choice_of
 from netfold.simulator.scenario import Exchange, Free, InNetwork, Job, Scenario, ScenarioError, Transport
+from netfold.traffic.congestion import MARK_FRACTION
 from netfold.traffic.engine.engine import Epoch, epoch_of
 from netfold.traffic.membership.assignment import Assignment, TreePart
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, PORT_FIRST, SLOTS_MAX, packet_bytes

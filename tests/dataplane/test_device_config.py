@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from tools import tofino
 from tools.p4build import BuildError
 from tools.tofino_configs import Program, drivers_config, stratum_config
+from tools.tofino_parsers import check_parsers, share_with_checksums
 
 # ---- the message, read by hand (protobuf.dev/programming-guides/encoding) ----------------------------
 
@@ -262,20 +263,20 @@ def test_the_command_builds_what_it_is_asked_for(tools: Path, tmp_path: Path):
 
 
 def test_a_program_whose_parsers_branch_is_taken():
-    tofino.check_parsers(ASSEMBLY)
+    check_parsers(ASSEMBLY)
 
 
 @pytest.mark.parametrize(("ingress", "egress", "named"), [("", MATCH, "ingress"), (MATCH, "", "egress")])
 def test_a_program_whose_parser_lost_what_it_branches_on_is_refused(ingress: str, egress: str, named: str):
     with pytest.raises(BuildError, match=f"{named} parser"):
-        tofino.check_parsers(PARSERS.format(ingress=ingress, egress=egress))
+        check_parsers(PARSERS.format(ingress=ingress, egress=egress))
 
 
 def test_a_parser_that_lost_what_one_state_branches_on_is_refused():
     """Tofino 2's keeps what goes by way of its scratch registers."""
     blind = f"{MATCH}      0x****:\n        next: parse_ipv4\n    parse_ipv4:\n      *:\n        next: end\n      *:\n"
     with pytest.raises(BuildError, match=r"the ingress parser .*\(state parse_ipv4"):
-        tofino.check_parsers(PARSERS.format(ingress=blind, egress=MATCH))
+        check_parsers(PARSERS.format(ingress=blind, egress=MATCH))
 
 
 CHECKSUM = """\
@@ -298,12 +299,12 @@ def test_a_container_that_a_checksum_shares_with_a_state_is_written_bit_by_bit()
     text = PARSERS.format(ingress=MATCH + CHECKSUM.format(written="MH2: 2"), egress=MATCH)
     some = text.replace("parser ingress:\n", "parser ingress:\n  bitwise_or: [ B8, H0 ]\n")
     all_ = text.replace("parser ingress:\n", "parser ingress:\n  bitwise_or: [ B8, H0, MH2 ]\n")
-    assert tofino.share_with_checksums(some) == all_
-    assert tofino.share_with_checksums(all_) == all_
-    assert "bitwise_or: [ MH2 ]" in tofino.share_with_checksums(text)
+    assert share_with_checksums(some) == all_
+    assert share_with_checksums(all_) == all_
+    assert "bitwise_or: [ MH2 ]\n" in share_with_checksums(text)
 
 
 def test_a_verdict_that_a_state_writes_too_and_a_container_of_its_own_stay_as_they_are():
     for written in ("MH2: 1", "MH3: 2"):
         text = PARSERS.format(ingress=MATCH + CHECKSUM.format(written=written), egress=MATCH)
-        assert tofino.share_with_checksums(text) == text
+        assert share_with_checksums(text) == text

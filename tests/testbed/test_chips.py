@@ -16,7 +16,7 @@ from netfold.controller.switches.fleet import FleetOptions
 from netfold.controller.switches.session import ANSWER_S
 from netfold.testbed import chips
 from netfold.testbed.errors import RunError
-from netfold.testbed.pace import pace_of
+from netfold.testbed.patience import patience_with
 from netfold.topologies.spec import load_fabric
 
 
@@ -49,12 +49,14 @@ def test_a_program_that_is_missing_is_said_with_how_it_is_made(tmp_path: Path) -
 
 
 def test_its_jobs_keep_their_members_longer_than_others() -> None:
-    pace = pace_of("tofino-model")
-    order = read_order(yaml.safe_dump({"name": "job", "workers": 2, **pace.job}), load_fabric("tofino-leaf"))
+    patience = patience_with("tofino-model")
+    order = read_order(
+        yaml.safe_dump({"name": "job", "workers": 2, **patience.job}), load_fabric("tofino-leaf")
+    )
     assert order.file.lease_ms > JobFile.model_fields["lease_ms"].default
 
 
 def test_a_model_is_waited_for_longer_than_a_switch_in_software() -> None:
-    model, usual = pace_of("tofino-model"), pace_of("softswitch")
+    model, usual = patience_with("tofino-model"), patience_with("softswitch")
     for name in ("start_s", "ready_s", "job_s", "call_s", "step_s"):
         assert getattr(model, name) > getattr(usual, name)

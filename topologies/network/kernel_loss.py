@@ -4,7 +4,7 @@
 
     python -m netfold.topologies.network.kernel_loss eth0 0.01
 
-A program of five instructions at the interface's XDP hook, which needs neither a queueing discipline nor a filter of
+A program of six instructions at the interface's XDP hook, which needs neither a queueing discipline nor a filter of
 this kernel's (bpf(2), linux/bpf.h, linux/if_link.h); it stays when this process ends, and goes with the interface.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How slow the switches of a run are, by target: what it waits for, and how long."""
+"""What a run waits for, and how long, by what its switches are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from netfold.topologies.network.targets import TofinoModel
 
 
 @dataclass(frozen=True)
-class Pace:
+class Patience:
     """Seconds, until something is taken for failed.
 
     start_s  until a switch that was started answers
@@ -32,13 +32,13 @@ class Pace:
     job: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
 
-_USUAL = Pace()
+_USUAL = Patience()
 _BY_TARGET = {
     # Five packets a second went through two models on a machine with much other work, where a call of the training has
     # 301 chunks; and members wait as the models do for what they get of the processors.
-    TofinoModel.name: Pace(600.0, 600.0, 600.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 300_000})),
+    TofinoModel.name: Patience(600.0, 600.0, 600.0, 900.0, 2700.0, MappingProxyType({"lease_ms": 300_000})),
 }
 
 
-def pace_of(target: str) -> Pace:
+def patience_with(target: str) -> Patience:
     return _BY_TARGET.get(target, _USUAL)
