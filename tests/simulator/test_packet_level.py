@@ -122,6 +122,20 @@ def test_one_stream_for_aggregation(congestion: Congestion):
     assert stream < last < stream + 2 * 4 * 15e-6
 
 
+@pytest.mark.parametrize("delay", [1e-6, 1e-4, 4e-4])
+def test_a_job_alone_fills_its_links_though_queues_are_short_and_mark_early(delay: float):
+    """8 workers over two levels at 100 Mbit/s, as `make run` has them: marks meant for the short flows of others must
+    not cost a job its rate when it has the network to itself. `delay` of a hop, as quick and slow switches have it."""
+    fabric = leaf_spine(2, 2, 4, rate=0.1, fabric_rate=0.1, unit=GBIT)
+    workers, size = tuple(h.name for h in fabric.hosts if not h.parameter_server), 4 << 20
+    plan = make_plan(fabric, JobSpec("j", workers, (), elements=size // 4, scheme="panama"))
+    job = Job("j", workers, model(size), InNetwork(plan, Congestion.PANAMA), iterations=4)
+    settings = Settings(queue_bytes=64 * 1514, hop_delay_s=delay)
+    result = simulate(Scenario(fabric, (job,), settings=settings), Details(timing=Timing(), paced=True))
+    stream = size / (4 * LANES) * CHUNK * 8 / 1e8
+    assert result.jobs[0].iterations[-1].duration < stream / 0.95
+
+
 def test_a_ring_moves_the_gradient_almost_twice():
     n = len(WORKERS)
     hops = tuple(Hop(a, b, 2 * (n - 1) / n) for a, b in zip(WORKERS, (*WORKERS[1:], WORKERS[0]), strict=True))
