@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from netfold.traffic.workloads import HIDDEN_UNITS
+
 run = typer.Typer(add_completion=False)
 doctor = typer.Typer(add_completion=False)
 
@@ -44,7 +46,7 @@ def run_command(
         float | None, typer.Option(help="Rates on the wire over those of the fabric's file.")
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 12,
-    hidden: Annotated[int, typer.Option(min=1, help="The perceptron's hidden units.")] = 128,
+    hidden: Annotated[int, typer.Option(min=1, help="The perceptron's hidden units.")] = HIDDEN_UNITS,
     size: Annotated[int, typer.Option(min=4, help="Bytes of the larger arrays.")] = 1 << 20,
     iterations: Annotated[int, typer.Option(min=1, help="How often the larger arrays are reduced.")] = 8,
     ring: Annotated[bool, typer.Option(help="Compare with a TCP ring over the same links.")] = True,

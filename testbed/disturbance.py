@@ -45,11 +45,12 @@ class Disturbance:
             return lambda: None
         switch, first = net.switches[self.restart], net.fabric.hosts[0].name
         way = first, net.fabric.attachment(first)
-        started, left = counters.read_link_bytes(net)[way], [True]
+        started, done = counters.read_link_bytes(net)[way], False
 
         def look() -> None:
-            if left and counters.read_link_bytes(net)[way] - started >= _FLOWING_BYTES:
-                left.clear()
+            nonlocal done
+            if not done and counters.read_link_bytes(net)[way] - started >= _FLOWING_BYTES:
+                done = True
                 tell(f"{switch.name} is killed, and started again")
                 switch.kill()
                 switch.start()

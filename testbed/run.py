@@ -26,6 +26,7 @@ from netfold.testbed.errors import RunError
 from netfold.testbed.report import AllReduce, Report
 from netfold.topologies.network.caller import as_caller
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.traffic.workloads import HIDDEN_UNITS
 
 AGGREGATED = ("absorbed", "result_sent", "sum_sent")
 RING_PORT = 29500
@@ -47,7 +48,7 @@ class Options:
     timeout_s: float | None = None
     out: Path = Path("out")
     disturbance: Disturbance = field(default_factory=Disturbance)
-    hidden: int = 128
+    hidden: int = HIDDEN_UNITS
 
 
 class Watcher:

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netfold.api.options import Where, reaches_controller
+from netfold.traffic.workloads import HIDDEN_UNITS
 
 # Eight workers share a small machine in the demonstration; matrices of their size gain nothing from more threads.
 # Set before numpy is imported, which reads it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-HIDDEN = 128
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +84,7 @@ def run_worker(
     assignment: AssignmentFile = None,
     workload: Workload = "digits",
     epochs: Epochs = 10,
-    hidden: Hidden = HIDDEN,
+    hidden: Hidden = HIDDEN_UNITS,
     scale: Scale = 0.01,
     iterations: Iterations = 5,
     warmup: Warmup = 1,
@@ -146,7 +145,7 @@ def run_ring(
     gloo: Annotated[bool, typer.Option(help="Use PyTorch's Gloo (torch has to be installed).")] = False,
     workload: Workload = "digits",
     epochs: Epochs = 10,
-    hidden: Hidden = HIDDEN,
+    hidden: Hidden = HIDDEN_UNITS,
     scale: Scale = 0.01,
     iterations: Iterations = 5,
     warmup: Warmup = 1,

@@ -1,2 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
+"""What members all-reduce: training, arrays, known models."""
+
+HIDDEN_UNITS = 128
+"""Of the perceptron that learns the digits, if nobody says otherwise."""

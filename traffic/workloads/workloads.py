@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.traffic.workloads import HIDDEN_UNITS
+
 Floats: TypeAlias = NDArray[np.float32]
 AllReduce: TypeAlias = Callable[[NDArray[Any]], None]
 Audit: TypeAlias = Callable[[NDArray[Any], Sequence[NDArray[Any]]], None]
@@ -127,7 +129,9 @@ class Mlp:
     """A perceptron with one hidden layer (ReLU, softmax, cross entropy). All its parameters are one
     float32 vector, so that a step needs one all-reduce; `layers` are its tensors."""
 
-    def __init__(self, inputs: int = 64, hidden: int = 128, classes: int = 10, seed: int = 7) -> None:
+    def __init__(
+        self, inputs: int = 64, hidden: int = HIDDEN_UNITS, classes: int = 10, seed: int = 7
+    ) -> None:
         shapes = ((inputs, hidden), (hidden,), (hidden, classes), (classes,))
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         self.parameters = np.zeros(int(ends[-1]), np.float32)
@@ -213,7 +217,7 @@ def _gradient(model: Mlp, data: Images, rows: NDArray[np.int64]) -> Floats:
     return model.gradient.copy()
 
 
-def reference(epochs: int = 10, hidden: int = 128) -> Progress:
+def reference(epochs: int = 10, hidden: int = HIDDEN_UNITS) -> Progress:
     """The same training on a single machine."""
     *_, last = train(lambda gradient: None, 0, 1, epochs, model=Mlp(hidden=hidden))
     return last
