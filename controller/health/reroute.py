@@ -58,7 +58,8 @@ CALM_S = 120.0
 
 AGAIN_S, LONGEST_AGAIN_S = 2.0, 60.0
 """After a plan that was not worth a move the next is made so much later, and twice as late each time while nothing
-changes for the better."""
+changes. At once, if the job keeps even less than `SQUEEZED` of what it kept then, as loads become known bit by bit;
+or if another job has moved or gone, which may have made room."""
 
 LOOK_S = 0.25
 
@@ -70,8 +71,9 @@ class Mover(Protocol):
 
 @dataclass
 class _Stay:
-    """A job where it is. `until`: it is not moved before; `tried`: when it was last planned again, for `again` seconds
-    or until something eases. `seen` is the most foreign load since then, by link."""
+    """A job where it is. `until`: it is not moved before; `tried`: when it was last planned again, while it kept `kept`
+    of its promise, for `again` seconds or until something changes. `seen` is the most foreign load since then, by
+    link."""
 
     plan: Plan
     seen: dict[Link, float]
@@ -79,6 +81,7 @@ class _Stay:
     dwell: float = DWELL_S
     moved: float = -math.inf
     tried: float = -math.inf
+    kept: float = 1.0
     again: float = AGAIN_S
 
 
@@ -101,6 +104,7 @@ class Rerouter:
         self._presence = presence
         self._now = now
         self._stays: dict[str, _Stay] = {}
+        self._room = -math.inf  # when a job left its place last
 
     async def run(self) -> None:
         while True:
@@ -108,16 +112,18 @@ class Rerouter:
             await asyncio.sleep(LOOK_S)
 
     async def look(self) -> None:
-        """Plan the job again that has the best reason."""
+        """Plan a job again: of those with a reason the one that waited longest, and then the one that keeps least."""
         foreign = self.foreign().links
         running = {
             j.name: j.placement.plan
             for j in self._book.all()
             if j.state is JobState.RUNNING and j.placement is not None
         }
+        if self._stays.keys() - running.keys():
+            self._room = self._now()
         self._stays = {name: self._stay(name, plan, foreign) for name, plan in running.items()}
         kept = self.kept(foreign)
-        for name in sorted(running, key=lambda n: kept[n]):
+        for name in sorted(running, key=lambda n: (self._stays[n].tried, kept[n])):
             why = self._reason(name, kept[name], foreign)
             if why:
                 await self._plan_again(name, why, kept[name], foreign)
@@ -185,13 +191,16 @@ class Rerouter:
         stay, now = self._stays[name], self._now()
         if kept >= SQUEEZED:
             stay.again = AGAIN_S
-        if now < max(stay.until, stay.tried + AGAIN_S) or self._order(name).reroute is Reroute.OFF:
+        changed = self._room > stay.tried or kept < SQUEEZED * stay.kept
+        if now < stay.until or self._order(name).reroute is Reroute.OFF:
+            return ""
+        if now < stay.tried + AGAIN_S and not changed:
             return ""
         eased = any(
             load - foreign.get(link, 0.0) > EASED * self._fabric.link(*link).rate
             for link, load in stay.seen.items()
         )
-        if kept < SQUEEZED and (eased or now >= stay.tried + stay.again):
+        if kept < SQUEEZED and (eased or changed or now >= stay.tried + stay.again):
             return f"the traffic of others leaves it {kept:.0%} of {stay.plan.rate:g} {stay.plan.unit}"
         if eased and kept * stay.plan.rate * GAIN <= self._most(name):
             return "others send less"
@@ -217,12 +226,13 @@ class Rerouter:
             log.exception("job %s cannot be planned again", name)
             moved = False
         now = self._now()
-        stay.tried, stay.seen = now, dict(foreign)
+        stay.tried, stay.kept, stay.seen = now, kept, dict(foreign)
         if not moved:
             stay.again = min(2 * stay.again, LONGEST_AGAIN_S)
             return
         log.info("job %s is re-routed: %s", name, why)
         stay.dwell = min(2 * stay.dwell, LONGEST_DWELL_S) if now - stay.moved < CALM_S else DWELL_S
         stay.until, stay.moved, stay.again = now + stay.dwell, now, AGAIN_S
+        self._room = now
         if name in self._book and (placement := self._book.get(name).placement) is not None:
             stay.plan = placement.plan

@@ -238,6 +238,50 @@ def test_where_nothing_is_better_nobody_moves_and_few_plans_are_made(fabric: Fab
     assert world.plans <= 12
 
 
+def test_who_found_no_better_place_is_planned_again_as_soon_as_the_squeeze_is_worse(fabric: Fabric):
+    """Loads become known bit by bit. A plan for the first bit of one says nothing of all of it."""
+    world = World(fabric)
+    world.submit(job_file("a", 1, 16, options="{trees: 1}"))
+    (spine,) = (n for n in ("spine1", "spine2") if any(n in link for link in world.plan("a").loads.links))
+    other = "spine2" if spine == "spine1" else "spine1"
+    world.wanted = through(fabric, spine, 120.0) | through(fabric, other, 125.0)
+    world.run(STEP_S)
+    assert (world.plans, world.moves) == (1, [])
+    world.wanted = through(fabric, spine, 180.0) | through(fabric, other, 125.0)
+    world.run(STEP_S)
+    assert len(world.moves) == 1
+    assert world.promised("a") == pytest.approx(75)
+
+
+def both_ways(leaf: str, spine: str, load: float) -> dict[Link, float]:
+    return {(leaf, spine): load, (spine, leaf): load}
+
+
+@pytest.mark.parametrize("how", ["moves", "ends"])
+def test_who_found_no_better_place_is_planned_again_when_another_job_leaves_its_own(fabric: Fabric, how: str):
+    world = World(fabric)
+    for name, ends in (("a", (1, 9)), ("b", (2, 6))):
+        hosts = ", ".join(f"h{i}" for i in ends)
+        world.submit(
+            f"name: {name}\nworkers: [{hosts}]\nparameter_servers: 0\nscheme: panama\noptions: {{trees: 1}}\n"
+        )
+    world.wanted = (
+        both_ways("leaf3", "spine1", 120.0)
+        | both_ways("leaf4", "spine2", 150.0)
+        | both_ways("leaf1", "spine2", 30.0)
+        | both_ways("leaf2", "spine2", 30.0)
+    )
+    world.run(STEP_S)
+    assert (world.plans, world.moves) == (1, [])
+    if how == "moves":
+        world.wanted |= both_ways("leaf2", "spine2", 150.0)
+    else:
+        del world.jobs["b"]
+    world.run(2 * STEP_S)
+    assert "a" in [name for _, name in world.moves]
+    assert world.rate("a") == pytest.approx(100)
+
+
 def test_what_does_not_squeeze_anybody_moves_nobody(fabric: Fabric):
     world = World(fabric)
     world.submit(job_file("a", 1, 16))
