@@ -56,7 +56,7 @@ class World:
     wanted: dict[Link, float] = field(default_factory=dict)
     """Of links that others send over."""
     moves: list[tuple[float, str]] = field(default_factory=list)
-    plans: int = 0
+    planned: list[str] = field(default_factory=list)
     told: dict[str, dict[str, Progress]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -119,6 +119,10 @@ class World:
 
     # ---- the planner ------------------------------------------------------------------------------------
 
+    @property
+    def plans(self) -> int:
+        return len(self.planned)
+
     def submit(self, text: str) -> None:
         order = read_order(text, self.fabric)
         name = order.file.name
@@ -130,7 +134,7 @@ class World:
         )
 
     async def reroute(self, name: str, why: str, least: float) -> bool:
-        self.plans += 1
+        self.planned.append(name)
         others = background_of(j for j in self.all() if j.name != name)
         request = PlanRequest(self.orders[name], others, self.foreign(), self.plan(name).trees)
         try:
@@ -280,6 +284,24 @@ def test_who_found_no_better_place_is_planned_again_when_another_job_leaves_its_
     world.run(2 * STEP_S)
     assert "a" in [name for _, name in world.moves]
     assert world.rate("a") == pytest.approx(100)
+
+
+def test_all_who_are_squeezed_have_their_turn_though_others_come_and_go(fabric: Fabric):
+    """Each that goes is a reason to plan those again who found no better place: not the worst of them for ever."""
+    world = World(fabric)
+    for rack in range(4):
+        world.submit(job_file(f"squeezed{rack}", 4 * rack + 1, 3))
+        world.wanted |= {(f"h{4 * rack + 1}", f"leaf{rack + 1}"): 60.0 + 10 * rack}
+
+    def come_and_go() -> None:
+        if world.jobs.pop("guest", None) is None:
+            world.submit(job_file("guest", 4, 1))
+
+    world.run(16 * STEP_S, come_and_go)
+    assert world.moves == []
+    turns = Counter(world.planned)
+    assert len(turns) == 4
+    assert max(turns.values()) - min(turns.values()) <= 1
 
 
 def test_what_does_not_squeeze_anybody_moves_nobody(fabric: Fabric):
