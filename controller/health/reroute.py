@@ -19,7 +19,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -30,6 +30,7 @@ from netfold.controller.jobs.file import JobFile, Reroute
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.book import Book, UnknownJobError
 from netfold.controller.lifecycle.presence import Presence
+from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.topologies.fabric import Fabric
 
@@ -65,8 +66,9 @@ LOOK_S = 0.25
 
 
 class Mover(Protocol):
-    async def reroute(self, name: str, why: str, least: float) -> bool:
-        """Plan a job again and move it if its rate is `least` or more. Raises UnknownJobError."""
+    async def reroute(self, name: str, why: str, least: float, taken: Loads) -> bool:
+        """Plan a job again beside what others send, or would take of some links, and move it if its rate is `least`
+        or more. Raises UnknownJobError."""
 
 
 @dataclass
@@ -156,14 +158,8 @@ class Rerouter:
 
     def kept(self, foreign: Mapping[Link, float]) -> dict[str, float]:
         """By installed job: the part of its promise that its links have room for, 0 to 1."""
-        promised: Counter[Link] = Counter()
-        plans = {
-            j.name: j.placement.plan
-            for j in self._book.all()
-            if j.state.installed and j.placement is not None
-        }
-        for plan in plans.values():
-            promised.update({k: plan.loads.links[k] for k in foreign if k in plan.loads.links})
+        plans = self._installed()
+        promised = _promised(plans.values(), foreign)
         left = {
             link: max(0.0, self._fabric.link(*link).rate - foreign[link]) / load
             for link, load in promised.items()
@@ -172,6 +168,13 @@ class Rerouter:
         return {
             name: min([1.0, *(part for link, part in left.items() if link in plan.loads.links)])
             for name, plan in plans.items()
+        }
+
+    def _installed(self) -> dict[str, Plan]:
+        return {
+            j.name: j.placement.plan
+            for j in self._book.all()
+            if j.state.installed and j.placement is not None
         }
 
     def _stay(self, name: str, plan: Plan, foreign: Mapping[Link, float]) -> _Stay:
@@ -206,6 +209,28 @@ class Rerouter:
             return "others send less"
         return ""
 
+    async def _move(self, name: str, why: str, least: float, foreign: Mapping[Link, float]) -> bool:
+        """Beside what others would take of contested links, else beside what they have of them. Raises
+        UnknownJobError."""
+        taken = self._contested(foreign)
+        if taken.links and await self._mover.reroute(name, why, least, taken):
+            return True
+        return await self._mover.reroute(name, why, least, NOTHING)
+
+    def _contested(self, foreign: Mapping[Link, float]) -> Loads:
+        """Full links between switches that leave jobs less than they were promised. What others send there is what
+        jobs let them: TCP takes, some seconds later, what a job leaves. (A host's link no plan can leave.)"""
+        promised = _promised(self._installed().values(), foreign)
+        found = {}
+        for link, load in foreign.items():
+            if any(self._fabric.is_host(end) for end in link):
+                continue
+            rate, now = self._fabric.link(*link).rate, self._loads.load(link)
+            full = now.foreign + now.jobs >= FULL * rate
+            if full and load < MOST * rate and rate - load < SQUEEZED * promised[link]:
+                found[link] = MOST * rate
+        return Loads(links=found)
+
     def _most(self, name: str) -> float:
         """No plan of the job can have a greater rate."""
         file = self._order(name)
@@ -219,7 +244,7 @@ class Rerouter:
     async def _plan_again(self, name: str, why: str, kept: float, foreign: Mapping[Link, float]) -> None:
         stay = self._stays[name]
         try:
-            moved = await self._mover.reroute(name, f"re-routed: {why}", GAIN * kept * stay.plan.rate)
+            moved = await self._move(name, f"re-routed: {why}", GAIN * kept * stay.plan.rate, foreign)
         except UnknownJobError:
             return
         except Exception:  # a planner's defect must not end the controller of all
@@ -236,3 +261,11 @@ class Rerouter:
         self._room = now
         if name in self._book and (placement := self._book.get(name).placement) is not None:
             stay.plan = placement.plan
+
+
+def _promised(plans: Iterable[Plan], links: Iterable[Link]) -> Counter[Link]:
+    """What jobs may send over each of these links."""
+    promised: Counter[Link] = Counter()
+    for plan in plans:
+        promised.update({k: plan.loads.links[k] for k in links if k in plan.loads.links})
+    return promised

@@ -64,11 +64,14 @@ class Drafts:
         *,
         soon: bool,
         held: Plan | None = None,
+        taken: Loads = NOTHING,
     ) -> Plan:
-        """A plan on what runs, what is reserved, and what others send (unless the job is to stay where it is whatever
-        they do). Raises RefusedError."""
+        """A plan on what runs, what is reserved, and what others send, or would take of the links in `taken` (unless
+        the job is to stay where it is whatever they do). Raises RefusedError."""
         background = self._background(order.file.name, standing)
-        foreign = NOTHING if order.file.reroute is Reroute.OFF else self._foreign()
+        foreign = NOTHING
+        if order.file.reroute is not Reroute.OFF:
+            foreign = Loads(links={**self._foreign().links, **taken.links})
         return await self._planned(order, lost, background, soon=soon, foreign=foreign, held=held)
 
     def fits(self, name: str, plan: Plan, standing: Iterable[Placement]) -> bool:

@@ -20,6 +20,7 @@ from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.tasks import Tasks
 from netfold.controller.lifecycle.turns import Turns, Urgency
 from netfold.controller.lifecycle.waiting import Waiting
+from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.switches.desired import Broken
 from netfold.topologies.fabric import Fabric
@@ -128,21 +129,23 @@ class Planner:
 
         return await self._turns.take(Urgency.REPLAN, work)
 
-    async def reroute(self, name: str, why: str, least: float) -> bool:
-        """Move a running job to where its rate is `least` or more beside what others send now, if there is such a
-        place. Raises UnknownJobError."""
+    async def reroute(self, name: str, why: str, least: float, taken: Loads) -> bool:
+        """Move a running job to where its rate is `least` or more beside what others send now, or would take of some
+        links, if there is such a place. Raises UnknownJobError."""
 
         async def work(_: bool) -> bool:
             job = self._book.get(name)
             if job.state is not JobState.RUNNING or self._lifecycle.hit(job):
                 return False  # whatever else moves it comes first
-            return await self._gain(job, why, least, soon=True)
+            return await self._gain(job, why, least, soon=True, taken=taken)
 
         return await self._turns.take(Urgency.REROUTE, work)
 
-    async def _gain(self, job: JobRecord, why: str, least: float, *, soon: bool) -> bool:
+    async def _gain(
+        self, job: JobRecord, why: str, least: float, *, soon: bool, taken: Loads = NOTHING
+    ) -> bool:
         try:
-            return await self._move(job, why, least, self._waiting.all(), soon=soon, gain=True)
+            return await self._move(job, why, least, self._waiting.all(), soon=soon, gain=True, taken=taken)
         except RefusedError as error:
             log.info("job %s stays where it is: %s", job.name, error)
             return False
@@ -217,13 +220,15 @@ class Planner:
         soon: bool,
         gain: bool = False,
         come: frozenset[str] = frozenset(),
+        taken: Loads = NOTHING,
     ) -> bool:
         """Plan an installed job again and move it by a new epoch, if the plan's rate is `least` or more. With `gain` it
         may stay as well, so only the rate beside others' loads counts. Those who have `come` are in. Raises
         RefusedError."""
         order, before = self._book.order(job.name), job
         held = job.placement.plan if gain and job.placement is not None else None
-        plan = await self._drafts.plan(order, self._lost(job.name, come), standing, soon=soon, held=held)
+        lost = self._lost(job.name, come)
+        plan = await self._drafts.plan(order, lost, standing, soon=soon, held=held, taken=taken)
         job = self._book.get(job.name)
         if not come <= set(job.returning):  # one of them has gone again; the others are planned in without it
             self.admit(job.name)
