@@ -210,26 +210,31 @@ class Rerouter:
         return ""
 
     async def _move(self, name: str, why: str, least: float, foreign: Mapping[Link, float]) -> bool:
-        """Beside what others would take of contested links, else beside what they have of them. Raises
-        UnknownJobError."""
-        taken = self._contested(foreign)
-        if taken.links and await self._mover.reroute(name, why, least, taken):
-            return True
+        """Off all contested links if that leaves it nearly all it can have, as whoever sends a little over a full queue
+        waits for it; else beside what others would take of them; else beside what they have. Raises UnknownJobError."""
+        contested = self._contested(foreign)
+        if contested:
+            rates = {link: self._fabric.link(*link).rate for link in contested}
+            nearly = max(least, SQUEEZED * self._most(name))
+            if await self._mover.reroute(name, why, nearly, Loads(links=rates)):
+                return True
+            if await self._mover.reroute(name, why, least, Loads(links=rates).times(MOST)):
+                return True
         return await self._mover.reroute(name, why, least, NOTHING)
 
-    def _contested(self, foreign: Mapping[Link, float]) -> Loads:
+    def _contested(self, foreign: Mapping[Link, float]) -> set[Link]:
         """Full links between switches that leave jobs less than they were promised. What others send there is what
         jobs let them: TCP takes, some seconds later, what a job leaves. (A host's link no plan can leave.)"""
         promised = _promised(self._installed().values(), foreign)
-        found = {}
+        found = set()
         for link, load in foreign.items():
             if any(self._fabric.is_host(end) for end in link):
                 continue
             rate, now = self._fabric.link(*link).rate, self._loads.load(link)
             full = now.foreign + now.jobs >= FULL * rate
-            if full and load < MOST * rate and rate - load < SQUEEZED * promised[link]:
-                found[link] = MOST * rate
-        return Loads(links=found)
+            if full and rate - load < SQUEEZED * promised[link]:
+                found.add(link)
+        return found
 
     def _most(self, name: str) -> float:
         """No plan of the job can have a greater rate."""
