@@ -84,7 +84,10 @@ class Report:
             table.add_row("frames lost on purpose", f"{self.frames_lost:,}")
         if self.restarted is not None:
             table.add_row("killed under the training and started again", self.restarted)
-        table.add_row("goodput per worker", f"{self.goodput_mbps_per_worker:.1f} Mbit/s")
+        goodput = self.goodput_mbps_per_worker
+        table.add_row(
+            "goodput per worker", f"{goodput:.1f} Mbit/s" if goodput >= 1 else f"{goodput:.2g} Mbit/s"
+        )
         table.add_row(
             f"  of the link's payload rate ({self.link_mbps:g} Mbit/s on the wire)",
             f"{self.goodput_of_link:.0%}",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -81,6 +82,14 @@ def test_the_table_shows_errors_rates_and_every_switch(report: Report) -> None:
         "result_sent",
     ):
         assert shown in text
+
+
+def test_a_goodput_of_a_model_is_not_shown_as_none_at_all(report: Report) -> None:
+    slow = dataclasses.replace(report, goodput_mbps_per_worker=0.033)
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(slow.render())
+    assert "0.033 Mbit/s" in captured.get()
 
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(
