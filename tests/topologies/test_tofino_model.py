@@ -130,7 +130,9 @@ def test_too_few_huge_pages_are_said_before_anything_is_started(
     pages = tmp_path / "free_hugepages"
     if free is not None:
         pages.write_text(free)
+    (memory := tmp_path / "meminfo").write_text("MemAvailable:    9000000 kB\n")
     monkeypatch.setattr(tofino_model, "_FREE_PAGES", pages)
+    monkeypatch.setattr(tofino_model, "_MEMORY", memory)
     monkeypatch.setenv("PATH", str(_install(tmp_path)))
     assert tofino_model.main(["--check", "1"]) == 1
     assert (
