@@ -9,7 +9,8 @@ that gives `GAIN` more than it keeps where it is. Why this ends:
 - other jobs count with what they are promised and not with what they send, so nobody runs after another's packets;
 - a plan fits beside those promises and beside foreign load, so a move takes nothing from anybody, and gives the mover a
   tenth more: while foreign load stays as it is, no job can move for ever;
-- when foreign load comes and goes, each further move within `CALM_S` has to wait twice as long as the last.
+- when foreign load comes and goes, each further move within `CALM_S` has to wait twice as long as the last;
+- what others send over a full link that jobs are squeezed on counts as if they took all of it, as TCP will.
 """
 
 from __future__ import annotations
@@ -212,14 +213,13 @@ class Rerouter:
     async def _move(self, name: str, why: str, least: float, foreign: Mapping[Link, float]) -> bool:
         """Off all contested links if that leaves it nearly all it can have, as whoever sends a little over a full queue
         waits for it; else beside what others would take of them; else beside what they have. Raises UnknownJobError."""
-        contested = self._contested(foreign)
-        if contested:
-            rates = {link: self._fabric.link(*link).rate for link in contested}
-            nearly = max(least, SQUEEZED * self._most(name))
-            if await self._mover.reroute(name, why, nearly, Loads(links=rates)):
-                return True
-            if await self._mover.reroute(name, why, least, Loads(links=rates).times(MOST)):
-                return True
+        rates = {link: self._fabric.link(*link).rate for link in self._contested(foreign)}
+        nearly = max(least, SQUEEZED * self._most(name))
+        if rates and await self._mover.reroute(name, why, nearly, Loads(links=rates)):
+            return True
+        more = {link: MOST * rate for link, rate in rates.items() if foreign[link] < MOST * rate}
+        if more and await self._mover.reroute(name, why, least, Loads(links=more)):
+            return True
         return await self._mover.reroute(name, why, least, NOTHING)
 
     def _contested(self, foreign: Mapping[Link, float]) -> set[Link]:

@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that give way to what ports count, over switches: each move is an epoch, and switches hold exactly that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netfold.controller.health.link_loads import Link
+from netfold.controller.jobs.records import JobState
+from netfold.controller.switches.port_counters import ARRIVALS, cell
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.spec import load_fabric
+from tests.controller.deployment import Deployment, deployed
+from tests.controller.world import job_file, through
+
+PATIENCE_S = 120.0
+"""A job stays five seconds where it is, after a second move ten, after a third twenty."""
+
+
+@pytest.fixture(scope="module")
+def fabric() -> Fabric:
+    """Hosts' links carry 100, those between switches 200."""
+    return load_fabric("leaf-spine-4x2")
+
+
+class Pressed:
+    """Others who send over links: every switch's counters go on by as much with each of its readings."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.links: dict[Link, float] = {}
+        self._last = asyncio.get_running_loop().time()
+
+    def go_on(self) -> None:
+        now = asyncio.get_running_loop().time()
+        fabric = self.deployment.fabric
+        for (sender, receiver), rate in self.links.items():
+            state = self.deployment.switches[receiver].state
+            at = (ARRIVALS, cell(fabric.ports[receiver][sender], False))
+            more = rate * fabric.unit.bits_per_second / 8 * (now - self._last)
+            state.ports[at] = state.ports.get(at, 0) + round(more)
+        self._last = now
+
+    async def until(self, true: Callable[[], bool], what: str) -> None:
+        def going_on() -> bool:
+            self.go_on()
+            return true()
+
+        await self.deployment.until(going_on, what, PATIENCE_S)
+
+
+def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_path: Path, fabric: Fabric):
+    async def scenario() -> None:
+        async with deployed(fabric, tmp_path) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.submit(job_file("a", 1, 16), queue=False)
+            await deployment.runs("a")
+            pressed = Pressed(deployment)
+            whole = controller.book.get("a").placement.plan.rate
+            both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
+            for links, rate in ((both, 90.0), ({}, whole)):
+                pressed.links = links
+
+                def there(rate: float = rate) -> bool:
+                    job = controller.book.get("a")
+                    assert job.placement is not None
+                    near = job.placement.plan.rate == pytest.approx(rate, rel=0.1)
+                    return near and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
+
+                await pressed.until(there, "moved, in one step or in two")
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_who_is_submitted_gets_a_place_beside_the_traffic_of_others_or_at_all(tmp_path: Path, fabric: Fabric):
+    async def scenario() -> None:
+        async with deployed(fabric, tmp_path) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            pressed = Pressed(deployment)
+            pressed.links = through(fabric, "spine1", 170.0)
+            await pressed.until(lambda: len(controller.loads.foreign().links) == 8, "seen")
+            await controller.submit(job_file("a", 1, 16, rate=50), queue=False)
+            loads = controller.book.get("a").placement.plan.loads.links
+            assert all(loads.get(k, 0.0) <= 31 for k in pressed.links)
+            await controller.submit(job_file("b", 1, 16, min_rate=49, rate=50), queue=False)
+            assert controller.book.get("b").placement.plan.rate == pytest.approx(50)
+
+    asyncio.run(scenario())
+
+
+def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabric: Fabric):
+    """The next one gives it to the job when they have gone, and tells workers the same pace until then."""
+
+    async def scenario() -> None:
+        async with deployed(fabric, tmp_path) as deployment:
+            await deployment.settled()
+            pressed = Pressed(deployment)
+            pressed.links = through(fabric, "spine1", 190.0) | through(fabric, "spine2", 190.0)
+            loads = deployment.controller.loads
+            await pressed.until(
+                lambda: [f > 160 for f in loads.foreign().links.values()] == [True] * 16, "seen"
+            )
+            await deployment.controller.submit(job_file("a", 1, 16), queue=False)
+            await deployment.runs("a")
+            before = deployment.controller.book.get("a").placement
+            assert before.plan.rate < 90
+            await deployment.kill()
+            controller = deployment.start()
+            assert controller.book.get("a").placement == before
+            await deployment.until(
+                lambda: controller.book.get("a").reason == "re-routed: others send less", "moved"
+            )
+            assert controller.book.get("a").placement.plan.rate == pytest.approx(100)
+
+    asyncio.run(scenario())
