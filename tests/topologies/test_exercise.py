@@ -151,7 +151,8 @@ class Terminal:
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self.master, slave = pty.openpty()
-        command = ["setsid", "--ctty", *command]
+        # what a script starts in the background has interrupts ignored, and leaves that to all its children
+        command = ["env", "--default-signal=INT", "setsid", "--ctty", *command]
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, cwd=folder)
         os.close(slave)
         self.seen = ""
