@@ -28,6 +28,7 @@ SCENARIOS = (
     "unheard",
     "broken-with-sums",
     "worn-out",
+    "worn-out-in-a-call",
     "unsent",
     "unsent-without-agent",
     "late",
