@@ -31,6 +31,7 @@ from netfold.traffic.numerics import DTYPES
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 RING_PORT = 29600
+SLOTS_MAX = 4096  # that a switch of the testbed has
 
 
 def main() -> None:
@@ -43,15 +44,25 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=100.0, help="of each link, Mbit/s")
     parser.add_argument("--lanes", type=int, nargs="+", default=[256], choices=(32, 64, 256))
     parser.add_argument("--leaves", type=int, default=1, help="with a spine above them if they are several")
-    parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        default=5,
+        help="of each size, at least; smaller arrays: up to 200, of 8 MiB in all",
+    )
     parser.add_argument("--target", default="softswitch", help="softswitch or bmv2")
     parser.add_argument(
         "--loss", type=float, default=0.0, help="of packets, in each direction of each link, 0 to 1"
     )
     parser.add_argument(
-        "--queue", type=int, default=64, help="of each switch port, packets, of whatever size"
+        "--queue", type=int, default=64, help="of each switch port: room for so many packets of 256 lanes"
     )
-    parser.add_argument("--slots", type=int, default=512, help="of the tree; the window is half of them")
+    parser.add_argument(
+        "--slots",
+        type=int,
+        default=512,
+        help="of the tree, of 256 lanes: as many bytes at each lane count; the window is half",
+    )
     parser.add_argument("--congestion", default="panama", choices=("panama", "atp", "fixed"))
     parser.add_argument(
         "--numerics",
@@ -72,8 +83,10 @@ def main() -> None:
     print_summary(reports)
 
 
-def fabric_of(workers: int, options: argparse.Namespace) -> str:
+def fabric_of(workers: int, lanes: int, options: argparse.Namespace) -> str:
     """A spec. Raises SystemExit if leaves cannot be alike."""
+    # Ports count packets. A switch's buffer is bytes: so many small packets more fit into it.
+    queue = round(options.queue * frame_bytes(256) / frame_bytes(lanes))
     if options.leaves == 1:
         shape = f"single_switch: {{hosts: {workers}, "
     elif workers % options.leaves == 0:
@@ -81,23 +94,23 @@ def fabric_of(workers: int, options: argparse.Namespace) -> str:
         shape += f"fabric_rate: {workers // options.leaves * options.rate}, "
     else:
         raise SystemExit(f"{workers} workers are not the same number on each of {options.leaves} leaves")
-    shape += f"parameter_servers: 0, rate: {options.rate}, queue: {options.queue}}}"
+    shape += f"parameter_servers: 0, rate: {options.rate}, queue: {queue}}}"
     return f"name: workers-{workers}\ngenerate:\n  {shape}\n"
 
 
 def measure(workers: int, lanes: int, numerics: str, options: argparse.Namespace) -> dict[str, Any]:
     flags: list[object] = ["--workload", "sizes", "--bytes", options.bytes, "--dtype", options.type]
-    flags += ["--iterations", options.iterations, "--timeout", 120]
+    flags += ["--iterations", options.iterations, "--volume", "8M", "--timeout", 120]
     with tempfile.TemporaryDirectory() as folder:
         fabric = Path(folder) / "fabric.yaml"
-        fabric.write_text(fabric_of(workers, options))
+        fabric.write_text(fabric_of(workers, lanes, options))
         setup = Setup(str(fabric), options.target, lanes)
         with Deployment(setup, tell=lambda text: print("#", text, flush=True)) as system:
             spoil(system.net, options.loss)
             # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
             order: dict[str, Any] = {
                 "scheme": "switchml",
-                "slots": options.slots,
+                "slots": min(SLOTS_MAX, options.slots * 256 // lanes),
                 "numerics": {"mode": numerics},
             }
             job = system.start_job("allreduce", [*flags, "--congestion", options.congestion], **order)
@@ -139,9 +152,14 @@ def processor_seconds(net: Network) -> float:
     return round(ticks / os.sysconf("SC_CLK_TCK"), 2)
 
 
+def frame_bytes(lanes: int) -> int:
+    """Of a packet, as the fabric counts."""
+    return packet_bytes(lanes) + FRAME_OVERHEAD_BYTES
+
+
 def payload_rate(rate_mbps: float, lanes: int) -> float:
-    """Mbit/s of lanes that a link of this rate carries, by the frame bytes that the fabric counts."""
-    return rate_mbps * 4 * lanes / (packet_bytes(lanes) + FRAME_OVERHEAD_BYTES)
+    """Mbit/s of lanes that a link of this rate carries."""
+    return rate_mbps * 4 * lanes / frame_bytes(lanes)
 
 
 def summary(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

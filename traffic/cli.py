@@ -58,6 +58,9 @@ Epochs = Annotated[int, typer.Option(min=1, help="digits: passes over the traini
 Hidden = Annotated[int, typer.Option(min=1, help="digits: the perceptron's hidden units.")]
 Scale = Annotated[float, typer.Option(min=1e-9, help="Model workloads: a factor on the size of each tensor.")]
 Iterations = Annotated[int, typer.Option(min=1, help="Model workloads and sizes: how often.")]
+Volume = Annotated[
+    str, typer.Option(help="sizes: more calls of small arrays, until they make so many bytes; at most 200.")
+]
 Warmup = Annotated[int, typer.Option(min=0, help="sizes: untimed calls before, for each size.")]
 Sizes = Annotated[str, typer.Option("--bytes", help="sizes: bytes of the arrays, as in 4K,1M,16M.")]
 Dtype = Annotated[str, typer.Option(help="sizes: float32, float16, bfloat16, float64, int32 or int64.")]
@@ -87,6 +90,7 @@ def run_worker(
     hidden: Hidden = HIDDEN_UNITS,
     scale: Scale = 0.01,
     iterations: Iterations = 5,
+    volume: Volume = "1",
     warmup: Warmup = 1,
     sizes: Sizes = "64K,1M",
     dtype: Dtype = "float32",
@@ -127,7 +131,9 @@ def run_worker(
                 scheme or mine.numerics,
                 check,
                 progress,
-                lambda run: _work(run, workload, epochs, hidden, scale, iterations, warmup, sizes, dtype),
+                lambda run: _work(
+                    run, workload, epochs, hidden, scale, iterations, volume, warmup, sizes, dtype
+                ),
             )
             measured.retransmits = one.retransmits
             measured.flows = one.flows()
@@ -148,6 +154,7 @@ def run_ring(
     hidden: Hidden = HIDDEN_UNITS,
     scale: Scale = 0.01,
     iterations: Iterations = 5,
+    volume: Volume = "1",
     warmup: Warmup = 1,
     sizes: Sizes = "64K,1M",
     dtype: Dtype = "float32",
@@ -175,7 +182,9 @@ def run_ring(
                 None,
                 check,
                 progress,
-                lambda run: _work(run, workload, epochs, hidden, scale, iterations, warmup, sizes, dtype),
+                lambda run: _work(
+                    run, workload, epochs, hidden, scale, iterations, volume, warmup, sizes, dtype
+                ),
             )
         _write(out, {"host": addresses[rank], "transport": "gloo" if gloo else "ring", **measured.to_dict()})
 
@@ -293,6 +302,7 @@ def _work(
     hidden: int,
     scale: float,
     iterations: int,
+    volume: str,
     warmup: int,
     sizes: str,
     dtype: str,
@@ -304,7 +314,8 @@ def _work(
     if workload == "sizes":
         if dtype not in (known := [str(one) for one in DTYPES]):
             raise ValueError(f"--dtype is '{dtype}'; it must be one of {', '.join(known)}")
-        return run.sizes([_bytes(size) for size in sizes.split(",")], iterations, warmup, dtype)
+        arrays = [_bytes(size) for size in sizes.split(",")]
+        return run.sizes(arrays, iterations, warmup, dtype, _bytes(volume))
     return run.model(workload, scale, iterations)
 
 

@@ -113,5 +113,9 @@ def test_a_run_alone_measures_and_checks():
     result = Run(lambda array: None, 0, 1, SharedExponent()).sizes([4096, 8192], 3, 1, "float16")
     assert (result.calls, result.wrong_elements, result.checked_elements) == (3, 0, 4 * 2048 + 4 * 4096)
     assert [line["size"] for line in result.sizes] == [4096, 8192]
+    more = Run(lambda array: None, 0, 1, SharedExponent()).sizes([4, 4096, 16384], 3, 0, "float32", 40960)
+    assert (
+        more.checked_elements == 200 * 1 + 10 * 1024 + 3 * 4096
+    )  # small ones until they make as much, in bounds
     model = Run(lambda array: None, 0, 1, SharedExponent()).model("alexnet", 1e-4, 2)
     assert (model.calls, model.wrong_elements) == (16, 0)

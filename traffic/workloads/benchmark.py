@@ -20,6 +20,8 @@ from netfold.traffic.numerics import FLOAT64, INTEGERS, Fixed, Floats, Half, Sch
 from netfold.traffic.workloads import workloads
 from netfold.traffic.workloads.workloads import AllReduce, Mlp
 
+_MOST_CALLS = 200
+
 
 @dataclass
 class Timed:
@@ -133,14 +135,18 @@ class Run:
             self._progress({"iteration": iteration + 1, "iterations": iterations})
         return self._result(f"{name} x {scale:g}", digest)
 
-    def sizes(self, sizes: Sequence[int], iterations: int, warmup: int, dtype: str) -> Result:
-        """All-reduces arrays of so many bytes, each `iterations` times after `warmup` untimed ones."""
+    def sizes(
+        self, sizes: Sequence[int], iterations: int, warmup: int, dtype: str, volume: int = 1
+    ) -> Result:
+        """All-reduces arrays of so many bytes, each `iterations` times or more (`calls_of`) after `warmup` untimed
+        ones."""
         rows, last = [], np.zeros(0)
         for size in sizes:
+            calls = calls_of(size, iterations, volume)
             count = max(1, size // np.dtype(dtype).itemsize)
             self._timed.forget()
             wrong = self._wrong
-            for iteration in range(warmup + iterations):
+            for iteration in range(warmup + calls):
                 if iteration == warmup:
                     self._timed.forget()
                 last = made_up(count, dtype, self._rank, iteration)
@@ -187,6 +193,12 @@ class Run:
             cpu_seconds=round(time.process_time() - self._cpu, 3),
             peak_rss_mib=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         )
+
+
+def calls_of(size: int, least: int, volume: int) -> int:
+    """How often an array of `size` bytes is reduced: until it makes `volume` bytes, in 200 calls at most, but `least`
+    times. What a small call takes depends on when processors get to it; only the mean of many says something."""
+    return max(least, min(_MOST_CALLS, volume // size))
 
 
 def made_up(count: int, dtype: str, rank: int, iteration: int) -> NDArray[Any]:
