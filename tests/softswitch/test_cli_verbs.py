@@ -19,6 +19,7 @@ from testnet import SwitchProcess
 from netfold.softswitch.admin.verbs.console import VERBS, Console
 from netfold.softswitch.admin.verbs.words import Problem
 from netfold.softswitch.engine.engine import Engine, PortStatus
+from netfold.softswitch.state.entities import Replica
 from netfold.softswitch.state.pipeline import Pipeline
 from netfold.softswitch.state.switch import Switch
 
@@ -216,6 +217,36 @@ def test_mirrors_and_multicast_groups(start) -> None:
     run("mc_mgrp_destroy 9")
     with pytest.raises(Problem, match="9"):
         run("mc_node_associate 9 1")
+    run("mc_mgrp_create 9")
+    run("mc_node_associate 9 1")
+    assert [r.port for r in pipeline.multicast_groups()[9]] == [4]  # and nothing of the group before
+
+
+def test_what_a_switch_refuses_changes_no_node(start, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, pipeline, _ = start("copies")
+    run("mc_mgrp_create 9")
+    run("mc_mgrp_create 10")
+    run("mc_node_create 1 2")
+    run("mc_node_create 2 4")
+    for group in (9, 10):
+        run(f"mc_node_associate {group} 0")
+    before = {group: list(replicas) for group, replicas in pipeline.multicast_groups().items()}
+    modify = pipeline.multicast_modify
+
+    def refuse(group: int, replicas: list[Replica]) -> None:
+        if group == 10 and list(replicas) != before[10]:
+            raise Problem("no room")
+        modify(group, replicas)
+
+    monkeypatch.setattr(pipeline, "multicast_modify", refuse)
+    for line in ("mc_node_associate 10 1", "mc_node_dissociate 10 0", "mc_node_update 0 3"):
+        with pytest.raises(Problem, match="no room"):
+            run(line)
+        assert {group: list(replicas) for group, replicas in pipeline.multicast_groups().items()} == before
+    monkeypatch.undo()
+    run("mc_node_dissociate 10 0")
+    run("mc_node_associate 10 1")
+    assert [r.port for r in pipeline.multicast_groups()[10]] == [4]
 
 
 def test_ports(start) -> None:

@@ -68,7 +68,9 @@ def mc_mgrp_create(target: Target, group: str) -> str:
 
 def mc_mgrp_destroy(target: Target, group: str) -> str:
     """Delete a multicast group: mc_mgrp_destroy <group id>"""
-    target.pipeline.multicast_delete(words.number(group, "multicast group"))
+    wanted = words.number(group, "multicast group")
+    target.pipeline.multicast_delete(wanted)
+    _nodes(target).groups.pop(wanted, None)
     return f"Destroying multicast group {group}"
 
 
@@ -81,9 +83,7 @@ def mc_node_update(target: Target, node: str, *ports: str) -> str:
     """Change a node's ports: mc_node_update <node handle> <ports>"""
     nodes = _nodes(target)
     handle = nodes.known(node)
-    nodes.ports[handle] = (nodes.ports[handle][0], tuple(_port(p) for p in ports))
-    for group in nodes.groups_of(handle):
-        nodes.apply(target, group)
+    nodes.set_ports(target, handle, tuple(_port(p) for p in ports))
     return f"Updating node {handle}"
 
 
@@ -91,13 +91,7 @@ def mc_node_associate(target: Target, group: str, node: str) -> str:
     """Put a node into a group: mc_node_associate <group id> <node handle>"""
     nodes, wanted = _nodes(target), words.number(group, "multicast group")
     handle = nodes.known(node)
-    before = nodes.groups.get(wanted, [])
-    nodes.groups[wanted] = [*before, handle]
-    try:
-        nodes.apply(target, wanted)
-    except Exception:
-        nodes.groups[wanted] = before
-        raise
+    nodes.set_group(target, wanted, [*nodes.groups.get(wanted, []), handle])
     return f"Associating node {handle} to multicast group {wanted}"
 
 
@@ -107,8 +101,7 @@ def mc_node_dissociate(target: Target, group: str, node: str) -> str:
     handle = nodes.known(node)
     if handle not in nodes.groups.get(wanted, []):
         raise Problem(f"node {handle} is not in multicast group {wanted}")
-    nodes.groups[wanted].remove(handle)
-    nodes.apply(target, wanted)
+    nodes.set_group(target, wanted, [other for other in nodes.groups[wanted] if other != handle])
     return f"Dissociating node {handle} from multicast group {wanted}"
 
 
@@ -117,8 +110,7 @@ def mc_node_destroy(target: Target, node: str) -> str:
     nodes = _nodes(target)
     handle = nodes.known(node)
     for group in nodes.groups_of(handle):
-        nodes.groups[group].remove(handle)
-        nodes.apply(target, group)
+        nodes.set_group(target, group, [other for other in nodes.groups[group] if other != handle])
     del nodes.ports[handle]
     return f"Destroying node {handle}"
 
@@ -137,7 +129,8 @@ def mc_dump(target: Target) -> str:
 
 
 class Nodes:
-    """What commands have made of nodes, for one program: P4Runtime and the core know groups only."""
+    """What commands have made of nodes, for one program: P4Runtime and the core know groups only. What the switch
+    refuses changes nothing here."""
 
     def __init__(self) -> None:
         self.ports: dict[int, tuple[int, tuple[int, ...]]] = {}
@@ -158,10 +151,23 @@ class Nodes:
     def groups_of(self, node: int) -> list[int]:
         return [group for group, nodes in self.groups.items() if node in nodes]
 
-    def apply(self, target: Target, group: int) -> None:
-        chosen = [self.ports[node] for node in self.groups[group]]
+    def set_group(self, target: Target, group: int, handles: list[int]) -> None:
+        chosen = [self.ports[handle] for handle in handles]
         replicas = [Replica(port, rid) for rid, ports in chosen for port in ports]
         target.pipeline.multicast_modify(group, replicas)
+        self.groups[group] = handles
+
+    def set_ports(self, target: Target, handle: int, ports: tuple[int, ...]) -> None:
+        before, groups = self.ports[handle], self.groups_of(handle)
+        self.ports[handle] = (before[0], ports)
+        try:
+            for group in groups:
+                self.set_group(target, group, self.groups[group])
+        except Exception:
+            self.ports[handle] = before
+            for group in groups:
+                self.set_group(target, group, self.groups[group])
+            raise
 
 
 def _nodes(target: Target) -> Nodes:
