@@ -36,6 +36,7 @@ from netfold.controller.switches.selectors import spelled_out
 from netfold.controller.switches.session import ANSWER_S
 from netfold.topologies.addressing import Addressing, addresses
 from netfold.topologies.fabric import Fabric
+from tests.controller.awake import Awake
 from tests.controller.fake_drivers import FakeDrivers
 from tests.controller.fake_stratum import FakeStratum
 from tests.controller.fake_switch import FakeSwitch
@@ -156,13 +157,14 @@ class Deployment:
     async def until(self, true: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
         """Wait for the controller's own pulse until something holds; a controller that fell is told as what felled
         it."""
-        async with asyncio.timeout(within_s):
-            while not true():
-                if self._running is not None and self._running.done():
-                    self._running.result()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(self.controller.pulse.wait()), 0.05)
-        assert true(), what
+        awake = Awake()
+        while not true():
+            if self._running is not None and self._running.done():
+                self._running.result()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self.controller.pulse.wait()), 0.05)
+            if awake() > within_s and not true():
+                raise TimeoutError(f"not within {within_s:g} s: {what}")
 
     async def settled(self) -> None:
         """Every switch has the newest target, and no job is on its way."""

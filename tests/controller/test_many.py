@@ -24,7 +24,8 @@ from tests.controller.deployment import deployed
 @pytest.mark.parametrize("jobs", [HISTORY + 50, pytest.param(10_000, marks=pytest.mark.long)])
 def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
     async def scenario():
-        async with deployed(single_switch(2), tmp_path) as deployment:
+        # minutes, in which a machine may stand still: that is no answer that stays out
+        async with deployed(single_switch(2), tmp_path, answer_s=600.0) as deployment:
             controller = deployment.controller
             await deployment.settled()
             for n in range(jobs):

@@ -23,6 +23,7 @@ from netfold.controller.lifecycle.placing import JobExistsError
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.desired import Broken, desired
 from netfold.topologies.generators import leaf_spine
+from tests.controller.awake import Awake
 from tests.controller.deployment import Deployment, PlanThread, deployed
 from tests.controller.walk import Walk
 
@@ -130,17 +131,17 @@ async def _whole(steps: list[tuple]) -> None:
 async def _watch(deployment: Deployment) -> None:
     """No job runs over something that is broken or lost for longer than its repair may take."""
     since: dict[str, float] = {}
-    clock = asyncio.get_running_loop().time
+    clock = Awake()
     while True:
         await asyncio.sleep(0.02)
-        controller = deployment.controller
+        controller, now = deployment.controller, clock()
         hit = {
             j.name
             for j in controller.book.all()
             if j.state is JobState.RUNNING and controller.lifecycle.hit(j)
         }
-        since = {name: since.get(name, clock()) for name in hit}
-        late = [n for n, began in since.items() if clock() - began > BOUND_S]
+        since = {name: since.get(name, now) for name in hit}
+        late = [n for n, began in since.items() if now - began > BOUND_S]
         assert not late, f"{late} run over {controller.broken}"
 
 
