@@ -12,13 +12,14 @@ STEP_S = 0.5
 
 class Awake:
     """Seconds that the process has had, for who looks often: while a machine stands still (it sleeps, or others have
-    its processors), its clock goes on, but nothing is late that could not have been done."""
+    its processors), its clock goes on, but nothing is late that could not have been done. What the process computed
+    meanwhile counts."""
 
     def __init__(self) -> None:
-        self._looked, self._seconds = time.monotonic(), 0.0
+        self._looked, self._computed, self._seconds = time.monotonic(), time.process_time(), 0.0
 
     def __call__(self) -> float:
-        now = time.monotonic()
-        self._seconds += min(now - self._looked, STEP_S)
-        self._looked = now
+        now, computed = time.monotonic(), time.process_time()
+        self._seconds += min(now - self._looked, max(STEP_S, computed - self._computed))
+        self._looked, self._computed = now, computed
         return self._seconds

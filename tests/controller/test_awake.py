@@ -10,7 +10,7 @@ import time
 import pytest
 
 from netfold.topologies.generators import single_switch
-from tests.controller.awake import STEP_S
+from tests.controller.awake import STEP_S, Awake
 from tests.controller.deployment import deployed
 
 
@@ -24,6 +24,13 @@ def test_a_wait_does_not_count_while_the_machine_stands_still(tmp_path):
             await deployment.until(lambda: bool(there), "it is there", within_s=2 * STEP_S)
 
     asyncio.run(scenario())
+
+
+def test_computing_counts_for_as_long_as_it_takes():
+    awake, begun = Awake(), time.process_time()
+    while time.process_time() < begun + 2 * STEP_S:
+        pass
+    assert awake() >= 2 * STEP_S
 
 
 def test_a_wait_ends_and_says_for_what(tmp_path):
