@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import math
 import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +22,7 @@ FUZZ = Path(__file__).with_name("fuzz.py")
 COMPILED = Path(__file__).parents[2] / "p4src" / "compiled"
 ALL = sorted([*PROGRAMS.glob("*.json"), *COMPILED.glob("*-64.json")])
 DEADLINE_S = 240
+"""Of processor time: a machine may stand still for as long. What hangs without any is the test's own timeout's."""
 
 
 def runtime(name: str) -> str:
@@ -33,7 +37,8 @@ def fuzz(program: Path, cache: Path, seed: int, count: int) -> None:
 def sanitized(
     script: Path, *arguments: object, cache: Path | None = None, deadline_s: float = DEADLINE_S
 ) -> str:
-    """Runs a script with the sanitizers' runtime preloaded; what it says. `cache` is for the core."""
+    """Runs a script with the sanitizers' runtime preloaded; what it says. `cache` is for the core, `deadline_s` of
+    processor time."""
     preload = runtime("libasan.so")
     if not Path(preload).exists():
         pytest.skip("SKIPPED: gcc has no libasan")
@@ -48,11 +53,27 @@ def sanitized(
         "PYTHONMALLOC": "malloc",
     }
     command = [sys.executable, str(script), *map(str, arguments)]
+    most = math.ceil(deadline_s)
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=deadline_s, check=False
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1)),
     )
+    assert done.returncode != -signal.SIGXCPU, f"{arguments}: not done in {deadline_s:g} s"
     assert done.returncode == 0, f"{arguments}:\n{done.stdout}\n{done.stderr[-6000:]}"
     return done.stdout
+
+
+def test_only_processor_time_is_limited(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import time; time.sleep(3.0); print('done')")
+    assert sanitized(script, deadline_s=2.0) == "done\n"
+    script.write_text("while True: pass")
+    with pytest.raises(AssertionError, match="not done in 2 s"):
+        sanitized(script, deadline_s=2.0)
 
 
 @pytest.mark.parametrize(
