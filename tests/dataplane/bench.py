@@ -6,6 +6,7 @@ counter has to be the same, and no frame that leaves may break a rule of the pro
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.traffic.packets.wire import Kind, Verdict
@@ -82,21 +83,37 @@ class Bench:
 
     def send(self, port: int, frame: bytes) -> Frames:
         """One frame through both; gives what left."""
-        frame = frame.ljust(
-            self.device.least_bytes, b"\0"
-        )  # the controller's too: a chip's drivers fill them up
+        return self.send_all(port, [frame])
+
+    def send_all(self, port: int, frames: Sequence[bytes]) -> Frames:
+        """Several, one after the other; what left is looked at when all are through, if the device can do that."""
+        # the controller's too: a chip's drivers fill them up
+        frames = [frame.ljust(self.device.least_bytes, b"\0") for frame in frames]
         self._differs = True  # until it is known that it does not
-        found = sorted((out, self.padded(out, data)) for out, data in self.device.inject(port, frame))
-        expected = sorted((out, self.padded(out, data)) for out, data in self.oracle.receive(port, frame))
-        self.tally.sent[self._target] += 1
-        self.tally.roce[self._target] += _is_to_roce(frame)
+        left = self._injected(port, frames)
+        found = sorted((out, self.padded(out, data)) for out, data in left)
+        wanted = [each for frame in frames for each in self.oracle.receive(port, frame)]
+        expected = sorted((out, self.padded(out, data)) for out, data in wanted)
+        self.tally.sent[self._target] += len(frames)
+        self.tally.roce[self._target] += sum(map(_is_to_roce, frames))
         self.tally.compared[self._target] += len(expected)
-        assert found == expected, _difference(port, frame, found, expected)
+        assert found == expected, _difference(port, frames, found, expected)
         self._differs = False
         if port != CPU_PORT:  # the controller may have anything sent
             illegal = [(out, self._why_illegal(out, data)) for out, data in found if out != CPU_PORT]
-            assert all(wrong is None for _, wrong in illegal), f"after {frame.hex()}: {illegal}"
+            after = ", ".join(frame.hex() for frame in frames)
+            assert all(wrong is None for _, wrong in illegal), f"after {after}: {illegal}"
         return found
+
+    def inject(self, port: int, frame: bytes) -> Frames:
+        """Past the oracle, which then does not know what registers hold: the next bench begins with a push."""
+        self._differs = True
+        return self.device.inject(port, frame)
+
+    def _injected(self, port: int, frames: Sequence[bytes]) -> Frames:
+        if isinstance(self.device, RemoteDevice):
+            return self.device.inject_all(port, frames)
+        return [left for frame in frames for left in self.device.inject(port, frame)]
 
     def _why_illegal(self, port: int, frame: bytes) -> str | None:
         """Also of RoCE, where it is for a QP that nothing but sums goes to."""
@@ -137,8 +154,8 @@ def _is_to_roce(frame: bytes) -> bool:
     return len(frame) > BTH_AT and frame[36:38] == ROCE_PORT.to_bytes(2, "big")
 
 
-def _difference(port: int, frame: bytes, found: Frames, expected: Frames) -> str:
-    lines = [f"after {frame.hex()} into port {port}"]
+def _difference(port: int, frames: Sequence[bytes], found: Frames, expected: Frames) -> str:
+    lines = [f"after {frame.hex()} into port {port}" for frame in frames]
     lines += [f"  left    port {out}: {data.hex()}" for out, data in found]
     lines += [f"  instead port {out}: {data.hex()}" for out, data in expected]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A switch that is already there, reached by P4Runtime, with interfaces of this machine cabled to its ports: a Tofino,
-or anything else that serves the program. NETFOLD_SWITCH is `tofino-model` (stack.py), or names a file that says where
-the switch is (docs/tofino.md):
+or anything else that serves the program. NETFOLD_SWITCH is `tofino-model` or `tofino2-model` (stack.py), or names a
+file that says where the switch is (docs/tofino.md):
 
     address: 10.0.0.11:9339
     p4info: out/tofino/tofino/netfold.p4info.txtpb
@@ -15,6 +15,7 @@ the switch is (docs/tofino.md):
     quiet_ms: 20
     answer_s: 10                 # for an answer, and for a frame to come out
     shared_push: false           # true where a push takes seconds: tests then empty what the one before has left
+    together: 1                  # frames of one port that the isolation suite may send before it looks at what left
     trees: 512                   # of the program: p4src/common/sizes.p4, tna/arch.p4
     parses_options: false
     ports:                       # of the suite, 1 to 7: the switch's own number, and the interface cabled to it
@@ -94,6 +95,7 @@ class RemoteSwitch(BaseModel):
     quiet_ms: float = 0.0
     answer_s: Annotated[float, Field(gt=0)] = 10.0
     shared_push: bool = False
+    together: Annotated[int, Field(ge=1)] = 1
     trees: int = 1024
     parses_options: bool = True
     ports: dict[int, RemotePort]
@@ -152,7 +154,7 @@ class RemoteDevice:
     ) -> None:
         self.least_bytes, self.trees = spec.least_bytes, spec.trees
         self.parses_options = spec.parses_options
-        self.shared_push = spec.shared_push
+        self.shared_push, self.together = spec.shared_push, spec.together
         self._spec, self._links = spec, links
         self._config = (folder / spec.config).read_bytes()
         self._schema = fy.P4Schema(folder / spec.p4info)
@@ -257,10 +259,15 @@ class RemoteDevice:
             del self._held[entity.key]
 
     def inject(self, port: int, frame: bytes) -> Frames:
+        return self.inject_all(port, [frame])
+
+    def inject_all(self, port: int, frames: Iterable[bytes]) -> Frames:
+        """One after the other, and a marker behind the last one."""
         self._sweep()
         mark = next(self._marks)
         marker = gradient(replace(self._marker, round=mark >> 16 & 0xFFFFF, slot=mark & 0xFFFF))
-        self._send(port, frame)
+        for frame in frames:
+            self._send(port, frame)
         self._send(port, b"\0\0" + marker if port == CPU_PORT else marker)
         found: Frames = []
         awaited, deadline = set(self._out), time.monotonic() + self._spec.answer_s

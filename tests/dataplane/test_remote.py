@@ -28,8 +28,17 @@ from tests.ports import free_port
 from tools.p4build import REPOSITORY
 
 NUMBERS = {port: 128 * (port % 2) + 3 * port for port in PORTS}
+_WRITES = "test_writes.py::test_no_result_is_wrong_between_two_writes"
 SUITE = {
-    True: ("test_aggregate.py", "test_management.py", "test_loopback.py"),
+    True: (
+        "test_aggregate.py",
+        "test_management.py",
+        "test_loopback.py",
+        "test_isolation.py",
+        *(
+            f"{_WRITES}[remote-{case}]" for case in ("a new epoch-0", "the end of a job-0")
+        ),  # of the same slots
+    ),
     False: ("test_forwarding.py",),  # routes alone are written in another way
 }
 """By whether ECMP sets are written in one shot; with these the program is pushed once, too."""
@@ -75,7 +84,9 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
 def test_the_suite_runs_on_a_switch_that_is_already_there(tmp_path: Path, one_shot: bool):
     with softswitch(tmp_path) as described:
         path = tmp_path / "switch.yaml"
-        path.write_text(yaml.safe_dump({**described, "one_shot": one_shot, "shared_push": one_shot}))
+        path.write_text(
+            yaml.safe_dump({**described, "one_shot": one_shot, "shared_push": one_shot, "together": 5})
+        )
         files = [f"tests/dataplane/{name}" for name in SUITE[one_shot]]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-k", "remote", "-m", "not long", *files],

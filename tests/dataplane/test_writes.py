@@ -82,9 +82,9 @@ def test_no_result_is_wrong_between_two_writes(bench: Bench, change: str, seed: 
             round_, slot = random.randrange(ROUNDS), random.randrange(SLOTS)
             fields = {"tree": at.tree, "epoch": at.epoch, "round": round_, "slot": slot}
             frame = sent(child.number, value(at.epoch, child.number, round_, slot), **fields)
-            results += check(trees, device.inject(child.port, frame))
+            results += check(trees, bench.inject(child.port, frame))
             forged = sent(child.number, 5, **fields, kind=Kind.RESULT)
-            assert not device.inject(child.port, forged)
+            assert not bench.inject(child.port, forged)
 
     traffic()
     for op, entity in single_writes(held, contents(after), random):
