@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -90,7 +89,8 @@ def _start(target: str, lanes: int, chip_builds: ChipBuilds):
     if target == "tofino":
         return chip.model(target, chip_builds.result(target))
     if target == "remote":
-        return stack.running() if remote.described() == Path(stack.NAME) else remote.remote()
+        here = stack.STACKS.get(str(remote.described()))
+        return remote.remote() if here is None else stack.running(here)
     return bmv2.bmv2(lanes)
 
 

@@ -1,9 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The model of a Tofino with the chip's own drivers on it, on this machine, as the switch of remote.py:
+"""The model of a Tofino or a Tofino 2 with the chip's own drivers on it, on this machine, as the switch of remote.py:
 
 make run TARGET=tofino-model          # compiles the program, among other things
 NETFOLD_SWITCH=tofino-model pytest tests/dataplane -k remote -m "not long"
+
+python -m tools.tofino tofino2 --lanes 32 --out out/tofino2-model
+NETFOLD_SWITCH=tofino2-model pytest tests/dataplane -k remote -m "not long"
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,61 +25,84 @@ import grpc
 import numpy as np
 
 from netfold.topologies.network import tofino_model
+from netfold.topologies.ports import Chip
 from tests import simple_switch
 from tests.dataplane.bmv2 import link, sweep
 from tests.dataplane.remote import PORTS, RemoteDevice, RemotePort, RemoteSwitch, opened
 from tests.ports import free_port
 from tools.p4build import REPOSITORY
 
-NAME = "tofino-model"
-PROGRAM = REPOSITORY / "out" / "tofino-model" / "tofino"
+
+@dataclass(frozen=True)
+class Stack:
+    """A chip's. `ports`: the suite's port n is the chip's port `ports` + n, in the CPU port's pipe, as slots are read
+    and reset by that; the first eight of a Tofino 2's pipe are its own."""
+
+    name: str
+    chip: Chip
+    ports: int
+    trees: int
+
+    @property
+    def program(self) -> Path:
+        return REPOSITORY / "out" / self.name / self.chip
+
+
+STACKS = {
+    stack.name: stack
+    for stack in (
+        Stack("tofino-model", Chip.TOFINO, ports=256, trees=1024),
+        Stack("tofino2-model", Chip.TOFINO2, ports=8, trees=512),
+    )
+}
+
 ANSWER_S = 200.0
 """On a machine that does other things, too."""
 
 _numbers = itertools.count()
 
 
-def profile(address: str, interfaces: dict[int, str]) -> RemoteSwitch:
-    """What is different there. All ports are in the CPU port's pipe: by it slots are read and reset."""
-    first = tofino_model.CPU_PORT & ~0x7F
+def profile(stack: Stack, address: str, interfaces: dict[int, str]) -> RemoteSwitch:
+    """What is different there."""
     return RemoteSwitch(
         address=address,
         device_id=tofino_model.DEVICE_ID,
-        p4info=PROGRAM / "netfold.p4info.txtpb",
-        config=PROGRAM / "netfold.pi.bin",
-        cpu_port=tofino_model.CPU_PORT,
+        p4info=stack.program / "netfold.p4info.txtpb",
+        config=stack.program / "netfold.pi.bin",
+        cpu_port=tofino_model.CPU_PORTS[stack.chip],
         one_shot=True,
         full_width=True,
         least_bytes=60,
-        quiet_ms=200,
+        quiet_ms=20,
         answer_s=ANSWER_S,
         shared_push=True,
-        trees=1024,
+        together=50,
+        trees=stack.trees,
         parses_options=False,
-        ports={n: RemotePort(port=first + n, interface=interfaces[n]) for n in PORTS},
+        ports={n: RemotePort(port=stack.ports + n, interface=interfaces[n]) for n in PORTS},
     )
 
 
 @contextmanager
-def running() -> Iterator[RemoteDevice]:
+def running(stack: Stack) -> Iterator[RemoteDevice]:
     """Both processes and their links go whatever happens. Raises NetworkError where something is missing."""
     tofino_model.check()
     tofino_model.check_room()
-    with ExitStack() as stack:
+    with ExitStack() as left:
         sweep()
         name = f"nf{np.base_repr(os.getpid(), 36).lower()}x{next(_numbers)}"
         for port in PORTS:
-            stack.enter_context(link(f"{name}p{port}"))
-        spec = profile(f"127.0.0.1:{free_port()}", {port: f"{name}p{port}t" for port in PORTS})
-        folder = Path(stack.enter_context(TemporaryDirectory()))
+            left.enter_context(link(f"{name}p{port}"))
+        spec = profile(stack, f"127.0.0.1:{free_port()}", {port: f"{name}p{port}t" for port in PORTS})
+        folder = Path(left.enter_context(TemporaryDirectory()))
         command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", tofino_model.__name__]
-        command += ["--grpc", spec.address, "--folder", str(folder)]
+        command += ["--grpc", spec.address, "--folder", str(folder), "--chip", stack.chip]
         command += [word for n, p in spec.ports.items() for word in ("-i", f"{p.port}@{name}p{n}")]
         log = folder / "switch.log"
         with log.open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, cwd=REPOSITORY)
-        stack.callback(process.wait, ANSWER_S)
-        stack.callback(process.terminate)
+        left.callback(process.wait, ANSWER_S)
+        left.callback(process.terminate)
         with grpc.insecure_channel(spec.address) as channel:
             simple_switch.wait_until_ready(process, channel, log, ANSWER_S)
-        yield stack.enter_context(opened(spec, folder))
+        yield left.enter_context(opened(spec, folder))

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from netfold.topologies.network.targets import TofinoModel
 from tests.dataplane import bmv2, stack
+from tests.dataplane.chip import TREES
 from tests.dataplane.device import compiled
 from tests.dataplane.frames import LANES
 from tests.dataplane.remote import PORTS, RemoteSwitch
@@ -102,10 +103,12 @@ def test_the_suite_runs_on_a_switch_that_is_already_there(tmp_path: Path, one_sh
     assert int(compared.replace(",", "")) >= 40
 
 
-def test_on_a_tofino_s_model_all_ports_are_in_the_pipe_by_which_slots_are_read():
-    spec = stack.profile("127.0.0.1:1", {n: f"eth{n}" for n in PORTS})
+@pytest.mark.parametrize("name", stack.STACKS)
+def test_on_a_chip_s_model_all_ports_are_in_the_pipe_by_which_slots_are_read(name: str):
+    spec = stack.profile(stack.STACKS[name], "127.0.0.1:1", {n: f"eth{n}" for n in PORTS})
     assert {p.port >> 7 for p in spec.ports.values()} == {spec.cpu_port >> 7}
-    assert TofinoModel.name == stack.NAME
+    assert spec.trees == TREES[stack.STACKS[name].chip]
+    assert TofinoModel.name in stack.STACKS
 
 
 def test_the_file_needs_every_port_and_the_suite_s_lanes():

@@ -41,9 +41,9 @@ def _install(folder: Path, model: str = STAYS, drivers: str = STAYS) -> Path:
     return binaries
 
 
-def _start(binaries: Path, folder: Path, port: int) -> subprocess.Popen[str]:
+def _start(binaries: Path, folder: Path, port: int, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", tofino_model.__name__, "--grpc", f"127.0.0.1:{port}"]
-    command += ["--folder", str(folder), "-i", "1@nf1-1", "-i", "132@nf1-132"]
+    command += ["--folder", str(folder), "-i", "1@nf1-1", "-i", "132@nf1-132", *more]
     path = os.pathsep.join((str(binaries), os.environ["PATH"]))
     return subprocess.Popen(command, env={**os.environ, "PATH": path}, stderr=subprocess.PIPE, text=True)
 
@@ -88,9 +88,22 @@ def test_both_are_told_of_each_other_and_of_the_ports(tmp_path: Path, port: int)
         assert ports == [{"device_port": 1, "if": "nf1-1"}, {"device_port": 132, "if": "nf1-132"}]
         config = json.loads(Path(drivers[drivers.index("--conf-file") + 1]).read_text())
         assert "virtual" not in config["chip_list"][0], "the drivers would leave the chip alone"
+        assert model[model.index("--chip-type") + 1] == "2"
+        assert config["chip_list"][0]["chip_family"] == "Tofino"
         pair.terminate()
         assert pair.wait(20) == 0
     assert not any(_alive(folder, n) for n in (tofino_model.MODEL, tofino_model.DRIVERS))
+
+
+def test_both_are_told_of_another_chip(tmp_path: Path, port: int) -> None:
+    folder = tmp_path / "run"
+    with _start(_install(tmp_path), folder, port, "--chip", "tofino2") as pair:
+        model, drivers = (_arguments(folder, n) for n in (tofino_model.MODEL, tofino_model.DRIVERS))
+        assert model[model.index("--chip-type") + 1] == "5"
+        config = json.loads(Path(drivers[drivers.index("--conf-file") + 1]).read_text())
+        assert config["chip_list"][0]["chip_family"] == "Tofino2"
+        pair.terminate()
+        assert pair.wait(20) == 0
 
 
 @pytest.mark.parametrize("name", [tofino_model.MODEL, tofino_model.DRIVERS])

@@ -4,7 +4,8 @@
 
     python -m netfold.topologies.network.tofino_model --grpc 127.0.0.1:50051 --folder DIR -i 1@nf1-1 -i 129@nf1-2
 
-It ends when one of the two ends, and ends the other. Ports bear the chip's numbers; they forward without being enabled.
+`--chip tofino2` is the newer chip. It ends when one of the two ends, and ends the other. Ports bear the chip's numbers;
+they forward without being enabled.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from netfold.topologies.network.errors import NetworkError
 from netfold.topologies.network.tools import tool
+from netfold.topologies.ports import Chip
 
 MODEL, DRIVERS = "tofino-model", "bf_switchd"
 CPU_PORT = 320
 """PCIe of a Tofino with four pipes, which the model is."""
+
+CPU_PORTS = {Chip.TOFINO: CPU_PORT, Chip.TOFINO2: 0}
 
 DEVICE_ID = 0
 """The drivers' only chip. They end by a fault when a program is pushed to one that they do not have."""
@@ -42,7 +47,17 @@ SWITCH_BYTES = 3_600_000_000
 _FREE_PAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 _MEMORY = Path("/proc/meminfo")
 _AVAILABLE = re.compile(r"MemAvailable: *(\d+) kB")
-_CHIP_TYPE = "2"  # Tofino, revision B0
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What the model's option and the drivers' conf file call a chip."""
+
+    chip_type: str
+    family: str
+
+
+_NAMES = {Chip.TOFINO: _Names("2", "Tofino"), Chip.TOFINO2: _Names("5", "Tofino2")}  # of both revision B0
 _FIRST_TCP_PORT = 10_000
 _GRACE_S = 3.0
 _PORT_FREE_S = 10.0
@@ -83,7 +98,9 @@ def tcp_port(grpc_port: int) -> int:
     return _FIRST_TCP_PORT + 4 * (grpc_port % 10_000)
 
 
-def commands(grpc: str, ports: Mapping[int, str], folder: Path) -> tuple[list[str], list[str]]:
+def commands(
+    grpc: str, ports: Mapping[int, str], folder: Path, chip: Chip = Chip.TOFINO
+) -> tuple[list[str], list[str]]:
     """What to start, the model first; their files are written to the folder."""
     model, drivers = (shutil.which(n) for n in (MODEL, DRIVERS))
     assert model is not None
@@ -91,12 +108,13 @@ def commands(grpc: str, ports: Mapping[int, str], folder: Path) -> tuple[list[st
     base = str(tcp_port(int(grpc.rpartition(":")[2])))
     interfaces, config = folder / "ports.json", folder / "drivers.json"
     interfaces.write_text(json.dumps({"PortToIf": [{"device_port": p, "if": i} for p, i in ports.items()]}))
-    chip = {"id": "asic-0", "chip_family": "Tofino", "instance": 0}
+    names = _NAMES[chip]
+    asic = {"id": "asic-0", "chip_family": names.family, "instance": 0}
     config.write_text(
-        json.dumps({"instance": 0, "chip_list": [chip], "p4_devices": [{"device-id": 0, "p4_programs": []}]})
+        json.dumps({"instance": 0, "chip_list": [asic], "p4_devices": [{"device-id": 0, "p4_programs": []}]})
     )
     common = ["--install-dir", str(Path(drivers).resolve().parent.parent)]
-    quiet = ["--chip-type", _CHIP_TYPE, "--time-disable", "--no-cli", "--logs-disable"]
+    quiet = ["--chip-type", names.chip_type, "--time-disable", "--no-cli", "--logs-disable"]
     serving = ["--background", "--server-listen-local-only", "--p4rt-server", grpc]
     return (
         [model, "-d", "1", "-k", "1", "-f", str(interfaces), "-t", base, *common, *quiet],
@@ -104,7 +122,7 @@ def commands(grpc: str, ports: Mapping[int, str], folder: Path) -> tuple[list[st
     )
 
 
-def run(grpc: str, ports: Mapping[int, str], folder: Path) -> int:
+def run(grpc: str, ports: Mapping[int, str], folder: Path, chip: Chip = Chip.TOFINO) -> int:
     """Start both, and wait until one of them ends or this is told to; gives 0 in the latter case."""
     folder.mkdir(parents=True, exist_ok=True)
     stop = threading.Event()
@@ -119,7 +137,7 @@ def run(grpc: str, ports: Mapping[int, str], folder: Path) -> int:
     except NetworkError as error:
         reason = f": {error}"
     try:
-        for command in commands(grpc, ports, folder):
+        for command in commands(grpc, ports, folder, chip):
             words = [tool("setpriv"), "--pdeathsig", "KILL", *command]
             running[command[0]] = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL)
         while not stop.wait(0.1):
@@ -165,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("others", nargs="*", help="programs that --check looks for, too")
     parser.add_argument("--grpc", default="127.0.0.1:50051")
     parser.add_argument("--folder", type=Path, default=Path())
+    parser.add_argument("--chip", type=Chip, default=Chip.TOFINO)
     parser.add_argument("-i", dest="ports", type=_port, action="append", default=[])
     options = parser.parse_args(arguments)
     if options.check is not None:
@@ -175,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"netfold: {error}\n")
             return 1
         return 0
-    return run(options.grpc, dict(options.ports), options.folder)
+    return run(options.grpc, dict(options.ports), options.folder, options.chip)
 
 
 if __name__ == "__main__":
