@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,18 @@ def test_out_of_range_indexes_do_the_same(tmp_path: Path, cache_dir: Path) -> No
 def test_our_program_does_the_same_on_bmv2(tmp_path: Path, cache_dir: Path) -> None:
     program = COMPILED / f"netfold-v1model-{netfold_case.LANES}.json"
     compare(program, netfold_case.setup, netfold_case.frames, tmp_path, cache_dir)
+
+
+def test_a_frame_without_a_trace_is_waited_for_until_it_is_done(tmp_path: Path) -> None:
+    with Bmv2(PROGRAMS / "parsing.json", tmp_path, PORTS) as bmv2:
+        assert bmv2.process is not None
+        bmv2.process.send_signal(signal.SIGSTOP)
+        goes_on = threading.Timer(0.3, bmv2.process.send_signal, [signal.SIGCONT])
+        goes_on.start()
+        began = time.monotonic()
+        assert bmv2.inject(1, bytes(14), 0) == []
+        assert time.monotonic() - began > 0.25
+        goes_on.join()
 
 
 def compare(
