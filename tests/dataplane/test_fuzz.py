@@ -12,13 +12,15 @@ from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.traffic.packets.wire import Kind
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
-from tests.dataplane.frames import TCP, Ip, arp_request, ethernet, udp
+from tests.dataplane.frames import NETFOLD_AT, TCP, Ip, arp_request, ethernet, udp
 from tests.dataplane.node import MANAGED, TreeAt
 from tests.dataplane.oracle import with_checksum
 from tests.dataplane.test_forwarding import EVERYTHING
 
 FRAMES = 1000
 LONG_FRAMES = {"softswitch": 50_000, "bmv2": 50_000}  # of a target; a chip's model takes 20 ms for one
+NO_PORT = b"\0\0"  # the CPU port's header
+SWITCH_SLOTS = 4096
 NODES = {"root": root(2), "inner": inner(2)}
 SEEDS = [
     sent(1),
@@ -47,7 +49,7 @@ def fuzzed(random: Random) -> tuple[int, bytes]:
         elif len(frame) > 14 + 8:
             del frame[max(14, place) : max(14, place) + random.randrange(1, 8)]
     port = random.choice([1, 1, 2, 2, 3, UPLINK, CPU_PORT])
-    header = random.choice([b"\0\0", b"\0\0", b"\3\0", b"\0\x7f"]) if port == CPU_PORT else b""
+    header = random.choice([NO_PORT, NO_PORT, b"\3\0", b"\0\x7f"]) if port == CPU_PORT else b""
     whole = with_checksum(bytes(frame)) if random.random() < 0.9 else bytes(frame)
     return port, header + whole
 
@@ -62,12 +64,21 @@ def test_any_frame_has_the_outcome_of_the_oracle(bench: Bench, node: str, seed: 
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("seed", range(100, 102))
 def test_many_frames_have_the_outcome_of_the_oracle(bench: Bench, target: str, node: str, seed: int):
-    fuzz(bench, NODES[node], seed, LONG_FRAMES.get(target, 10_000))
+    fuzz(bench, NODES[node], seed, LONG_FRAMES.get(target, 10_000), spare_registers=target == "bmv2")
 
 
-def fuzz(bench: Bench, node: TreeAt, seed: int, frames: int) -> None:
+def fuzz(bench: Bench, node: TreeAt, seed: int, frames: int, spare_registers: bool = False) -> None:
     bench.install(*SETTINGS, node)
     random = Random(seed)
     for _ in range(frames):
-        bench.send(*fuzzed(random))
+        port, frame = fuzzed(random)
+        # a BMv2 built with NDEBUG has no range checks and dies, and only the controller could send such a frame
+        if not (spare_registers and beyond_registers(port, frame)):
+            bench.send(port, frame)
     bench.check_counters(TREE)
+
+
+def beyond_registers(port: int, frame: bytes) -> bool:
+    """Whether it may be one of the controller's for a slot that no switch has."""
+    at = len(NO_PORT) + NETFOLD_AT + 8
+    return port == CPU_PORT and int.from_bytes(frame[at : at + 2]) >= SWITCH_SLOTS
