@@ -31,7 +31,6 @@ from netfold.traffic.numerics import DTYPES
 from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 RING_PORT = 29600
-SLOTS_MAX = 4096  # that a switch of the testbed has
 
 
 def main() -> None:
@@ -107,10 +106,11 @@ def measure(workers: int, lanes: int, numerics: str, options: argparse.Namespace
         setup = Setup(str(fabric), options.target, lanes)
         with Deployment(setup, tell=lambda text: print("#", text, flush=True)) as system:
             spoil(system.net, options.loss)
+            room = min(switch.slots for switch in system.fabric.switches)
             # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
             order: dict[str, Any] = {
                 "scheme": "switchml",
-                "slots": min(SLOTS_MAX, options.slots * 256 // lanes),
+                "slots": min(room, options.slots * 256 // lanes),
                 "numerics": {"mode": numerics},
             }
             job = system.start_job("allreduce", [*flags, "--congestion", options.congestion], **order)

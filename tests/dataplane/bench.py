@@ -90,7 +90,7 @@ class Bench:
         # the controller's too: a chip's drivers fill them up
         frames = [frame.ljust(self.device.least_bytes, b"\0") for frame in frames]
         self._differs = True  # until it is known that it does not
-        left = self._injected(port, frames)
+        left = self.device.inject_all(port, frames)
         found = sorted((out, self.padded(out, data)) for out, data in left)
         wanted = [each for frame in frames for each in self.oracle.receive(port, frame)]
         expected = sorted((out, self.padded(out, data)) for out, data in wanted)
@@ -109,11 +109,6 @@ class Bench:
         """Past the oracle, which then does not know what registers hold: the next bench begins with a push."""
         self._differs = True
         return self.device.inject(port, frame)
-
-    def _injected(self, port: int, frames: Sequence[bytes]) -> Frames:
-        if isinstance(self.device, RemoteDevice):
-            return self.device.inject_all(port, frames)
-        return [left for frame in frames for left in self.device.inject(port, frame)]
 
     def _why_illegal(self, port: int, frame: bytes) -> str | None:
         """Also of RoCE, where it is for a QP that nothing but sums goes to."""

@@ -36,7 +36,7 @@ from netfold.controller.switches.groups import down
 from netfold.controller.switches.tree_routes import downlink
 from netfold.traffic.packets.wire import Kind
 from tests import simple_switch
-from tests.dataplane.device import VERDICTS, Frames, compiled
+from tests.dataplane.device import VERDICTS, Device, Frames, compiled
 from tests.dataplane.frames import JOB_PORT, Netfold, gradient
 from tests.ports import free_port
 
@@ -111,7 +111,7 @@ def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
 
 
-class Bmv2Device:
+class Bmv2Device(Device):
     least_bytes = 0
     trees = MARKER_TREE + 1
     parses_options = True

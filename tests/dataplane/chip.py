@@ -25,7 +25,7 @@ from threading import Timer
 
 from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
-from tests.dataplane.device import VERDICTS, Frames
+from tests.dataplane.device import VERDICTS, Device, Frames
 
 HARNESSES = {"tofino": "tofino_test_harness", "tofino2": "jbay_test_harness"}
 TREES = {"tofino": 1024, "tofino2": 512}
@@ -110,7 +110,7 @@ class Layout:
                 yield f"{name}:{_ternary(number, mask, width)}{below}"
 
 
-class ChipDevice:
+class ChipDevice(Device):
     least_bytes = 60  # as on a wire, where the frame check sequence comes on top
     parses_options = False
 

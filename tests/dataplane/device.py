@@ -45,11 +45,13 @@ class Device(Protocol):
     least_bytes     shorter frames are padded on their way
     trees           that it has room for, tree 0 (none) included
     parses_options  it looks behind IPv4 options, and verifies the checksum of a header that has them
+    together        frames of one port that the isolation suite may send before it looks at what left
     """
 
     least_bytes: int
     trees: int
     parses_options: bool
+    together: int = 1
 
     def insert(self, entities: Iterable[Entity]) -> None: ...
 
@@ -58,6 +60,10 @@ class Device(Protocol):
     def inject(self, port: int, frame: bytes) -> Frames:
         """All that leaves because of one frame, sorted: copies of a multicast have no order."""
         ...
+
+    def inject_all(self, port: int, frames: Iterable[bytes]) -> Frames:
+        """All that leaves because of frames that come one after the other."""
+        return [left for frame in frames for left in self.inject(port, frame)]
 
     def verdicts(self, tree_index: int) -> dict[int, int]:
         """Packets by verdict, those that are not 0."""
@@ -68,7 +74,7 @@ class Device(Protocol):
         ...
 
 
-class SoftDevice:
+class SoftDevice(Device):
     """The program on softswitch, in this process."""
 
     least_bytes = 0

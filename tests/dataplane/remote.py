@@ -57,7 +57,7 @@ from netfold.controller.switches.selectors import spelled_out
 from netfold.controller.switches.tree_routes import downlink
 from netfold.controller.switches.widths import widened, widened_packet
 from netfold.traffic.packets.wire import Kind
-from tests.dataplane.device import VERDICTS, Frames
+from tests.dataplane.device import VERDICTS, Device, Frames
 from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradient
 
 VARIABLE = "NETFOLD_SWITCH"
@@ -146,7 +146,7 @@ def _listening(interface: str) -> Iterator[socket.socket]:
         yield raw
 
 
-class RemoteDevice:
+class RemoteDevice(Device):
     """The suite's ports are 1 to 7 and CPU_PORT; entries and packets are renumbered on their way there and back."""
 
     def __init__(

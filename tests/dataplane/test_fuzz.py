@@ -20,7 +20,7 @@ from tests.dataplane.test_forwarding import EVERYTHING
 FRAMES = 1000
 LONG_FRAMES = {"softswitch": 50_000, "bmv2": 50_000}  # of a target; a chip's model takes 20 ms for one
 NO_PORT = b"\0\0"  # the CPU port's header
-SWITCH_SLOTS = 4096
+SWITCH_SLOTS = 4096  # p4src/common/sizes.p4
 NODES = {"root": root(2), "inner": inner(2)}
 SEEDS = [
     sent(1),

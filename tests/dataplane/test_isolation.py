@@ -26,7 +26,6 @@ from tests.dataplane.frames import IP_AT, IPV4, LANES, UDP, Netfold, gradient
 from tests.dataplane.layout import SERVER, SERVER_ADDRESS, Fabric, TreeShape
 from tests.dataplane.malice import Attacker, Origin, Target
 from tests.dataplane.node import MANAGED
-from tests.dataplane.remote import RemoteDevice
 from tests.dataplane.world import World
 
 SLOTS, EPOCH, CHUNKS = 8, 7, 20
@@ -73,7 +72,7 @@ class Siege:
         ]
         self.origins.append(Origin(0, SERVER, SERVER_ADDRESS, raw=False, taken=(shapes[1].udp_port,)))
         self.arrived = 0  # frames of the protocol, at any switch
-        self.together = min(_together(bench) for bench in benches)
+        self.together = min(bench.device.together for bench in benches)
 
     def _seen(self, shape: TreeShape, epoch: int) -> Target:
         hosts = [self.fabric.hosts[n] for n in shape.hosts]
@@ -155,10 +154,6 @@ class Siege:
                 total.update(bench.device.verdicts(tree))
         assert all(0 < verdict < VERDICTS for verdict in total)
         return total
-
-
-def _together(bench: Bench) -> int:
-    return bench.device.together if isinstance(bench.device, RemoteDevice) else 1
 
 
 def _shown(frames: Sequence[bytes]) -> str:

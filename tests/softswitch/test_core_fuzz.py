@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -52,16 +51,9 @@ def sanitized(
         "NETFOLD_CACHE": str(cache or native.default_cache_dir()),
         "PYTHONMALLOC": "malloc",
     }
-    command = [sys.executable, str(script), *map(str, arguments)]
     most = math.ceil(deadline_s)
-    done = subprocess.run(
-        command,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1)),
-    )
+    command = ["prlimit", f"--cpu={most}:{most + 1}", sys.executable, str(script), *map(str, arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != -signal.SIGXCPU, f"{arguments}: not done in {deadline_s:g} s"
     assert done.returncode == 0, f"{arguments}:\n{done.stdout}\n{done.stderr[-6000:]}"
     return done.stdout

@@ -7,7 +7,7 @@ from __future__ import annotations
 from netfold.softswitch.admin.verbs import words
 from netfold.softswitch.admin.verbs.words import Problem, Target
 from netfold.softswitch.engine.engine import PortStatus
-from netfold.softswitch.errors import NotFound
+from netfold.softswitch.errors import NotFound, SwitchError
 from netfold.softswitch.state.entities import CloneSession, Replica
 
 PORT_MAX = 65535
@@ -163,7 +163,7 @@ class Nodes:
         try:
             for group in groups:
                 self.set_group(target, group, self.groups[group])
-        except Exception:
+        except SwitchError:
             self.ports[handle] = before
             for group in groups:
                 self.set_group(target, group, self.groups[group])
