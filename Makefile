@@ -55,14 +55,14 @@ FABRIC     ?= tofino-pair
 RUN_ARGS   := --fabric $(FABRIC) --program $(CHIP_MODEL)/tofino --lanes 32 --hidden 16 --epochs 4 --size 4096 --no-ring \
               --loss 0.002 --restart leaf1
 ifneq ($(filter run,$(MAKECMDGOALS)),)
-MISSING := $(shell PYTHONPATH=. $(PYTHON) -m netfold.topologies.network.tofino_model \
+MISSING := $(shell PYTHONPATH=. $(PYTHON) -m netfold.testbed.network.tofino_model \
              --check $(if $(filter tofino-leaf,$(FABRIC)),1,2) \
              $(if $(wildcard $(CHIP_MODEL)/tofino/netfold.pi.bin),,p4c-barefoot bfas) 2>&1)
 $(if $(MISSING),$(error $(MISSING)))
 endif
 run: $(CHIP_MODEL)/tofino/netfold.pi.bin
-$(CHIP_MODEL)/tofino/netfold.pi.bin: $(wildcard p4src/common/*.p4 p4src/tna/*.p4 tools/tofino*.py) | $(VENV)/.ready
-	$(BIN)/python -m tools.tofino tofino --cpu-port 320 --out $(CHIP_MODEL)
+$(CHIP_MODEL)/tofino/netfold.pi.bin: $(wildcard p4src/common/*.p4 p4src/quorum/*.p4 p4src/tna/*.p4 p4src/tools/tofino*.py) | $(VENV)/.ready
+	$(BIN)/python -m netfold.p4src.tools.tofino tofino --cpu-port 320 --out $(CHIP_MODEL)
 endif
 
 .PHONY: train
@@ -83,7 +83,7 @@ doctor: $(VENV)/.ready ## what is here, what is missing and how to get it
 
 .PHONY: bench
 bench: $(VENV)/.ready ## the benchmarks, as ratios against peers in the same run
-	@for b in $(BENCHMARKS); do echo; echo "== $$b"; ($(call as-root,$(BIN)/python -m benchmarks.$$b)); done
+	@for b in $(BENCHMARKS); do echo; echo "== $$b"; ($(call as-root,$(BIN)/python -m netfold.evaluation.speed.$$b)); done
 
 # ---- working on it ----------------------------------------------------------------------------------------------
 
@@ -112,22 +112,33 @@ lint: $(VENV)/.ready ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	cd softswitch && ../$(BIN)/mypy
+
+.PHONY: format
+format: $(VENV)/.ready ## format Python and C
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	git ls-files '*.[ch]' ':!p4src' | xargs $(BIN)/clang-format -i
 
 .PHONY: p4
 p4: $(VENV)/.ready ## compile the P4 programs (needs p4c-bm2-ss)
-	$(BIN)/python -m tools.p4build
+	$(BIN)/python -m netfold.p4src.tools.p4build
 
 .PHONY: tofino
 tofino: $(VENV)/.ready ## compile the Tofino programs into what a switch takes (needs p4c with its Tofino back end)
-	$(BIN)/python -m tools.tofino
+	$(BIN)/python -m netfold.p4src.tools.tofino
 
 .PHONY: p4-tofino
 p4-tofino: $(VENV)/.ready ## renew what is committed of the Tofino programs (needs p4c with its Tofino back end)
-	$(BIN)/python -m tools.tofino_golden
+	$(BIN)/python -m netfold.p4src.tools.tofino_golden
+
+.PHONY: wire
+wire: $(VENV)/.ready ## write the constants of P4, C, Python, Lua and docs from protocol/wire.yaml
+	$(BIN)/python -m netfold.protocol.generate
 
 .PHONY: proto
-proto: $(VENV)/.ready ## generate the service's stubs from api/netfold.proto
-	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. netfold/api/netfold.proto
+proto: $(VENV)/.installed ## generate the stubs of protocol/netfold.proto (`make setup` does when it has changed)
+	$(BIN)/python -W ignore setup.py --quiet stubs
 
 .PHONY: lock
 lock: $(VENV)/.ready ## renew requirements.lock from what is installed
@@ -140,7 +151,7 @@ clean: ## remove what was built
 
 .PHONY: distclean
 distclean: clean ## remove the virtual environments too
-	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) *.egg-info traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
+	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) *.egg-info softswitch/*.egg-info protocol/netfold_pb2* traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
 
 # ---- set-up -----------------------------------------------------------------------------------------------------
 
@@ -150,11 +161,15 @@ setup: $(VENV)/.ready ## install what is needed to run
 .PHONY: shell-env
 shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
 
-$(VENV)/.ready: pyproject.toml setup.py requirements.lock
+$(VENV)/.ready: $(VENV)/.installed protocol/netfold.proto
+	$(BIN)/python -W ignore setup.py --quiet stubs
+	touch $@
+
+$(VENV)/.installed: pyproject.toml setup.py softswitch/pyproject.toml requirements.lock
 	@$(call install-missing,$(APT))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "netfold needs Python 3.11 or newer; $$($(PYTHON) --version) is on PATH. Set PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ./softswitch --editable '.[dev]'
 	touch $@
 
 # p4runtime-shell pins an old protobuf, so it lives alone: the operator's shell, and an independent client in the tests.
@@ -164,7 +179,7 @@ $(SHELL_VENV)/.ready:
 	touch $@
 
 # PyTorch is larger than all the rest, and only its own tests need it.
-$(TORCH_VENV)/.ready: pyproject.toml requirements.lock requirements-torch.lock
+$(TORCH_VENV)/.ready: pyproject.toml protocol/netfold.proto requirements.lock requirements-torch.lock
 	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
 	rm -rf netfold.egg-info  # an older one would hide the entry point that tells PyTorch of netfold
 	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \

@@ -1,16 +1,20 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the C code that workers and the simulator run into the package, so that their hosts need no compiler. It uses
-nothing of Python's (it is loaded with ctypes), so one wheel serves every Python 3. All else is in pyproject.toml."""
+"""Builds the C code of workers and simulator into the package, so that their hosts need no compiler, and generates the
+stubs of netfold.proto. The C code uses no Python API (it is loaded with ctypes), so one wheel serves every Python 3.
+All else is in pyproject.toml."""
 
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Command, Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 recipe = runpy.run_path("netfold/traffic/engine/recipe.py")
 simulator = runpy.run_path("netfold/simulator/recipe.py")
@@ -23,20 +27,51 @@ class PlainLibrary(build_ext):
         return fullname.replace(".", "/") + ".so"
 
 
+class GenerateStubs(Command):
+    """`python setup.py stubs`: netfold_pb2.py, its types and netfold_pb2_grpc.py, beside netfold.proto."""
+
+    user_options = []  # noqa: RUF012 (the base class wants a list)
+
+    def initialize_options(self) -> None: ...
+
+    def finalize_options(self) -> None: ...
+
+    def run(self) -> None:
+        outputs = ("--python_out=.", "--pyi_out=.", "--grpc_python_out=.")
+        command = (
+            sys.executable,
+            "-m",
+            "grpc_tools.protoc",
+            "-I.",
+            *outputs,
+            "netfold/protocol/netfold.proto",
+        )
+        subprocess.run(command, check=True)
+
+
+class BuildWithStubs(build_py):
+    """The stubs are in no commit, so a wheel and an editable installation generate them first."""
+
+    def run(self) -> None:
+        self.run_command("stubs")
+        super().run()
+
+
 class AnyPython(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:
         return "py3", "none", super().get_tag()[2]
 
 
-def level(files: tuple[str, ...]) -> Extension:
-    """One of the simulator's two, named by what it is built of (simulator/native.py)."""
+def level(name: str, files: tuple[str, ...]) -> Extension:
+    """One of the simulator's two levels; its library is named by its sources (simulator/native.py)."""
+    options = simulator["OPTIONS"][name]
     paths = [Path("netfold", name) for name in files]
-    library = paths[0].with_name(recipe["library_name"](paths)).with_suffix("")
+    library = paths[0].with_name(recipe["library_name"](paths, options)).with_suffix("")
     return Extension(
         ".".join(library.parts),
         sources=[str(path) for path in paths if path.suffix == ".c"],
         depends=[str(path) for path in paths if path.suffix == ".h"],
-        extra_compile_args=[*recipe["FLAGS"]],
+        extra_compile_args=[*recipe["FLAGS"], *(option for option in options if option != "-lm")],
         libraries=["m"],
         optional=True,
     )
@@ -44,15 +79,24 @@ def level(files: tuple[str, ...]) -> Extension:
 
 setup(
     ext_modules=[
-        *map(level, simulator["files"](recipe["HEADERS"]).values()),
+        *(level(*one) for one in simulator["files"](recipe["CORE"], recipe["HEADERS"]).items()),
         Extension(
             "netfold.traffic.engine._native",
             sources=[f"netfold/traffic/engine/{name}" for name in recipe["SOURCES"]],
             depends=[f"netfold/traffic/engine/{name}" for name in recipe["HEADERS"]],
-            extra_compile_args=[*recipe["FLAGS"], f'-DNF_SOURCES="{recipe["fingerprint"]()}"'],
+            extra_compile_args=[
+                *recipe["FLAGS"],
+                "-fvisibility=hidden",
+                f'-DNF_SOURCES="{recipe["fingerprint"]()}"',
+            ],
             extra_link_args=["-pthread"],
             optional=True,  # without a compiler it installs all the same; native.py then compiles at the first use
         ),
     ],
-    cmdclass={"build_ext": PlainLibrary, "bdist_wheel": AnyPython},
+    cmdclass={
+        "stubs": GenerateStubs,
+        "build_py": BuildWithStubs,
+        "build_ext": PlainLibrary,
+        "bdist_wheel": AnyPython,
+    },
 )

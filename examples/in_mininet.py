@@ -22,9 +22,9 @@ import numpy as np
 
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
-from netfold.testbed.torchrun import Program, start_torchrun, torch_python
-from netfold.topologies.network.caller import as_caller, become_root
-from netfold.topologies.network.errors import NetworkError
+from netfold.testbed.network.errors import NetworkError
+from netfold.testbed.network.sudo_user import as_sudo_user, become_root
+from netfold.testbed.torchrun import TorchProgram, start_torchrun, torch_python
 from netfold.traffic.workloads.workloads import digits
 
 _PORT = 29800
@@ -51,7 +51,7 @@ def main() -> None:
         become_root()
         torch_python()
         reports = train(options)
-        with as_caller():
+        with as_sudo_user():
             options.out.mkdir(parents=True, exist_ok=True)
             (options.out / "train.json").write_text(json.dumps(reports, indent=1) + "\n")
             draw(reports, options.out / "train.png")
@@ -65,13 +65,13 @@ def main() -> None:
 def train(options: argparse.Namespace) -> dict[str, Any]:
     """By backend, what the first host's rank reports."""
     found = {}
-    with Deployment(Setup(options.fabric, options.target), tell=say) as system:
+    with Deployment(Setup(options.fabric, options.target), on_step=say) as system:
         data = system.directory / "digits.npz"
         np.savez(data, **asdict(digits()))
         for number, backend in enumerate(_BACKENDS):
             say(f"{len(system.workers)} hosts train over {backend}: torchrun on each")
             arguments = ["--data", data, "--backend", backend, "--epochs", options.epochs]
-            program = Program(_SCRIPT, arguments)
+            program = TorchProgram(_SCRIPT, arguments)
             with start_torchrun(system, f"train-{backend}", system.workers, program, _PORT + number) as group:
                 reports = group.wait(options.timeout, system.check)
             found[backend] = {**reports[system.workers[0]], "link_mbps": system.link_mbps}

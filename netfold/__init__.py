@@ -18,23 +18,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from netfold.api.connection import ConnectError
+    from netfold.protocol.connection import ConnectError
     from netfold.traffic.errors import (
-        AllReduceTimeout,
-        BadAssignment,
-        CallMismatch,
-        ConcurrentUse,
-        ControllerUnreachable,
-        EngineMissing,
-        JobFailed,
-        MembershipLost,
-        RoundsExhausted,
-        Straggled,
-        SumOverflow,
+        AllReduceTimeoutError,
+        CollectiveMismatchError,
+        ConcurrentUseError,
+        ControllerUnreachableError,
+        EngineUnavailableError,
+        InvalidAssignmentError,
+        JobFailedError,
+        MembershipLostError,
+        SequenceExhaustedError,
+        StragglerError,
+        SumOverflowError,
         TrafficError,
-        UnknownHost,
-        WorkerClosed,
-        WrongNumbers,
+        UnknownHostError,
+        UnsupportedDtypeError,
+        WorkerClosedError,
     )
     from netfold.traffic.join import join
     from netfold.traffic.numerics import ReduceOp
@@ -46,33 +46,33 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "AllReduceTimeout",
-    "BadAssignment",
-    "CallMismatch",
-    "ConcurrentUse",
+    "AllReduceTimeoutError",
+    "CollectiveMismatchError",
+    "ConcurrentUseError",
     "ConnectError",
-    "ControllerUnreachable",
-    "EngineMissing",
+    "ControllerUnreachableError",
+    "EngineUnavailableError",
     "Handle",
-    "JobFailed",
-    "MembershipLost",
+    "InvalidAssignmentError",
+    "JobFailedError",
+    "MembershipLostError",
     "ReduceOp",
-    "RoundsExhausted",
-    "Straggled",
-    "SumOverflow",
+    "SequenceExhaustedError",
+    "StragglerError",
+    "SumOverflowError",
     "TorchOptions",
     "TrafficError",
     "TransportError",
-    "UnknownHost",
+    "UnknownHostError",
+    "UnsupportedDtypeError",
     "Worker",
-    "WorkerClosed",
-    "WrongNumbers",
+    "WorkerClosedError",
     "__version__",
     "join",
 ]
 
 _HOMES = {
-    "ConnectError": "api.connection",
+    "ConnectError": "protocol.connection",
     "Handle": "traffic.worker.handle",
     "ReduceOp": "traffic.numerics",
     "TorchOptions": "traffic.pytorch.options",

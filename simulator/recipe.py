@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the two levels' C code is built of, for setup.py, which builds it into the package, and for native.py, which
-builds it where the package came without or was changed since. Imports nothing but the standard library; paths are
-those of the package's root."""
+"""Sources and options of the C code of the two levels: setup.py builds it into the package, native.py where the package
+has no current build. Imports nothing but the standard library; paths start at the package's root."""
 
 from __future__ import annotations
 
-_FLOW = ("engine", "jobs", "state", "shares")
-_FLOW_HEADERS = ("engine", "state", "shares", "heap")
+from collections.abc import Sequence
+
+_FLOW = ("flow", "jobs", "streams", "queues", "state", "max_min")
+_FLOW_HEADERS = (*_FLOW, "heap")
 _PACKET = (
     "packet",
     "exchange",
@@ -16,17 +17,20 @@ _PACKET = (
     "scoreboard",
     "congestion",
     "reduction",
-    "slots",
-    "lines",
+    "node_slots",
+    "links",
     "events",
 )
+OPTIONS = {"flow": ("-lm",), "packet": ("-fvisibility=hidden", "-DNF_API=", "-DNF_PLAIN", "-lm")}
+"""By level. The packet level contains the engine and does not export it; NF_PLAIN: with so few lanes vectors are of no
+use, and their dispatchers would be visible."""
 
 
-def files(engine_headers: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Of each level: sources, the first of which names the library, and headers. `engine_headers`: of the workers'
-    engine (traffic/engine/recipe.py), for whose types the packet level is compiled."""
+def files(engine_core: Sequence[str], engine_headers: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """By level: sources, the first of which names the library, and headers. `engine_core` and `engine_headers`: of
+    traffic/engine/recipe.py."""
     flow = [f"simulator/flow/{name}.c" for name in _FLOW]
     flow += [f"simulator/flow/{name}.h" for name in _FLOW_HEADERS]
     packet = [f"simulator/packet/{name}.{kind}" for kind in ("c", "h") for name in _PACKET]
-    headers = [f"traffic/engine/{name}" for name in engine_headers]
-    return {"flow": tuple(flow), "packet": (*packet, *headers)}
+    engine = [f"traffic/engine/{name}" for name in (*engine_core, "server/slot_pool.c", *engine_headers)]
+    return {"flow": tuple(flow), "packet": (*packet, *engine)}

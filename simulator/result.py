@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What came of a Scenario, the same from both levels. Times are seconds since the scenario's start."""
+"""The results of a Scenario, of the same form from both levels. Times are seconds since the scenario's start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration of a job. `reduced` has for each bucket when it was ready and when its sum was at all workers."""
+    """One iteration of a job. `reduced`: for each bucket when it was ready and when its sum was at all workers."""
 
     start: float
     end: float
@@ -23,8 +23,8 @@ class Iteration:
 
 @dataclass(frozen=True)
 class JobResult:
-    """Iterations that were over before the scenario's end. `carried` are the gradients' bytes that were reduced until
-    then, those of the iteration under way included (flow level)."""
+    """Iterations that are complete at the scenario's end. `carried`: bytes of gradients reduced until then, the
+    current iteration included (flow level)."""
 
     name: str
     iterations: tuple[Iteration, ...]
@@ -36,14 +36,14 @@ class JobResult:
 
     @property
     def all_reduce_s(self) -> tuple[float, ...]:
-        """Of every bucket of every iteration, from being ready to the sum at all workers; waiting for earlier buckets
-        of the job counts."""
+        """Of every bucket of every iteration: from ready to the sum at all workers. Waiting for earlier buckets of the
+        job is included."""
         return tuple(done - ready for i in self.iterations for ready, done in i.reduced)
 
 
 @dataclass(frozen=True)
 class LinkResult:
-    """A directed link. Queues in bytes: mean over time, and the longest."""
+    """A directed link. Queues in bytes: mean over time, and maximum."""
 
     bytes: float
     utilization: float
@@ -53,18 +53,20 @@ class LinkResult:
 
 @dataclass(frozen=True)
 class SlotResult:
-    """Slots of a switch that held a chunk, mean over time and most, beside those that jobs had reserved."""
+    """Slots of a switch that held a chunk, mean over time and peak, and those that jobs have reserved."""
 
     mean: float
-    most: float
+    peak: float
     reserved: int
 
 
 @dataclass(frozen=True)
-class Result:
-    """`completions` has for each flow, in the scenario's order, the seconds from its start to its last byte's arrival;
-    None for one that was not over. `events` is how much work it was. `progress` has for
-    each moment of `Details.sample_s` the bytes of each flow that were acknowledged until then."""
+class SimulationResult:
+    """completions  for each flow, in the scenario's order: seconds from its start to its last byte's arrival; None:
+                 incomplete
+    events       number of simulated events
+    progress     for each sample (PacketOptions.sample_interval_s) the acknowledged bytes of each flow
+    """
 
     jobs: tuple[JobResult, ...]
     completions: tuple[float | None, ...]

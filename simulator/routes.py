@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric as numbered directed links, and one of the equal-cost shortest paths for a pair of hosts, chosen by a hash
-as switches do. Both levels take their paths from here, so that they differ in nothing but the level."""
+"""The fabric as numbered directed links, and an equal-cost shortest path for a pair of hosts, chosen by a hash as in
+switches. Both levels take their paths from here, so they simulate the same paths."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hashlib import blake2b
 
 import numpy as np
 
-from netfold.simulator.scenario import Settings
+from netfold.simulator.scenario import NetworkSettings
 from netfold.topologies.fabric import Fabric
 
 Path = tuple[int, ...]
 
 
-class Wires:
+class LinkTable:
     """Directed links are numbered as in `fabric.links`: link i is 2i from a to b and 2i + 1 back.
 
     rates   bytes/s on the wire
@@ -25,7 +25,7 @@ class Wires:
     queues  bytes that wait at most
     """
 
-    def __init__(self, fabric: Fabric, settings: Settings) -> None:
+    def __init__(self, fabric: Fabric, settings: NetworkSettings) -> None:
         self.fabric = fabric
         self.pairs = [pair for x in fabric.links for pair in ((x.a, x.b), (x.b, x.a))]
         self.number = {pair: i for i, pair in enumerate(self.pairs)}
@@ -41,7 +41,7 @@ class Wires:
 
     @cached_property
     def attachment(self) -> dict[str, str]:
-        """The switch that each host hangs on."""
+        """The switch of each host."""
         found = {}
         for link in self.fabric.links:
             for a, b in ((link.a, link.b), (link.b, link.a)):
@@ -58,19 +58,19 @@ class Wires:
         return near
 
     def path(self, source: str, destination: str, choice: int) -> Path:
-        """The links from host to host. Pairs at equal `choice` take the same path; any other is as likely."""
+        """The links from host to host. `choice` selects one of the equal-cost paths, all with the same probability."""
         at, last = self.attachment[source], self.attachment[destination]
         links = [self.number[source, at]]
         while at != last:
-            ways = self.ways(at, last)
-            choice, turn = divmod(choice, len(ways))
-            link, at = ways[turn]
+            hops = self.next_hops(at, last)
+            choice, number = divmod(choice, len(hops))
+            link, at = hops[number]
             links.append(link)
         links.append(self.number[last, destination])
         return tuple(links)
 
-    def ways(self, at: str, last: str) -> list[tuple[int, str]]:
-        """The links that lead from one switch nearer to another, with where they end."""
+    def next_hops(self, at: str, last: str) -> list[tuple[int, str]]:
+        """The links from one switch that are on a shortest path to another, with the switches at their ends."""
         known = self._candidates.get((at, last))
         if known is None:
             distance = self._distance(last)
@@ -98,12 +98,12 @@ class Wires:
 
 
 @lru_cache(maxsize=1)
-def wires_of(fabric: Fabric, settings: Settings) -> Wires:
-    """The last one is kept: a point of a sweep simulates one fabric many times, and finding the ways is dear."""
-    return Wires(fabric, settings)
+def link_table(fabric: Fabric, settings: NetworkSettings) -> LinkTable:
+    """The last one is cached: a point of a sweep simulates one fabric many times, and computing routes is expensive."""
+    return LinkTable(fabric, settings)
 
 
-def choice_of(seed: int, kind: str, number: int) -> int:
+def path_hash(seed: int, kind: str, number: int) -> int:
     """The hash that chooses the path of a flow (`kind` "flow", by its place in the scenario) or of a hop of a job
     (`kind` its name)."""
     return int.from_bytes(blake2b(f"{seed} {kind} {number}".encode(), digest_size=8).digest(), "little")

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is simulated: a fabric, training jobs on it, and the flows of others beside them. Both levels, `flow` and
+"""What is simulated: a fabric, training jobs on it, and background flows. Both levels, `flow` and
 `packet`, take a Scenario and give a Result (result.py).
 
-Sizes are bytes of payload, times seconds, rates of the fabric in its own unit. Everything is drawn before a scenario is
-made, so it holds no randomness but `seed`, by which equal-cost paths are chosen (routes.py): a scenario gives the same
-result wherever and however often it is run.
+Sizes are bytes of payload, times seconds, rates of the fabric in its own unit. All random values are drawn before
+a scenario is made. Only `seed` remains, which chooses equal-cost paths (routes.py): a scenario has the same result in
+every run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from netfold.traffic.congestion import Congestion
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be run: the message names the job or flow and what would be right."""
+    """An invalid scenario. The message names the job or flow and what is expected."""
 
 
-class Transport(StrEnum):
+class TcpVariant(StrEnum):
     """How a stream of bytes from host to host shares links, in the order of the packet level's `enum np_transport`.
-    CUBIC_ECN takes marks for losses (RFC 3168)."""
+    CUBIC_ECN responds to marks as to losses (RFC 3168)."""
 
     RENO = "reno"
     CUBIC = "cubic"
@@ -42,7 +42,7 @@ class Flow:
     destination: str
     bytes: int
     start: float
-    transport: Transport = Transport.DCTCP
+    transport: TcpVariant = TcpVariant.DCTCP
     weight: float = 1.0
 
 
@@ -75,7 +75,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Hop:
+class CollectiveEdge:
     """A connection from host to host that carries `factor` bytes for each byte of the gradient."""
 
     source: str
@@ -84,32 +84,32 @@ class Hop:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class HostCollective:
     """An all-reduce by the hosts alone, over connections that advance in step: the slowest sets the pace, as in a ring.
 
     steps      messages that follow one another, each a hop's delay, before a bucket is done (a ring of n: 2 (n - 1))
     transport  of all its connections
-    in_step    flow level: all go at the pace of the slowest; else each is a flow by itself until its part is through
+    lockstep    flow level: all go at the pace of the slowest; else each is a flow by itself until its part is through
     parallel   flow level: TCP connections beside each other for each of the hops
     """
 
-    hops: tuple[Hop, ...]
+    hops: tuple[CollectiveEdge, ...]
     steps: int
-    transport: Transport = Transport.DCTCP
-    in_step: bool = True
+    transport: TcpVariant = TcpVariant.DCTCP
+    lockstep: bool = True
     parallel: int = 1
 
 
 @dataclass(frozen=True)
-class InNetwork:
+class InNetworkCollective:
     """An all-reduce over the trees of a plan, as the controller makes it.
 
-    congestion  how workers choose the bytes under way: FIXED always has `window` of them
-    window      bytes of payload that a worker has under way in each tree, at most; None: as many as fill its link
-                behind a queue of the marking threshold (Settings.marking_bytes)
+    congestion  how workers choose the bytes in flight: FIXED always has `window` of them
+    window      maximum payload bytes that a worker has in flight in each tree; None: as many as fill its link
+                behind a queue of the marking threshold (NetworkSettings.marking_bytes)
     slots       of each tree on each of its nodes; None: as many as two windows need
     lanes       values of 4 bytes in a packet
-    in_step     flow level: chunks are dealt out to the trees round robin under one window, as in PANAMA, so that all
+    lockstep     flow level: chunks are dealt out to the trees round robin under one window, as in PANAMA, so that all
                 trees go at the pace of the slowest; else each has a window of its own, as netfold's workers have
     local_s     beside it, seconds for each byte of the gradient inside the machines (parallel NetReduce)
     """
@@ -119,26 +119,26 @@ class InNetwork:
     window: int | None = None
     slots: int | None = None
     lanes: int = 256
-    in_step: bool = False
+    lockstep: bool = False
     local_s: float = 0.0
 
 
 @dataclass(frozen=True)
-class Free:
+class IdealCollective:
     """An all-reduce at a rate of its own (bytes/s) that puts nothing on any link: the bound on all schemes."""
 
     rate: float
     latency_s: float = 0.0
 
 
-Scheme = Exchange | InNetwork | Free
+Scheme = HostCollective | InNetworkCollective | IdealCollective
 
 
 @dataclass(frozen=True)
 class Job:
     """Training by `workers` from `start` on, for so many iterations. Workers are in step. A Model without compute
     time is a row of all-reduces, back to back. `arrivals`: of each worker, how many seconds after an iteration's
-    start it comes (packet level, jobs over trees); empty: all are there."""
+    start it arrives (packet level, jobs over trees); empty: at the start."""
 
     name: str
     workers: tuple[str, ...]
@@ -150,7 +150,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Settings:
+class NetworkSettings:
     """What holds for the whole network.
 
     segment_bytes    payload of a flow's packet
@@ -160,7 +160,7 @@ class Settings:
     queue_bytes      of every port; None: the fabric's own queue, in packets
     initial_segments TCP's first window
     handshake        whether a flow's time has TCP's opening round trip in it
-    hop_delay_s      of every link one way, where the fabric says 0
+    hop_delay_s      of every link one way, where the fabric has 0
     tolerance        flow level: rates may be off their fair share by this part (0: exact), which is quicker
     """
 
@@ -194,7 +194,7 @@ class Scenario:
     flows: tuple[Flow, ...] = ()
     seed: int = 0
     until: float | None = None
-    settings: Settings = field(default_factory=Settings)
+    settings: NetworkSettings = field(default_factory=NetworkSettings)
 
     def __post_init__(self) -> None:
         for fault in self._faults():

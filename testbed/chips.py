@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller is told where the switches of a run are models of chips: their file, and other times. How long
-the run itself waits for them is in patience.py."""
+"""Options of the controller for switches that are chip models: the file of switches, and longer times. The timeouts of
+the run itself are in step_timeouts.py."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from pathlib import Path
 import yaml
 
 from netfold.testbed.errors import RunError
-from netfold.topologies.network import tofino_model
-from netfold.topologies.network.handles import SwitchHandle
+from netfold.testbed.network import tofino_model
+from netfold.testbed.network.handles import SwitchHandle
 
 _P4INFO, _CONFIG = "netfold.p4info.txtpb", "netfold.pi.bin"
-_MAKE = "python -m tools.tofino tofino --cpu-port 320"
+_MAKE = "python -m netfold.p4src.tools.tofino tofino --cpu-port 320"
 _TIMES = {
-    "--rtt-ms": 200.0,  # a packet takes a model milliseconds, and a counter up to 30 of them
-    "--probe-s": 30.0,  # a probe waits behind all that was sent twice: at a load of 40 five of 5 s were not enough
-    "--look-s": 20.0,
+    "--host-rtt-ms": 200.0,  # a model takes milliseconds for a packet, up to 30 for a counter
+    "--probe-s": 30.0,  # probes queue behind retransmissions: at a load of 40 five of 5 s timed out
+    "--counter-poll-s": 20.0,
     "--audit-s": 300.0,
-    "--answer-s": 60.0,
-    "--restart-s": 600.0,
+    "--rpc-timeout-s": 60.0,
+    "--switch-restart-timeout-s": 600.0,
 }
 
 
 def options(path: Path, program: Path | None, switches: Iterable[SwitchHandle]) -> list[str]:
-    """Of `netfold controller run`, with the file of switches, which is written to `path`. `program` is the folder that
-    has it for the drivers. Raises RunError."""
+    """Options of `netfold controller run`; writes the file of switches to `path`. `program`: folder of the program
+    for the drivers. Raises RunError."""
     if program is None or not (program / _CONFIG).is_file():
-        raise RunError(f"{program or '--program'}: no program for the drivers; make one by `{_MAKE}`")
+        raise RunError(f"{program or '--program'}: no program for the drivers; build it with `{_MAKE}`")
     defaults = {
         "target": "tofino",
         "server": "drivers",

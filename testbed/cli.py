@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -13,78 +14,105 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from netfold.protocol.option_groups import expand_groups
 from netfold.traffic.workloads import HIDDEN_UNITS
 
 run = typer.Typer(add_completion=False)
 doctor = typer.Typer(add_completion=False)
 
-_RUN_HELP = """Train a real model through the switches of a fabric, and show what happened.
+_RUN_HELP = """Train a real model through the switches of a fabric, and show the results.
 
-Brings up the fabric in Mininet, starts the controller, trains handwritten-digit recognition data-parallel over all
-workers, reduces larger arrays for the links' sake, does both again as a TCP ring, and compares. Writes run.json and
-fabric.png. Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
+Starts the fabric in Mininet and the controller, trains handwritten-digit recognition data-parallel on all workers,
+reduces larger arrays to measure the links, repeats both as a TCP ring, and compares. Writes run.json and fabric.png.
+Exit codes: 0 all sums are right, 1 an error (one line explains it) or a wrong element."""
 
 
-@run.command(help=_RUN_HELP)
-def run_command(
-    fabric: Annotated[
-        str, typer.Option(help="A fabric's YAML file, or the name of a spec of netfold.")
-    ] = "leaf-spine-2x2",
+@dataclass(frozen=True)
+class NetworkOptions:
+    """The network and its switches."""
+
+    fabric: Annotated[str, typer.Option(help="YAML file of a fabric, or name of a spec of netfold.")] = (
+        "leaf-spine-2x2"
+    )
     target: Annotated[
         str,
         typer.Option(
-            help="The switches: softswitch, bmv2, tofino-model (docs/tofino.md), or auto: softswitch where it can run."
+            help="Switch target: softswitch, bmv2, tofino-model (docs/tofino.md) or auto (softswitch if it can run)."
         ),
-    ] = "auto",
+    ] = "auto"
     program: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Of tofino-model: what tools.tofino made of the program."),
-    ] = None,
-    scheme: Annotated[str, typer.Option(help="The planner; see `netfold plan --help`.")] = "panama",
-    lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 256,
+        typer.Option(metavar="DIR", help="Program of tofino-model, from netfold.p4src.tools.tofino."),
+    ] = None
+    lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 256
     scale: Annotated[
-        float | None, typer.Option(help="Rates on the wire over those of the fabric's file.")
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 12,
-    hidden: Annotated[int, typer.Option(min=1, help="The perceptron's hidden units.")] = HIDDEN_UNITS,
-    size: Annotated[int, typer.Option(min=4, help="Bytes of the larger arrays.")] = 1 << 20,
-    iterations: Annotated[int, typer.Option(min=1, help="How often the larger arrays are reduced.")] = 8,
-    ring: Annotated[bool, typer.Option(help="Compare with a TCP ring over the same links.")] = True,
+        float | None, typer.Option(help="Factor from the fabric's rates to rates on the wire.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class RunWorkloadOptions:
+    """The jobs of the run."""
+
+    scheme: Annotated[str, typer.Option(help="Planner; see `netfold plan --help`.")] = "panama"
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 12
+    hidden: Annotated[int, typer.Option(min=1, help="Hidden units of the perceptron.")] = HIDDEN_UNITS
+    size: Annotated[int, typer.Option(min=4, help="Size of the larger arrays, bytes.")] = 1 << 20
+    iterations: Annotated[int, typer.Option(min=1, help="All-reduces of the larger arrays.")] = 8
+    ring: Annotated[bool, typer.Option(help="Compare with a TCP ring over the same links.")] = True
+
+
+@dataclass(frozen=True)
+class TimeoutOptions:
+    """Timeouts of the run."""
+
     timeout: Annotated[
         float | None,
-        typer.Option(
-            min=1, help="Seconds that each step may take.", show_default="120; of tofino-model 2700"
-        ),
-    ] = None,
+        typer.Option(min=1, help="Timeout of each step, seconds.", show_default="120; 2700 for tofino-model"),
+    ] = None
     call_timeout: Annotated[
         float | None,
-        typer.Option(min=0.01, help="Seconds of one all-reduce.", show_default="60; of tofino-model 900"),
-    ] = None,
-    loss: Annotated[
-        float, typer.Option(help="Lose frames at random on all links, with this probability (0 to 1).")
-    ] = 0.0,
+        typer.Option(
+            min=0.01, help="Timeout of one all-reduce, seconds.", show_default="60; 900 for tofino-model"
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class FaultOptions:
+    """Faults injected into the run."""
+
+    loss: Annotated[float, typer.Option(help="Probability of losing a frame, on every link, 0 to 1.")] = 0.0
     restart: Annotated[
-        str | None,
-        typer.Option(metavar="SWITCH", help="Kill this switch under the training, and start it again."),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for run.json and fabric.png.")] = Path("out"),
+        str | None, typer.Option(metavar="SWITCH", help="Kill and restart this switch during the training.")
+    ] = None
+
+
+@run.command(help=_RUN_HELP)
+@expand_groups
+def run_command(
+    network: NetworkOptions,
+    workload: RunWorkloadOptions,
+    timeouts: TimeoutOptions,
+    faults: FaultOptions,
+    out: Annotated[Path, typer.Option(help="Folder of run.json and fabric.png.")] = Path("out"),
 ) -> None:
     from netfold.testbed.deployment import Setup
-    from netfold.testbed.disturbance import Disturbance
     from netfold.testbed.errors import RunError
-    from netfold.testbed.run import Options, Run, Watcher
+    from netfold.testbed.fault_injection import FaultInjection
+    from netfold.testbed.network.errors import NetworkError
+    from netfold.testbed.network.sudo_user import become_root
+    from netfold.testbed.run import Run, RunObserver, RunOptions
     from netfold.topologies.fabric import FabricError
-    from netfold.topologies.network.caller import become_root
-    from netfold.topologies.network.errors import NetworkError
 
     console = Console()
 
-    class Display(Watcher):
-        def step(self, text: str) -> None:
+    class Display(RunObserver):
+        def on_step(self, text: str) -> None:
             console.print(f"[dim]{text}[/dim]")
             bars.update(bar, description=text, completed=0)
 
-        def progress(self, fraction: float, text: str) -> None:
+        def on_progress(self, fraction: float, text: str) -> None:
             bars.update(bar, description=text, completed=fraction)
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -92,32 +120,47 @@ def run_command(
         become_root()
         with Progress(*columns, console=console, transient=True) as bars:
             bar = bars.add_task("", total=1.0)
-            setup = Setup(fabric, target, lanes, scale, program=program, call_s=call_timeout)
-            disturbance = Disturbance(loss, restart)
-            options = Options(
-                setup, scheme, epochs, size, iterations, ring, timeout, out, disturbance, hidden
+            setup = Setup(
+                network.fabric,
+                network.target,
+                network.lanes,
+                network.scale,
+                program=network.program,
+                call_s=timeouts.call_timeout,
             )
-            run = Run(options, Display())
-            report = run.execute()
+            options = RunOptions(
+                setup,
+                workload.scheme,
+                workload.epochs,
+                workload.size,
+                workload.iterations,
+                workload.ring,
+                timeouts.timeout,
+                out,
+                FaultInjection(faults.loss, faults.restart),
+                workload.hidden,
+            )
+            executed = Run(options, Display())
+            report = executed.execute()
             bars.console.print(report.render())
-            run.write(report)
+            executed.write(report)
     except (RunError, NetworkError, FabricError, OSError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
-    console.print(f"{report.seconds:.0f} s in all; {out / 'run.json'} and {out / 'fabric.png'} are written")
+    console.print(f"{report.seconds:.0f} s in total; wrote {out / 'run.json'} and {out / 'fabric.png'}")
     sys.exit(0 if report.wrong_elements == 0 and report.identical else 1)
 
 
 @doctor.command()
 def doctor_command() -> None:
-    """Show what this machine has of what netfold can use, and how to get the rest.
+    """Show the programs and packages that netfold uses, and how to install missing ones.
 
-    Exit codes: 0 nothing that is required is missing, 1 something is."""
+    Exit codes: 0 all required ones are present, 1 one is missing."""
     from netfold.testbed.doctor import Need, examine
 
     findings = examine()
     table = Table(title="netfold doctor")
-    for column in ("", "what", "for", "found, or how to get it"):
+    for column in ("", "name", "purpose", "found, or how to install it"):
         table.add_column(column, overflow="fold")
     for finding in findings:
         mark = (

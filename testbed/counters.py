@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the switches of a run counted: verdicts, read over P4Runtime, and the bytes on each link."""
+"""Counters of a run: verdicts of the switches, read over P4Runtime, and bytes of each link."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import grpc
 from finsy.proto import p4r, p4r_grpc
 
 from netfold.controller.planning.plan import Loads
-from netfold.controller.switches.port_counters import ARRIVALS, cell
-from netfold.topologies.network.builder import Network
-from netfold.topologies.network.processes import open_channel
-from netfold.traffic.packets.wire import Verdict
+from netfold.controller.switches.port_counters import PORT_RX, cell
+from netfold.protocol.wire import Verdict
+from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.processes import open_channel
 
 VERDICTS_PER_TREE = 32
 _TIMEOUT_S = 10.0
 
 
-def read_verdicts(net: Network) -> dict[str, dict[str, int]]:
-    """Packets by switch and verdict, over all trees (docs/protocol.md, section 4). A switch that does not answer is
-    left out."""
+def read_verdicts(net: EmulatedNetwork) -> dict[str, dict[str, int]]:
+    """Packets by switch and verdict, over all trees (docs/protocol.md, section 4). Omits a switch that does
+    not answer."""
     names = {int(v): v.label for v in Verdict}
     found = {}
     for switch, cells in _read(net, "verdicts").items():
@@ -34,17 +34,17 @@ def read_verdicts(net: Network) -> dict[str, dict[str, int]]:
     return found
 
 
-def read_contributions(net: Network) -> dict[str, int]:
-    """By host the packets of jobs that came from it to its leaf; of a RoCE worker what it SENDs on its connections."""
+def read_contributions(net: EmulatedNetwork) -> dict[str, int]:
+    """Packets of jobs that each host sent to its leaf; for a RoCE worker the SENDs of its connections."""
     found = {}
-    for switch, cells in _read(net, ARRIVALS).items():
+    for switch, cells in _read(net, PORT_RX).items():
         for neighbor, port in net.fabric.ports[switch].items():
             if net.fabric.is_host(neighbor):
-                found[neighbor] = cells.get(cell(port, of_a_job=True), 0)
+                found[neighbor] = cells.get(cell(port, is_job_traffic=True), 0)
     return found
 
 
-def _read(net: Network, counter: str) -> dict[str, dict[int, int]]:
+def _read(net: EmulatedNetwork, counter: str) -> dict[str, dict[int, int]]:
     """Packets by switch and index of a counter of the ingress."""
     found = {}
     for name, switch in net.switches.items():
@@ -73,7 +73,7 @@ def _cells(stub: p4r_grpc.P4RuntimeStub, device_id: int, counter: str) -> dict[i
     }
 
 
-def read_link_bytes(net: Network) -> dict[tuple[str, str], int]:
+def read_link_bytes(net: EmulatedNetwork) -> dict[tuple[str, str], int]:
     """Bytes so far on each directed link, as the kernel counts them at the switches' interfaces."""
     total: dict[tuple[str, str], int] = {}
     for name, switch in net.switches.items():
@@ -86,7 +86,10 @@ def read_link_bytes(net: Network) -> dict[tuple[str, str], int]:
 
 
 def measured_loads(
-    net: Network, before: Mapping[tuple[str, str], int], after: Mapping[tuple[str, str], int], seconds: float
+    net: EmulatedNetwork,
+    before: Mapping[tuple[str, str], int],
+    after: Mapping[tuple[str, str], int],
+    seconds: float,
 ) -> Loads:
     """Mean rates between two readings, in fabric units."""
     factor = 8 / seconds / net.fabric.unit.bits_per_second

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A whole system on this machine: a fabric that runs, its controller, and jobs whose members run in the hosts."""
+"""A system on this machine: an emulated network, its controller, and jobs whose members run in the hosts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import yaml
 
 from netfold.controller.planning.plan import Plan
 from netfold.testbed import chips
+from netfold.testbed.controller_process import ControllerProcess
 from netfold.testbed.errors import RunError
-from netfold.testbed.opened import Opened
-from netfold.testbed.patience import patience_with
-from netfold.testbed.processes import Group, Task
-from netfold.testbed.service import Service
+from netfold.testbed.managed import ManagedResource
+from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.state import DEFAULT_NAME
+from netfold.testbed.network.targets import TofinoModel, choose_target, installed_command, target_reason
+from netfold.testbed.processes import HostTask, ProcessGroup
+from netfold.testbed.step_timeouts import step_timeouts_of
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import Fabric
-from netfold.topologies.network.builder import Network
-from netfold.topologies.network.state import DEFAULT_NAME
-from netfold.topologies.network.targets import TofinoModel, choose_target, netfold_command, reason
 from netfold.topologies.spec import load_fabric
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -35,8 +35,8 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Setup:
-    """What to bring up. `fabric` is a spec's name or file; `scale` multiplies its rates on the wire. Systems of
-    different `name` (1 to 6 small letters) and ports can be up side by side. `controller`: more of its options."""
+    """A system to start. `fabric`: name or file of a spec; `scale`: factor to the rates on the wire. Systems with
+    different `name` (1 to 6 lower-case letters) and ports coexist. `controller`: further options of the controller."""
 
     fabric: str = "leaf-spine-2x2"
     target: str = "auto"
@@ -46,97 +46,97 @@ class Setup:
     first_grpc_port: int = FIRST_GRPC_PORT
     controller: tuple[str, ...] = ()
     program: Path | None = None
-    """Of the target tofino-model: what `python -m tools.tofino tofino --cpu-port 320` made."""
+    """For tofino-model: the folder from `python -m netfold.p4src.tools.tofino tofino --cpu-port 320`."""
     call_s: float | None = None
-    """That one all-reduce of a worker or a ring may take; None: what is usual for the target."""
+    """Timeout of one all-reduce of a worker or a ring; None: the target's default."""
 
 
 @dataclass
 class RunningJob:
-    """A job whose members have been started. `progress` is the file of the first worker's progress."""
+    """A job with started members. `progress`: progress file of the first worker."""
 
     name: str
     plan: Plan
-    workers: Group
-    servers: Group
+    workers: ProcessGroup
+    servers: ProcessGroup
     progress: Path
     started: float = field(default_factory=time.monotonic)
 
 
-class Deployment(Opened):
-    """A running system; a context manager that takes everything down again."""
+class Deployment(ManagedResource):
+    """A running system; a context manager."""
 
-    def __init__(self, setup: Setup, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, setup: Setup, on_step: Callable[[str], None] = lambda _: None) -> None:
         super().__init__()
         self.setup = setup
         self.fabric: Fabric = load_fabric(setup.fabric)
         self.workers = [h.name for h in self.fabric.hosts if not h.parameter_server]
-        self.patience = patience_with(setup.target)
-        self._tell = tell
+        self.timeouts = step_timeouts_of(setup.target)
+        self._on_step = on_step
 
     def _bring_up(self) -> None:
         setup = self.setup
         hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
         target = choose_target(setup.target)
-        self.target_reason = reason(setup.target, target)
-        self._tell(
-            f"bringing up {self.fabric.name}: {switches} switches ({self.target_reason}), {hosts} hosts"
+        self.target_reason = target_reason(setup.target, target)
+        self._on_step(
+            f"starting {self.fabric.name}: {switches} switches ({self.target_reason}), {hosts} hosts"
         )
-        network = Network(
+        network = EmulatedNetwork(
             self.fabric,
             target=target,
             scale=setup.scale,
             name=setup.name,
             first_grpc_port=setup.first_grpc_port,
-            ready_timeout_s=self.patience.start_s,
+            ready_timeout_s=self.timeouts.start_s,
         )
         self.net = self._open.enter_context(network)
         self.directory = self.net.work
-        self._tell(f"starting the controller ({setup.lanes} lanes)")
+        self._on_step(f"starting the controller ({setup.lanes} lanes)")
         self.start_controller()
 
     @property
     def link_mbps(self) -> float:
-        """What the first worker's link carries on the wire."""
+        """Rate of the first worker's link on the wire."""
         return self.net.rate_bps(self.workers[0], self.fabric.attachment(self.workers[0])) / 1e6
 
     def start_controller(self) -> None:
-        """Start it, again after `service.close` or `service.kill`: it goes on where the last one was."""
+        """Starts the controller, also after `service.close` or `service.kill`: it continues from its store."""
         setup = self.setup
-        service = Service(
+        service = ControllerProcess(
             setup.fabric,
             self.directory,
             setup.lanes,
             setup.scale or 1.0,
             setup.first_grpc_port,
             self.net.popen,
-            (*setup.controller, *self._told_of_chips()),
+            (*setup.controller, *self._chip_options()),
         )
         self.service = self._open.enter_context(service)
         if self._chips:
-            self.service.wait_switches(self.patience.ready_s, self.check)
+            self.service.wait_switches(self.timeouts.ready_s, self.check)
 
     @property
     def _chips(self) -> bool:
         return self.net.target.name == TofinoModel.name
 
-    def _told_of_chips(self) -> list[str]:
-        """The controller's options where the switches are models of chips. Raises RunError."""
+    def _chip_options(self) -> list[str]:
+        """Options of the controller for chip models. Raises RunError."""
         if not self._chips:
             return []
         return chips.options(self.directory / "switches.yaml", self.setup.program, self.net.switches.values())
 
     def check(self) -> None:
-        """Raises RunError when a switch or the controller is gone."""
+        """Raises RunError if a switch or the controller has ended."""
         self.service.check()
         for switch in self.net.switches.values():
             if switch.pid is None:
-                raise RunError(f"switch {switch.name} died; its log is {switch.log}")
+                raise RunError(f"switch {switch.name} ended; log: {switch.log}")
 
     def submit(self, name: str, workers: Sequence[str], **spec: object) -> Plan:
-        """Admits a job and waits until it runs; `spec` are more keys of the job file (docs/jobs.md)."""
-        text = yaml.safe_dump({"name": name, "workers": list(workers), **self.patience.job, **spec})
-        return self.service.submit(text, self.patience.job_s)
+        """Submits a job and waits until it runs; `spec`: further keys of the job file (docs/jobs.md)."""
+        text = yaml.safe_dump({"name": name, "workers": list(workers), **self.timeouts.job, **spec})
+        return self.service.submit(text, self.timeouts.job_s)
 
     def start_job(
         self, name: str, flags: Sequence[object], workers: Sequence[str] | None = None, **spec: object
@@ -152,32 +152,32 @@ class Deployment(Opened):
             for h in chosen
         ]
         running_servers = self.start_servers(name, plan, folder)
-        running_workers = self._open.enter_context(Group(self.net, tasks))
+        running_workers = self._open.enter_context(ProcessGroup(self.net, tasks))
         return RunningJob(name, plan, running_workers, running_servers, folder / f"{chosen[0]}.progress")
 
-    def start_servers(self, name: str, plan: Plan, folder: Path) -> Group:
-        """The plan's parameter servers; their logs go into the folder."""
+    def start_servers(self, name: str, plan: Plan, folder: Path) -> ProcessGroup:
+        """Starts the plan's parameter servers; the folder receives their logs."""
         member = ["--job", name, "--controller", self.service.address, *self._call_timeout]
         roots = dict.fromkeys(t.root for t in plan.trees if self.fabric.is_host(t.root))
         tasks = [self._task(folder, h, ["ps", *member, "--host", h]) for h in roots]
-        return self._open.enter_context(Group(self.net, tasks))
+        return self._open.enter_context(ProcessGroup(self.net, tasks))
 
     def finish(self, job: RunningJob, timeout_s: float, meanwhile: Callable[[], None] = _nothing) -> Results:
-        """The workers' results, when all members have ended well. Raises RunError."""
+        """Waits for the members; the workers' results. Raises RunError."""
 
-        def look() -> None:
+        def poll() -> None:
             self.check()
             meanwhile()
 
-        results = job.workers.wait(timeout_s, look)
-        self.service.wait_over(job.name, self.patience.job_s)
-        job.servers.wait(self.patience.job_s, self.service.check)
+        results = job.workers.wait(timeout_s, poll)
+        self.service.wait_ended(job.name, self.timeouts.job_s)
+        job.servers.wait(self.timeouts.job_s, self.service.check)
         return results
 
     def start_ring(
         self, name: str, flags: Sequence[object], port: int, workers: Sequence[str] | None = None
-    ) -> tuple[Group, Path]:
-        """The same workload as a TCP ring over all workers, or these; gives the group and the first one's progress
+    ) -> tuple[ProcessGroup, Path]:
+        """Starts the workload as a TCP ring over all workers, or these; the processes and the first one's progress
         file."""
         chosen = list(workers or self.workers)
         folder = self.directory / f"ring-{name}"
@@ -188,13 +188,13 @@ class Deployment(Opened):
             self._task(folder, h, [*peer, "--rank", rank, "--progress", folder / f"{h}.progress"])
             for rank, h in enumerate(chosen)
         ]
-        return self._open.enter_context(Group(self.net, tasks)), folder / f"{chosen[0]}.progress"
+        return self._open.enter_context(ProcessGroup(self.net, tasks)), folder / f"{chosen[0]}.progress"
 
     @property
     def _call_timeout(self) -> list[object]:
         call_s = self.setup.call_s
-        return ["--timeout", self.patience.call_s if call_s is None else call_s]
+        return ["--timeout", self.timeouts.call_s if call_s is None else call_s]
 
-    def _task(self, folder: Path, host: str, command: Sequence[object]) -> Task:
+    def _task(self, folder: Path, host: str, command: Sequence[object]) -> HostTask:
         result = folder / f"{host}.json"
-        return Task(host, [netfold_command(), *command, "--out", result], result)
+        return HostTask(host, [installed_command("netfold"), *command, "--out", result], result)

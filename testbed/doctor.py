@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine has of what netfold can use, and how to get the rest. Looks only; changes nothing."""
+"""Checks for the programs and packages that netfold uses, with installation hints. Changes nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from netfold.testbed.network.debian import make_mininet_importable
+from netfold.testbed.network.tools import ADMINISTRATOR
 from netfold.testbed.roce import packages
-from netfold.topologies.network.debian import show_mininet
-from netfold.topologies.network.tools import ADMINISTRATOR
 
 
 class Need(StrEnum):
-    """How much is lost without it."""
+    """Whether netfold works without it."""
 
     REQUIRED = "required"
     OPTIONAL = "optional"
@@ -27,7 +27,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked for: `found` is its version or place, None if it is missing; `remedy` is how to get it."""
+    """One check. `found`: version or path, None if missing; `remedy`: how to install it."""
 
     name: str
     need: Need
@@ -47,7 +47,7 @@ P4LANG_PACKAGES = (
 
 
 def examine() -> list[Finding]:
-    """Look at everything once, in the order in which a newcomer meets it."""
+    """Runs all checks, in the order of first use."""
     return [
         Finding(
             "Python",
@@ -66,12 +66,12 @@ def examine() -> list[Finding]:
         ),
         _tool("gcc", Need.REQUIRED, "softswitch compiles P4 to native code", "apt-get install gcc libc6-dev"),
         _tool("ip", Need.REQUIRED, "links and namespaces", "apt-get install iproute2"),
-        _tool("ethtool", Need.REQUIRED, "offloads of virtual links off", "apt-get install ethtool"),
+        _tool("ethtool", Need.REQUIRED, "offloads of virtual links", "apt-get install ethtool"),
         _tool("mnexec", Need.REQUIRED, "Mininet", "apt-get install mininet"),
         Finding("mininet (Python)", Need.REQUIRED, "Mininet", _mininet(), "apt-get install mininet"),
         _tool("setpriv", Need.REQUIRED, "processes that end with their run", "apt-get install util-linux"),
-        _tool("ping", Need.OPTIONAL, "a first look: netfold exec h1 -- ping", "apt-get install iputils-ping"),
-        _tool("route", Need.OPTIONAL, "hosts' commands of p4lang/tutorials", "apt-get install net-tools"),
+        _tool("ping", Need.OPTIONAL, "netfold exec h1 -- ping", "apt-get install iputils-ping"),
+        _tool("route", Need.OPTIONAL, "host commands of p4lang/tutorials", "apt-get install net-tools"),
         _tool("tcpdump", Need.OPTIONAL, "netfold pcap", "apt-get install tcpdump"),
         _tool("tshark", Need.OPTIONAL, "tests of the Wireshark dissector", "apt-get install tshark"),
         _tool("p4c-bm2-ss", Need.OPTIONAL, "make p4: compile the P4 programs again", P4LANG_PACKAGES),
@@ -93,7 +93,7 @@ def examine() -> list[Finding]:
             Need.OPTIONAL,
             "make roce: Debian's kernel with rdma_rxe, verbs programs",
             _path(packages.COMPLETE),
-            "make roce fetches them by apt into a cache, and installs nothing",
+            "make roce downloads them with apt into a cache and installs nothing",
         ),
         Finding(
             "infiniband/verbs.h",
@@ -125,7 +125,7 @@ def _tool(name: str, need: Need, purpose: str, remedy: str) -> Finding:
 
 
 def _mininet() -> str | None:
-    show_mininet()
+    make_mininet_importable()
     return _module("mininet")
 
 
@@ -148,7 +148,7 @@ def _root() -> str | None:
 
 def _namespaces() -> str | None:
     if os.geteuid() != 0:
-        return "not tried without root"
+        return "not checked without root"
     if shutil.which("unshare") is None:
         return None
     tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False, timeout=10)

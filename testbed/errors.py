@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong in a run, one line each."""
+"""Errors of a run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import signal
 
 
 class RunError(Exception):
-    """A run that cannot go on: the message is the one line that the user sees."""
+    """The run cannot continue. The message is one line for the user."""
 
 
-class ProcessFailed(RunError):
-    """A process of the run ended by itself, with its own last line, or was killed."""
+class ProcessFailedError(RunError):
+    """A process of the run ended or was killed; the message has the last line of its log."""
 
-    def __init__(self, who: str, code: int, last: str) -> None:
+    def __init__(self, process: str, code: int, last: str) -> None:
         if code < 0:
-            super().__init__(f"{who} was killed by {signal.Signals(-code).name}")
+            super().__init__(f"{process} was killed by {signal.Signals(-code).name}")
         else:
-            super().__init__(f"{who} ended with exit code {code}: {last or 'it said nothing'}")
-        self.who = who
+            super().__init__(f"{process} ended with exit code {code}: {last or 'its log is empty'}")
+        self.process = process
 
 
-class RunTimeout(RunError):
-    """Something did not happen before its deadline."""
+class RunTimeoutError(RunError):
+    """A deadline passed."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of a run that write a JSON result: started together, waited for together, ended together."""
+"""Groups of processes in hosts that write JSON results: started, awaited and ended together."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from netfold.testbed.errors import ProcessFailed, RunTimeout
-from netfold.topologies.network.builder import Network
+from netfold.testbed.errors import ProcessFailedError, RunTimeoutError
+from netfold.testbed.network.emulated_network import EmulatedNetwork
 
-POLL_S = 0.1  # between two looks at the processes; what they compute does not wait for it
+POLL_S = 0.1  # interval of polling the processes
 
 
 def last_line(log: Path) -> str:
-    """The last line that says something, without the rest of a traceback."""
+    """The last line that is not empty: of a traceback, the error."""
     lines = [x.strip() for x in log.read_text(errors="replace").splitlines() if x.strip()]
     return lines[-1].removeprefix("netfold: ") if lines else ""
 
 
 @dataclass(frozen=True)
-class Task:
-    """A command to run in a host. `result` is the JSON file that it writes when it is done; `says` finds in its log
-    what went wrong."""
+class HostTask:
+    """A command to run in a host. `result`: JSON file that it writes at its end; `find_error`: extracts the error
+    from its log."""
 
     host: str
     command: Sequence[object]
     result: Path
-    says: Callable[[Path], str] = last_line
+    find_error: Callable[[Path], str] = last_line
 
 
-class Group:
-    """The processes of one step. The first that fails ends all; leaving the `with` block ends what still runs."""
+class ProcessGroup:
+    """The processes of one step. The first failure ends all; leaving the `with` block ends the others."""
 
-    def __init__(self, net: Network, tasks: Sequence[Task]) -> None:
+    def __init__(self, net: EmulatedNetwork, tasks: Sequence[HostTask]) -> None:
         self._tasks = tasks
-        self._says = {t.host: t.says for t in tasks}
+        self._find_error = {t.host: t.find_error for t in tasks}
         self._logs = {t.host: t.result.with_suffix(".log") for t in tasks}
         self._running: dict[str, subprocess.Popen[Any]] = {}
         for task in tasks:
@@ -49,7 +49,7 @@ class Group:
                     task.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL
                 )
 
-    def __enter__(self) -> Group:
+    def __enter__(self) -> ProcessGroup:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,22 +63,22 @@ class Group:
                 process.wait()
 
     def kill(self, host: str) -> None:
-        """End one process at once, as a crash would."""
+        """Kill one process, like a crash."""
         self._running[host].kill()
 
     def outcomes(self, timeout_s: float) -> dict[str, tuple[int, str]]:
-        """Exit code and last line of each process, when all have ended, well or not. Raises RunTimeout."""
+        """Waits for all; exit code and last line of each process. Raises RunTimeoutError."""
         deadline = time.monotonic() + timeout_s
         for host, process in self._running.items():
             try:
                 process.wait(timeout=max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                raise RunTimeout(f"{host} did not end within {timeout_s:.0f} s") from None
+                raise RunTimeoutError(f"{host} did not end within {timeout_s:.0f} s") from None
         return {h: (p.returncode, last_line(self._logs[h])) for h, p in self._running.items()}
 
     def wait(self, timeout_s: float, meanwhile: Callable[[], None]) -> dict[str, Mapping[str, Any]]:
-        """The results by host, when all have ended well. `meanwhile` is called again and again; what it raises
-        ends the wait. Raises ProcessFailed, RunTimeout."""
+        """Waits for all; the results by host. Calls `meanwhile` periodically; its exceptions end the wait. Raises
+        ProcessFailedError, RunTimeoutError."""
         deadline = time.monotonic() + timeout_s
         waiting = dict(self._running)
         while waiting:
@@ -88,12 +88,12 @@ class Group:
                     continue
                 del waiting[host]
                 if code != 0:
-                    raise ProcessFailed(
-                        f"the process on host {host}", code, self._says[host](self._logs[host])
+                    raise ProcessFailedError(
+                        f"the process on host {host}", code, self._find_error[host](self._logs[host])
                     )
             meanwhile()
             if waiting and time.monotonic() > deadline:
-                raise RunTimeout(f"{', '.join(waiting)} did not finish within {timeout_s:.0f} s")
+                raise RunTimeoutError(f"{', '.join(waiting)} did not finish within {timeout_s:.0f} s")
             if waiting:
                 _wait_for_one(next(iter(waiting.values())))
         return {t.host: json.loads(t.result.read_text()) for t in self._tasks}

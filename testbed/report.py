@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run found: as JSON for programs, as a table for people."""
+"""The report of a run, as JSON and as tables."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class AllReduce:
-    """All-reduces of one transport. Times are of the slowest worker; rates in Mbit/s of array data: algbw is the
-    array's size over the time (nccl-tests), which is also what each worker takes in."""
+    """All-reduces of one transport. Times: of the slowest worker. algbw (nccl-tests): array size over time, Mbit/s."""
 
     ms_p50: float
     ms_p99: float
@@ -26,10 +25,10 @@ class AllReduce:
 
 
 @dataclass(frozen=True)
-class Report:
-    """One run. `wrong_elements` counts over both workloads; the headline rates are of the `bandwidth` workload, arrays
-    of `bandwidth_bytes`; the all-reduce times are of the training. `frames_lost` is None where none were to be lost;
-    `restarted` is a switch, and what `switches` says of it is what it counted since."""
+class RunReport:
+    """One run. `wrong_elements`: of both workloads; the top-level rates: of `bandwidth`, arrays of `bandwidth_bytes`;
+    the top-level times: of the training. `frames_lost`: None without injected loss. `restarted`: a switch, whose
+    counters in `switches` start at its restart."""
 
     fabric: str
     target: str
@@ -81,9 +80,9 @@ class Report:
         table.add_row("packets aggregated in switches", f"{self.packets_aggregated:,}")
         table.add_row("retransmissions", f"{self.retransmits:,}")
         if self.frames_lost is not None:
-            table.add_row("frames lost on purpose", f"{self.frames_lost:,}")
+            table.add_row("frames lost by injected faults", f"{self.frames_lost:,}")
         if self.restarted is not None:
-            table.add_row("killed under the training and started again", self.restarted)
+            table.add_row("killed and restarted during the training", self.restarted)
         goodput = self.goodput_mbps_per_worker
         table.add_row(
             "goodput per worker", f"{goodput:.1f} Mbit/s" if goodput >= 1 else f"{goodput:.2g} Mbit/s"

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold run`: a real model trains through the switches of a fabric, and the run says what happened.
+"""`netfold run`: trains a real model through the switches of a fabric and reports the results.
 
-Two jobs, one after the other: the training, whose every sum is checked, and arrays of one size, which show what the
-links give. Then both once more as a TCP ring over the same links, for comparison.
+Two jobs in sequence: the training, with every sum checked, and arrays of one size, which measure the links. Both are
+repeated as a TCP ring over the same links.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ from pathlib import Path
 
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.plot import plot_plan
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed import counters
 from netfold.testbed.deployment import Deployment, Results, Setup
-from netfold.testbed.disturbance import Disturbance
 from netfold.testbed.errors import RunError
-from netfold.testbed.report import AllReduce, Report
-from netfold.topologies.network.caller import as_caller
-from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.testbed.fault_injection import FaultInjection
+from netfold.testbed.network.sudo_user import as_sudo_user
+from netfold.testbed.report import AllReduce, RunReport
 from netfold.traffic.workloads import HIDDEN_UNITS
 
-AGGREGATED = ("absorbed", "result_sent", "sum_sent")
+AGGREGATED = ("accumulated", "result_sent", "sum_sent")
 RING_PORT = 29500
 RESULTS, PICTURE = "run.json", "fabric.png"
 
 
 @dataclass(frozen=True)
-class Options:
-    """What to run. `epochs` are passes over the training images, with so many `hidden` units; `bandwidth_bytes` the
-    arrays of the second job, reduced `iterations` times; `timeout_s` bounds each of the steps, None: by what is usual
-    for the target."""
+class RunOptions:
+    """Options of a run. `epochs`: passes over the training images; `bandwidth_bytes`: arrays of the second job, reduced
+    `iterations` times; `timeout_s`: of each step, None: the target's default."""
 
     setup: Setup = field(default_factory=Setup)
     scheme: str = "panama"
@@ -47,49 +46,48 @@ class Options:
     ring: bool = True
     timeout_s: float | None = None
     out: Path = Path("out")
-    disturbance: Disturbance = field(default_factory=Disturbance)
+    faults: FaultInjection = field(default_factory=FaultInjection)
     hidden: int = HIDDEN_UNITS
 
 
-class Watcher:
-    """Who is told how a run goes; does nothing by itself."""
+class RunObserver:
+    """Receives the progress of a run; ignores it by default."""
 
-    def step(self, text: str) -> None: ...
+    def on_step(self, text: str) -> None: ...
 
-    def progress(self, fraction: float, text: str) -> None: ...
+    def on_progress(self, fraction: float, text: str) -> None: ...
 
 
 class Run:
-    """One run of `options`: `execute` does it and cleans up after itself, also when it fails; `write` keeps what came
-    of it."""
+    """One run of `options`: `execute` runs it and always cleans up; `write` writes its results."""
 
-    def __init__(self, options: Options, watcher: Watcher) -> None:
+    def __init__(self, options: RunOptions, observer: RunObserver) -> None:
         self.options = options
-        self.watcher = watcher
-        self.system = Deployment(options.setup, watcher.step)
-        self._timeout_s = options.timeout_s or self.system.patience.step_s
+        self.observer = observer
+        self.system = Deployment(options.setup, observer.on_step)
+        self._timeout_s = options.timeout_s or self.system.timeouts.step_s
         if len(self.system.workers) < 2:
             raise RunError(
-                f"fabric {options.setup.fabric} has {len(self.system.workers)} workers; a run needs two"
+                f"fabric {options.setup.fabric} has {len(self.system.workers)} workers; expected at least 2"
             )
 
-    def execute(self) -> Report:
-        """Raises RunError, netfold.topologies.network.errors.NetworkError."""
+    def execute(self) -> RunReport:
+        """Raises RunError, netfold.testbed.network.errors.NetworkError."""
         started = time.monotonic()
         self._check_out()
-        self.options.disturbance.check(self.system.fabric)
+        self.options.faults.check(self.system.fabric)
         options, system = self.options, self.system
         train: list[object] = ["--workload", "digits", "--epochs", options.epochs]
         train += ["--hidden", options.hidden]
         reduce: list[object] = ["--workload", "sizes", "--bytes", options.bandwidth_bytes]
         reduce += ["--iterations", options.iterations]
-        disturbance = options.disturbance
+        faults = options.faults
         with system:
-            disturbance.lose(system.net)
-            restarting = disturbance.restarting(system.net, self.watcher.step)
+            faults.start_loss(system.net)
+            restarting = faults.restarting(system.net, self.observer.on_step)
             training, _, _ = self._job("training", train, restarting)
             bandwidth, plan, loads = self._job("bandwidth", reduce, lambda: None)
-            lost = disturbance.lost(system.net)
+            lost = faults.lost(system.net)
             verdicts = counters.read_verdicts(system.net)
             rings: tuple[Results | None, Results | None] = (None, None)
             if options.ring:
@@ -102,25 +100,25 @@ class Run:
         seconds = time.monotonic() - started
         return self._report(target, plan, rate_mbps, training, bandwidth, rings, verdicts, lost, seconds)
 
-    def write(self, report: Report) -> None:
-        """Writes run.json and fabric.png. Both belong to the user who called sudo, if one did. Raises RunError."""
-        self.watcher.step("drawing the fabric")
+    def write(self, report: RunReport) -> None:
+        """Writes run.json and fabric.png, as the user of sudo if there is one. Raises RunError."""
+        self.observer.on_step("drawing the fabric")
         with tempfile.TemporaryDirectory(prefix="netfold-") as folder:
             picture = Path(folder) / PICTURE
             plot_plan(self.system.fabric, self._plan, picture, self._loads)
             contents = {RESULTS: report.to_json().encode(), PICTURE: picture.read_bytes()}
         try:
-            with as_caller():
+            with as_sudo_user():
                 for name, content in contents.items():
                     (self.options.out / name).write_bytes(content)
         except OSError as error:
             raise RunError(f"{self.options.out / name} cannot be written: {error.strerror}") from error
 
     def _check_out(self) -> None:
-        """Before minutes are spent on what could not be written down."""
+        """Checks the output folder before the run, which takes minutes."""
         out = self.options.out
         try:
-            with as_caller():
+            with as_sudo_user():
                 out.mkdir(parents=True, exist_ok=True)
                 for path in (out, *(p for p in (out / RESULTS, out / PICTURE) if p.exists())):
                     if not os.access(path, os.W_OK, effective_ids=True):
@@ -130,13 +128,10 @@ class Run:
                 f"{error.filename} cannot be written: {error.strerror}; choose another --out"
             ) from error
 
-    def _job(
-        self, name: str, flags: list[object], disturb: Callable[[], None]
-    ) -> tuple[Results, Plan, Loads]:
-        """Runs one job, and `disturb` again and again beside it; gives the workers' results, the plan, and the loads of
-        the links while it ran."""
+    def _job(self, name: str, flags: list[object], poll: Callable[[], None]) -> tuple[Results, Plan, Loads]:
+        """Runs one job and calls `poll` periodically; the workers' results, the plan, and the links' loads."""
         system, net = self.system, self.system.net
-        self.watcher.step(f"{name}: a job of {len(system.workers)} workers")
+        self.observer.on_step(f"{name}: a job of {len(system.workers)} workers")
         before = counters.read_link_bytes(net)
         job = system.start_job(
             name, flags, scheme=self.options.scheme, elements=self.options.bandwidth_bytes // 4
@@ -144,14 +139,14 @@ class Run:
 
         def meanwhile() -> None:
             self._show(job.progress, name)
-            disturb()
+            poll()
 
         results = system.finish(job, self._timeout_s, meanwhile)
         seconds = time.monotonic() - job.started
         return results, job.plan, counters.measured_loads(net, before, counters.read_link_bytes(net), seconds)
 
     def _ring(self, name: str, flags: list[object], port: int) -> Results:
-        self.watcher.step(f"{name}: the same as a TCP ring")
+        self.observer.on_step(f"{name}: TCP ring")
         group, progress = self.system.start_ring(name, flags, port)
         return group.wait(self._timeout_s, lambda: self._show(progress, f"{name}, ring"))
 
@@ -164,9 +159,9 @@ class Run:
         words = ", ".join(
             f"{k} {v:.4g}" for k, v in last.items() if k in ("loss", "accuracy") and v is not None
         )
-        self.watcher.progress(done / total if total else 0.0, f"{name}: {words}" if words else name)
+        self.observer.on_progress(done / total if total else 0.0, f"{name}: {words}" if words else name)
 
-    # ---- what happened -------------------------------------------------------------------------------------------
+    # ---- report -------------------------------------------------------------------------------------------
 
     def _report(
         self,
@@ -179,13 +174,13 @@ class Run:
         verdicts: Mapping[str, Mapping[str, int]],
         lost: int | None,
         seconds: float,
-    ) -> Report:
+    ) -> RunReport:
         trained, measured = _slowest(training), _slowest(bandwidth)
         training_ring, bandwidth_ring = (None if r is None else _slowest(r) for r in rings)
         first = next(iter(training.values()))
         lanes = self.options.setup.lanes
         payload_rate = rate_mbps * 4 * lanes / (packet_bytes(lanes) + FRAME_OVERHEAD_BYTES)
-        return Report(
+        return RunReport(
             fabric=self.system.fabric.name,
             target=target,
             target_reason=self.system.target_reason,
@@ -215,12 +210,12 @@ class Run:
             seconds=seconds,
             switches=verdicts,
             frames_lost=lost,
-            restarted=self.options.disturbance.restart,
+            restarted=self.options.faults.restart,
         )
 
 
 def _slowest(results: Results) -> AllReduce:
-    """An all-reduce is as fast as its slowest worker."""
+    """An all-reduce takes as long as its slowest worker."""
     rows = list(results.values())
     return AllReduce(
         ms_p50=max(r["allreduce_ms_p50"] for r in rows),

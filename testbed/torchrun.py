@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch programs in the hosts of a testbed: `torchrun` on each, as its users start it."""
+"""PyTorch programs in the hosts of a testbed, started by `torchrun`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from pathlib import Path
 
 from netfold.testbed.deployment import Deployment
 from netfold.testbed.errors import RunError
-from netfold.testbed.processes import Group, Task, last_line
+from netfold.testbed.processes import HostTask, ProcessGroup, last_line
 
 TORCH_PYTHON = Path(".venv-torch") / "bin" / "python"
-_INTERFACE = (
-    "eth0"  # of each host, for Gloo, which would ask for the host's name, and all have that of this machine
-)
+_INTERFACE = "eth0"
+"""For Gloo, whose default is the address of the host name: all hosts share this machine's."""
 
 _ERROR = re.compile(r"(\[rank\d+\]: )?[\w.]*(Error|Exception)\b.*: ")
 
 
 @dataclass(frozen=True)
-class Program:
-    """A script and its arguments; `ranks` of it on each host. `environment` is added to that of torchrun."""
+class TorchProgram:
+    """A script and its arguments; `ranks` processes on each host. `environment`: added to that of torchrun."""
 
     script: Path
     arguments: Sequence[object] = ()
@@ -33,7 +32,7 @@ class Program:
 
 
 def torch_python() -> Path:
-    """The interpreter that has PyTorch. Raises RunError."""
+    """The interpreter with PyTorch. Raises RunError."""
     if not TORCH_PYTHON.exists():
         raise RunError(
             f"PyTorch's environment, {TORCH_PYTHON.parent.parent}, is missing: make {TORCH_PYTHON.parent.parent}/.ready"
@@ -41,16 +40,18 @@ def torch_python() -> Path:
     return TORCH_PYTHON.absolute()
 
 
-def start_torchrun(system: Deployment, name: str, hosts: Sequence[str], program: Program, port: int) -> Group:
-    """Starts the program on all of `hosts`. It is given `--out FILE` to write its result, JSON, to: a file for each
-    host, of its first rank. Raises RunError."""
+def start_torchrun(
+    system: Deployment, name: str, hosts: Sequence[str], program: TorchProgram, port: int
+) -> ProcessGroup:
+    """Starts the program on all of `hosts`. `--out FILE` receives its JSON result, of the first rank of each host.
+    Raises RunError."""
     folder = system.directory / name
     folder.mkdir()
     first = system.net.addressing.hosts[hosts[0]].ip
     environment = {
         "NETFOLD_CONTROLLER": system.service.address,
         "GLOO_SOCKET_IFNAME": _INTERFACE,
-        "OMP_NUM_THREADS": "1",  # all hosts share the processors of this machine
+        "OMP_NUM_THREADS": "1",  # all hosts share this machine's processors
         "HOME": os.environ.get("HOME", "/root"),
         **program.environment,
     }
@@ -62,11 +63,11 @@ def start_torchrun(system: Deployment, name: str, hosts: Sequence[str], program:
         torchrun += ["--nproc-per-node", program.ranks, "--master-addr", first, "--master-port", port]
         command = ["env", *(f"{key}={value}" for key, value in environment.items()), python, *torchrun]
         command += [program.script.absolute(), *program.arguments, "--out", result]
-        tasks.append(Task(host, command, result, first_error))
-    return Group(system.net, tasks)
+        tasks.append(HostTask(host, command, result, first_error))
+    return ProcessGroup(system.net, tasks)
 
 
 def first_error(log: Path) -> str:
-    """Of what the ranks and torchrun say, which is much: how the first exception ends."""
+    """The first exception in the output of the ranks and torchrun."""
     lines = log.read_text(errors="replace").splitlines()
     return next((x.strip() for x in lines if _ERROR.match(x)), last_line(log))

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses derived from the position in the fabric, so that everybody computes the same ones and nobody
-stores them.
+"""Addresses derived from positions in the fabric: all components compute the same ones, so none are stored.
 
 host           10.R.x.y in the /16 of its rack R (1, 2, ...: the switches with hosts, in the fabric's order);
                host n of the rack (1, 2, ...) is x = n div 256, y = n mod 256
@@ -27,8 +26,8 @@ _LOOPBACKS = int(IPv4Address("10.255.0.0"))
 
 @dataclass(frozen=True)
 class HostAddress:
-    """A host: `port` is the port of `switch` that it hangs on; `prefix` is its subnet, that of the rack if it has
-    a gateway. Without one its subnet is all that it reaches by itself."""
+    """A host on `port` of `switch`. `prefix`: its subnet, that of the rack with a gateway; otherwise the addresses it
+    reaches directly."""
 
     name: str
     ip: IPv4Address
@@ -42,8 +41,7 @@ class HostAddress:
 
 @dataclass(frozen=True)
 class SwitchAddress:
-    """A switch: `prefix` and `gateway_ip` only if hosts hang on it. Packets to be routed carry `mac` as
-    destination."""
+    """A switch; `prefix` and `gateway_ip` only with attached hosts. `mac`: destination MAC of packets to be routed."""
 
     name: str
     index: int
@@ -65,13 +63,12 @@ class Addressing:
     switches: Mapping[str, SwitchAddress]
 
     def ip(self, name: str) -> IPv4Address:
-        """What a tree's root is addressed by: a host's own address, a switch's loopback."""
+        """The address of a tree's root: of a host its own, of a switch its loopback."""
         return self.hosts[name].ip if name in self.hosts else self.switches[name].loopback
 
 
 def addresses(fabric: Fabric, first_grpc_port: int = FIRST_GRPC_PORT) -> Addressing:
-    """The addresses of all hosts and switches. Raises FabricError if the fabric is too large for
-    10.0.0.0/8."""
+    """The addresses of all hosts and switches. Raises FabricError if the fabric is too large for 10.0.0.0/8."""
     members: dict[str, list[str]] = {s.name: [] for s in fabric.switches}
     for host in fabric.hosts:
         members[fabric.attachment(host.name)].append(host.name)
@@ -113,10 +110,12 @@ def _host(fabric: Fabric, name: str, number: int, switch: SwitchAddress) -> Host
 
 def _check_sizes(fabric: Fabric, racks: list[str], members: Mapping[str, list[str]]) -> None:
     if len(racks) > MAX_RACKS:
-        raise FabricError(f"{fabric.name}: {len(racks)} switches have hosts; addresses reach for {MAX_RACKS}")
+        raise FabricError(
+            f"{fabric.name}: {len(racks)} switches have hosts; at most {MAX_RACKS} have addresses"
+        )
     for rack in racks:
         if len(members[rack]) > MAX_HOSTS_OF_RACK:
             raise FabricError(
                 f"{fabric.name}: {len(members[rack])} hosts on '{rack}'; "
-                f"addresses reach for {MAX_HOSTS_OF_RACK}"
+                f"at most {MAX_HOSTS_OF_RACK} have addresses"
             )

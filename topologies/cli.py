@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold fabric`: fabrics from the command line, and what the commands about networks share."""
+"""`netfold fabric`, and helpers shared by the commands on networks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ from netfold.topologies.spec import load_fabric, schema_text, spec_names
 
 P = ParamSpec("P")
 
-fabric = typer.Typer(no_args_is_help=True, help="Look at fabrics.")
+fabric = typer.Typer(no_args_is_help=True, help="Show and check fabrics.")
 
-SpecArgument = Annotated[
-    str, typer.Argument(metavar="SPEC", help="a spec file, or the name of one of netfold's")
-]
+SpecArgument = Annotated[str, typer.Argument(metavar="SPEC", help="Spec file, or name of a spec of netfold.")]
 
 
 def one_line_errors(*kinds: type[Exception]) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Errors of these kinds, and of fabrics, on one line and with exit code 1, in place of a traceback."""
+    """Prints errors of these kinds, and of fabrics, in one line and exits with code 1."""
 
     caught: tuple[type[Exception], ...] = (FabricError, *kinds)
 
@@ -41,7 +39,7 @@ def one_line_errors(*kinds: type[Exception]) -> Callable[[Callable[P, None]], Ca
             except caught as error:
                 fail(str(error))
             except BrokenPipeError:
-                sys.stderr.close()  # the reader went away, as `head` does: no complaint at exit
+                sys.stderr.close()  # the reader closed the pipe, as `head` does: no message at exit
                 raise typer.Exit(1) from None
 
         return wrapped
@@ -63,7 +61,7 @@ def new_table(title: str, *columns: str) -> Table:
 
 @fabric.command("list")
 def _list() -> None:
-    """The specs that come with netfold."""
+    """List the specs that come with netfold."""
     for spec in spec_names():
         typer.echo(spec)
 
@@ -71,7 +69,7 @@ def _list() -> None:
 @fabric.command("check")
 @one_line_errors()
 def _check(spec: SpecArgument) -> None:
-    """Say whether a spec is right, and if not, what is wrong where."""
+    """Check a spec; print each error with its line."""
     found = load_fabric(spec)
     addresses(found)
     typer.echo(_summary(found))
@@ -79,8 +77,10 @@ def _check(spec: SpecArgument) -> None:
 
 @fabric.command("show")
 @one_line_errors()
-def _show(spec: SpecArgument, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
-    """Hosts, switches and links of a fabric, with the addresses that they get."""
+def _show(
+    spec: SpecArgument, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
+    """Show hosts, switches and links of a fabric with their addresses."""
     found = load_fabric(spec)
     if as_json:
         typer.echo(json.dumps(_as_json(found), indent=1))
@@ -93,7 +93,7 @@ def _show(spec: SpecArgument, as_json: Annotated[bool, typer.Option("--json")] =
 
 @fabric.command("schema")
 def _schema() -> None:
-    """The JSON Schema of spec files, for editors."""
+    """Print the JSON Schema of spec files, for editors."""
     typer.echo(schema_text(), nl=False)
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a `topology.json` of p4lang/tutorials says beside its fabric: the hosts' addresses, the commands that they run,
-and the program and entries of each switch (`runtime_json`)."""
+"""The contents of a `topology.json` of p4lang/tutorials besides the fabric: hosts' addresses and commands, and program
+and entries of each switch (`runtime_json`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from netfold.topologies.addressing import Addressing, HostAddress
 from netfold.topologies.fabric import FabricError
-from netfold.topologies.marked_yaml import Document, Place
+from netfold.topologies.yaml_locations import Document, Place
 
 _MAC = re.compile(r"^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$")
 _LISTS = ("table_entries", "multicast_group_entries", "clone_session_entries")
@@ -23,7 +23,7 @@ _LISTS = ("table_entries", "multicast_group_entries", "clone_session_entries")
 
 @dataclass(frozen=True)
 class ExerciseHost:
-    """A host as the file has it; None is what it does not say. `commands` are the shell's, for when all is up."""
+    """A host of the file; None: not given. `commands`: shell commands to run once the network is up."""
 
     interface: IPv4Interface | None = None
     mac: str | None = None
@@ -47,11 +47,11 @@ class Runtime:
 class Exercise:
     hosts: Mapping[str, ExerciseHost]
     runtimes: Mapping[str, Runtime]
-    """By switch; one that has none waits for a controller."""
+    """By switch; a switch without one waits for a controller."""
 
     def addressed(self, own: Addressing) -> Addressing:
-        """The file's addresses in place of netfold's own, where it gives some. Such a host has no gateway but what its
-        commands set up."""
+        """The file's addresses where given, otherwise netfold's. A host with an address of the file has no gateway
+        except by its commands."""
         return replace(own, hosts={name: self._address(host) for name, host in own.hosts.items()})
 
     def _address(self, own: HostAddress) -> HostAddress:
@@ -64,8 +64,8 @@ class Exercise:
 
 
 def read_exercise(document: Document) -> Exercise:
-    """Of a file in the tutorials' form. Its paths are looked for in the working directory, as the tutorials do it, then
-    beside the file and above it. Raises SpecError, FabricError."""
+    """Reads a file in the tutorials' form. Searches its paths in the working directory, like the tutorials, then
+    beside and above the file. Raises SpecError, FabricError."""
     hosts, switches = (document.value.get(key) for key in ("hosts", "switches"))
     return Exercise(
         {name: _host(document, ("hosts", name), h) for name, h in _members(hosts)},
@@ -78,7 +78,7 @@ def read_exercise(document: Document) -> Exercise:
 
 
 def _members(value: Any) -> list[tuple[str, Mapping[str, Any]]]:
-    """Names alone say nothing."""
+    """Members of a mapping; a list has names only."""
     members = value.items() if isinstance(value, dict) else []
     return [(str(name), member if isinstance(member, dict) else {}) for name, member in members]
 
@@ -88,11 +88,15 @@ def _host(document: Document, place: Place, host: Mapping[str, Any]) -> Exercise
     try:
         interface = None if ip is None else IPv4Interface(str(ip))
     except ValueError:
-        raise document.error((*place, "ip"), f"'{ip}' is no IPv4 address such as 10.0.1.1/24") from None
+        raise document.error(
+            (*place, "ip"), f"'{ip}': expected an IPv4 address with prefix, for example 10.0.1.1/24"
+        ) from None
     if mac is not None and not _MAC.match(str(mac)):
-        raise document.error((*place, "mac"), f"'{mac}' is no MAC address such as 08:00:00:00:01:11")
+        raise document.error(
+            (*place, "mac"), f"'{mac}': expected a MAC address, for example 08:00:00:00:01:11"
+        )
     if not isinstance(commands, list) or not all(isinstance(c, str) for c in commands):
-        raise document.error((*place, "commands"), "commands are a list of shell commands")
+        raise document.error((*place, "commands"), "commands: expected a list of shell commands")
     return ExerciseHost(interface, None if mac is None else str(mac).lower(), tuple(commands))
 
 
@@ -100,7 +104,7 @@ def _checked(document: Document, place: Place, switch: Mapping[str, Any]) -> Map
     if "cli_input" in switch and "runtime_json" not in switch:
         raise document.error(
             (*place, "cli_input"),
-            "cli_input is for simple_switch_CLI and Thrift; netfold speaks P4Runtime: give the entries as runtime_json",
+            "cli_input needs Thrift, netfold uses P4Runtime: expected the entries as runtime_json",
         )
     return switch
 
@@ -110,24 +114,24 @@ def _runtime(document: Document, place: Place, name: str) -> Runtime:
     for folder in (Path.cwd(), beside, beside.parent):
         if (folder / name).is_file():
             return _read_runtime(folder.resolve(), name)
-    raise document.error(place, f"there is no file '{name}' here or near {document.file}")
+    raise document.error(place, f"no file '{name}' here, beside or above {document.file}")
 
 
 def _read_runtime(folder: Path, name: str) -> Runtime:
-    """Paths in it are from the same `folder` as its own."""
+    """Its paths are relative to `folder`, like its own."""
     file = folder / name
     try:
         value = json.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise FabricError(f"{file}: {error}") from error
     if not isinstance(value, dict) or not all(isinstance(value.get(k), str) for k in ("p4info", "bmv2_json")):
-        raise FabricError(f"{file}: it must have 'p4info' and 'bmv2_json', the files of a compiled program")
+        raise FabricError(f"{file}: expected 'p4info' and 'bmv2_json', the files of a compiled program")
     entries = {key: value.get(key, []) for key in _LISTS}
     for key, given in entries.items():
         if not isinstance(given, list) or not all(isinstance(e, dict) for e in given):
-            raise FabricError(f"{file}: '{key}' must be a list of entries")
+            raise FabricError(f"{file}: '{key}': expected a list of entries")
     paths = [folder / value["p4info"], folder / value["bmv2_json"]]
     for path in paths:
         if not path.is_file():
-            raise FabricError(f"{file}: {path} is not there; compile the P4 program first (`make build`)")
+            raise FabricError(f"{file}: {path} is missing: compile the P4 program first (`make build`)")
     return Runtime(file, *paths, **entries)

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fabric: hosts, switches and the links between them, with their capacities.
 
-One model for everybody: planners read capacities, the testbed builds a network from it, pictures draw it.
-Rates and capacities are numbers in the fabric's own `unit` (the papers' examples use Gbit/s or none at all);
-`unit.bits_per_second` is what one of them is on a wire.
+Planners read capacities, the testbed builds a network, plots draw it. Rates and capacities are in the fabric's `unit`
+(the papers' examples use Gbit/s or none); `unit.bits_per_second` converts one unit to the wire.
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ NAME_RULE = "a name starts with a letter and has at most 32 letters, digits, '_'
 
 
 class FabricError(ValueError):
-    """A fabric that cannot be: the message names the element and what would be right."""
+    """An invalid fabric; the message has the element and the expected value."""
 
 
 class SwitchRole(StrEnum):
-    """Where a switch stands. Planners of rack-rooted trees look for leaves, those of spine-rooted trees for
-    tops."""
+    """The tier of a switch. Planners of rack-rooted trees select leaves, those of spine-rooted trees the top tier."""
 
     LEAF = "leaf"
     AGGREGATION = "aggregation"
@@ -42,7 +40,7 @@ class SwitchRole(StrEnum):
 
 @dataclass(frozen=True)
 class Unit:
-    """What the numbers of a fabric mean: a name to print and the bits per second of one."""
+    """The unit of a fabric's numbers: its name and its bits per second."""
 
     name: str = "Mbit/s"
     bits_per_second: float = 1e6
@@ -50,8 +48,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Host:
-    """A server. `capacity` is what it takes in as a parameter server (fabric units); None means its link's
-    rate."""
+    """A server. `capacity`: ingress rate as a parameter server (fabric units); None: its link's rate."""
 
     name: str
     parameter_server: bool = False
@@ -60,8 +57,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Loopback:
-    """A port in loopback mode: what is sent out there comes in there. `rate` in fabric units, `queue` in
-    packets."""
+    """A port in loopback mode: receives the packets it sends. `rate`: fabric units; `queue`: packets."""
 
     port: int
     rate: float
@@ -70,12 +66,12 @@ class Loopback:
 
 @dataclass(frozen=True)
 class Switch:
-    """A switch. `capacity` is the sum of the incoming rates that it can aggregate (fabric units, GRID's C_s);
-    0 means that it only forwards. `slots` are the slots of its one pool (see docs/protocol.md).
+    """A switch. `capacity`: sum of the incoming rates that it can aggregate (fabric units, GRID's C_s); 0: only
+    forwards. `slots`: size of its slot pool (docs/protocol.md).
 
-    ports      (neighbor, port number), of all neighbors or of none: then they count from 1
+    ports      (neighbor, port number) of all neighbors, or none: numbered from 1
     chip       None: all ports lie in one pipe
-    loopbacks  by which packets reach another pipe
+    loopbacks  ports by which packets reach another pipe
     """
 
     name: str
@@ -97,8 +93,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Link:
-    """A full-duplex link: `rate` holds in each direction (fabric units); `queue` in packets; `delay_ms` one
-    way."""
+    """A full-duplex link: `rate` of each direction (fabric units); `queue` in packets; `delay_ms` one way."""
 
     a: str
     b: str
@@ -112,8 +107,7 @@ Element = Host | Switch
 
 @dataclass(frozen=True)
 class Fabric:
-    """An immutable fabric. `graph` is the one networkx view of it: node attribute `element`, edge attribute
-    `link`."""
+    """An immutable fabric. `graph`: its networkx view, with node attribute `element` and edge attribute `link`."""
 
     name: str
     hosts: tuple[Host, ...]
@@ -129,7 +123,7 @@ class Fabric:
         for name, times in Counter(names).items():
             if times > 1:
                 raise FabricError(
-                    f"{self.name}: the name '{name}' is used twice; every host and switch needs its own"
+                    f"{self.name}: the name '{name}' is used twice; expected unique names of hosts and switches"
                 )
         known = set(names)
         pairs: set[frozenset[str]] = set()
@@ -150,30 +144,28 @@ class Fabric:
         for switch in self.switches:
             if not 0 <= switch.capacity < math.inf:
                 raise FabricError(
-                    f"{self.name}: switch '{switch.name}' has capacity {switch.capacity}; it must be 0 or more"
+                    f"{self.name}: switch '{switch.name}' has capacity {switch.capacity}; expected 0 or more"
                 )
             self._check_ports(switch)
         for host in self.hosts:
             if self.graph.degree[host.name] != 1:
                 raise FabricError(
                     f"{self.name}: host '{host.name}' has {self.graph.degree[host.name]} links; "
-                    "it needs exactly one"
+                    "expected exactly one"
                 )
             if not isinstance(self.graph.nodes[self.attachment(host.name)]["element"], Switch):
-                raise FabricError(
-                    f"{self.name}: host '{host.name}' hangs on a host; it must hang on a switch"
-                )
+                raise FabricError(f"{self.name}: host '{host.name}' is attached to a host; expected a switch")
         if names and not nx.is_connected(self.graph):
-            raise FabricError(f"{self.name}: the fabric falls into parts that no link joins")
+            raise FabricError(f"{self.name}: the fabric is not connected")
 
     def _check_link(self, link: Link) -> None:
         what = f"{self.name}: link {link.a}-{link.b} has"
         if not 0 < link.rate < math.inf:
-            raise FabricError(f"{what} rate {link.rate}; it must be a number above 0")
+            raise FabricError(f"{what} rate {link.rate}; expected a number above 0")
         if link.queue < 1:
-            raise FabricError(f"{what} a queue of {link.queue}; it must have room for a packet")
+            raise FabricError(f"{what} a queue of {link.queue}; expected at least 1 packet")
         if not 0 <= link.delay_ms < math.inf:
-            raise FabricError(f"{what} a delay of {link.delay_ms} ms; it must be 0 or more")
+            raise FabricError(f"{what} a delay of {link.delay_ms} ms; expected 0 or more")
 
     def _check_ports(self, switch: Switch) -> None:
         near = self.graph.adj[switch.name]
@@ -184,7 +176,7 @@ class Fabric:
             if not 0 < loopback.rate < math.inf or loopback.queue < 1:
                 raise FabricError(
                     f"{self.name}: loopback {loopback.port} of switch '{switch.name}' has rate {loopback.rate} "
-                    f"and a queue of {loopback.queue}; both must be above 0"
+                    f"and a queue of {loopback.queue}; expected both above 0"
                 )
 
     @property
@@ -203,8 +195,8 @@ class Fabric:
 
     @cached_property
     def ports(self) -> dict[str, dict[str, int]]:
-        """`ports[node][neighbor]` is the node's port number towards that neighbor: what the switch says, or
-        else 1, 2, ... in the order of `links`."""
+        """`ports[node][neighbor]`: the node's port to that neighbor, as given by the switch, otherwise 1, 2, ... in
+        the order of `links`."""
         ports: dict[str, dict[str, int]] = {e.name: {} for e in self.elements}
         for link in self.links:
             ports[link.a][link.b] = len(ports[link.a]) + 1
@@ -214,7 +206,7 @@ class Fabric:
         return ports
 
     def part(self, switches: Iterable[Switch], hosts: Iterable[Host], links: Iterable[Link]) -> Fabric:
-        """The fabric with these alone; switches keep the numbers of the ports that are left."""
+        """The fabric reduced to these; switches keep the numbers of their remaining ports."""
         kept = tuple(links)
         pairs = {frozenset((x.a, x.b)) for x in kept}
 
@@ -225,8 +217,8 @@ class Fabric:
         return Fabric(self.name, tuple(hosts), tuple(trimmed(s) for s in switches), kept, self.unit)
 
     def in_one_pipe(self, switches: Iterable[str]) -> Fabric:
-        """The fabric as it is where these switches are programs, which have one pipe and no loopback
-        ports; port numbers stay."""
+        """The fabric with these switches as software switches, which have one pipe and no loopback ports; port
+        numbers stay."""
         named = set(switches)
         plain = tuple(
             replace(s, chip=None, loopbacks=()) if s.name in named and s.chip is not None else s

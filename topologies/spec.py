@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Fabrics as YAML files. `load_fabric` reads one; what a file may say is in `topologies/schema.json`.
+"""Fabrics as YAML files. `load_fabric` reads one; `netfold fabric schema` prints the JSON Schema of a file.
 
     name: two-racks
     unit: Mbit/s                      # what rates and capacities count: bit/s ... Gbit/s, or none
@@ -48,12 +48,11 @@ from netfold.topologies.fabric import (
     SwitchRole,
     Unit,
 )
-from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
 from netfold.topologies.ports import LAST_PORT, Chip, port_faults
 from netfold.topologies.tutorials import is_tutorials_form, tutorials_fabric
+from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, read_document
 
 SPECS = Path(__file__).parent / "specs"
-SCHEMA = Path(__file__).parent / "schema.json"
 
 UNITS = {
     "bit/s": Unit("bit/s", 1.0),
@@ -221,12 +220,12 @@ def load_exercise(name_or_path: str | Path) -> Exercise | None:
 
 
 def spec_names() -> list[str]:
-    """The specs that come with netfold."""
+    """Names of the specs of netfold."""
     return sorted(p.stem for p in SPECS.glob("*.yaml"))
 
 
 def schema_text() -> str:
-    """The JSON Schema of a spec file, as committed in `schema.json`."""
+    """The JSON Schema of a spec file, which pydantic derives from the models here."""
     schema = FabricSpec.model_json_schema()
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "netfold fabric"}
     return json.dumps({**schema, **head}, indent=2, sort_keys=True) + "\n"
@@ -242,7 +241,7 @@ def _find(name_or_path: str | Path) -> Path:
     except OSError as error:
         raise FabricError(f"'{path}' cannot be read: {error.strerror}") from error
     known = ", ".join(spec_names())
-    raise FabricError(f"'{name_or_path}' is no file, and no spec of netfold ({known})")
+    raise FabricError(f"'{name_or_path}' is neither a file nor a spec of netfold ({known})")
 
 
 def _validate(document: Document) -> FabricSpec:
@@ -293,7 +292,7 @@ def _hint(given: str, known: Iterable[str]) -> str:
 
 
 def _keys_at(place: Place) -> list[str]:
-    """The keys that a spec may have at a place."""
+    """The keys allowed at a place of a spec."""
     models: dict[Place, type[_Part]] = {
         (): FabricSpec,
         ("defaults",): Defaults,
@@ -325,7 +324,7 @@ def _build(document: Document, spec: FabricSpec) -> Fabric:
 def _generated(document: Document, spec: FabricSpec, generate: Generate) -> Fabric:
     for key in ("switches", "hosts", "links", "defaults"):
         if key in spec.model_fields_set:
-            raise document.error((key,), f"'{key}' and 'generate' exclude each other; leave one out")
+            raise document.error((key,), f"'{key}' and 'generate' exclude each other")
     chosen = {k: v for k, v in generate if v is not None}
     if len(chosen) != 1:
         known = ", ".join(Generate.model_fields)
@@ -360,7 +359,7 @@ def _switch(document: Document, spec: FabricSpec, name: str, values: SwitchSpec)
         if rate is None:
             raise document.error(
                 ("switches", name, "loopbacks", i),
-                f"loopback {loopback.port} has no rate; give 'rate' here or in defaults.link",
+                f"loopback {loopback.port} has no rate; expected 'rate' here or in defaults.link",
             )
         loopbacks.append(Loopback(loopback.port, rate, loopback.queue or link.queue))
     return Switch(
@@ -381,7 +380,7 @@ def _link(
     rate = values.rate or default.rate
     if rate is None:
         raise document.error(
-            place, f"the link {ends[0]}-{ends[1]} has no rate; give 'rate' here or in defaults.link"
+            place, f"the link {ends[0]}-{ends[1]} has no rate; expected 'rate' here or in defaults.link"
         )
     delay = default.delay_ms if values.delay_ms is None else values.delay_ms
     return Link(*ends, rate, values.queue or default.queue, delay)
@@ -390,12 +389,12 @@ def _link(
 def _name_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
     if not spec.switches:
         yield document.problem(
-            ("switches",), "a fabric needs at least one switch; list 'switches' or 'generate' it"
+            ("switches",), "expected at least one switch: list 'switches' or 'generate' the fabric"
         )
     for name in spec.hosts:
         if name in spec.switches:
             yield document.problem(
-                ("hosts", name), f"'{name}' is the name of a switch too; every node needs its own"
+                ("hosts", name), f"'{name}' is also the name of a switch; expected unique names"
             )
 
 
@@ -423,7 +422,7 @@ def _link_problems(document: Document, spec: FabricSpec) -> Iterable[Problem]:
             line = document.problem(("links", seen[ends]), "").line
             yield document.problem(
                 place,
-                f"the link {link.between[0]}-{link.between[1]} is in line {line} already; add the rates up",
+                f"the link {link.between[0]}-{link.between[1]} is given twice, first in line {line}: add the rates",
             )
         seen.setdefault(ends, i)
 

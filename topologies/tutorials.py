@@ -4,8 +4,8 @@
 bandwidth]`.
 
 A switch's end is `s1-p3` (port 3), latency is a text such as "5ms" or a number of ms, bandwidth is in
-Mbit/s. Addresses, host commands and table entries are read by `exercise`. Links are put into an order that
-gives every switch the ports of the file; where no order does, that is an error.
+Mbit/s. `exercise` reads addresses, host commands and table entries. The order of the links assigns
+every switch the ports of the file; it is an error if no order does.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 import networkx as nx
 
 from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch
-from netfold.topologies.marked_yaml import Document, Place
+from netfold.topologies.yaml_locations import Document, Place
 
 DEFAULT_RATE = 100.0
-"""Mbit/s of a link whose file gives none (Mininet leaves it unlimited)."""
+"""Mbit/s of a link without a bandwidth (unlimited in Mininet)."""
 
 _END = re.compile(r"^(?P<switch>[A-Za-z0-9_.]+)-p(?P<port>[1-9][0-9]{0,2})$")
 _LATENCY = re.compile(r"^(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>us|ms|s)?$")
@@ -28,28 +28,28 @@ _MS = {"us": 1e-3, "ms": 1.0, "s": 1e3, None: 1.0}
 
 
 @dataclass(frozen=True)
-class _Wire:
+class _PortedLink:
     link: Link
     ports: tuple[tuple[str, int], ...]
-    """The switch ports that it occupies."""
+    """The switch ports of its ends."""
 
 
 def is_tutorials_form(value: Any) -> bool:
-    """Links as lists are what tells this form from netfold's own."""
+    """Links as lists distinguish this form from netfold's."""
     links = value.get("links") if isinstance(value, dict) else None
     return isinstance(links, list) and bool(links) and all(isinstance(x, list) for x in links)
 
 
 def tutorials_fabric(document: Document, name: str) -> Fabric:
-    """The fabric of a tutorials file. Raises SpecError with the line of what is wrong. Switches do not
-    aggregate less than their links carry: the form says nothing of capacity."""
+    """The fabric of a tutorials file. Raises SpecError with the line of the error. The form has no capacities: switches
+    aggregate the rate of all their links."""
     hosts = _names(document, "hosts")
     switches = _names(document, "switches")
-    wires = [
-        _wire(document, ("links", i), entry, hosts, switches)
+    links_with_ports = [
+        _ported_link(document, ("links", i), entry, hosts, switches)
         for i, entry in enumerate(document.value["links"])
     ]
-    ordered = _in_port_order(document, wires)
+    ordered = _in_port_order(document, links_with_ports)
     links = tuple(w.link for w in ordered)
     carried = {s: sum(x.rate for x in links if s in (x.a, x.b)) for s in switches}
     try:
@@ -70,7 +70,9 @@ def _names(document: Document, key: str) -> list[str]:
     return [str(v) for v in value]
 
 
-def _wire(document: Document, place: Place, entry: Any, hosts: list[str], switches: list[str]) -> _Wire:
+def _ported_link(
+    document: Document, place: Place, entry: Any, hosts: list[str], switches: list[str]
+) -> _PortedLink:
     if not 2 <= len(entry) <= 4:
         raise document.error(
             place, f"a link is [end, end, latency, bandwidth]; this one has {len(entry)} members"
@@ -90,7 +92,7 @@ def _wire(document: Document, place: Place, entry: Any, hosts: list[str], switch
             )
     delay = _latency(document, (*place, 2), entry[2]) if len(entry) > 2 else 0.0
     rate = _bandwidth(document, (*place, 3), entry[3]) if len(entry) > 3 else DEFAULT_RATE
-    return _Wire(Link(ends[0], ends[1], rate, delay_ms=delay), tuple(ports))
+    return _PortedLink(Link(ends[0], ends[1], rate, delay_ms=delay), tuple(ports))
 
 
 def _latency(document: Document, place: Place, value: Any) -> float:
@@ -106,16 +108,16 @@ def _bandwidth(document: Document, place: Place, value: Any) -> float:
     return float(value)
 
 
-def _in_port_order(document: Document, wires: list[_Wire]) -> list[_Wire]:
-    """Fabric numbers ports in the order of the links: sort them so that this gives the file's numbers."""
+def _in_port_order(document: Document, links_with_ports: list[_PortedLink]) -> list[_PortedLink]:
+    """Sorts the links so that Fabric, which numbers ports in their order, assigns the file's numbers."""
     at: dict[tuple[str, int], int] = {}
-    for i, wire in enumerate(wires):
-        for end in wire.ports:
+    for i, ported in enumerate(links_with_ports):
+        for end in ported.ports:
             if end in at:
                 raise document.error(("links", i), f"port {end[1]} of '{end[0]}' is used twice")
             at[end] = i
     order: nx.DiGraph[int] = nx.DiGraph()
-    order.add_nodes_from(range(len(wires)))
+    order.add_nodes_from(range(len(links_with_ports)))
     for (switch, port), i in at.items():
         if port > 1:
             if (switch, port - 1) not in at:
@@ -124,7 +126,7 @@ def _in_port_order(document: Document, wires: list[_Wire]) -> list[_Wire]:
                 )
             order.add_edge(at[(switch, port - 1)], i)
     try:
-        return [wires[i] for i in nx.lexicographical_topological_sort(order)]
+        return [links_with_ports[i] for i in nx.lexicographical_topological_sort(order)]
     except nx.NetworkXUnfeasible:
         raise document.error(
             ("links",), "no order of the links gives these port numbers; renumber them"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold worker`, `ps`, `ring`, `send`, `background`: the processes that run inside of hosts."""
+"""`netfold worker`, `ps`, `ring`, `send`, `background`: processes that run on hosts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import os
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from netfold.api.options import Where, reaches_controller
+from netfold.protocol.option_groups import expand_groups
+from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.traffic.workloads import HIDDEN_UNITS
 
-# Eight workers share a small machine in the demonstration; matrices of their size gain nothing from more threads.
+# Workers of the demonstration share a small machine; their small matrices gain nothing from more threads.
 # Set before numpy is imported, which reads it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -25,92 +27,146 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from netfold.traffic.membership.assignment import Assignment
-    from netfold.traffic.membership.part import Membership
+    from netfold.traffic.membership.base import Membership
     from netfold.traffic.numerics import Scheme
-    from netfold.traffic.workloads.benchmark import Result, Run
+    from netfold.traffic.workloads.benchmark import Result
 
 worker = typer.Typer(no_args_is_help=True, help="Run a worker of a job on this host.")
 ps = typer.Typer(no_args_is_help=True, help="Run a parameter server of a job on this host.")
 ring = typer.Typer(no_args_is_help=True, help="Run a worker of the peer: ring all-reduce over TCP.")
-send = typer.Typer(no_args_is_help=True, help="Craft gradient packets by hand, with scapy.")
-background = typer.Typer(no_args_is_help=True, help="Send or take background traffic.")
+send = typer.Typer(no_args_is_help=True, help="Craft gradient packets with scapy.")
+background = typer.Typer(no_args_is_help=True, help="Send or receive background traffic.")
 
-Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
+_WORKLOAD = "Workload"
+
+Job = Annotated[str, typer.Option(help="Name of the job, as submitted.")]
 Host = Annotated[
     str,
     typer.Option(
         envvar="NETFOLD_HOST",
-        help="This host's name in the fabric; default: the one that has an address of this machine.",
+        help="Name of this host in the fabric; default: the host with an address of this machine.",
     ),
 ]
 AssignmentFile = Annotated[
     Path | None,
-    typer.Option("--assignment", help="Instead of a controller: a JSON file with the member's assignment."),
+    typer.Option("--assignment", help="JSON file with the member's assignment, in place of a controller."),
 ]
-Workload = Annotated[
-    str,
-    typer.Option(
-        help="digits: train a perceptron on handwritten digits. sizes: all-reduce arrays of --bytes. "
-        "A model's name (alexnet, vgg16, resnet50, bert-large ...): gradients of its size, times --scale."
-    ),
-]
-Epochs = Annotated[int, typer.Option(min=1, help="digits: passes over the training images.")]
-Hidden = Annotated[int, typer.Option(min=1, help="digits: the perceptron's hidden units.")]
-Scale = Annotated[float, typer.Option(min=1e-9, help="Model workloads: a factor on the size of each tensor.")]
-Iterations = Annotated[int, typer.Option(min=1, help="Model workloads and sizes: how often.")]
-Volume = Annotated[
-    str, typer.Option(help="sizes: more calls of small arrays, until they make so many bytes; at most 200.")
-]
-Warmup = Annotated[int, typer.Option(min=0, help="sizes: untimed calls before, for each size.")]
-Sizes = Annotated[str, typer.Option("--bytes", help="sizes: bytes of the arrays, as in 4K,1M,16M.")]
-Dtype = Annotated[str, typer.Option(help="sizes: float32, float16, bfloat16, float64, int32 or int64.")]
-Check = Annotated[bool, typer.Option(help="Compare every sum with the exact one, element by element.")]
-Out = Annotated[
-    Path | None, typer.Option(help="Write the result, JSON, to this file; else to standard output.")
-]
-ProgressFile = Annotated[
-    Path | None,
-    typer.Option("--progress", help="Append progress, one JSON object a line; 'at' is the monotonic clock."),
-]
+Out = Annotated[Path | None, typer.Option(help="File for the result (JSON); default: standard output.")]
 Timeout = Annotated[
-    float, typer.Option(min=0.01, help="Seconds for one all-reduce, or for the job to start.")
+    float, typer.Option(min=0.01, help="Timeout of an all-reduce and of joining, in seconds.")
 ]
-Local = Annotated[str, typer.Option(help="The IPv4 address to bind.")]
+Local = Annotated[str, typer.Option(help="IPv4 address to bind.")]
+
+
+@dataclass(frozen=True)
+class WorkloadOptions:
+    """What a worker reduces, and how the result is checked."""
+
+    workload: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=_WORKLOAD,
+            help="digits: train a perceptron on handwritten digits. sizes: all-reduce arrays of --bytes. A model's "
+            "name (alexnet, vgg16, resnet50, bert-large ...): gradients of its size, times --scale.",
+        ),
+    ] = "digits"
+    epochs: Annotated[
+        int, typer.Option(rich_help_panel=_WORKLOAD, min=1, help="digits: passes over the training images.")
+    ] = 10
+    hidden: Annotated[
+        int, typer.Option(rich_help_panel=_WORKLOAD, min=1, help="digits: hidden units of the perceptron.")
+    ] = HIDDEN_UNITS
+    scale: Annotated[
+        float,
+        typer.Option(rich_help_panel=_WORKLOAD, min=1e-9, help="Models: factor on the size of each tensor."),
+    ] = 0.01
+    iterations: Annotated[
+        int, typer.Option(rich_help_panel=_WORKLOAD, min=1, help="Models and sizes: iterations.")
+    ] = 5
+    sizes: Annotated[
+        str,
+        typer.Option(
+            "--bytes", rich_help_panel=_WORKLOAD, help="sizes: bytes of the arrays, as in 4K,1M,16M."
+        ),
+    ] = "64K,1M"
+    dtype: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=_WORKLOAD, help="sizes: float32, float16, bfloat16, float64, int32 or int64."
+        ),
+    ] = "float32"
+    volume: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=_WORKLOAD,
+            help="sizes: minimum bytes of all calls of a size together; at most 200 calls.",
+        ),
+    ] = "1"
+    warmup: Annotated[
+        int, typer.Option(rich_help_panel=_WORKLOAD, min=0, help="sizes: untimed calls before each size.")
+    ] = 1
+    check: Annotated[
+        bool,
+        typer.Option(
+            rich_help_panel=_WORKLOAD, help="Compare every sum with the exact one, element by element."
+        ),
+    ] = True
+    progress: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_WORKLOAD,
+            help="File to append progress to, one JSON object a line; 'at' is the monotonic clock in seconds.",
+        ),
+    ] = None
+
+    def run(
+        self, all_reduce: Callable[[Any], None], rank: int, workers: int, scheme: Scheme | None
+    ) -> Result:
+        """Raises ValueError for an option out of its values."""
+        from netfold.traffic.numerics import DTYPES
+        from netfold.traffic.workloads.benchmark import BenchmarkRun
+
+        run = BenchmarkRun(
+            all_reduce, rank, workers, scheme, self.check, lambda report: self._note(rank, report)
+        )
+        if self.workload == "digits":
+            return run.digits(self.epochs, self.hidden)
+        if self.workload == "sizes":
+            if self.dtype not in (known := [str(one) for one in DTYPES]):
+                raise ValueError(f"--dtype is '{self.dtype}'; expected one of {', '.join(known)}")
+            arrays = [_bytes(size) for size in self.sizes.split(",")]
+            return run.sizes(arrays, self.iterations, self.warmup, self.dtype, _bytes(self.volume))
+        return run.model(self.workload, self.scale, self.iterations)
+
+    def _note(self, rank: int, report: dict[str, Any]) -> None:
+        if self.progress is not None:
+            with self.progress.open("a") as file:
+                file.write(json.dumps({"rank": rank, "at": time.monotonic(), **report}) + "\n")
 
 
 @worker.command("worker")
 @reaches_controller
 def run_worker(
-    where: Where,
+    where: ControllerOptions,
+    workload: WorkloadOptions,
     job: Job = "",
     host: Host = "",
     assignment: AssignmentFile = None,
-    workload: Workload = "digits",
-    epochs: Epochs = 10,
-    hidden: Hidden = HIDDEN_UNITS,
-    scale: Scale = 0.01,
-    iterations: Iterations = 5,
-    volume: Volume = "1",
-    warmup: Warmup = 1,
-    sizes: Sizes = "64K,1M",
-    dtype: Dtype = "float32",
-    check: Check = True,
     fixed_bits: Annotated[
-        int | None, typer.Option(help="Scale all floats by 2^BITS, whatever the job's numerics say.")
+        int | None, typer.Option(help="Scale all floats by 2^BITS, in place of the job's numerics.")
     ] = None,
     congestion: Annotated[
-        str, typer.Option(help="panama, atp, or fixed (always the whole window).")
+        str, typer.Option(help="Congestion window: panama, atp, or fixed (always the slot window).")
     ] = "panama",
     local: Local = "0.0.0.0",
     timeout: Timeout = 60.0,
     out: Out = None,
-    progress: ProgressFile = None,
 ) -> None:
     """Run a worker of a job on this host.
 
     It joins the job at the controller, waits until the job is installed, runs the workload with
-    all-reduces through the network, writes a JSON result, and leaves. Exit code 0: done; 1: the job
-    failed, in one line that says why.
+    all-reduces through the network, writes a JSON result, and leaves. Exit code 0: success; 1: the job
+    failed; one line on standard error gives the reason.
     """
     from netfold.traffic.congestion import Congestion
     from netfold.traffic.worker.worker import Worker
@@ -124,44 +180,25 @@ def run_worker(
             def reduce(array: Any) -> None:
                 one.all_reduce(array, timeout)
 
-            measured = _measure(
-                reduce,
-                mine.rank,
-                mine.workers,
-                scheme or mine.numerics,
-                check,
-                progress,
-                lambda run: _work(
-                    run, workload, epochs, hidden, scale, iterations, volume, warmup, sizes, dtype
-                ),
-            )
+            measured = workload.run(reduce, mine.rank, mine.workers, scheme or mine.numerics)
             measured.retransmits = one.retransmits
             measured.flows = one.flows()
-            measured.restarts, measured.overflows = one.stats.restarts, one.stats.overflows
+            measured.restarts, measured.reencoded_chunks = one.stats.restarts, one.stats.reencoded_chunks
         _write(out, {"host": host, "job": mine.job, "transport": "netfold", **measured.to_dict()})
 
 
 @ring.command("ring")
+@expand_groups
 def run_ring(
+    workload: WorkloadOptions,
     hosts: Annotated[
         str, typer.Option(help="IPv4 addresses of all workers, in the order of the ring: A,B,C.")
     ],
-    rank: Annotated[int, typer.Option(min=0, help="This worker's place in the ring.")],
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port, the same at all.")] = 29500,
-    gloo: Annotated[bool, typer.Option(help="Use PyTorch's Gloo (torch has to be installed).")] = False,
-    workload: Workload = "digits",
-    epochs: Epochs = 10,
-    hidden: Hidden = HIDDEN_UNITS,
-    scale: Scale = 0.01,
-    iterations: Iterations = 5,
-    volume: Volume = "1",
-    warmup: Warmup = 1,
-    sizes: Sizes = "64K,1M",
-    dtype: Dtype = "float32",
-    check: Check = True,
+    rank: Annotated[int, typer.Option(min=0, help="Rank of this worker in the ring.")],
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port of all workers.")] = 29500,
+    gloo: Annotated[bool, typer.Option(help="Use PyTorch's Gloo, which needs torch.")] = False,
     timeout: Timeout = 60.0,
     out: Out = None,
-    progress: ProgressFile = None,
 ) -> None:
     """Run a worker of the peer: ring all-reduce over TCP, through the same switches, without aggregation.
 
@@ -175,30 +212,22 @@ def run_ring(
         if rank >= len(addresses):
             raise ValueError(f"--rank is {rank}, but --hosts names {len(addresses)}; ranks start at 0")
         with (GlooWorker if gloo else RingWorker)(addresses, rank, port, timeout) as one:
-            measured = _measure(
-                lambda array: one.all_reduce(array, timeout),
-                rank,
-                len(addresses),
-                None,
-                check,
-                progress,
-                lambda run: _work(
-                    run, workload, epochs, hidden, scale, iterations, volume, warmup, sizes, dtype
-                ),
-            )
+            measured = workload.run(lambda array: one.all_reduce(array, timeout), rank, len(addresses), None)
         _write(out, {"host": addresses[rank], "transport": "gloo" if gloo else "ring", **measured.to_dict()})
 
 
 @ps.command("ps")
 @reaches_controller
 def run_server(
-    where: Where,
+    where: ControllerOptions,
     job: Job = "",
     host: Host = "",
     assignment: AssignmentFile = None,
     reply_to: Annotated[
         str,
-        typer.Option(help="Without switches: the workers' IPv4 addresses, A,B,C; each gets its own copy."),
+        typer.Option(
+            help="Without switches: IPv4 addresses of the workers, A,B,C, to each of which results are sent."
+        ),
     ] = "",
     local: Local = "0.0.0.0",
     timeout: Timeout = 60.0,
@@ -206,8 +235,8 @@ def run_server(
 ) -> None:
     """Run a parameter server of a job on this host: the root of the trees that the plan gives it.
 
-    It joins the job at the controller and adds up until the job is over or SIGTERM comes; then it writes
-    the packets it took, by verdict, as JSON. Exit code 0: the job is done, or SIGTERM; 1: the job failed.
+    It joins the job at the controller and serves until the job ends or SIGTERM; then it writes the number
+    of packets by verdict as JSON. Exit code 0: all workers left, or SIGTERM; 1: the job failed.
     """
     from netfold.traffic.packets.transport import Address
     from netfold.traffic.server.process import serve
@@ -221,11 +250,11 @@ def run_server(
 
 @send.command("send")
 def run_send(
-    destination: Annotated[str, typer.Argument(help="IPv4 address: the tree's root.")],
+    destination: Annotated[str, typer.Argument(help="IPv4 address of the tree's root.")],
     tree: Annotated[int, typer.Option(min=0, max=65535)] = 1,
-    child: Annotated[int, typer.Option(min=0, max=65535, help="The sender's number in the tree.")] = 0,
-    chunk: Annotated[int, typer.Option(min=0, help="Number of the first chunk.")] = 0,
-    count: Annotated[int, typer.Option(min=1, help="How many chunks to send.")] = 1,
+    child: Annotated[int, typer.Option(min=0, max=65535, help="Child number of the sender.")] = 0,
+    chunk: Annotated[int, typer.Option(min=0, help="First chunk number.")] = 0,
+    count: Annotated[int, typer.Option(min=1, help="Chunks to send.")] = 1,
     epoch: Annotated[int, typer.Option(min=0, max=4095)] = 1,
     slots: Annotated[
         int, typer.Option(min=1, max=65536, help="Slots of the tree: chunk = round * slots + slot.")
@@ -234,11 +263,11 @@ def run_send(
     value: Annotated[int, typer.Option(help="Lane i carries value + i.")] = 1,
     exponent: Annotated[int, typer.Option(min=0, max=255)] = 0,
     overflow: Annotated[bool, typer.Option("--overflow", help="Set the overflow flag.")] = False,
-    port: Annotated[int, typer.Option(min=61440, max=61695, help="The job's UDP port.")] = 61440,
-    listen: Annotated[float, typer.Option(min=0.0, help="Print what comes back for so many seconds.")] = 1.0,
+    port: Annotated[int, typer.Option(min=61440, max=61695, help="UDP port of the job.")] = 61440,
+    listen: Annotated[float, typer.Option(min=0.0, help="Seconds to print received packets for.")] = 1.0,
 ) -> None:
-    """Craft gradient packets by hand, with scapy, and print what comes back. For exploration: nothing is
-    repeated.
+    """Craft gradient packets with scapy, and print the packets received. For exploration: there are no
+    retransmissions.
 
     Example: netfold send 10.0.0.100 --tree 7 --child 2 --value 40
     """
@@ -258,14 +287,16 @@ def run_send(
 def run_background(
     peer: Annotated[str, typer.Argument(help="IPv4 address to send to, or to bind with --sink.")],
     port: Annotated[int, typer.Option(min=1, max=65535)] = 5001,
-    sink: Annotated[bool, typer.Option("--sink", help="Take traffic instead of sending it.")] = False,
+    sink: Annotated[bool, typer.Option("--sink", help="Receive instead of sending.")] = False,
     protocol: Annotated[str, typer.Option(help="udp or tcp.")] = "udp",
-    rate: Annotated[float, typer.Option(min=0.0, help="Mbit/s; 0: as fast as it goes.")] = 10.0,
-    seconds: Annotated[float, typer.Option(min=0.01, help="How long.")] = 10.0,
-    size: Annotated[int, typer.Option(min=1, max=65000, help="Payload bytes of a datagram or write.")] = 1200,
+    rate: Annotated[float, typer.Option(min=0.0, help="Rate in Mbit/s; 0: unlimited.")] = 10.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Duration in seconds.")] = 10.0,
+    size: Annotated[
+        int, typer.Option(min=1, max=65000, help="Payload of a datagram or write, in bytes.")
+    ] = 1200,
     out: Out = None,
 ) -> None:
-    """Send or take background traffic: the other users of the links."""
+    """Send or receive background traffic."""
     from netfold.traffic.workloads.background import Protocol, send_flow, sink_flow
 
     with _plain_errors():
@@ -276,91 +307,48 @@ def run_background(
         _write(out, {"peer": peer, "port": port, "protocol": protocol, "sink": sink, **measured})
 
 
-def _measure(
-    all_reduce: Callable[[Any], None],
-    rank: int,
-    workers: int,
-    scheme: Scheme | None,
-    check: bool,
-    progress: Path | None,
-    work: Callable[[Run], Result],
-) -> Result:
-    from netfold.traffic.workloads.benchmark import Run
-
-    def note(report: dict[str, Any]) -> None:
-        if progress is not None:
-            with progress.open("a") as file:
-                file.write(json.dumps({"rank": rank, "at": time.monotonic(), **report}) + "\n")
-
-    return work(Run(all_reduce, rank, workers, scheme, check, note))
-
-
-def _work(
-    run: Run,
-    workload: str,
-    epochs: int,
-    hidden: int,
-    scale: float,
-    iterations: int,
-    volume: str,
-    warmup: int,
-    sizes: str,
-    dtype: str,
-) -> Result:
-    from netfold.traffic.numerics import DTYPES
-
-    if workload == "digits":
-        return run.digits(epochs, hidden)
-    if workload == "sizes":
-        if dtype not in (known := [str(one) for one in DTYPES]):
-            raise ValueError(f"--dtype is '{dtype}'; it must be one of {', '.join(known)}")
-        arrays = [_bytes(size) for size in sizes.split(",")]
-        return run.sizes(arrays, iterations, warmup, dtype, _bytes(volume))
-    return run.model(workload, scale, iterations)
-
-
 def _bytes(text: str) -> int:
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     number, factor = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
     if not number.strip().isdigit() or int(number) == 0:
-        raise ValueError(f"--bytes has '{text}'; sizes are whole numbers with K, M or G behind, as in 4K,1M")
+        raise ValueError(f"--bytes has '{text}'; expected integers with an optional K, M or G, as in 4K,1M")
     return int(number) * factor
 
 
 def _scheme(fixed_bits: int | None) -> Scheme | None:
-    """None: as the job's file says."""
+    """None: the scheme of the job's file."""
     from netfold.traffic.numerics import Fixed
 
     return None if fixed_bits is None else Fixed(fixed_bits)
 
 
-def _membership(where: Where, job: str, host: str, file: Path | None) -> tuple[Membership, str]:
-    """Also the host's name, which the controller knows if nobody has given it."""
+def _membership(where: ControllerOptions, job: str, host: str, file: Path | None) -> tuple[Membership, str]:
+    """The membership, and the host's name."""
     if file is not None:
-        from netfold.traffic.membership.part import Alone
+        from netfold.traffic.membership.base import StaticMembership
 
-        return Alone(_read_assignment(file)), host
+        return StaticMembership(_read_assignment(file)), host
     if not job:
         raise ValueError("--job is needed to join at the controller (or --assignment FILE without one)")
     from netfold.traffic.membership.host import own_host
-    from netfold.traffic.membership.membership import Attending
+    from netfold.traffic.membership.membership import ControllerMembership
 
     connection = where.connection()
     name = host or own_host(connection).name
-    return Attending(connection, job, name), name
+    return ControllerMembership(connection, job, name), name
 
 
 def _read_assignment(file: Path) -> Assignment:
     from google.protobuf import json_format
 
-    from netfold.api import netfold_pb2 as pb
+    from netfold.protocol import netfold_pb2 as pb
     from netfold.traffic.membership.membership import from_proto
 
     try:
         return from_proto(json_format.Parse(file.read_text(), pb.Assignment()))
     except json_format.ParseError as error:
         raise ValueError(
-            f"{file}: {error}; it has to be an Assignment of api/netfold.proto as JSON"
+            f"{file}: {error}; expected an Assignment of protocol/netfold.proto as JSON"
         ) from None
 
 
@@ -371,13 +359,13 @@ def _write(out: Path | None, report: dict[str, Any]) -> None:
         return
     part = out.with_name(f".{out.name}.part")
     part.write_text(text + "\n")
-    part.replace(out)  # whoever waits for the file never reads half of it
+    part.replace(out)  # readers never see a part of it
 
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """One line on standard error and exit code 1 for what can be expected to go wrong."""
-    from netfold.api.connection import ConnectError
+    """One line on standard error and exit code 1 for expected errors."""
+    from netfold.protocol.connection import ConnectError
     from netfold.traffic.errors import TrafficError
 
     try:

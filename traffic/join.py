@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from netfold.api.connection import connection
+from netfold.protocol.connection import connection
 from netfold.traffic.membership.host import own_host
-from netfold.traffic.membership.membership import Attending
+from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.worker.worker import Worker
 
 
@@ -32,12 +32,14 @@ def join(
     None is taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA, NETFOLD_TLS_SERVER_NAME and NETFOLD_TOKEN_FILE, or is the
     default (docs/jobs.md). `local`: the IPv4 address to bind, 0.0.0.0 for any.
 
-    Raises ConnectError (certificate or token cannot be read), AllReduceTimeout (the job is queued, or other members
-    have not joined), JobFailed (the controller refused this member, or the job is over), ControllerUnreachable,
-    UnknownHost, BadAssignment, EngineMissing.
+    Raises
+        ConnectError                certificate or token cannot be read
+        AllReduceTimeoutError       the job is queued, or other members have not joined
+        JobFailedError              the controller refused this member, or the job has ended
+        ControllerUnreachableError, UnknownHostError, InvalidAssignmentError, EngineUnavailableError
     """
     where = connection(controller, _path(certificate), _path(token), server_name)
-    membership = Attending(where, job, host or own_host(where).name)
+    membership = ControllerMembership(where, job, host or own_host(where).name)
     try:
         membership.wait(timeout)
         return Worker(membership, local)

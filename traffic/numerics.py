@@ -45,16 +45,16 @@ class ReduceOp(StrEnum):
 
 @dataclass(frozen=True)
 class Automatic:
-    """The default: `Half` for float16 and bfloat16, `SharedExponent` for the others."""
+    """The default: `PackedHalf` for float16 and bfloat16, `BlockFloat` for the others."""
 
 
 @dataclass(frozen=True)
-class SharedExponent:
+class BlockFloat:
     """Each chunk is scaled by the largest exponent that any worker has in it: no overflow, no setting."""
 
 
 @dataclass(frozen=True)
-class Half:
+class PackedHalf:
     """The same with two numbers of 14 - log2(workers) bits in each lane: half the bytes on the wire. Of floats of
     32 and 16 bits."""
 
@@ -72,23 +72,23 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class WholeNumbers:
+class IntegerSum:
     """The job adds int32 and int64 as they are; floats are refused."""
 
 
 @dataclass(frozen=True)
-class Floats:
+class Float32Sum:
     """Nodes add float32, as IEEE 754 does: no scale, and an error that depends on the order of arrival. Of floats of 32
     and 16 bits; v1model switches of 64 lanes and parameter servers do it."""
 
 
-Scheme: TypeAlias = Automatic | SharedExponent | Half | Fixed | WholeNumbers | Floats
+Scheme: TypeAlias = Automatic | BlockFloat | PackedHalf | Fixed | IntegerSum | Float32Sum
 
 
 def scheme_for(scheme: Scheme, dtype: np.dtype[Any]) -> Scheme:
     """What `scheme` is for arrays of this dtype."""
     if isinstance(scheme, Automatic):
-        return Half() if dtype in SHORT_FLOATS else SharedExponent()
+        return PackedHalf() if dtype in SHORT_FLOATS else BlockFloat()
     return scheme
 
 
@@ -100,14 +100,14 @@ def headroom(workers: int) -> int:
 
 def error_bound(exponent: int, workers: int, half: bool = False) -> float:
     """How far a sum of `workers` values of blocks with this largest exponent byte can be from the exact sum of the
-    values, before the sum itself is rounded to its dtype. `half`: in the scheme Half."""
+    values, before the sum itself is rounded to its dtype. `half`: in the scheme PackedHalf."""
     sum_bits = PAIR_BITS if half else SUM_BITS
     bits = sum_bits - headroom(workers) - (max(exponent, sum_bits + 1) - EXPONENT_BIAS)
     return workers * 2.0 ** (-bits - 1)
 
 
 def floats_error_bound(largest_sum: float, workers: int) -> float:
-    """How far a sum of `workers` float32 by the scheme Floats can be from the exact one, added in any order,
+    """How far a sum of `workers` float32 by the scheme Float32Sum can be from the exact one, added in any order,
     if no partial sum exceeds `largest_sum` in magnitude: half a unit in the last place for each addition."""
     return (workers - 1) * float(np.spacing(np.float32(largest_sum))) / 2
 

@@ -23,7 +23,7 @@ from scapy.fields import (
 from scapy.layers.inet import UDP
 from scapy.packet import Packet, bind_layers
 
-from netfold.traffic.packets.wire import LANES_MAX, PORT_FIRST, PORT_LAST, VERSION, Kind
+from netfold.protocol.wire import LANES_MAX, PORT_FIRST, PORT_LAST, VERSION, Kind
 
 
 class Netfold(Packet):  # type: ignore[misc]  # scapy has no types
@@ -37,7 +37,7 @@ class Netfold(Packet):  # type: ignore[misc]  # scapy has no types
         BitField("congestion", 0, 1),
         BitField("quorum", 0, 1),
         BitField("seal", 0, 1),
-        BitField("lapped", 0, 1),
+        BitField("slot_reused", 0, 1),
         BitField("floats", 0, 1),
         BitField("reserved", 0, 2),
         ShortField("tree", 0),

@@ -12,7 +12,7 @@ from scapy.contrib.roce import BTH
 from scapy.fields import FieldListField, SignedIntField
 from scapy.packet import Packet
 
-from netfold.traffic.packets.wire import LANES_MAX
+from netfold.protocol.wire import LANES_MAX
 
 SUMMANDS = (0, 1, 2, 4)
 """The opcodes that are added up: SEND first, middle, last, only."""

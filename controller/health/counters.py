@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the switches counted, by job: read now and then, and added up so that a tree number that is used again, or a
-switch that starts from zero, does not disturb the totals."""
+"""Packets by job and verdict, read periodically from the switches. Differences between readings are added up, so that
+totals stay right when a tree number is used again or a switch restarts at zero."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from collections.abc import Awaitable, Callable
 
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.switches.fleet import Fleet
-from netfold.controller.switches.session import SwitchAwayError
+from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.verdicts import NO_TREE, cell
-from netfold.traffic.packets.wire import Verdict
+from netfold.protocol.wire import Verdict
 
 NO_JOB = ""
 
-BREATH_S = 0.05
-"""A switch that is about to be found away refuses at once: without a breath nobody would get to find it so."""
+MIN_PAUSE_S = 0.05
+"""Between two rounds: readings of a switch that is losing its connection fail at once, and its session needs time to
+find the connection lost."""
 
 SwitchTree = tuple[str, int]
 """Switch and tree."""
 
 
 class Counters:
-    """`totals[switch, job, verdict]` and `trees[switch, tree][verdict]` in packets, since they were first seen by this
-    controller. `wait` returns what to await for the next change of any job."""
+    """`totals[switch, job, verdict]` and `trees[switch, tree][verdict]`: packets since this controller first read them.
+    `wait()` returns at the next change of any job."""
 
     def __init__(
         self,
@@ -46,10 +47,10 @@ class Counters:
         self._raw: dict[SwitchTree, dict[Verdict, int]] = {}
 
     async def run(self) -> None:
-        """Until canceled; new trees are read at once, so that their first packets count."""
+        """Until canceled. New trees are read at once, so that their first packets count."""
         while True:
             await self.refresh()
-            await asyncio.sleep(BREATH_S)
+            await asyncio.sleep(MIN_PAUSE_S)
             deadline = asyncio.get_running_loop().time() + self._period_s
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
@@ -57,7 +58,7 @@ class Counters:
                         await self._wait()
 
     async def refresh(self) -> None:
-        """Read all that can be read now; what is away keeps its last values."""
+        """Read all switches that are ready; the others keep their last values."""
         places = self._places()
         for gone in self._raw.keys() - places.keys():
             del self._raw[gone]
@@ -67,21 +68,23 @@ class Counters:
             del self.totals[key]
         for switch in self._fleet.sessions:
             mine = {p: job for p, job in places.items() if p[0] == switch}
-            with contextlib.suppress(SwitchAwayError):
+            with contextlib.suppress(SwitchUnreachableError):
                 await self._read(switch, mine)
 
     def _places(self) -> dict[SwitchTree, str]:
-        """Every tree of every switch that answers, with its job."""
+        """The job of each tree of each switch that is ready."""
         places = {(s, NO_TREE): NO_JOB for s in self._fleet.sessions}
         for job in self._jobs():
             for placement in job.placements:
                 for planned, tree in zip(placement.trees, placement.plan.trees, strict=True):
-                    nodes = {n for pair in tree.down for n in pair} | {n for e in tree.edges for n in e.path}
+                    nodes = {n for pair in tree.result_links for n in pair} | {
+                        n for e in tree.edges for n in e.path
+                    }
                     places.update({(n, planned.tree): job.name for n in nodes if n in self._fleet.sessions})
         return {p: job for p, job in places.items() if self._fleet.health(p[0]).ready}
 
     async def _read(self, switch: str, places: dict[SwitchTree, str]) -> None:
-        """One read of a switch at a time: answers that overtake each other would look like a switch that restarted."""
+        """One reading of a switch at a time: answers in the wrong order would look like a restart."""
         async with self._reading[switch]:
             await self._read_alone(switch, places)
 

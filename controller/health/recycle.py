@@ -1,55 +1,55 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Free slots whose epochs are nearly used up are reset in-band, so that epochs count from the beginning again."""
+"""Resets free slots whose epochs are nearly used up, in-band, so that their epochs start again at 1."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 
-from netfold.controller.health.links import LinkProbes
+from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.records import LAST_EPOCH
-from netfold.controller.jobs.slot_ranges import BLOCK
-from netfold.controller.lifecycle.book import Book
-from netfold.controller.switches.session import SwitchAwayError
-from netfold.traffic.packets.wire import Kind
+from netfold.controller.jobs.slot_allocator import BLOCK
+from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.switches.session import SwitchUnreachableError
+from netfold.protocol.wire import Kind
 
 log = logging.getLogger(__name__)
 
-WORN = LAST_EPOCH * 3 // 4
+RECYCLE_EPOCH = LAST_EPOCH * 3 // 4
 PERIOD_S = 10.0
 
 
 class Recycler:
-    """`run` looks for worn blocks now and then, until it is canceled."""
+    """`run` resets blocks near the epoch limit every `period_s`, until it is canceled."""
 
-    def __init__(self, book: Book, links: LinkProbes, period_s: float = PERIOD_S) -> None:
-        self._book = book
-        self._links = links
+    def __init__(self, registry: JobRegistry, slots: SlotAccess, period_s: float = PERIOD_S) -> None:
+        self._registry = registry
+        self._slots = slots
         self._period_s = period_s
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._period_s)
-            for switch in self._book.pools():
+            for switch in self._registry.pools():
                 await self.recycle(switch)
 
     async def recycle(self, switch: str) -> int:
-        """Reset the worn free blocks of a switch; returns how many. A block is reset when all its slots answered, in
-        every pipe."""
+        """Reset the free blocks of a switch that are near the epoch limit; returns how many. A block is reset when all
+        its slots in every pipe have answered."""
         done = 0
-        for block in self._book.pools()[switch].worn(WORN):
-            if not self._book.is_free(switch, block):
+        for block in self._registry.pools()[switch].near_epoch_limit(RECYCLE_EPOCH):
+            if not self._registry.is_free(switch, block):
                 continue  # it was handed out meanwhile
-            with self._book.set_aside(switch, block):
+            with self._registry.set_aside(switch, block):
                 try:
-                    for pipe in self._links.pipes(switch):
+                    for pipe in self._slots.pipes(switch):
                         for slot in range(block * BLOCK, (block + 1) * BLOCK):
-                            await self._links.manage(switch, Kind.RESET, slot, pipe)
-                except SwitchAwayError as error:
-                    log.info("slots stay worn: %s", error)
+                            await self._slots.manage(switch, Kind.RESET, slot, pipe)
+                except SwitchUnreachableError as error:
+                    log.info("slots stay near the epoch limit: %s", error)
                     break
-                with self._book.change():
-                    self._book.registers_empty(switch, [block])
+                with self._registry.change():
+                    self._registry.registers_empty(switch, [block])
             done += 1
         return done

@@ -16,10 +16,10 @@ from netfold.controller.jobs.records import Transport
 from netfold.controller.jobs.rings import lonely
 from netfold.controller.planning.hierarchy import Ranks
 from netfold.controller.planning.plan import JobSpec
-from netfold.controller.planning.planner import SCHEMES
+from netfold.controller.planning.scheme_registry import SCHEMES
+from netfold.protocol.wire import COUNT_MAX
 from netfold.topologies.fabric import Fabric
-from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, parse_document
-from netfold.traffic.packets.wire import COUNT_MAX
+from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, parse_document
 
 MAX_CHARACTERS = 256 << 10
 """Of a job file; YAML is read in the event loop."""
@@ -132,7 +132,7 @@ class JobFile(BaseModel):
         return float(text[:-2]) / 1e3 if text.endswith("ms") else float(text[:-1])
 
 
-class JobOrder(BaseModel):
+class ResolvedJob(BaseModel):
     """A job file that fits the fabric, with its hosts named."""
 
     model_config = ConfigDict(frozen=True)
@@ -155,7 +155,7 @@ class JobOrder(BaseModel):
         )
 
 
-def read_order(text: str, fabric: Fabric, source: str = "job") -> JobOrder:
+def resolve_job(text: str, fabric: Fabric, source: str = "job") -> ResolvedJob:
     """Raises JobError: source, line, what is wrong and what would be right."""
     if len(text) > MAX_CHARACTERS:
         raise JobError(
@@ -164,7 +164,7 @@ def read_order(text: str, fabric: Fabric, source: str = "job") -> JobOrder:
     return order_from(parse_document(text, source), text, fabric)
 
 
-def order_from(document: Document, text: str, fabric: Fabric) -> JobOrder:
+def order_from(document: Document, text: str, fabric: Fabric) -> ResolvedJob:
     """The same of a file that is parsed already. Raises JobError."""
     if not isinstance(document.value, dict):
         raise _error(document, (), "a job is a mapping with at least 'name'")
@@ -180,7 +180,7 @@ def order_from(document: Document, text: str, fabric: Fabric) -> JobOrder:
     if file.transport is Transport.ROCE:
         _check_roce(document, file, fabric, workers)
     _check_quorum(document, file, len(workers))
-    return JobOrder(text=text, file=file, workers=workers, parameter_servers=servers)
+    return ResolvedJob(text=text, file=file, workers=workers, parameter_servers=servers)
 
 
 def _check_quorum(document: Document, file: JobFile, workers: int) -> None:

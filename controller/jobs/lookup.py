@@ -11,7 +11,7 @@ from pathlib import Path
 from netfold.controller.jobs.file import order_from
 from netfold.controller.planning.plan import JobSpec
 from netfold.topologies.fabric import Fabric
-from netfold.topologies.marked_yaml import read_document
+from netfold.topologies.yaml_locations import read_document
 
 EXAMPLES = Path(__file__).parent / "examples"
 

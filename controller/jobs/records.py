@@ -19,7 +19,7 @@ LAST_EPOCH = 4095
 
 
 class JobState(StrEnum):
-    """As in api/netfold.proto."""
+    """As in protocol/netfold.proto."""
 
     QUEUED = "queued"
     INSTALLING = "installing"
@@ -29,11 +29,11 @@ class JobState(StrEnum):
     CANCELED = "canceled"
 
     @property
-    def over(self) -> bool:
+    def is_terminal(self) -> bool:
         return self in (JobState.FAILED, JobState.DONE, JobState.CANCELED)
 
     @property
-    def installed(self) -> bool:
+    def is_installed(self) -> bool:
         """Switches hold entries for it."""
         return self in (JobState.INSTALLING, JobState.RUNNING)
 
@@ -53,7 +53,7 @@ def links_of(plan: Plan) -> set[frozenset[str]]:
     """All links that a plan's packets take, in either direction."""
     used: set[frozenset[str]] = set()
     for tree in plan.trees:
-        used.update(frozenset(pair) for pair in tree.down)
+        used.update(frozenset(pair) for pair in tree.result_links)
         for edge in tree.edges:
             used.update(frozenset(pair) for pair in pairwise(edge.path))
     return used
@@ -63,7 +63,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class PlannedTree(_Record):
+class AllocatedTree(_Record):
     """netfold.controller.planning.plan.Tree with what the installation chose for it.
 
     tree   number in the fabric, 1 ... 1023; also its tree_index and multicast group on every switch
@@ -83,7 +83,7 @@ class Placement(_Record):
     """A plan with all numbers chosen: `trees` are in the order of `plan.trees`."""
 
     plan: PlanField
-    trees: tuple[PlannedTree, ...]
+    trees: tuple[AllocatedTree, ...]
     epoch: int
 
     @property
@@ -108,12 +108,12 @@ class Transport(StrEnum):
     ROCE = "roce"
 
 
-class Connection(_Record):
+class ConnectionRecord(_Record):
     """A RoCE worker's ends in one tree: the queue pairs that it sends from and receives at, and its first PSN."""
 
     tree: int
-    out_qpn: int
-    in_qpn: int
+    send_qpn: int
+    recv_qpn: int
     first_psn: int
 
 
@@ -121,20 +121,20 @@ MISMATCHED = 1 << 62
 """NR_MISMATCHED of traffic/roce/control.h, in place of calls: the worker saw that others called with other arrays."""
 
 
-class Ends(_Record):
+class QueuePairs(_Record):
     """What a RoCE worker registered last: its connections of an epoch, and how many calls it has completed."""
 
     host: str
     epoch: int
     calls: int
-    connections: tuple[Connection, ...]
+    connections: tuple[ConnectionRecord, ...]
 
     @property
     def pairs(self) -> set[int]:
         """The numbers of all its queue pairs."""
-        return {q for c in self.connections for q in (c.out_qpn, c.in_qpn)}
+        return {q for c in self.connections for q in (c.send_qpn, c.recv_qpn)}
 
-    def of(self, tree: int) -> Connection | None:
+    def of(self, tree: int) -> ConnectionRecord | None:
         return next((c for c in self.connections if c.tree == tree), None)
 
 
@@ -148,11 +148,18 @@ class Member(_Record):
 
 
 class JobRecord(_Record):
-    """A job. `seq` orders jobs by their submission; `lost` are members that a job went on without, or that were added
-    and are not in yet; of them `returning` have come and wait for the epoch that they are in from. `added` are workers
-    that its file does not name; `newcomers`: somebody came, or came back, while it ran. While
-    a job moves, `previous` is the placement that stays installed until the new one is. `ends` are of a RoCE job's
-    workers, and `linked` is the last epoch in which the switches had all of them. `floats`: they add float32."""
+    """A job.
+
+    seq        order of submission
+    previous   while the job migrates: the placement that stays installed until the new one is
+    excluded   members without which the job continues: lost, or added and not yet part of an epoch
+    rejoining  those of `excluded` that have joined and take part from the next epoch
+    added      workers that the job file does not name
+    newcomers  a worker without call state has joined since the job started
+    queue_pairs           of a RoCE job's workers, as registered last
+    roce_installed_epoch  last epoch whose connections all leaves had
+    floats     switches add float32
+    """
 
     name: str
     seq: int
@@ -163,14 +170,14 @@ class JobRecord(_Record):
     placement: Placement | None = None
     previous: Placement | None = None
     members: tuple[Member, ...] = ()
-    lost: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
-    returning: tuple[str, ...] = ()
+    rejoining: tuple[str, ...] = ()
     newcomers: bool = False
     transport: Transport = Transport.UDP
     floats: bool = False
-    ends: tuple[Ends, ...] = ()
-    linked: int = 0
+    queue_pairs: tuple[QueuePairs, ...] = ()
+    roce_installed_epoch: int = 0
     submitted: float = 0.0
     ended: float = 0.0
 
@@ -181,7 +188,7 @@ class JobRecord(_Record):
     @property
     def placements(self) -> tuple[Placement, ...]:
         """All that switches hold for the job, if it is installed."""
-        if not self.state.installed:
+        if not self.state.is_installed:
             return ()
         return tuple(p for p in (self.placement, self.previous) if p is not None)
 
@@ -193,7 +200,7 @@ class JobRecord(_Record):
     @property
     def workers(self) -> tuple[str, ...]:
         """Those that are not lost, by rank."""
-        return tuple(m.host for m in self.members if not m.parameter_server and m.host not in self.lost)
+        return tuple(m.host for m in self.members if not m.parameter_server and m.host not in self.excluded)
 
     @property
     def roce(self) -> frozenset[str]:
@@ -201,14 +208,14 @@ class JobRecord(_Record):
         return frozenset(self.workers) if self.transport is Transport.ROCE else frozenset()
 
     @property
-    def registered(self) -> dict[str, Ends]:
+    def registered(self) -> dict[str, QueuePairs]:
         """By RoCE worker its connections of the job's newest epoch, as far as they are known."""
-        return {e.host: e for e in self.ends if e.epoch == self.epoch and e.host not in self.lost}
+        return {e.host: e for e in self.queue_pairs if e.epoch == self.epoch and e.host not in self.excluded}
 
-    def no_longer_returning(self, hosts: Iterable[str]) -> JobRecord:
+    def no_longer_rejoining(self, hosts: Iterable[str]) -> JobRecord:
         """The job when these do not wait to be in any more: they are, or went again, or have no place."""
         gone = frozenset(hosts)
-        return self.model_copy(update={"returning": tuple(h for h in self.returning if h not in gone)})
+        return self.model_copy(update={"rejoining": tuple(h for h in self.rejoining if h not in gone)})
 
     def member(self, host: str) -> Member | None:
         return next((m for m in self.members if m.host == host), None)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who sends to whom in a job of `transport: roce`: the workers of each leaf, in the order of their ranks, in a ring."""
+"""Successor of each worker in a job of `transport: roce`: a ring of the workers of each leaf, in the order of ranks."""
 
 from __future__ import annotations
 

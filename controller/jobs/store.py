@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and who leads.
+"""What has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and the leader.
 
 Every change is one transaction, synced to disk before the switches hear of it. A lock on a file beside
 the database makes one process the leader; the kernel takes it back when the process dies, and a standby
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from netfold.controller.jobs.records import JobRecord, Member
-from netfold.controller.jobs.slot_ranges import Range
+from netfold.controller.jobs.slot_allocator import Range
 
-SCHEMA = 2
+SCHEMA = 3
 HISTORY = 200
 """Jobs that are over and still shown."""
 
@@ -74,14 +74,25 @@ class Store:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """A transaction: all of it or nothing."""
-        self._db.execute("BEGIN IMMEDIATE")
+        """A transaction, committed as a whole or not at all. Raises StoreError if the database cannot be written."""
         try:
-            yield
-        except BaseException:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._roll_back()
+                raise
+            try:
+                self._db.execute("COMMIT")
+            except sqlite3.Error:
+                self._roll_back()
+                raise
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {error}") from error
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:  # a full disk has ended it already
             self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     # ---- leading ---------------------------------------------------------------------------------
 
@@ -144,10 +155,10 @@ class Store:
         self._db.execute(
             "INSERT INTO jobs VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE"
             " SET seq = excluded.seq, over = excluded.over, body = excluded.body",
-            (job.name, job.seq, job.state.over, job.model_dump_json()),
+            (job.name, job.seq, job.state.is_terminal, job.model_dump_json()),
         )
         self._db.execute("DELETE FROM members WHERE job = ?", (job.name,))
-        if job.state.over:
+        if job.state.is_terminal:
             self._db.execute(
                 "DELETE FROM jobs WHERE over AND seq NOT IN"
                 " (SELECT seq FROM jobs WHERE over ORDER BY seq DESC LIMIT ?)",

@@ -1,27 +1,28 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who is still there: a timer for each member, set anew by every heartbeat."""
+"""Leases of members: a timer each, restarted by every heartbeat."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-from netfold.controller.lifecycle.presence import Holder
+from netfold.controller.lifecycle.events import EventBus, LeaseExpired
+from netfold.controller.lifecycle.member_status import Holder
 
-SECOND_LOOK_S = 0.2
-"""A process that was held up finds its timers due before it has read the heartbeats that came in meanwhile."""
+GRACE_S = 0.2
+"""Grace after a lease. A process that was suspended finds timers due before it has read the heartbeats that arrived."""
 
 
 class Leases:
-    """Calls `expired(job, host)` once when a lease has run out. The event loop's clock is the clock."""
+    """Publishes LeaseExpired once for a lease that was not renewed in time (event loop's clock)."""
 
-    def __init__(self, expired: Callable[[str, str], None]) -> None:
-        self._expired = expired
+    def __init__(self, events: EventBus) -> None:
+        self._events = events
         self._timers: dict[Holder, asyncio.TimerHandle] = {}
 
     def renew(self, job: str, host: str, seconds: float) -> None:
-        self._set(seconds, self._look_again, job, host)
+        self._set(seconds, self._wait_grace, job, host)
 
     def end(self, job: str, host: str) -> None:
         timer = self._timers.pop((job, host), None)
@@ -39,9 +40,9 @@ class Leases:
         self.end(job, host)
         self._timers[job, host] = asyncio.get_running_loop().call_later(seconds, call, job, host)
 
-    def _look_again(self, job: str, host: str) -> None:
-        self._set(SECOND_LOOK_S, self._fire, job, host)
+    def _wait_grace(self, job: str, host: str) -> None:
+        self._set(GRACE_S, self._fire, job, host)
 
     def _fire(self, job: str, host: str) -> None:
         del self._timers[job, host]
-        self._expired(job, host)
+        self._events.publish(LeaseExpired(job, host))

@@ -5,19 +5,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from netfold.controller.jobs.file import OnWorkerLoss
-from netfold.controller.jobs.records import Connection, Ends, JobRecord, JobState, Member, Transport
-from netfold.controller.lifecycle.admission import RefusedError
-from netfold.controller.lifecycle.book import Book
+from netfold.controller.jobs.records import (
+    ConnectionRecord,
+    JobRecord,
+    JobState,
+    Member,
+    QueuePairs,
+    Transport,
+)
+from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.lifecycle.events import (
+    EventBus,
+    JobRunning,
+    JobStranded,
+    LeaseExpired,
+    MembersRejoining,
+)
+from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.states import Lifecycle
-from netfold.controller.lifecycle.tasks import Tasks
-from netfold.traffic.packets.wire import COUNT_MAX
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.protocol.wire import COUNT_MAX
 
 LEAST_LANES = 32
-"""Who comes later is told where the others are in a chunk that has so many lanes (docs/protocol.md, 5.6)."""
+"""Lanes of the chunk by which newcomers receive the call numbers of the other workers (docs/protocol.md, 5.6)."""
 
 log = logging.getLogger(__name__)
 
@@ -26,51 +40,55 @@ class NotAMemberError(Exception):
     """The host is no worker or parameter server of the job, or the job went on without it."""
 
 
-def _valid(connection: Connection) -> bool:
+def _valid(connection: ConnectionRecord) -> bool:
     """QPNs 0 and 1 are the device's own."""
-    pairs = (connection.out_qpn, connection.in_qpn)
+    pairs = (connection.send_qpn, connection.recv_qpn)
     return (
         all(1 < q < 1 << 24 for q in pairs) and pairs[0] != pairs[1] and 0 <= connection.first_psn < 1 << 24
     )
 
 
 class Members:
-    """`repair(job, why)` moves an installed job away from a member that it lost, `admit(job)` to where those are in
-    that have come (back)."""
+    """Publishes JobStranded when an installed job continues without a member, and MembersRejoining when a member waits
+    for the next epoch."""
 
     def __init__(
         self,
-        book: Book,
+        registry: JobRegistry,
         lifecycle: Lifecycle,
         leases: Leases,
-        tasks: Tasks,
-        repair: Callable[[str, str], None],
-        admit: Callable[[str], None],
+        tasks: BackgroundTasks,
+        timeouts: ControllerTimeouts,
+        events: EventBus,
     ) -> None:
-        self._book = book
+        self._registry = registry
         self._lifecycle = lifecycle
         self._leases = leases
         self._tasks = tasks
-        self._repair = repair
-        self._admit = admit
+        self._timeouts = timeouts
+        self._events = events
 
     def check(self, name: str, host: str, *, new: bool = False) -> JobRecord:
         """The job, if the host is a member of it, or may be one again: only a `new` process, which was told nothing of
         it, as an old one's calls are not the others' any more. Raises UnknownJobError, NotAMemberError."""
-        job = self._book.get(name)
+        job = self._registry.get(name)
         if job.member(host) is None:
             members = ", ".join(m.host for m in job.members)
             raise NotAMemberError(f"'{host}' is no member of job '{name}'; its members are {members}")
-        if host in job.lost and not (new and self._takes_newcomers(job, host)) and host not in job.returning:
+        if (
+            host in job.excluded
+            and not (new and self._takes_newcomers(job, host))
+            and host not in job.rejoining
+        ):
             raise NotAMemberError(f"job '{name}' went on without '{host}'; a new worker may join there")
         return job
 
     def _takes_newcomers(self, job: JobRecord, host: str) -> bool:
         member = job.member(host)
         return (
-            job.state.installed
+            job.state.is_installed
             and job.transport is Transport.UDP
-            and self._book.lanes >= LEAST_LANES
+            and self._registry.lanes >= LEAST_LANES
             and member is not None
             and not member.parameter_server
         )
@@ -78,19 +96,19 @@ class Members:
     def add(self, name: str, hosts: tuple[str, ...]) -> JobRecord:
         """Further workers of a job that runs; each is in from the epoch on that begins when it attends. Raises
         UnknownJobError, RefusedError."""
-        job = self._book.get(name)
-        if not job.state.installed:
+        job = self._registry.get(name)
+        if not job.state.is_installed:
             raise RefusedError(f"job '{name}' is {job.state}; workers are added to one that runs")
         if job.transport is not Transport.UDP:
             raise RefusedError(
                 f"job '{name}' speaks RoCE, whose rings are closed; submit it again with more workers"
             )
-        if self._book.lanes < LEAST_LANES:
+        if self._registry.lanes < LEAST_LANES:
             raise RefusedError(f"workers are added where packets have {LEAST_LANES} lanes at least")
-        if self._book.order(name).file.quorum and len(job.workers) + len(hosts) > COUNT_MAX:
+        if self._registry.order(name).file.quorum and len(job.workers) + len(hosts) > COUNT_MAX:
             raise RefusedError(f"a job with a quorum has {COUNT_MAX} workers at most")
         for host in hosts:
-            if not self._book.is_host(host):
+            if not self._registry.is_host(host):
                 raise RefusedError(f"'{host}' is no host of the fabric")
             if job.member(host) is not None or hosts.count(host) > 1:
                 raise RefusedError(f"'{host}' is a member of job '{name}' already")
@@ -99,45 +117,50 @@ class Members:
                 update={
                     "members": (*job.members, *(Member(host=h) for h in hosts)),
                     "added": (*job.added, *hosts),
-                    "lost": (*job.lost, *hosts),
+                    "excluded": (*job.excluded, *hosts),
                 }
             )
         )
-        return self._book.get(name)
+        return self._registry.get(name)
 
-    def began_again(self, name: str, host: str) -> None:
-        """The member's process is another one than that which was told its part: where the job goes on without who is
-        lost, the others go on with the new one, in a new epoch. Raises UnknownJobError."""
-        job = self._book.get(name)
-        if host in job.lost or not self._takes_newcomers(job, host):
+    def on_restart(self, name: str, host: str) -> None:
+        """The member's process has restarted and has no assignment. If the job continues on
+        worker loss, the process joins as a newcomer in a new epoch. Raises UnknownJobError."""
+        job = self._registry.get(name)
+        if host in job.excluded or not self._takes_newcomers(job, host):
             return
-        if self._book.order(name).file.on_worker_loss is OnWorkerLoss.CONTINUE:
+        if self._registry.order(name).file.on_worker_loss is OnWorkerLoss.CONTINUE:
             self._lifecycle.commit(job.model_copy(update={"newcomers": True}))
             if job.state is JobState.RUNNING:
                 self._raise(name, f"the worker of {host} began again")
 
-    def attend(self, name: str, host: str, worn_epoch: int = 0) -> JobRecord:
-        """A heartbeat; with `worn_epoch` the member asks for a new epoch. Raises UnknownJobError, NotAMemberError."""
+    def heartbeat(self, name: str, host: str, unusable_epoch: int = 0) -> JobRecord:
+        """A heartbeat; `unusable_epoch` requests a new epoch. Raises UnknownJobError, NotAMemberError."""
         job = self.check(name, host, new=True)
         member = job.member(host)
-        if job.state.over or member is None or member.left:
+        if job.state.is_terminal or member is None or member.left:
             return job
         self._leases.renew(name, host, self.lease_s(name))
         if not member.joined:
             self._lifecycle.commit_member(job.with_member(host, joined=True), host)
-        if host in job.lost and host not in job.returning:
-            job = self._book.get(name)
-            self._lifecycle.commit(job.model_copy(update={"returning": (*job.returning, host)}))
-            self._admit(name)
-        if worn_epoch and worn_epoch == job.epoch and job.state is JobState.RUNNING:
+        if host in job.excluded and host not in job.rejoining:
+            job = self._registry.get(name)
+            self._lifecycle.commit(job.model_copy(update={"rejoining": (*job.rejoining, host)}))
+            self._events.publish(MembersRejoining(name))
+        if unusable_epoch and unusable_epoch == job.epoch and job.state is JobState.RUNNING:
             self._raise(name, f"{host} asked for a new epoch")
-        return self._book.get(name)
+        return self._registry.get(name)
 
-    def register(self, name: str, ends: Ends) -> None:
+    def register(self, name: str, ends: QueuePairs) -> None:
         """A RoCE worker's connections of an epoch, told once; what is of an epoch that is over is not heard. Raises
         UnknownJobError, NotAMemberError."""
         job = self.check(name, ends.host)
-        if job.state.over or ends.host not in job.roce or ends.epoch != job.epoch or ends in job.ends:
+        if (
+            job.state.is_terminal
+            or ends.host not in job.roce
+            or ends.epoch != job.epoch
+            or ends in job.queue_pairs
+        ):
             return
         wanted = [] if job.placement is None else [t.tree for t in job.placement.trees]
         if sorted(c.tree for c in ends.connections) != sorted(wanted) or not all(
@@ -146,81 +169,89 @@ class Members:
             raise NotAMemberError(f"'{ends.host}' registers connections that are not those of job '{name}'")
         if len(ends.pairs) != 2 * len(ends.connections):
             raise NotAMemberError(f"'{ends.host}' registers a queue pair twice")
-        for other in self._book.all():
+        for other in self._registry.all():
             theirs = other.registered.get(ends.host)
-            if theirs is None or other.name == name or not other.state.installed:
+            if theirs is None or other.name == name or not other.state.is_installed:
                 continue
             if taken := ends.pairs & theirs.pairs:
                 raise NotAMemberError(f"queue pair {min(taken)} of '{ends.host}' is job {other.name}'s")
-        if ends.host in job.registered and job.linked == job.epoch:
+        if ends.host in job.registered and job.roce_installed_epoch == job.epoch:
             self._raise(name, f"{ends.host} has other connections: its worker began again")
         else:
             self._lifecycle.register(job, ends)
 
     def _raise(self, name: str, why: str) -> None:
-        with self._book.change():
-            self._book.write(self._book.raised(self._book.get(name), why))
+        with self._registry.change():
+            self._registry.write(self._registry.with_new_epoch(self._registry.get(name), why))
         self._lifecycle.changed(name)
 
     def leave(self, name: str, host: str) -> None:
         """The member is done; with the last worker the job is."""
         job = self.check(name, host, new=True)
         self._leases.end(name, host)
-        if host in job.lost:
-            self.lost(name, host, f"{host} left before it was in")
+        if host in job.excluded:
+            self.handle_loss(name, host, f"{host} left before it was in")
             return
-        job = self.attend(name, host)
+        job = self.heartbeat(name, host)
         self._leases.end(name, host)
-        if job.state.over:
+        if job.state.is_terminal:
             return
         job = job.with_member(host, left=True)
         self._lifecycle.commit_member(job, host)
-        if all(m.left for m in job.members if not m.parameter_server and m.host not in job.lost):
+        if all(m.left for m in job.members if not m.parameter_server and m.host not in job.excluded):
             self._lifecycle.end(name, JobState.DONE, "every worker left")
 
     def lease_s(self, name: str) -> float:
-        return self._book.order(name).file.lease_ms / 1000
+        return self._registry.order(name).file.lease_ms / 1000
 
     def resume(self, job: JobRecord) -> None:
-        """After a start: who was there has a lease's time to come back."""
+        """After a start: members that had joined have to reconnect within a lease, at least within the start timeout,
+        because nothing received their heartbeats in between."""
         for member in job.members:
-            away = member.host in job.lost and member.host not in job.returning
+            away = member.host in job.excluded and member.host not in job.rejoining
             if member.joined and not member.left and not away:
-                self._leases.renew(job.name, member.host, self.lease_s(job.name))
+                seconds = max(self.lease_s(job.name), self._timeouts.start)
+                self._leases.renew(job.name, member.host, seconds)
         self.expect(job)
-        if job.returning and not job.state.over:
-            self._admit(job.name)
+        if job.rejoining and not job.state.is_terminal:
+            self._events.publish(MembersRejoining(job.name))
 
     def expect(self, job: JobRecord) -> None:
         """All members have to join from now on within the job's `join_s`."""
-        self._tasks.later(self._book.order(job.name).file.join_s, self._join_late, job.name, job=job.name)
+        self._tasks.call_later(
+            self._registry.order(job.name).file.join_s, self._join_late, job.name, job=job.name
+        )
 
-    def lease_expired(self, name: str, host: str) -> None:
+    def on_job_running(self, event: JobRunning) -> None:
+        self.expect(self._registry.get(event.job))
+
+    def on_lease_expired(self, event: LeaseExpired) -> None:
+        name, host = event.job, event.host
         seconds = self.lease_s(name)
-        self.lost(name, host, f"the lease of {host} expired: no heartbeat for {seconds:g} s")
+        self.handle_loss(name, host, f"the lease of {host} expired: no heartbeat for {seconds:g} s")
 
-    def lost(self, name: str, host: str, why: str) -> None:
+    def handle_loss(self, name: str, host: str, why: str) -> None:
         """The job fails or goes on without the member, as its file says."""
-        job = self._book.get(name)
-        if host in job.returning:
-            job = job.no_longer_returning([host])
+        job = self._registry.get(name)
+        if host in job.rejoining:
+            job = job.no_longer_rejoining([host])
             self._lifecycle.commit(job)
-        if job.state.over or host in job.lost:
+        if job.state.is_terminal or host in job.excluded:
             return
-        if job.state.installed and not self._book.needs(job, host):
+        if job.state.is_installed and not self._registry.needs(job, host):
             log.info("job %s: %s, and it is not needed", name, why)
-        elif self._book.order(name).file.on_worker_loss is OnWorkerLoss.FAIL or self._book.is_last_worker(
-            job, host
-        ):
+        elif self._registry.order(
+            name
+        ).file.on_worker_loss is OnWorkerLoss.FAIL or self._registry.is_last_worker(job, host):
             self._lifecycle.end(name, JobState.FAILED, why)
         else:
-            self._lifecycle.commit(job.model_copy(update={"lost": (*job.lost, host), "reason": why}))
-            if job.state.installed:
-                self._repair(name, why)
+            self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, host), "reason": why}))
+            if job.state.is_installed:
+                self._events.publish(JobStranded(name, why))
 
     def _join_late(self, name: str) -> None:
-        job = self._book.get(name)
-        absent = [m.host for m in job.members if not m.joined and self._book.needs(job, m.host)]
-        for host in absent if job.state.installed else ():
-            seconds = self._book.order(name).file.join_s
-            self.lost(name, host, f"{', '.join(absent)} did not join within {seconds:g} s")
+        job = self._registry.get(name)
+        absent = [m.host for m in job.members if not m.joined and self._registry.needs(job, m.host)]
+        for host in absent if job.state.is_installed else ():
+            seconds = self._registry.order(name).file.join_s
+            self.handle_loss(name, host, f"{', '.join(absent)} did not join within {seconds:g} s")

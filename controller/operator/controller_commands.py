@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold controller`: run it, or look at its switches."""
+"""`netfold controller`: run it, or show its switches."""
 
 from __future__ import annotations
 
@@ -16,18 +16,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api.connection import default_socket
-from netfold.api.options import Where, reaches_controller
 from netfold.controller.core import Options
 from netfold.controller.jobs.store import StoreError
-from netfold.controller.lifecycle.admission import Wire
-from netfold.controller.lifecycle.patience import Patience
-from netfold.controller.operator.conversation import (
+from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.operator.controller_client import (
     BAD_INPUT,
     NO_CONTROLLER,
     AsJson,
-    ask,
+    call_controller,
     fail,
     note_standby,
     plain,
@@ -39,13 +36,16 @@ from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, best_lanes, programs
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.fleet import FleetOptions
-from netfold.controller.switches.session import ANSWER_S
+from netfold.controller.switches.session import RPC_TIMEOUT_S
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.connection import default_socket
+from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import FabricError
 from netfold.topologies.spec import load_fabric
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Run the controller, or look at its switches."
+    add_completion=False, no_args_is_help=True, help="Run the controller, or show its switches."
 )
 
 _PROGRAMS = Path(str(resources.files("netfold"))) / "p4src" / "compiled"
@@ -53,58 +53,110 @@ _PROGRAMS = Path(str(resources.files("netfold"))) / "p4src" / "compiled"
 
 @app.command("run")
 def run_controller(
-    fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
+    fabric: Annotated[str, typer.Argument(help="Fabric file (YAML), or name of a fabric of netfold.")],
     listen: Annotated[
-        str | None, typer.Option(help="unix:PATH, or HOST:PORT with TLS. Default: the default socket.")
+        str | None,
+        typer.Option(
+            help="unix:PATH, or HOST:PORT with TLS; default: the default socket.", rich_help_panel="Service"
+        ),
     ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
-            help="The database; a controller that starts with it goes on where the last one was. Default: FABRIC.db in "
-            "/var/lib/netfold (root), or in $XDG_STATE_HOME/netfold."
+            help="Database of jobs and epochs; default: FABRIC.db in /var/lib/netfold (root) or "
+            "$XDG_STATE_HOME/netfold."
         ),
     ] = None,
     lanes: Annotated[
         int | None,
-        typer.Option(help="Lanes of a packet: 32, 64 or 256. Default: the most that the switches have."),
+        typer.Option(
+            help="Lanes of a packet: 32, 64 or 256; default: the maximum of the switches.",
+            rich_help_panel="Program",
+        ),
     ] = None,
     scale: Annotated[
-        float, typer.Option(min=1e-9, help="Rates on the wire over those of the fabric's file.")
-    ] = 1.0,
-    rtt_ms: Annotated[
         float,
-        typer.Option(min=0.001, help="Round trip through hosts and switches, without the links' delays."),
+        typer.Option(
+            min=1e-9, help="Rate on the wire per rate in the fabric file.", rich_help_panel="Packet model"
+        ),
+    ] = 1.0,
+    host_rtt_ms: Annotated[
+        float,
+        typer.Option(min=0.001, help="RTT in ms without the links' delays.", rich_help_panel="Packet model"),
     ] = 2.0,
-    audit_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two audits of a switch.")] = 30.0,
-    look_s: Annotated[
-        float, typer.Option(min=0.1, help="Seconds between two readings of a switch's ports' counters.")
-    ] = 1.0,
-    answer_s: Annotated[
+    audit_s: Annotated[
+        float, typer.Option(min=0.1, help="Seconds between two audits of a switch.", rich_help_panel="Timing")
+    ] = 30.0,
+    counter_poll_s: Annotated[
         float,
-        typer.Option(min=0.1, help="Seconds that a switch may take to answer; six times that for a push."),
-    ] = ANSWER_S,
+        typer.Option(
+            min=0.1,
+            help="Seconds between two readings of the port counters of a switch.",
+            rich_help_panel="Timing",
+        ),
+    ] = 1.0,
+    rpc_timeout_s: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            help="Timeout of an RPC to a switch, in seconds; 6 times that for a pipeline push.",
+            rich_help_panel="Timing",
+        ),
+    ] = RPC_TIMEOUT_S,
     probe_s: Annotated[
-        float, typer.Option(min=0.0, help="Seconds between two probes of a link; 0: no probes.")
+        float,
+        typer.Option(
+            min=0.0, help="Seconds between two probes of a link; 0: no probes.", rich_help_panel="Timing"
+        ),
     ] = 0.3,
-    restart_s: Annotated[
-        float, typer.Option(min=0.5, help="Seconds that a switch may be away before its jobs fail.")
+    switch_restart_timeout_s: Annotated[
+        float,
+        typer.Option(
+            min=0.5,
+            help="Seconds that a switch may be unreachable before its jobs fail.",
+            rich_help_panel="Timing",
+        ),
     ] = 8.0,
     first_grpc_port: Annotated[
         int, typer.Option(help="P4Runtime port of the first switch.")
     ] = FIRST_GRPC_PORT,
-    p4info: Annotated[Path | None, typer.Option(help="P4Info of the program; default: p4src's own.")] = None,
-    program: Annotated[Path | None, typer.Option(help="The compiled program; default: p4src's own.")] = None,
+    p4info: Annotated[
+        Path | None,
+        typer.Option(help="P4Info of the program; default: the one in p4src.", rich_help_panel="Program"),
+    ] = None,
+    program: Annotated[
+        Path | None,
+        typer.Option(help="Compiled program; default: the one in p4src.", rich_help_panel="Program"),
+    ] = None,
     switches: Annotated[
         Path | None,
-        typer.Option(help="A file that says of each switch what it is and where (docs/tofino.md)."),
+        typer.Option(
+            help="File with the target and address of each switch (docs/tofino.md).",
+            rich_help_panel="Program",
+        ),
     ] = None,
-    metrics_port: Annotated[int, typer.Option(min=0, max=65535, help="Serve Prometheus metrics; 0: no.")] = 0,
-    tls_cert: Annotated[Path | None, typer.Option(help="Of TCP: the certificate, PEM.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Of TCP: its key, PEM.")] = None,
-    tokens: Annotated[Path | None, typer.Option(help="Of TCP: a file with a token in each line.")] = None,
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port of the Prometheus endpoint on 127.0.0.1; 0 disables it.",
+            rich_help_panel="Service",
+        ),
+    ] = 0,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Server certificate (PEM).", rich_help_panel="Service")
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(help="Private key of the server certificate (PEM).", rich_help_panel="Service"),
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="File with one token per line.", rich_help_panel="Service")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every step.")] = False,
 ) -> None:
-    """Control the switches of a fabric until interrupted. A second one with the same --state is its standby.
+    """Control the switches of a fabric until interrupted. A second controller with the same --state is the standby.
 
     Exit codes: 0 stopped, 2 bad fabric or option, 4 the state or the address cannot be used.
     """
@@ -124,16 +176,16 @@ def run_controller(
         known = known.in_one_pipe(programs(known, devices))
         if state is None:
             state = default_state(known.name)
-            errors.print(f"netfold controller: its state is {state}", soft_wrap=True)
+            errors.print(f"netfold controller: state in {state}", soft_wrap=True)
         options = DaemonOptions(
             state=state,
             listen=listen or default_socket(),
             security=_security(tls_cert, tls_key, tokens),
             controller=Options(
-                wire=Wire(lanes, scale, rtt_ms / 1000),
+                wire=PacketModel(lanes, scale, host_rtt_ms / 1000),
                 pipeline=_pipeline(lanes, p4info, program),
-                patience=Patience(restart=restart_s),
-                fleet=FleetOptions(audit_s, look_s / 2, look_s, answer_s),
+                timeouts=ControllerTimeouts(restart=switch_restart_timeout_s),
+                fleet=FleetOptions(audit_s, counter_poll_s, rpc_timeout_s),
                 probe_s=probe_s,
             ),
             first_grpc_port=first_grpc_port,
@@ -151,12 +203,12 @@ def run_controller(
 
 @app.command("status")
 @reaches_controller
-def status(where: Where, as_json: AsJson = False) -> None:
+def status(where: ControllerOptions, as_json: AsJson = False) -> None:
     """Show the switches: which are ready, slots in use, entries repaired.
 
     Exit codes: 0 shown, 4 no controller answers.
     """
-    answer = ask(where, lambda stub: stub.GetStatus(pb.StatusRequest(), timeout=10))
+    answer = call_controller(where, lambda stub: stub.GetStatus(pb.StatusRequest(), timeout=10))
     if as_json:
         print_json(plain(answer))
         return
@@ -173,8 +225,8 @@ def status(where: Where, as_json: AsJson = False) -> None:
 
 
 def default_state(fabric: str) -> Path:
-    """The same place from whatever folder the controller is started: with another store it would take the switches'
-    entries for somebody else's, and empty their registers."""
+    """Independent of the working directory: with another store the controller would replace the switches' entries and
+    clear their registers."""
     if os.geteuid() == 0:
         return Path("/var/lib/netfold") / f"{fabric}.db"
     own = os.environ.get("XDG_STATE_HOME")
@@ -185,14 +237,14 @@ def _security(cert: Path | None, key: Path | None, tokens: Path | None) -> Secur
     if cert is None and key is None and tokens is None:
         return None
     if cert is None or key is None or tokens is None:
-        fail(BAD_INPUT, "TCP needs all of --tls-cert, --tls-key and --tokens")
+        fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key and --tokens")
     try:
         known = frozenset(tokens.read_text().split())
         pair = cert.read_bytes(), key.read_bytes()
     except (OSError, UnicodeDecodeError) as error:
         fail(BAD_INPUT, str(error))
     if not known or any(len(t) < 16 for t in known):
-        fail(BAD_INPUT, f"{tokens}: it needs at least one token, each of 16 characters or more")
+        fail(BAD_INPUT, f"{tokens}: expected at least one token, each of 16 characters or more")
     return Security(*pair, known)
 
 

@@ -18,27 +18,28 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as pb_grpc
-from netfold.api.options import Where, reaches_controller
-from netfold.controller.operator.conversation import (
+from netfold.controller.operator.controller_client import (
     BAD_INPUT,
     JOB_FAILED,
     AsJson,
     JobArgument,
-    ask,
+    call_controller,
     fail,
+    note,
     note_standby,
     plain,
     print_json,
 )
 from netfold.controller.operator.top import Snapshot, document, screen
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.options import ControllerOptions, reaches_controller
 
-job = typer.Typer(add_completion=False, no_args_is_help=True, help="Submit, look at and cancel jobs.")
+job = typer.Typer(add_completion=False, no_args_is_help=True, help="Submit, inspect and cancel jobs.")
 replan_app = typer.Typer(add_completion=False)
 top_app = typer.Typer(add_completion=False)
 
-_OVER = (pb.FAILED, pb.DONE, pb.CANCELED)
+_TERMINAL = (pb.FAILED, pb.DONE, pb.CANCELED)
 
 
 # ---- netfold job ---------------------------------------------------------------------------------
@@ -47,20 +48,18 @@ _OVER = (pb.FAILED, pb.DONE, pb.CANCELED)
 @job.command()
 @reaches_controller
 def submit(
-    where: Where,
-    file: Annotated[
-        Path, typer.Argument(help="A job file, see docs/jobs.md; - reads it from the standard input.")
-    ],
-    queue: Annotated[bool, typer.Option("--queue", help="Wait for room instead of a refusal.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when the job runs.")] = False,
+    where: ControllerOptions,
+    file: Annotated[Path, typer.Argument(help="Job file (docs/jobs.md); -: standard input.")],
+    queue: Annotated[bool, typer.Option("--queue", help="Queue the job if no plan fits now.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when the job runs or has ended.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Submit a job.
 
-    With --queue or --wait a controller that does not listen yet is waited for, at most 60 s.
+    With --queue or --wait the command waits up to 60 s for a controller that does not listen yet.
 
-    Exit codes: 0 admitted (or queued), 2 bad job file or name in use, 3 refused (the message names what
-    binds and what would fit), 4 no controller answers, 6 the job failed while it was waited for.
+    Exit codes: 0 admitted (or queued), 2 bad job file or name in use, 3 refused (the message names the
+    bottleneck and a rate that fits), 4 no controller answers, 6 the job failed (with --wait).
     """
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
@@ -70,13 +69,15 @@ def submit(
     async def submitted(stub: pb_grpc.ControllerStub) -> pb.Job:
         answer: pb.Job = await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=text, queue=queue), timeout=120)
         if wait:
+            if answer.state == pb.QUEUED:
+                note(f"{_line(answer, headline(answer.reason))}; waiting until it runs")
             async for latest in stub.WatchJob(pb.JobName(name=answer.name)):
                 answer = latest
-                if answer.state in (pb.RUNNING, *_OVER):
+                if answer.state in (pb.RUNNING, *_TERMINAL):
                     break
         return answer
 
-    answer = ask(where, submitted, wait=queue or wait)
+    answer = call_controller(where, submitted, wait=queue or wait)
     _show_job(answer, as_json)
     if answer.state == pb.FAILED:
         raise typer.Exit(JOB_FAILED)
@@ -85,33 +86,35 @@ def submit(
 @job.command("list")
 @reaches_controller
 def list_jobs(
-    where: Where,
-    every: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    where: ControllerOptions,
+    every: Annotated[bool, typer.Option("--all", help="Include ended jobs.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List jobs.
 
     Exit codes: 0 listed, 4 no controller answers.
     """
-    answer = ask(where, lambda stub: stub.ListJobs(pb.ListJobsRequest(all=every), timeout=10))
+    answer = call_controller(where, lambda stub: stub.ListJobs(pb.ListJobsRequest(all=every), timeout=10))
     note_standby(answer.standby_of)
     if as_json:
         print_json([_job_document(j) for j in answer.jobs])
         return
-    table = Table("job", "state", "epoch", "scheme", "rate", "attending", "reason")
+    table = Table("job", "state", "epoch", "scheme", "rate", "connected", "reason")
     for row in answer.jobs:
         plan = _plan_of(row)
         rate = f"{plan['rate']:g} {plan['unit']}" if plan else ""
-        there = f"{sum(m.attending for m in row.members)}/{len(row.members)}"
+        connected = f"{sum(m.connected for m in row.members)}/{len(row.members)}"
         state = pb.JobState.Name(row.state).lower()
-        table.add_row(row.name, state, str(row.epoch), plan.get("algorithm", ""), rate, there, row.reason)
+        table.add_row(
+            row.name, state, str(row.epoch), plan.get("algorithm", ""), rate, connected, headline(row.reason)
+        )
     Console().print(table)
 
 
 @job.command()
 @reaches_controller
 def show(
-    where: Where,
+    where: ControllerOptions,
     name: JobArgument,
     as_json: AsJson = False,
 ) -> None:
@@ -119,42 +122,40 @@ def show(
 
     Exit codes: 0 shown, 4 no controller answers, 5 no such job.
     """
-    _show_job(ask(where, lambda s: s.GetJob(pb.JobName(name=name), timeout=10)), as_json)
+    _show_job(call_controller(where, lambda s: s.GetJob(pb.JobName(name=name), timeout=10)), as_json)
 
 
 @job.command()
 @reaches_controller
 def add(
-    where: Where,
+    where: ControllerOptions,
     name: JobArgument,
-    hosts: Annotated[
-        list[str], typer.Argument(help="Hosts of the fabric that are no members of the job yet.")
-    ],
+    hosts: Annotated[list[str], typer.Argument(help="Hosts of the fabric that are not members of the job.")],
     as_json: AsJson = False,
 ) -> None:
-    """Let hosts join a running job as further workers.
+    """Add hosts to a running job as workers.
 
-    Each is in from the moment on at which its worker joins (`netfold worker --job NAME --host HOST`): then the job is
-    planned again, in a new epoch, and the call that the others are in is its first.
+    A host takes part from the epoch that starts when its worker joins (`netfold worker --job NAME --host HOST`). Its
+    first call is the one that the other workers are in.
 
-    Exit codes: 0 they may join, 3 refused, 4 no controller answers, 5 no such job.
+    Exit codes: 0 added, 3 refused, 4 no controller answers, 5 no such job.
     """
     request = pb.AddWorkersRequest(name=name, hosts=hosts)
-    _show_job(ask(where, lambda s: s.AddWorkers(request, timeout=30)), as_json)
+    _show_job(call_controller(where, lambda s: s.AddWorkers(request, timeout=30)), as_json)
 
 
 @job.command()
 @reaches_controller
-def why(
-    where: Where,
+def explain(
+    where: ControllerOptions,
     name: JobArgument,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a running, waiting or stuck job from its state and the switches' counters, step by step.
+    """Explain what a job does or waits for, from its state and the switches' counters.
 
     Exit codes: 0 explained, 4 no controller answers, 5 no such job.
     """
-    answer = ask(where, lambda s: s.ExplainJob(pb.JobName(name=name), timeout=30))
+    answer = call_controller(where, lambda s: s.ExplainJob(pb.JobName(name=name), timeout=30))
     if as_json:
         print_json(list(answer.steps))
         return
@@ -165,11 +166,11 @@ def why(
 @job.command()
 @reaches_controller
 def watch(
-    where: Where,
+    where: ControllerOptions,
     name: JobArgument,
     as_json: AsJson = False,
 ) -> None:
-    """Print a line (with --json an object) at each change of a job, until it is over.
+    """Print a line (with --json an object) at each change of a job, until it has ended.
 
     Exit codes: 0 done, 4 no controller answers, 5 no such job, 6 failed or canceled.
     """
@@ -183,36 +184,36 @@ def watch(
                 typer.echo(_line(answer))
         return answer
 
-    if ask(where, watched).state != pb.DONE:
+    if call_controller(where, watched).state != pb.DONE:
         raise typer.Exit(JOB_FAILED)
 
 
 @job.command()
 @reaches_controller
 def cancel(
-    where: Where,
+    where: ControllerOptions,
     name: JobArgument,
     as_json: AsJson = False,
 ) -> None:
-    """End a job; its members are told at once, its entries and slots are free.
+    """Cancel a job. Its members are notified at once; its entries and slots are freed.
 
-    Exit codes: 0 over, 4 no controller answers, 5 no such job.
+    Exit codes: 0 ended, 4 no controller answers, 5 no such job.
     """
-    _show_job(ask(where, lambda s: s.CancelJob(pb.JobName(name=name), timeout=10)), as_json)
+    _show_job(call_controller(where, lambda s: s.CancelJob(pb.JobName(name=name), timeout=10)), as_json)
 
 
 @replan_app.command()
 @reaches_controller
 def replan(
-    where: Where,
-    jobs: Annotated[list[str] | None, typer.Argument(help="Jobs to plan again; none: all.")] = None,
+    where: ControllerOptions,
+    jobs: Annotated[list[str] | None, typer.Argument(help="Jobs to replan; default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan running jobs again with what is known now, and move those that gain, by a new epoch.
+    """Replan running jobs on the present state, and migrate those that gain, in a new epoch.
 
-    Exit codes: 0 planned (the jobs that moved are printed), 4 no controller answers, 5 no such job.
+    Exit codes: 0 replanned (prints the jobs that migrated), 4 no controller answers, 5 no such job.
     """
-    answer = ask(where, lambda s: s.Replan(pb.ReplanRequest(jobs=jobs or []), timeout=600))
+    answer = call_controller(where, lambda s: s.Replan(pb.ReplanRequest(jobs=jobs or []), timeout=600))
     if as_json:
         print_json({"moved": list(answer.moved)})
     else:
@@ -222,20 +223,20 @@ def replan(
 @top_app.command()
 @reaches_controller
 def top(
-    where: Where,
-    every_s: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between two looks.")] = 1.0,
-    looks: Annotated[int, typer.Option(min=0, help="End after so many looks; 0: when interrupted.")] = 0,
+    where: ControllerOptions,
+    interval_s: Annotated[float, typer.Option(min=0.2, help="Seconds between two iterations.")] = 1.0,
+    iterations: Annotated[int, typer.Option(min=0, help="Number of iterations; 0: until interrupted.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Show jobs, trees, switches and links, live; with --json an object for each look.
+    """Show jobs, trees, switches and links, live; with --json an object per iteration.
 
     Exit codes: 0 interrupted or done, 4 no controller answers.
     """
 
     async def watched(stub: pb_grpc.ControllerStub) -> None:
         before: Snapshot | None = None
-        with contextlib.nullcontext() if as_json else Live(auto_refresh=False, screen=not looks) as live:
-            for look in itertools.count(1):
+        with contextlib.nullcontext() if as_json else Live(auto_refresh=False, screen=not iterations) as live:
+            for iteration in itertools.count(1):
                 jobs = await stub.ListJobs(pb.ListJobsRequest(), timeout=10)
                 now = Snapshot(
                     time.monotonic(), tuple(jobs.jobs), await stub.GetStatus(pb.StatusRequest(), timeout=10)
@@ -244,13 +245,13 @@ def top(
                     typer.echo(json.dumps(document(before, now)))
                 else:
                     live.update(screen(before, now), refresh=True)
-                if look == looks:
+                if iteration == iterations:
                     return
                 before = now
-                await asyncio.sleep(every_s)
+                await asyncio.sleep(interval_s)
 
     with contextlib.suppress(KeyboardInterrupt):
-        ask(where, watched)
+        call_controller(where, watched)
 
 
 # ---- helpers ---
@@ -267,12 +268,17 @@ def _job_document(answer: pb.Job) -> dict[str, Any]:
     return {**document, "state": document["state"].lower(), "plan": _plan_of(answer) or None}
 
 
-def _line(answer: pb.Job) -> str:
+def headline(reason: str) -> str:
+    """The first clause of a reason, for one line of a table: what binds. `job explain` prints all clauses."""
+    first, _, rest = reason.partition("; ")
+    return f"{first} ..." if rest else first
+
+
+def _line(answer: pb.Job, reason: str | None = None) -> str:
+    reason = answer.reason if reason is None else reason
     state = pb.JobState.Name(answer.state).lower()
-    there = f"{sum(m.attending for m in answer.members)}/{len(answer.members)} attending"
-    return f"{answer.name}: {state}, epoch {answer.epoch}, {there}" + (
-        f": {answer.reason}" if answer.reason else ""
-    )
+    connected = f"{sum(m.connected for m in answer.members)}/{len(answer.members)} connected"
+    return f"{answer.name}: {state}, epoch {answer.epoch}, {connected}" + (f": {reason}" if reason else "")
 
 
 def _show_job(answer: pb.Job, as_json: bool) -> None:
@@ -295,4 +301,4 @@ def _show_job(answer: pb.Job, as_json: bool) -> None:
             )
     for member in answer.members:
         kind = "parameter server" if member.parameter_server else "worker"
-        typer.echo(f"  {kind} {member.host}: {'attending' if member.attending else 'absent'}")
+        typer.echo(f"  {kind} {member.host}: {'connected' if member.connected else 'absent'}")

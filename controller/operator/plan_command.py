@@ -15,17 +15,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from netfold.api.options import Where, reaches_controller
 from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
-from netfold.controller.lifecycle.admission import slowed
-from netfold.controller.operator.conversation import ask
-from netfold.controller.operator.live import live_loads
+from netfold.controller.lifecycle.job_admission import cap_rate
+from netfold.controller.operator.controller_client import call_controller
+from netfold.controller.operator.live_loads import live_loads
 from netfold.controller.planning.document import plan_document
 from netfold.controller.planning.hierarchy import Hierarchy
-from netfold.controller.planning.network import NOTHING
 from netfold.controller.planning.pipes import loopback_rate
 from netfold.controller.planning.plan import Loads, Plan, PlanningError
-from netfold.controller.planning.planner import SCHEMES, make_plan
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.residual_network import NO_LOADS
+from netfold.controller.planning.scheme_registry import SCHEMES
+from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import load_fabric
 
@@ -38,7 +39,7 @@ FILE_WIDTH = 140
 @app.command()
 @reaches_controller
 def plan(
-    where: Where,
+    where: ControllerOptions,
     fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")],
     job: Annotated[
         str | None,
@@ -78,7 +79,7 @@ def plan(
         )
         if seed is not None:
             example = replace(example, seed=seed)
-        loads = ask(where, partial(live_loads, without=example.spec.name)) if live else NOTHING
+        loads = call_controller(where, partial(live_loads, without=example.spec.name)) if live else NO_LOADS
         _check_names(known, loads)
         if compare:
             _compare(known, example, as_json, loads)
@@ -128,7 +129,7 @@ def _planned(fabric: Fabric, example: ExampleJob, loads: Loads) -> Plan:
         raise PlanningError(
             f"job '{example.spec.name}' would get {made.rate:g} {made.unit}, below its min_rate {example.min_rate:g}"
         )
-    return made if example.rate is None else slowed(made, example.rate)
+    return made if example.rate is None else cap_rate(made, example.rate)
 
 
 def _show(fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None, loads: Loads) -> None:

@@ -14,8 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from netfold.api import netfold_pb2 as pb
-from netfold.controller.health.foreign import reckoned
+from netfold.controller.health.cross_traffic import planning_load
+from netfold.protocol import netfold_pb2 as pb
 
 LINKS = 10
 
@@ -43,7 +43,7 @@ def screen(before: Snapshot | None, now: Snapshot) -> Group:
         _trees(before, now),
         _switches(now),
         _links(now),
-        *([_broken(now)] if now.status.broken else []),
+        *([_failed_elements(now)] if now.status.failed_elements else []),
         *([] if now.status.primary else [_standby(now)]),
     )
 
@@ -76,33 +76,45 @@ def document(before: Snapshot | None, now: Snapshot) -> dict[str, Any]:
                 "load": row.planned,
                 "capacity": row.capacity,
                 "jobs": row.jobs,
-                "foreign": row.foreign,
+                "cross_traffic": row.foreign,
             }
             for row in _loads(now)
         ],
-        "broken": list(now.status.broken),
+        "failed_elements": list(now.status.failed_elements),
         "primary": now.status.primary,
     }
 
 
 def _jobs(now: Snapshot) -> Table:
     table = Table(
-        "job", "state", "epoch", "scheme", "rate", "there", "goodput", "resent", title="jobs", expand=True
+        "job",
+        "state",
+        "epoch",
+        "scheme",
+        "rate",
+        "connected",
+        "goodput",
+        "retransmitted",
+        title="jobs",
+        expand=True,
     )
     for job in now.jobs:
         plan = json.loads(job.plan_json) if job.plan_json else {}
         workers = [m for m in job.members if not m.parameter_server]
         goodput = min((m.report.goodput_mbps for m in workers), default=0.0)
-        resent, chunks = sum(m.report.retransmits for m in workers), sum(m.report.chunks for m in workers)
+        retransmitted, chunks = (
+            sum(m.report.retransmits for m in workers),
+            sum(m.report.chunks for m in workers),
+        )
         table.add_row(
             job.name,
             pb.JobState.Name(job.state).lower(),
             str(job.epoch),
             plan.get("algorithm", ""),
             f"{plan['rate']:g} {plan['unit']}" if plan else "",
-            f"{sum(m.attending for m in job.members)}/{len(job.members)}",
+            f"{sum(m.connected for m in job.members)}/{len(job.members)}",
             f"{goodput:.1f} Mbit/s" if goodput else "",
-            f"{resent / chunks:.2%}" if chunks else "",
+            f"{retransmitted / chunks:.2%}" if chunks else "",
         )
     return table
 
@@ -130,7 +142,7 @@ def _switches(now: Snapshot) -> Table:
 
 
 def _links(now: Snapshot) -> Table:
-    table = Table("link", "planned", "jobs", "others", "", title="fullest links", expand=True)
+    table = Table("link", "planned", "jobs", "cross traffic", "", title="fullest links", expand=True)
     for row in _loads(now)[:LINKS]:
         bar = ProgressBar(total=row.capacity, completed=min(row.full, row.capacity), width=20)
         measured = (f"{row.jobs:.3g}", f"{row.foreign:.3g}") if row.known else ("", "")
@@ -165,14 +177,14 @@ def _loads(now: Snapshot) -> list[LinkRow]:
             rows.setdefault(link, LinkRow(link, row["capacity"])).planned += row["load"]
     for load in now.status.links:
         link = f"{load.sender}->{load.receiver}"
-        if link in rows or reckoned(load.foreign, load.capacity):
+        if link in rows or planning_load(load.cross_traffic, load.capacity):
             found = rows.setdefault(link, LinkRow(link, load.capacity))
-            found.jobs, found.foreign, found.known = load.jobs, load.foreign, True
+            found.jobs, found.foreign, found.known = load.jobs, load.cross_traffic, True
     return sorted(rows.values(), key=lambda r: (-r.full / r.capacity, r.link))
 
 
-def _broken(now: Snapshot) -> Text:
-    return Text("does not work: " + ", ".join(now.status.broken), style="red")
+def _failed_elements(now: Snapshot) -> Text:
+    return Text("failed: " + ", ".join(now.status.failed_elements), style="red")
 
 
 def _standby(now: Snapshot) -> Text:

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated annealing for small jobs: what the local search (search.py) does not reach by single moves.
+"""Simulated annealing for small jobs: reaches trees that single moves of the local search (search.py) do not reach.
 
-A step takes one child to another parent, perhaps one that is opened for it, or over another route, or turns the way
-down; of two trees it is judged at the best of some shares, of more a step may move a part of one's share to the others.
-It is taken if it relieves the fullest resource, else with a probability that falls with what it costs and with time.
-The number of steps is fixed, so that a seed always gives the same trees.
-"""
+A step gives one child another parent (a present or a new node) or another route, or replaces the result tree. Two trees
+are evaluated at the best of some shares; with more trees a step may also move a part of one share to the others. A step
+is accepted if it relieves the fullest resource, else with a probability that falls with its cost and with time. The
+number of steps is fixed, so that a seed always gives the same trees."""
 
 from __future__ import annotations
 
@@ -18,50 +17,50 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.controller.planning.answers import lost_answer
-from netfold.controller.planning.layout import Draft, down_by
-from netfold.controller.planning.network import Network
+from netfold.controller.planning.layout import Draft, result_tree_by
+from netfold.controller.planning.resend_paths import find_unreached
+from netfold.controller.planning.residual_network import ResidualNetwork
 
 SMALL_JOB = 48
-"""Workers times trees up to which annealing is worth its time."""
+"""Workers times trees up to which annealing is tried."""
 STEPS = 2_000
 HOT, COLD = 0.1, 0.004
-"""Temperatures at the first and the last step, as parts of the utilization."""
+"""Temperatures at the first and the last step, as fractions of the utilization."""
 SPREAD = 0.01
-"""How much the sum of all utilizations counts beside the greatest: of equal ones, the trees that leave more room."""
+"""Weight of the sum of all utilizations beside the greatest: of equal trees, those with more residual capacity."""
 OFTEN_DOWN, OFTEN_SHARE = 0.12, 0.12
 OF_TWO = np.array([[i / 24, 1 - i / 24] for i in range(25)])
-"""Shares at which two trees are judged."""
+"""Shares at which two trees are evaluated."""
 
 
 def anneal(
-    network: Network,
+    network: ResidualNetwork,
     drafts: Sequence[Draft],
     workers: Sequence[str],
     nodes: Sequence[str],
     *,
-    levels: bool = False,
+    has_levels: bool = False,
     steps: int = STEPS,
     target: float = float("inf"),
     seed: int = 0,
 ) -> list[Draft]:
-    """The best drafts seen on a walk from these, whose ways down are set. With `levels`, nodes may send to nodes. Stops
-    at the rate `target`. Trees rooted at a switch stay such that their root can answer."""
-    walk = _Walk(network, [d.copy() for d in drafts], workers, nodes, levels, random.Random(seed))
+    """The best drafts of a walk from these, whose result trees are set. With `has_levels`, nodes may send to nodes.
+    Stops at the rate `target`. Trees rooted at a switch stay such that their root can resend results."""
+    walk = _Walk(network, [d.copy() for d in drafts], workers, nodes, has_levels, random.Random(seed))
     return walk.run(steps, target)
 
 
 class _Walk:
     def __init__(
         self,
-        network: Network,
+        network: ResidualNetwork,
         drafts: list[Draft],
         workers: Sequence[str],
         nodes: Sequence[str],
-        levels: bool,
+        has_levels: bool,
         rng: random.Random,
     ) -> None:
-        self.network, self.drafts, self.levels, self.rng = network, drafts, levels, rng
+        self.network, self.drafts, self.has_levels, self.rng = network, drafts, has_levels, rng
         self.workers = dict.fromkeys(workers)
         self.nodes = tuple(nodes)
         with np.errstate(divide="ignore"):
@@ -103,7 +102,7 @@ class _Walk:
 
     def _count(self, draft: Draft) -> NDArray[np.int64]:
         """How many streams of a tree each resource carries."""
-        used = list(draft.down)
+        used = list(draft.result_links)
         spent = self.network.spent_id
         for child, parent in draft.parent.items():
             used += draft.route[child]
@@ -111,7 +110,7 @@ class _Walk:
         return np.bincount(used, minlength=len(self.slowness))
 
     def _energy(self) -> tuple[float, float]:
-        """What is minimized, and the greatest utilization. Gives two trees their best shares."""
+        """The objective, and the greatest utilization. Sets the best shares of two trees."""
         used = np.array(self.counts) * self.slowness
         two = len(self.drafts) == 2
         shares = OF_TWO if two else np.array([[d.share for d in self.drafts]])
@@ -138,7 +137,7 @@ class _Walk:
         return self._other_place(draft)
 
     def _balance(self, t: int, old: float, new: float) -> None:
-        """Give what a tree has lost to the others, or take from them what it got, in proportion."""
+        """Change the other shares in proportion, so that all sum to 1."""
         for i, draft in enumerate(self.drafts):
             if i != t:
                 whole = 1.0 - old
@@ -149,12 +148,12 @@ class _Walk:
         rng = self.rng
         child = rng.choice(tuple(draft.parent))
         inner = child not in self.workers
-        parent = draft.root if inner and not self.levels else rng.choice((*self.nodes, draft.root))
+        parent = draft.root if inner and not self.has_levels else rng.choice((*self.nodes, draft.root))
         if parent == child or (inner and self._leads_to(draft, parent, child)):
             return None
         other = draft.copy()
         if parent != draft.root and parent not in draft.parent:
-            above = rng.choice((draft.root, *self._open(draft))) if self.levels else draft.root
+            above = rng.choice((draft.root, *self._open(draft))) if self.has_levels else draft.root
             if above == child or (inner and self._leads_to(draft, above, child)):
                 return None
             if not self._connect(other, parent, above):
@@ -210,7 +209,7 @@ class _Walk:
         if any(network.attachment(w) not in distance for w in self.workers):
             return None
         other = draft.copy()
-        other.down = down_by(network, draft, tuple(self.workers), via)
+        other.result_links = result_tree_by(network, draft, tuple(self.workers), via)
         return other
 
     def _answers(self, draft: Draft) -> bool:
@@ -218,5 +217,5 @@ class _Walk:
         if draft.root in network.server_id:
             return True
         path = {c: network.path(draft.route[c]) for c, p in draft.parent.items() if p == draft.root}
-        links = [network.links[i] for i in draft.down]
-        return lost_answer(draft.root, draft.parent, path, links, self.workers) is None
+        links = [network.links[i] for i in draft.result_links]
+        return find_unreached(draft.root, draft.parent, path, links, self.workers) is None

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.draft_editor import DraftEditor
 from netfold.controller.planning.layout import SLACK, Draft, feasible_rate, finish, route_results, total_load
-from netfold.controller.planning.network import Network, Route
 from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.residual_network import ResidualNetwork, Route
 from netfold.controller.planning.scheme import Task
-from netfold.controller.planning.search import Search
 
 LAYERS = 16
 ROOMS = 64
@@ -32,13 +32,15 @@ def plan_atp(task: Task) -> Plan:
     return finish(task.network, task.job, planner(task, servers), task.report("atp"))
 
 
-def _shortest(network: Network, workers: Sequence[str], servers: Sequence[str]) -> list[dict[str, Route]]:
+def _shortest(
+    network: ResidualNetwork, workers: Sequence[str], servers: Sequence[str]
+) -> list[dict[str, Route]]:
     """Each worker's path to each server: of the shortest ones, those that load the links least."""
     drafts = [Draft(s, 1.0 / len(servers)) for s in servers]
-    search = Search(network, drafts, (), shortest=True)
+    editor = DraftEditor(network, drafts, (), shortest=True)
     for t, server in enumerate(servers):
         for worker in workers:
-            search.place(t, worker, server)
+            editor.place(t, worker, server)
     return [d.route for d in drafts]
 
 
@@ -78,7 +80,11 @@ def _split(task: Task, servers: Sequence[str]) -> list[Draft]:
 
 
 def _layer(
-    network: Network, workers: Sequence[str], server: str, paths: dict[str, Route], left: NDArray[np.float64]
+    network: ResidualNetwork,
+    workers: Sequence[str],
+    server: str,
+    paths: dict[str, Route],
+    left: NDArray[np.float64],
 ) -> Draft:
     draft = Draft(server, 0.0)
     members: Counter[str] = Counter()
@@ -92,7 +98,7 @@ def _layer(
 
 
 def _attach(
-    network: Network,
+    network: ResidualNetwork,
     draft: Draft,
     worker: str,
     path: Route,
@@ -127,7 +133,7 @@ def _whole(task: Task, servers: Sequence[str]) -> list[Draft]:
     return best[1]
 
 
-def _fragment_rates(network: Network, most: int) -> list[float]:
+def _fragment_rates(network: ResidualNetwork, most: int) -> list[float]:
     """Rates of one fragment at which some switch is just full, at most ROOMS of them: the higher, the
     denser."""
     capacities = {float(network.capacity[network.switch_id[v]]) for v in network.aggregators()}
@@ -139,7 +145,7 @@ def _fragment_rates(network: Network, most: int) -> list[float]:
 
 
 def _fragments(
-    network: Network,
+    network: ResidualNetwork,
     workers: Sequence[str],
     servers: Sequence[str],
     paths: Sequence[dict[str, Route]],

@@ -53,5 +53,7 @@ def plan_auto(task: Task) -> Plan:
         if best is None or plan.rate > best.rate * factor:
             best = plan
     if best is None:
-        raise PlanningError(f"job '{task.job.name}': no scheme has a plan: " + "; ".join(reasons))
+        raise PlanningError(
+            f"job '{task.job.name}': no scheme has a plan: " + "; ".join(dict.fromkeys(reasons))
+        )
     return replace(best, solve_s=task.report("auto").solve_s)

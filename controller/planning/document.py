@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as a JSON document, and back: what `netfold plan --json` prints, the service hands out and the store keeps."""
+"""A plan as a JSON document, and back: for `netfold plan --json`, the service and the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from netfold.topologies.fabric import Fabric
 
 def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
     """Rates and loads in the fabric's unit; with the fabric every load beside its capacity; links as `from->to`,
-    loopback ports as `switch:port`. `beside`: what others sent when it was made, by link; `pace`: see Plan."""
+    loopback ports as `switch:port`. `assumed_cross_traffic` by link; `pacing_rate`: see Plan."""
     loads = plan.loads
     links: dict[str, float] = {}
     switches: dict[str, float] = {}
@@ -40,8 +40,8 @@ def plan_document(fabric: Fabric | None, plan: Plan) -> dict[str, Any]:
         "solve_s": plan.solve_s,
         "seed": plan.seed,
         "stopped": plan.stopped,
-        "pace": plan.pace,
-        "beside": _by_name(plan.beside.links),
+        "pacing_rate": plan.pacing_rate,
+        "assumed_cross_traffic": _by_name(plan.assumed_cross_traffic.links),
         "hierarchy": None if plan.hierarchy is None else _hierarchy(plan.hierarchy, plan.rate),
         "trees": [_tree(t) for t in plan.trees],
         "loads": {
@@ -92,7 +92,7 @@ def _tree(tree: Tree) -> dict[str, Any]:
         "share": tree.share,
         "nodes": {n: list(tree.children(n)) for n in tree.nodes},
         "edges": [{"child": e.child, "parent": e.parent, "path": list(e.path)} for e in tree.edges],
-        "down": [list(pair) for pair in tree.down],
+        "result_links": [list(pair) for pair in tree.result_links],
     }
 
 
@@ -114,8 +114,8 @@ def plan_from_document(document: Mapping[str, Any]) -> Plan:
     return Plan(
         **{name: document[name] for name in fields},
         stopped=document.get("stopped"),
-        pace=document.get("pace"),
-        beside=Loads(links=_read_links(document.get("beside", {}))),
+        pacing_rate=document["pacing_rate"],
+        assumed_cross_traffic=Loads(links=_read_links(document["assumed_cross_traffic"])),
         hierarchy=_read_hierarchy(document.get("hierarchy")),
         trees=tuple(_read_tree(t) for t in document["trees"]),
         loads=Loads(
@@ -135,5 +135,5 @@ def _read_tree(document: Mapping[str, Any]) -> Tree:
         root=document["root"],
         share=document["share"],
         edges=tuple(Edge(e["child"], e["parent"], tuple(e["path"])) for e in document["edges"]),
-        down=tuple((a, b) for a, b in document["down"]),
+        result_links=tuple((a, b) for a, b in document["result_links"]),
     )

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""R-InArt (WWW 2024, Alg. 2) for a job that runs: nodes and ways are chosen anew on what is left of the network, and
-the split of the gradient stays as it is.
+"""R-InArt (WWW 2024, Alg. 2) for a running job: nodes and routes are planned again on the residual network, the
+split of the gradient stays.
 
 Trees of parameter servers keep their servers: the relaxation at these shares is rounded, as published, and repaired
 at these shares. Trees that are rooted at switches keep their shares alone: one after the other, the largest first, each

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the linear models of GRIA (GRID Eq. 1) and InArt (Eq. 1, 5) share: each worker's part for a parameter server is
 added up in at most one switch, or goes there whole. Beyond the papers they hold link limits in both directions (also
-GRID's), the results' way down, and a switch's fan-in; of InArt's printed constraints they mend the link row (no factor
+GRID's), the result tree, and a switch's fan-in; of InArt's printed constraints they mend the link row (no factor
 |V|, worker-to-switch paths per server, a switch's stream counted once).
 
 Variables per parameter server s: R[s,g,v,p], what the workers of group g send to node v (or straight to s) over route
@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.controller.planning.network import Network, Route
 from netfold.controller.planning.plan import PlanningError
-from netfold.controller.planning.sparse import INF, Effort, Program, Stopped
+from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.sparse import INF, Effort, LinearProgram, Stopped
 
 NEGLIGIBLE = 1e-7
 RELAXED = Effort()
@@ -53,29 +53,29 @@ class Choice:
 @dataclass(frozen=True)
 class Solution:
     """`rate` of the solution and `bound` on what the model allows (equal when solved to the end).
-    `choices[s, g]` are a group's parts for server s, `streams[s, v]` the routes of node v and `down[s]` the results'
-    routes with their weights, `stopped` what ended the search before its proof, and `complete` whether the model held
-    every simple path and every node."""
+    `choices[s, g]` are a group's parts for server s, `streams[s, v]` the routes of node v and `result_routes[s]` the
+    results' routes with their weights, `stopped` what ended the search before its proof, and `complete` whether the
+    model held every simple path and every node."""
 
     rate: float
     bound: float
     shares: tuple[float, ...]
     choices: dict[tuple[int, int], tuple[Choice, ...]]
     streams: dict[tuple[int, str], tuple[tuple[Route, float], ...]]
-    down: dict[int, tuple[tuple[Route, float], ...]]
+    result_routes: dict[int, tuple[tuple[Route, float], ...]]
     stopped: Stopped | None
     complete: bool
 
 
-class NoSolution(PlanningError):
-    """No point of a model; `stopped` says whether the search ended before it could know."""
+class NoSolutionError(PlanningError):
+    """No point of a model; `stopped`: limit that ended the search before a proof."""
 
     def __init__(self, message: str, stopped: Stopped | None) -> None:
         super().__init__(message)
         self.stopped = stopped
 
 
-def group_workers(network: Network, workers: Sequence[str], *, single: bool = False) -> list[Group]:
+def group_workers(network: ResidualNetwork, workers: Sequence[str], *, single: bool = False) -> list[Group]:
     """Workers by switch and access capacity; `single` puts each into a group of its own."""
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for worker in workers:
@@ -90,7 +90,7 @@ class Formulation(ABC):
 
     def __init__(
         self,
-        network: Network,
+        network: ResidualNetwork,
         workers: Sequence[str],
         servers: Sequence[str],
         nodes: Sequence[str],
@@ -105,11 +105,11 @@ class Formulation(ABC):
         self.groups = group_workers(network, workers, single=single)
         self.nodes, self.dropped = self._offered(nodes)
         self.routes_per_pair = self._route_bound()
-        self.program = Program()
+        self.program = LinearProgram()
         self.usage: dict[int, list[tuple[int, float]]] = defaultdict(list)
         self.part: dict[tuple[int, int], list[tuple[int, str, Route]]] = {}
         self.stream: dict[tuple[int, str], list[tuple[int, Route]]] = {}
-        self.down: dict[int, list[tuple[int, Route]]] = defaultdict(list)
+        self.result_routes: dict[int, list[tuple[int, Route]]] = defaultdict(list)
 
     # ---- what fixes the scale ----------------------------------------------------------------------------
 
@@ -218,8 +218,7 @@ class Formulation(ABC):
         self.stream[s, node] = streams
 
     def _results(self, s: int) -> None:
-        """The results' way down: a route to every leaf, each link loaded once however many leaves it
-        serves."""
+        """The result tree: a route to every leaf; a link counts once for all its leaves."""
         server, network = self.servers[s], self.network
         link_column: dict[int, int] = {}
         for leaf in dict.fromkeys(g.switch for g in self.groups):
@@ -228,7 +227,7 @@ class Formulation(ABC):
             for route in network.routes(server, leaf, self.routes_per_pair):
                 column = self.new_stream(s, 1)
                 ways.append(column)
-                self.down[s].append((column, route))
+                self.result_routes[s].append((column, route))
                 for link in route:
                     on_link[link].append(column)
             if not ways:
@@ -257,14 +256,14 @@ class Formulation(ABC):
         return self.network.all_simple_paths and not self.dropped
 
     def solve(self, effort: Effort = RELAXED) -> Solution:
-        """Solve. Raises NoSolution when nothing can be sent, or nothing was found."""
+        """Solve. Raises NoSolutionError when nothing can be sent, or nothing was found."""
         outcome = self.program.solve(effort)
         if outcome.values is None:
-            raise NoSolution(f"no solution: {outcome.status}", outcome.stopped)
+            raise NoSolutionError(f"no solution: {outcome.status}", outcome.stopped)
         values = outcome.values
         rate, shares = self.scale(values)
         if rate <= NEGLIGIBLE * self.top:
-            raise NoSolution("no solution in which anything is sent", outcome.stopped)
+            raise NoSolutionError("no solution in which anything is sent", outcome.stopped)
 
         def used(columns: list[tuple[int, Route]]) -> tuple[tuple[Route, float], ...]:
             return tuple((r, float(values[c])) for c, r in columns if values[c] > NEGLIGIBLE)
@@ -279,7 +278,7 @@ class Formulation(ABC):
             shares,
             _normal(choices),
             {key: used(columns) for key, columns in self.stream.items()},
-            {s: used(columns) for s, columns in self.down.items()},
+            {s: used(columns) for s, columns in self.result_routes.items()},
             outcome.stopped,
             self.complete,
         )

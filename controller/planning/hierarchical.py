@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""One tree with any root, a parameter server or a switch, and as many levels as pay: nodes may send to nodes.
+"""One tree with any root, a parameter server or a switch, and as many levels as increase the rate: nodes may send to
+nodes.
 
-For each root it starts with the reverse of the results' way down, added up wherever streams meet (reduction.py).
+For each root it starts with the reverse of the result tree, with aggregation wherever streams meet (reduction.py).
 Of small jobs it anneals the trees of all roots, then those of the best for longer; of others it improves the best
 server's tree by local search.
 """
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 
 from netfold.controller.planning.anneal import SMALL_JOB, STEPS, anneal
 from netfold.controller.planning.layout import Draft, feasible_rate, finish, route_results
-from netfold.controller.planning.network import Network
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.reduction import reduction_trees
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.search import TRIALS, improve
 
@@ -54,7 +55,7 @@ def plan_hierarchical(task: Task) -> Plan:
     return finish(network, task.job, [found[0].draft], task.report("hierarchical", bound, seeded=True))
 
 
-def _starts(network: Network, workers: tuple[str, ...], root: str, nodes: list[str]) -> list[_Rooted]:
+def _starts(network: ResidualNetwork, workers: tuple[str, ...], root: str, nodes: list[str]) -> list[_Rooted]:
     try:
         [draft] = reduction_trees(network, workers, [root], set(nodes))
     except PlanningError:  # more children than a switch may have, or a link that is full in one direction
@@ -65,8 +66,8 @@ def _starts(network: Network, workers: tuple[str, ...], root: str, nodes: list[s
     return [_Rooted(feasible_rate(network, [draft]), draft)]
 
 
-def _star(network: Network, workers: tuple[str, ...], root: str) -> Draft:
-    """All workers straight to the root, over their shortest ways."""
+def _star(network: ResidualNetwork, workers: tuple[str, ...], root: str) -> Draft:
+    """All workers send to the root, over shortest routes."""
     if root not in network.server_id and len(workers) > network.limits.fan_in:
         raise PlanningError(f"root {root} would have {len(workers)} children")
     draft = Draft(root, 1.0)
@@ -86,13 +87,22 @@ def _improved(task: Task, found: list[_Rooted], nodes: list[str], bound: float) 
         servers = [f for f in found if f.draft.root in network.server_id][:1]
         for rooted in servers:
             draft = rooted.draft.copy()
-            rate = improve(network, [draft], workers, nodes, trials=TRIALS // 4, target=bound, levels=True)
+            rate = improve(
+                network, [draft], workers, nodes, trials=TRIALS // 4, target=bound, has_levels=True
+            )
             found = [*found, _Rooted(rate, draft)]
         return sorted(found, key=lambda f: -f.rate)
 
     def annealed(rooted: _Rooted, steps: int) -> _Rooted:
         [draft] = anneal(
-            network, [rooted.draft], workers, nodes, levels=True, steps=steps, target=bound, seed=task.seed
+            network,
+            [rooted.draft],
+            workers,
+            nodes,
+            has_levels=True,
+            steps=steps,
+            target=bound,
+            seed=task.seed,
         )
         return _Rooted(feasible_rate(network, [draft]), draft)
 

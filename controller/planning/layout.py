@@ -17,23 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from netfold.controller.planning.network import Network, Route
 from netfold.controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
-from netfold.controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
+from netfold.controller.planning.plan import Edge, InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
+from netfold.controller.planning.residual_network import ResidualNetwork, Route
 
 SLACK = 1e-9
 
 
 @dataclass
 class Draft:
-    """One tree in the making. `parent` and `route` have an entry for every child, `down` holds link
+    """One tree under construction. `parent` and `route` have an entry for every child, `result_links` holds link
     numbers."""
 
     root: str
     share: float
     parent: dict[str, str] = field(default_factory=dict)
     route: dict[str, Route] = field(default_factory=dict)
-    down: tuple[int, ...] = ()
+    result_links: tuple[int, ...] = ()
 
     def connect(self, child: str, parent: str, route: Route) -> None:
         self.parent[child] = parent
@@ -47,12 +47,12 @@ class Draft:
         return members
 
     def copy(self) -> Draft:
-        return Draft(self.root, self.share, dict(self.parent), dict(self.route), self.down)
+        return Draft(self.root, self.share, dict(self.parent), dict(self.route), self.result_links)
 
 
-def unit_load(network: Network, draft: Draft, weight: float | None = None) -> NDArray[np.float64]:
+def unit_load(network: ResidualNetwork, draft: Draft, weight: float | None = None) -> NDArray[np.float64]:
     """The load of every resource at `weight` (default: the draft's share)."""
-    used: list[int] = list(draft.down)
+    used: list[int] = list(draft.result_links)
     for child, parent in draft.parent.items():
         used.extend(draft.route[child])
         used.append(network.spent_id[parent])
@@ -60,41 +60,45 @@ def unit_load(network: Network, draft: Draft, weight: float | None = None) -> ND
     return np.asarray(count * (draft.share if weight is None else weight), dtype=np.float64)
 
 
-def total_load(network: Network, drafts: Iterable[Draft]) -> NDArray[np.float64]:
+def total_load(network: ResidualNetwork, drafts: Iterable[Draft]) -> NDArray[np.float64]:
     load = np.zeros(len(network.capacity))
     for draft in drafts:
         load += unit_load(network, draft)
     return load
 
 
-def utilization(network: Network, load: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Load over capacity; infinite where something is asked of a resource with nothing left."""
+def utilization(network: ResidualNetwork, load: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Load over capacity; infinite for a load on a resource without capacity."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(load > 0, load / network.capacity, 0.0)
 
 
-def feasible_rate(network: Network, drafts: Sequence[Draft]) -> float:
+def feasible_rate(network: ResidualNetwork, drafts: Sequence[Draft]) -> float:
     """The rate at which the fullest resource is just full."""
     worst = float(utilization(network, total_load(network, drafts)).max())
     return 0.0 if not np.isfinite(worst) else 1.0 / worst
 
 
 def route_results(
-    network: Network, drafts: Sequence[Draft], workers: Sequence[str], *, both_ways: bool = False
+    network: ResidualNetwork, drafts: Sequence[Draft], workers: Sequence[str], *, both_ways: bool = False
 ) -> None:
-    """Give every draft its way down: a shortest-path tree that avoids links which it would make the fullest.
+    """Give every draft its result tree: a shortest-path tree that avoids links which it would make the fullest.
     With `both_ways` it uses only links that have capacity left in both directions. Raises PlanningError if
     there is none."""
     for draft in drafts:
-        draft.down = ()
+        draft.result_links = ()
     load = total_load(network, drafts)
     for draft in sorted(drafts, key=lambda d: -d.share):
-        draft.down = down_tree(network, draft, workers, load, both_ways)
-        load[list(draft.down)] += draft.share
+        draft.result_links = result_tree(network, draft, workers, load, both_ways)
+        load[list(draft.result_links)] += draft.share
 
 
-def down_tree(
-    network: Network, draft: Draft, workers: Sequence[str], load: NDArray[np.float64], both_ways: bool = False
+def result_tree(
+    network: ResidualNetwork,
+    draft: Draft,
+    workers: Sequence[str],
+    load: NDArray[np.float64],
+    both_ways: bool = False,
 ) -> tuple[int, ...]:
     """Dijkstra over the switches; a link costs one hop, and much more beyond the present worst utilization."""
     used = utilization(network, load)
@@ -120,16 +124,14 @@ def down_tree(
                 distance[near], via[near] = through, link
                 heapq.heappush(queue, (through, network.order[near], near))
     if open_leaves:
-        raise PlanningError(
-            f"no link with capacity left leads from {draft.root} down to {sorted(open_leaves)[0]}"
-        )
-    return down_by(network, draft, workers, via)
+        raise PlanningError(f"no link with capacity left leads from {draft.root} to {sorted(open_leaves)[0]}")
+    return result_tree_by(network, draft, workers, via)
 
 
-def down_within(
-    network: Network, draft: Draft, workers: Sequence[str], links: Collection[int]
+def result_tree_within(
+    network: ResidualNetwork, draft: Draft, workers: Sequence[str], links: Collection[int]
 ) -> tuple[int, ...]:
-    """A way down that uses `links` alone, in which every worker's switch can be reached from the root."""
+    """The result tree within `links`, which reach every worker's switch from the root."""
     start = network.attachment(draft.root)
     via, waiting = dict[str, int](), deque([start])
     while waiting:
@@ -139,13 +141,13 @@ def down_within(
             if link in links and near not in via and near != start:
                 via[near] = link
                 waiting.append(near)
-    return down_by(network, draft, workers, via)
+    return result_tree_by(network, draft, workers, via)
 
 
-def down_by(
-    network: Network, draft: Draft, workers: Sequence[str], via: Mapping[str, int]
+def result_tree_by(
+    network: ResidualNetwork, draft: Draft, workers: Sequence[str], via: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """From the root to every worker, by the link `via` which each switch is reached."""
+    """The links from the root to every worker; `via`: the link to each switch."""
     start = network.attachment(draft.root)
     links = _back(network, start, {network.attachment(w) for w in workers}, via)
     if draft.root != start:
@@ -153,7 +155,7 @@ def down_by(
     return (*links, *(network.link_id[network.attachment(w), w] for w in workers))
 
 
-def _back(network: Network, start: str, wanted: set[str], via: Mapping[str, int]) -> list[int]:
+def _back(network: ResidualNetwork, start: str, wanted: set[str], via: Mapping[str, int]) -> list[int]:
     links: dict[int, None] = {}
     for leaf in sorted(wanted, key=lambda v: network.order[v]):
         at = leaf
@@ -163,7 +165,7 @@ def _back(network: Network, start: str, wanted: set[str], via: Mapping[str, int]
     return list(links)
 
 
-def fit_shares(network: Network, drafts: Sequence[Draft]) -> float:
+def fit_shares(network: ResidualNetwork, drafts: Sequence[Draft]) -> float:
     """Give each draft the share that makes the total rate greatest (a linear program in as many unknowns
     as there are trees) and return that rate."""
     loads = np.stack([unit_load(network, d, 1.0) for d in drafts], axis=1)
@@ -177,7 +179,7 @@ def fit_shares(network: Network, drafts: Sequence[Draft]) -> float:
     return total
 
 
-def pass_single_children(network: Network, draft: Draft) -> None:
+def pass_single_children(network: ResidualNetwork, draft: Draft) -> None:
     """Let a node with one child pass its packets on: adding up nothing would cost capacity and slots."""
     members = draft.members()
     for node in list(members):
@@ -195,7 +197,7 @@ def pass_single_children(network: Network, draft: Draft) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """What a scheme knows of its plan besides the trees."""
+    """A scheme's figures of its plan besides the trees."""
 
     algorithm: str
     bound: float | None = None
@@ -205,7 +207,7 @@ class Report:
     stopped: str | None = None
 
 
-def finish(network: Network, job: JobSpec, drafts: Sequence[Draft], report: Report) -> Plan:
+def finish(network: ResidualNetwork, job: JobSpec, drafts: Sequence[Draft], report: Report) -> Plan:
     """The plan of the drafts, at the rate that every capacity allows. Trees without a share are left out."""
     kept = [d for d in drafts if d.share > SLACK]
     if not kept:
@@ -247,7 +249,7 @@ def finish(network: Network, job: JobSpec, drafts: Sequence[Draft], report: Repo
 
 
 def _looped_rate(
-    network: Network,
+    network: ResidualNetwork,
     job: JobSpec,
     trees: Sequence[Tree],
     looped: Mapping[tuple[str, int], float],
@@ -258,7 +260,7 @@ def _looped_rate(
     for tree in trees:
         try:
             check_pipes(network.fabric, tree, f"{here}, tree of root {tree.root}")
-        except InvalidPlan as error:  # the fabric's wiring, not the scheme, forbids this tree
+        except InvalidPlanError as error:  # the fabric's wiring, not the scheme, forbids this tree
             raise PlanningError(str(error)) from error
     rate = float("inf")
     for (switch, port), part in looped.items():
@@ -272,14 +274,14 @@ def _looped_rate(
     return rate
 
 
-def as_tree(network: Network, draft: Draft) -> Tree:
+def as_tree(network: ResidualNetwork, draft: Draft) -> Tree:
     edges = tuple(
         Edge(child, parent, network.path(draft.route[child])) for child, parent in draft.parent.items()
     )
-    return Tree(draft.root, draft.share, edges, tuple(network.links[i] for i in draft.down))
+    return Tree(draft.root, draft.share, edges, tuple(network.links[i] for i in draft.result_links))
 
 
-def as_loads(network: Network, load: NDArray[np.float64]) -> Loads:
+def as_loads(network: ResidualNetwork, load: NDArray[np.float64]) -> Loads:
     def named(ids: Mapping[str, int]) -> dict[str, float]:
         return {name: float(load[i]) for name, i in ids.items() if load[i] > 0}
 
@@ -287,7 +289,7 @@ def as_loads(network: Network, load: NDArray[np.float64]) -> Loads:
     return Loads(links, named(network.switch_id), named(network.server_id))
 
 
-def capacity_of(network: Network, resource: int) -> float:
+def capacity_of(network: ResidualNetwork, resource: int) -> float:
     """The whole capacity of a resource, with what earlier jobs use."""
     fabric = network.fabric
     if resource < len(network.links):

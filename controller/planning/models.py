@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netfold.controller.planning.formulation import Formulation
-from netfold.controller.planning.network import Network
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.sparse import INF
 
 
@@ -20,7 +20,7 @@ class FixedShares(Formulation):
 
     def __init__(
         self,
-        network: Network,
+        network: ResidualNetwork,
         workers: Sequence[str],
         servers: Sequence[str],
         nodes: Sequence[str],
@@ -67,7 +67,7 @@ class FreeShares(Formulation):
 
     def __init__(
         self,
-        network: Network,
+        network: ResidualNetwork,
         workers: Sequence[str],
         servers: Sequence[str],
         nodes: Sequence[str],

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from netfold.controller.planning.draft_editor import DraftEditor
 from netfold.controller.planning.layout import Draft, finish
 from netfold.controller.planning.plan import Plan
 from netfold.controller.planning.relaxed import upper_bound
 from netfold.controller.planning.scheme import Task
-from netfold.controller.planning.search import Search, improve
+from netfold.controller.planning.search import improve
 
 
 def plan_none(task: Task) -> Plan:
@@ -23,9 +24,9 @@ def plan_direct(task: Task, algorithm: str, servers: Sequence[str], shares: Sequ
     """One tree per server in which all nodes pass through."""
     network, workers = task.network, task.workers
     drafts = [Draft(s, share) for s, share in zip(servers, shares, strict=True)]
-    search = Search(network, drafts, ())
+    editor = DraftEditor(network, drafts, ())
     for worker in workers:
         for t, server in enumerate(servers):
-            search.place(t, worker, server)
+            editor.place(t, worker, server)
     improve(network, drafts, workers, (), fit=False)
     return finish(network, task.job, drafts, task.report(algorithm, upper_bound(task, servers, ())))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from netfold.controller.planning.formulation import Formulation, NoSolution
+from netfold.controller.planning.formulation import Formulation, NoSolutionError
 from netfold.controller.planning.inart import plan_inart
 from netfold.controller.planning.layout import feasible_rate, finish, fit_shares
 from netfold.controller.planning.models import FixedShares, FreeShares
@@ -63,7 +63,7 @@ def _exact(task: Task, start: Plan, bound: float, effort: Effort) -> tuple[Plan,
     every_split = isinstance(model, FreeShares) or len(model.servers) == 1
     try:
         solution = model.solve(effort)
-    except NoSolution as none:
+    except NoSolutionError as none:
         if none.stopped is None and every_split and model.complete:
             bound = start.rate  # nothing is better
         return start, bound, none.stopped

@@ -19,9 +19,9 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.draft_editor import DraftEditor
 from netfold.controller.planning.layout import Draft
-from netfold.controller.planning.network import Network
-from netfold.controller.planning.search import Search
+from netfold.controller.planning.residual_network import ResidualNetwork
 
 ROUND_OFF = 1e-9
 
@@ -46,7 +46,11 @@ class Packer:
     """Packs `workers` into `nodes`."""
 
     def __init__(
-        self, network: Network, workers: Sequence[str], nodes: Sequence[str], style: Style = Style.DENSE
+        self,
+        network: ResidualNetwork,
+        workers: Sequence[str],
+        nodes: Sequence[str],
+        style: Style = Style.DENSE,
     ) -> None:
         self.network, self.workers, self.nodes, self.style = network, workers, nodes, style
         racks = Counter(network.attachment(w) for w in workers)
@@ -151,7 +155,7 @@ class Packer:
 
 
 def packing_bound(
-    network: Network, workers: Sequence[str], servers: Sequence[str], nodes: Sequence[str]
+    network: ResidualNetwork, workers: Sequence[str], servers: Sequence[str], nodes: Sequence[str]
 ) -> float:
     """An upper bound of the rate when each worker's part for a server stays whole: the sum of what each
     server could do alone."""
@@ -165,7 +169,7 @@ def packing_bound(
 
 
 def placed(
-    network: Network,
+    network: ResidualNetwork,
     workers: Sequence[str],
     rounded: Sequence[Draft],
     packings: dict[int, Packing],
@@ -175,18 +179,18 @@ def placed(
     PlanningError if a worker has no route to its place."""
     drafts = [Draft(d.root, d.share) for d in rounded]
     places = [_places(network, workers, rounded[t], packings[t], rate) for t in range(len(drafts))]
-    search = Search(network, drafts, ())
+    editor = DraftEditor(network, drafts, ())
     for t, draft in enumerate(drafts):
         for node in sorted({p for p in places[t].values() if p != draft.root}):
-            search.place(t, node, draft.root)
+            editor.place(t, node, draft.root)
     for t in range(len(drafts)):
         for worker in workers:
-            search.place(t, worker, places[t][worker])
+            editor.place(t, worker, places[t][worker])
     return drafts
 
 
 def _places(
-    network: Network, workers: Sequence[str], rounded: Draft, packing: Packing, rate: float
+    network: ResidualNetwork, workers: Sequence[str], rounded: Draft, packing: Packing, rate: float
 ) -> dict[str, str]:
     """Give every worker a place within the packing's numbers, the nearest pairs of switch and node first
     and no more of a pair than its routes carry; those left over go anywhere with room. Within a switch
@@ -215,7 +219,7 @@ def _places(
     return place
 
 
-def _carried(network: Network, switch: str, parent: str, stream: float) -> int:
+def _carried(network: ResidualNetwork, switch: str, parent: str, stream: float) -> int:
     """How many streams the candidate routes from a switch to a node carry, as if they shared no link."""
     total = 0
     for route in network.routes(switch, parent):

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from netfold.controller.planning.plan import Edge, InvalidPlan, Tree
+from netfold.controller.planning.plan import Edge, InvalidPlanError, Tree
 from netfold.topologies.fabric import Fabric, Loopback
 
 
@@ -75,7 +75,7 @@ def loopback_rate(fabric: Fabric, switch: str, port: int) -> float:
 
 
 def check_pipes(fabric: Fabric, tree: Tree, where: str) -> None:
-    """Raise InvalidPlan, naming switch, children and pipes, if a node's children cannot all reach its pipe."""
+    """Raise InvalidPlanError, naming switch, children and pipes, if a node's children cannot all reach its pipe."""
     for node in _nodes_on_chips(fabric, tree):
         switch = fabric.switch(node)
         entering: dict[int, list[str]] = defaultdict(list)
@@ -85,7 +85,7 @@ def check_pipes(fabric: Fabric, tree: Tree, where: str) -> None:
         pipe = pipe_of_node(fabric, tree, node)
         if set(entering) != {pipe} and not _loopbacks(fabric, node, pipe):
             shown = "; ".join(f"by pipe {p} {', '.join(c)}" for p, c in sorted(entering.items()))
-            raise InvalidPlan(
+            raise InvalidPlanError(
                 f"{where}: the children of switch '{node}' enter by several pipes ({shown}), and it has no loopback "
                 f"port: one in pipe {pipe} would do, or all children in one pipe"
             )

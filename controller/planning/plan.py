@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The plan: what every planner returns and all else reads. A job is a set of weighted aggregation trees.
+"""The plan, the result of every planner. A job is a set of weighted aggregation trees.
 
-A tree's **root** is a parameter-server host or a switch that turns the sum around. Every worker and every
+A tree's **root** is a parameter-server host or a switch that multicasts the sum. Every worker and every
 inner node (a switch that aggregates) is the child of exactly one **edge**, which names its parent and the
 path of pass-through switches between the two. A tree carries a **share** of the gradient. If every worker
 sends `rate`, each edge of the tree carries `share * rate`: an aggregated stream leaves at the rate of one
-worker (GRID section 2.2). Results go **down** along `down`, directed fabric links that form a tree from
+worker (GRID section 2.2). Results travel along `result_links`, directed fabric links that form a tree from
 the root to every worker.
 """
 
@@ -19,17 +19,17 @@ from netfold.controller.planning.hierarchy import Hierarchy, Ranks
 
 
 class PlanningError(Exception):
-    """No plan can be given; the message says which resource binds and what would fit."""
+    """There is no plan; the message names the bottleneck and what would fit."""
 
 
-class InvalidPlan(PlanningError):
-    """A plan breaks a rule of section 'Plan' or a capacity; raised by the validator only."""
+class InvalidPlanError(PlanningError):
+    """A plan violates a rule of section 'Plan' or a capacity; raised by the validator only."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """One sender of a tree and where its packets are added up. `path` runs from child to parent, both
-    included; what lies between passes the packets through."""
+    """A sender of a tree and the node that aggregates its packets. `path` runs from child to parent, both included; the
+    switches between forward the packets."""
 
     child: str
     parent: str
@@ -41,27 +41,27 @@ class Tree:
     root: str
     share: float
     edges: tuple[Edge, ...]
-    down: tuple[tuple[str, str], ...]
+    result_links: tuple[tuple[str, str], ...]
 
     def children(self, node: str) -> tuple[str, ...]:
-        """The children whose packets `node` adds up, in the order of `edges`."""
+        """The children of `node`, in the order of `edges`."""
         return tuple(e.child for e in self.edges if e.parent == node)
 
     def workers_below(self, child: str) -> tuple[str, ...]:
-        """The workers whose gradients are in the packets of `child`: itself, if it adds nothing up."""
+        """The workers whose gradients are in the packets of `child`: itself, if it has no children."""
         below = self.children(child)
         return tuple(w for c in below for w in self.workers_below(c)) if below else (child,)
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All that aggregate: the inner nodes in the order of `edges`, then the root."""
+        """All nodes that aggregate: the inner nodes in the order of `edges`, then the root."""
         inner = [e.parent for e in self.edges if e.parent != self.root]
         return (*dict.fromkeys(inner), self.root)
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """What a planner needs to know of a job. `parameter_servers` are candidates: hosts that may be roots;
+    """A job for a planner. `parameter_servers` are candidates: hosts that may be roots;
     a planner may use fewer. `elements` is the gradient's size, in numbers of 4 bytes. `options` go to the scheme
     (e.g. ATP's variant). Each worker is a host of `ranks.per_host` ranks."""
 
@@ -76,7 +76,7 @@ class JobSpec:
 
 @dataclass(frozen=True)
 class Loads:
-    """What a set of trees at some rate puts on the fabric (fabric units). Links are directed (from, to),
+    """The loads of a set of trees at some rate (fabric units). Links are directed (from, to),
     loopback ports (switch, port)."""
 
     links: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -98,13 +98,14 @@ class Loads:
 class Plan:
     """A feasible plan. `rate` is the minimum over workers of what each may send (fabric units), after repair.
 
-    bound         an upper bound of the rate from the scheme's own relaxation (None where it has none)
-    rounded_rate  the rate before repair, which may overrun a capacity (None where nothing is rounded)
-    published     the paper's figure for this example (None where there is none)
-    stopped       what ended an exact search before its proof: `steps`, or `time`, the safety net (None where none did)
-    hierarchy     of a job with several ranks a host: by it and the rate follows how they reduce (None for others)
-    beside        what others sent when it was made, that it leaves room for: links alone
-    pace          with which it is sent as long as they let it, as theirs is no promise (None: `rate`)
+    bound                  upper bound of the rate from the scheme's own relaxation (None: it has none)
+    rounded_rate           rate before repair, which may exceed a capacity (None: nothing is rounded)
+    published              the paper's figure for this example (None: there is none)
+    stopped                limit that ended an exact search before its proof: `steps`, or `time`, the safety net
+    hierarchy              how the ranks of a host reduce, where a host has several (None: one rank a host)
+    assumed_cross_traffic  cross traffic that was measured on links when the plan was made; the plan leaves room for it
+    pacing_rate            rate at which workers send while cross traffic leaves room for it: cross traffic is no
+                           reservation (None: `rate`)
     """
 
     job: str
@@ -121,11 +122,11 @@ class Plan:
     seed: int | None = None
     stopped: str | None = None
     hierarchy: Hierarchy | None = None
-    beside: Loads = field(default_factory=Loads, repr=False)
-    pace: float | None = None
+    assumed_cross_traffic: Loads = field(default_factory=Loads, repr=False)
+    pacing_rate: float | None = None
 
     def times(self, factor: float) -> Plan:
-        """The same trees where all capacities are `factor` times as great."""
+        """The same plan where all capacities are `factor` times as great."""
 
         def scaled(rate: float | None) -> float | None:
             return None if rate is None else rate * factor
@@ -134,13 +135,13 @@ class Plan:
             self,
             rate=self.rate * factor,
             loads=self.loads.times(factor),
-            beside=self.beside.times(factor),
-            pace=scaled(self.pace),
+            assumed_cross_traffic=self.assumed_cross_traffic.times(factor),
+            pacing_rate=scaled(self.pacing_rate),
             bound=scaled(self.bound),
             rounded_rate=scaled(self.rounded_rate),
         )
 
     @property
     def gap(self) -> float | None:
-        """How far below the bound the rate is, as a fraction of the bound."""
+        """Bound minus rate, as a fraction of the bound."""
         return None if not self.bound else max(0.0, 1.0 - self.rate / self.bound)

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The way in: `make_plan` plans a job by the scheme it names and lets nothing out that the validator
-refuses."""
+"""`make_plan` plans a job by the scheme that it names, and returns only plans that the validator accepts."""
 
 from __future__ import annotations
 
@@ -9,70 +8,53 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from netfold.controller.planning.atp import plan_atp
-from netfold.controller.planning.auto import plan_auto
 from netfold.controller.planning.fixed_split import plan_fixed_split
-from netfold.controller.planning.grid import plan_grid
-from netfold.controller.planning.hierarchical import plan_hierarchical
 from netfold.controller.planning.hierarchy import Hierarchy
-from netfold.controller.planning.inart import plan_inart
-from netfold.controller.planning.lbmm import plan_lbmm
-from netfold.controller.planning.network import NOTHING, Limits, Network, check_job, natural_unit
-from netfold.controller.planning.none import plan_none
-from netfold.controller.planning.optimal import plan_optimal
-from netfold.controller.planning.panama import plan_panama
 from netfold.controller.planning.plan import JobSpec, Loads, Plan, PlanningError, Tree
+from netfold.controller.planning.residual_network import (
+    NO_LOADS,
+    Limits,
+    ResidualNetwork,
+    check_job,
+    natural_unit,
+)
 from netfold.controller.planning.scheme import OPTIONS, Scheme, Task
-from netfold.controller.planning.switchml import plan_switchml
+from netfold.controller.planning.scheme_registry import INSTALLED_SCHEMES, SCHEMES
 from netfold.controller.planning.validate import validate
 from netfold.topologies.fabric import Fabric
 
 BITS, BYTES = 8, 4
-"""Of a byte, and of an element."""
-
-SCHEMES: dict[str, Scheme] = {
-    "none": plan_none,
-    "lbmm": plan_lbmm,
-    "atp": plan_atp,
-    "switchml": plan_switchml,
-    "grid": plan_grid,
-    "inart": plan_inart,
-    "panama": plan_panama,
-    "hierarchical": plan_hierarchical,
-    "optimal": plan_optimal,
-    "auto": plan_auto,
-}
+"""Of a byte; of an element."""
 
 
 def make_plan(
     fabric: Fabric,
     job: JobSpec,
     *,
-    background: Loads = NOTHING,
+    background: Loads = NO_LOADS,
     seed: int = 0,
     limits: Limits | None = None,
 ) -> Plan:
-    """A valid plan for `job` by `job.scheme`, on what `background` (the loads of earlier jobs) leaves of the
-    fabric.
+    """A valid plan for `job` by `job.scheme`, on the residual capacity of the fabric beside `background`, the loads of
+    earlier jobs.
 
-    Raises PlanningError when there is none; the message names what is missing. InvalidPlan is a defect of
-    a scheme.
+    Raises PlanningError if there is none; the message names the bottleneck. InvalidPlanError is a defect of a scheme.
     """
-    return SideBySide(fabric, job, background=background, seed=seed, limits=limits).plan(
+    return SchemeComparison(fabric, job, background=background, seed=seed, limits=limits).plan(
         job.scheme, job.options
     )
 
 
-class SideBySide:
-    """Plans of one job by several schemes. They share candidate routes, solved relaxations and roundings, so each
-    plan is the one that the scheme makes alone, and only its `solve_s` is shorter."""
+class SchemeComparison:
+    """Plans of one job by several schemes. They share candidate routes, solved relaxations and roundings. Each plan is
+    the same as the scheme makes alone, but with a shorter `solve_s`."""
 
     def __init__(
         self,
         fabric: Fabric,
         job: JobSpec,
         *,
-        background: Loads = NOTHING,
+        background: Loads = NO_LOADS,
         seed: int = 0,
         limits: Limits | None = None,
     ) -> None:
@@ -80,7 +62,7 @@ class SideBySide:
         self._fan_in = (limits or Limits()).fan_in
         self._background = background
         unit = natural_unit(fabric, background, job.workers)
-        self.task = Task(Network(fabric, background, limits, unit), job, seed)
+        self.task = Task(ResidualNetwork(fabric, background, limits, unit), job, seed)
 
     def plan(self, scheme: str, options: Mapping[str, str | float | int | bool]) -> Plan:
         """As `make_plan`."""
@@ -91,7 +73,7 @@ class SideBySide:
                 f"job '{job.name}': scheme '{scheme}' is unknown; there are {', '.join(SCHEMES)}"
             )
         for option in options:
-            if option not in OPTIONS:
+            if option not in OPTIONS and scheme not in INSTALLED_SCHEMES:
                 raise PlanningError(
                     f"job '{job.name}': option '{option}' is unknown; there are {', '.join(OPTIONS)}"
                 )

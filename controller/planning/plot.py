@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of a plan: the fabric in tiers, links colored by load, trees as arrows, aggregating switches
+"""A drawing of a plan: the fabric in tiers, links colored by load, trees as arrows, aggregating switches
 filled."""
 
 from __future__ import annotations

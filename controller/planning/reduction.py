@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trees rooted at a switch that adds up on the way, at every level: the reverse of the results' way down."""
+"""Trees rooted at a switch, with aggregation at every level: the reverse of the result tree."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from netfold.controller.planning.layout import (
     total_load,
     utilization,
 )
-from netfold.controller.planning.network import Network, Route
 from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.residual_network import ResidualNetwork, Route
 from netfold.controller.planning.scheme import Task
 
 
@@ -38,7 +38,7 @@ def plan_rooted(
     return finish(network, task.job, drafts, task.report(algorithm, bound, seeded=seeded))
 
 
-def fit_unequal(network: Network, drafts: Sequence[Draft]) -> None:
+def fit_unequal(network: ResidualNetwork, drafts: Sequence[Draft]) -> None:
     """Leave equal shares as they are where no others give a better rate."""
     equal = feasible_rate(network, drafts)
     before = [draft.share for draft in drafts]
@@ -48,7 +48,7 @@ def fit_unequal(network: Network, drafts: Sequence[Draft]) -> None:
 
 
 def reduction_trees(
-    network: Network, workers: Sequence[str], roots: Sequence[str], able: set[str]
+    network: ResidualNetwork, workers: Sequence[str], roots: Sequence[str], able: set[str]
 ) -> list[Draft]:
     """A tree per root that adds up wherever two streams meet at a switch in `able`. While a switch other
     than a root is the fullest resource, it is tried without it."""
@@ -69,13 +69,15 @@ def reduction_trees(
         drafts, rate = other, feasible_rate(network, other)
 
 
-def _worst_switch(network: Network, drafts: Sequence[Draft]) -> str | None:
+def _worst_switch(network: ResidualNetwork, drafts: Sequence[Draft]) -> str | None:
     used = utilization(network, total_load(network, drafts))
     worst = int(np.argmax(used))
     return next((v for v, i in network.switch_id.items() if i == worst), None)
 
 
-def _trees(network: Network, workers: Sequence[str], roots: Sequence[str], able: set[str]) -> list[Draft]:
+def _trees(
+    network: ResidualNetwork, workers: Sequence[str], roots: Sequence[str], able: set[str]
+) -> list[Draft]:
     """A tree per root; roots from which full links cut a worker off are left out while others remain."""
     usable = [root for root in roots if _reaches(network, root, workers)] or list(roots)
     drafts = [Draft(root, 1.0 / len(usable)) for root in usable]
@@ -85,7 +87,7 @@ def _trees(network: Network, workers: Sequence[str], roots: Sequence[str], able:
     return drafts
 
 
-def _reaches(network: Network, root: str, workers: Sequence[str]) -> bool:
+def _reaches(network: ResidualNetwork, root: str, workers: Sequence[str]) -> bool:
     """Whether links with capacity left in both directions join a root with all workers."""
     start = network.attachment(root)
     reached, waiting = {start}, [start]
@@ -99,9 +101,9 @@ def _reaches(network: Network, root: str, workers: Sequence[str]) -> bool:
     return all(network.attachment(w) in reached for w in workers)
 
 
-def mirror(network: Network, draft: Draft, workers: Sequence[str], able: set[str]) -> None:
-    """Fill a draft's ways up with the reverse of its way down, from the leaves to the root."""
-    upward = {b: (a, network.link_id[b, a]) for a, b in (network.links[i] for i in draft.down)}
+def mirror(network: ResidualNetwork, draft: Draft, workers: Sequence[str], able: set[str]) -> None:
+    """Set a draft's upstream paths to the reverse of its result tree, from the leaves to the root."""
+    upward = {b: (a, network.link_id[b, a]) for a, b in (network.links[i] for i in draft.result_links)}
     waiting: dict[str, list[tuple[str, Route]]] = {}
     for worker in workers:
         switch, link = upward[worker]
@@ -114,7 +116,7 @@ def mirror(network: Network, draft: Draft, workers: Sequence[str], able: set[str
 
 
 def _fold(
-    network: Network, draft: Draft, switch: str, streams: list[tuple[str, Route]], able: set[str]
+    network: ResidualNetwork, draft: Draft, switch: str, streams: list[tuple[str, Route]], able: set[str]
 ) -> list[tuple[str, Route]]:
     """Add up at a switch what meets there, up to its fan-in; returns the streams that go on. The root
     takes all."""

@@ -11,8 +11,8 @@ import numpy as np
 from netfold.controller.planning.anneal import SMALL_JOB, anneal
 from netfold.controller.planning.layout import SLACK, finish
 from netfold.controller.planning.models import FreeShares
-from netfold.controller.planning.network import Network
 from netfold.controller.planning.plan import Plan
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.rounding import Repaired, repair, round_once
 from netfold.controller.planning.scheme import Rounded, Task
 from netfold.controller.planning.search import TRIALS, improve
@@ -81,7 +81,7 @@ def upper_bound(task: Task, servers: Sequence[str], nodes: Sequence[str]) -> flo
 
 
 def free_routing_bound(
-    network: Network, workers: Sequence[str], servers: Sequence[str], nodes: Sequence[str]
+    network: ResidualNetwork, workers: Sequence[str], servers: Sequence[str], nodes: Sequence[str]
 ) -> float:
     """An upper bound of the rate that holds for all routes: links inside the fabric are left out. Then all
     workers are alike and the relaxation has a closed form in the sums of switch capacity C and server

@@ -19,10 +19,10 @@ from itertools import islice
 import numpy as np
 
 from netfold.controller.planning.formulation import Formulation, Solution
-from netfold.controller.planning.layout import SLACK, Draft, down_within, route_results
-from netfold.controller.planning.network import Network
+from netfold.controller.planning.layout import SLACK, Draft, result_tree_within, route_results
 from netfold.controller.planning.packing import Packer, Style, placed
 from netfold.controller.planning.plan import PlanningError
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.search import TRIALS, improve
 
 SMALL_JOB = 64
@@ -31,7 +31,7 @@ STEP_DOWN = 0.25
 
 
 def round_once(
-    network: Network, model: Formulation, solution: Solution, rng: np.random.Generator
+    network: ResidualNetwork, model: Formulation, solution: Solution, rng: np.random.Generator
 ) -> list[Draft]:
     """Each worker's part for each server goes whole to one node over one route, both drawn with the
     relaxation's fractions; so do the routes of the nodes' streams."""
@@ -52,9 +52,9 @@ def round_once(
     return drafts
 
 
-def drafts_of(network: Network, model: Formulation, solution: Solution) -> list[Draft]:
-    """The drafts of an exact solution, in which each group's fractions are whole numbers of workers; results go down
-    as it says."""
+def drafts_of(network: ResidualNetwork, model: Formulation, solution: Solution) -> list[Draft]:
+    """The drafts of an exact solution, in which each group's fractions are whole numbers of workers, with its result
+    routes."""
     drafts = []
     for s, server in enumerate(model.servers):
         if solution.shares[s] <= SLACK:
@@ -69,16 +69,24 @@ def drafts_of(network: Network, model: Formulation, solution: Solution) -> list[
         for node in sorted(set(draft.parent.values()) - {server}):
             draft.connect(node, server, max(solution.streams[s, node], key=lambda stream: stream[1])[0])
         ways = {
-            network.links[route[-1]][1]: route for route, _ in sorted(solution.down[s], key=lambda w: w[1])
+            network.links[route[-1]][1]: route
+            for route, _ in sorted(solution.result_routes[s], key=lambda w: w[1])
         }
         used = {link for route in ways.values() for link in route}  # a leaf's greatest part is its whole way
-        draft.down = down_within(network, draft, [w for group in model.groups for w in group.workers], used)
+        draft.result_links = result_tree_within(
+            network, draft, [w for group in model.groups for w in group.workers], used
+        )
         drafts.append(draft)
     return drafts
 
 
 def _drawn_route(
-    network: Network, model: Formulation, solution: Solution, s: int, node: str, rng: np.random.Generator
+    network: ResidualNetwork,
+    model: Formulation,
+    solution: Solution,
+    s: int,
+    node: str,
+    rng: np.random.Generator,
 ) -> tuple[int, ...]:
     streams = solution.streams.get((s, node), ())
     if not streams:
@@ -97,7 +105,7 @@ class Repaired:
 
 
 def repair(
-    network: Network,
+    network: ResidualNetwork,
     workers: Sequence[str],
     nodes: Sequence[str],
     rounded: Sequence[Draft],
@@ -140,6 +148,6 @@ def repair(
     return best
 
 
-def _within_fan_in(network: Network, drafts: Sequence[Draft]) -> bool:
+def _within_fan_in(network: ResidualNetwork, drafts: Sequence[Draft]) -> bool:
     most = network.limits.fan_in
     return all(len(m) <= most for d in drafts for v, m in d.members().items() if v != d.root)

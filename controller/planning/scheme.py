@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What every scheme is given, and the options it reads: one typed reader for all of them."""
+"""The input of a scheme: a Task, with typed readers of the job's options."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from netfold.controller.planning.formulation import Solution
 from netfold.controller.planning.layout import Draft, Report
 from netfold.controller.planning.models import FixedShares
-from netfold.controller.planning.network import Network
 from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
+from netfold.controller.planning.residual_network import ResidualNetwork
 
 OPTIONS = ("roundings", "trees_per_server", "trees", "time_limit", "atp_variant", "switchml_variant")
 """All options that some scheme reads."""
@@ -32,9 +32,9 @@ class Rounded:
 
 @dataclass(frozen=True)
 class Task:
-    """One planning problem: a job on what is left of a fabric. `began` is perf_counter() at the start."""
+    """One planning problem: a job on a residual network. `began` is perf_counter() at the start."""
 
-    network: Network
+    network: ResidualNetwork
     job: JobSpec
     seed: int = 0
     began: float = field(default_factory=time.perf_counter)
@@ -72,7 +72,7 @@ class Task:
         value = self.job.options.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise PlanningError(
-                f"job '{self.job.name}': option '{name}' is {value!r}; it is a number {low} to {high}"
+                f"job '{self.job.name}': option '{name}' is {value!r}; expected a number from {low} to {high}"
             )
         return value
 
@@ -81,7 +81,7 @@ class Task:
         value = self.job.options.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
             raise PlanningError(
-                f"job '{self.job.name}': option '{name}' is {value!r}; it is a number above 0"
+                f"job '{self.job.name}': option '{name}' is {value!r}; expected a number above 0"
             )
         return float(value)
 
@@ -90,7 +90,7 @@ class Task:
         value = self.job.options.get(name, default)
         if value not in allowed:
             raise PlanningError(
-                f"job '{self.job.name}': option '{name}' is {value!r}; it is one of {', '.join(allowed)}"
+                f"job '{self.job.name}': option '{name}' is {value!r}; expected one of {', '.join(allowed)}"
             )
         return str(value)
 
@@ -110,4 +110,4 @@ class Task:
 
 
 Scheme = Callable[[Task], Plan]
-"""Rates and loads of what a scheme returns are in the network's unit."""
+"""Returns rates and loads in the network's unit."""

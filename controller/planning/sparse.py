@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A sparse linear or mixed-integer program, and HiGHS, which solves it: one thread and a fixed seed, stopped by the
-number of its steps, so that every run has the same result. The clock is only a safety net, whose use is told.
-"""
+number of its steps, so that every run has the same result. The time limit is only a safety net; a result states that it
+was reached."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Outcome:
 
 
 @dataclass
-class Program:
+class LinearProgram:
     """Minimize `cost` over columns within bounds, rows within [low, high]. Rows and columns are added in any order."""
 
     row: list[int] = field(default_factory=list)

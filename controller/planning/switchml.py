@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from netfold.controller.planning.draft_editor import DraftEditor
 from netfold.controller.planning.layout import Draft, finish, route_results
-from netfold.controller.planning.network import Network
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.reduction import plan_rooted
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.scheme import Task
-from netfold.controller.planning.search import Search
 
 ROOTS = 4
 """How many racks are tried as the root."""
@@ -56,7 +56,7 @@ def plan_switchml(task: Task) -> Plan:
     raise first
 
 
-def _room(network: Network, root: str, racks: Counter[str]) -> float:
+def _room(network: ResidualNetwork, root: str, racks: Counter[str]) -> float:
     """What a tree with this root could carry at the most: its workers' and the other racks' streams share its capacity,
     the others come over its links."""
     others = len(racks) - 1
@@ -72,14 +72,14 @@ def _to_server(task: Task) -> Plan:
     """Racks without capacity, and workers beyond a switch's fan-in, send straight to the server."""
     network, server = task.network, task.servers()[0]
     draft = Draft(server, 1.0)
-    search = Search(network, [draft], ())
+    editor = DraftEditor(network, [draft], ())
     able, members = set(network.aggregators()), Counter[str]()
     for worker in task.workers:
         switch = network.attachment(worker)
         inside = switch in able and members[switch] < network.limits.fan_in
         members[switch] += inside
-        search.place(0, worker, switch if inside else server)
+        editor.place(0, worker, switch if inside else server)
     for switch in [v for v, count in members.items() if count]:
-        search.place(0, switch, server)
+        editor.place(0, switch, server)
     route_results(network, [draft], task.workers)
     return finish(network, task.job, [draft], task.report("switchml"))

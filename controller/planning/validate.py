@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The validator: it trusts no planner. From the trees alone it recomputes what a plan puts on the fabric,
-and checks the shape of every tree and every capacity, with what earlier jobs use."""
+"""The validator, which is independent of the planners: from the trees alone it recomputes the loads of a plan, and
+checks the shape of every tree and every capacity beside earlier jobs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import pairwise
 from typing import TypeVar
 
-from netfold.controller.planning.answers import unanswered
 from netfold.controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
-from netfold.controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, Tree
+from netfold.controller.planning.plan import Edge, InvalidPlanError, JobSpec, Loads, Plan, Tree
+from netfold.controller.planning.resend_paths import unreached_by_resend
 from netfold.topologies.fabric import Fabric
 
 MAX_FAN_IN = 32
@@ -30,22 +30,23 @@ def validate(
     *,
     fan_in: int = MAX_FAN_IN,
 ) -> None:
-    """Raise InvalidPlan, naming tree and element, unless the plan is one that may be installed.
+    """Raise InvalidPlanError, naming tree and element, unless the plan is one that may be installed.
 
     Every tree: one edge per worker and inner node; simple paths over links of the fabric that pass through
     switches only; nodes that are switches with capacity and at most `fan_in` children; parents that lead
-    to the root; children that enter their node's pipe or can be looped into it; a way down that is a tree
-    from the root to every worker, and for a switch as the root one that its answers to its children join
-    (answers.py). The plan: shares that sum to 1, a rate above 0, loads as stated, no link
-    direction, switch, server or loopback port above its capacity together with `background`.
-    """
+    to the root; children that enter their node's pipe or can be looped into it; result links that are a tree
+    from the root to every worker, and with a switch as root one that resent results join (resend_paths.py). The plan:
+    shares that sum to 1, a rate above 0, loads as stated, no link direction, switch, server or loopback port above its
+    capacity together with `background`."""
     if not math.isfinite(plan.rate) or plan.rate <= 0:
-        raise InvalidPlan(f"plan of job '{job.name}': rate {plan.rate} is not above 0")
+        raise InvalidPlanError(f"plan of job '{job.name}': rate {plan.rate} is not above 0")
     if not plan.trees:
-        raise InvalidPlan(f"plan of job '{job.name}': it has no tree")
+        raise InvalidPlanError(f"plan of job '{job.name}': it has no tree")
     total = sum(t.share for t in plan.trees)
     if abs(total - 1.0) > TOLERANCE or any(not t.share > 0 for t in plan.trees):
-        raise InvalidPlan(f"plan of job '{job.name}': shares {[t.share for t in plan.trees]} do not sum to 1")
+        raise InvalidPlanError(
+            f"plan of job '{job.name}': shares {[t.share for t in plan.trees]} do not sum to 1"
+        )
     for number, tree in enumerate(plan.trees):
         _check_tree(fabric, job, tree, fan_in, f"plan of job '{job.name}', tree {number} (root {tree.root})")
     loads = recompute_loads(fabric, plan.trees, plan.rate)
@@ -54,8 +55,7 @@ def validate(
 
 
 def recompute_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> Loads:
-    """What trees at a rate put on every directed link, switch, parameter server and loopback port (fabric
-    units)."""
+    """The loads of trees at a rate on directed links, switches, parameter servers and loopback ports (fabric units)."""
     trees = tuple(trees)
     links: dict[tuple[str, str], float] = defaultdict(float)
     switches: dict[str, float] = defaultdict(float)
@@ -66,7 +66,7 @@ def recompute_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> Loads
             for hop in pairwise(edge.path):
                 links[hop] += stream
             (servers if fabric.is_host(edge.parent) else switches)[edge.parent] += stream
-        for hop in tree.down:
+        for hop in tree.result_links:
             links[hop] += stream
     return Loads(dict(links), dict(switches), dict(servers), loopback_loads(fabric, trees, rate))
 
@@ -88,82 +88,88 @@ def _added(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key,
 def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int, where: str) -> None:
     if fabric.is_host(tree.root):
         if tree.root not in job.parameter_servers:
-            raise InvalidPlan(f"{where}: the root is a host but no parameter server of the job")
+            raise InvalidPlanError(f"{where}: the root is a host but no parameter server of the job")
     else:
         _check_node(fabric, tree.root, where)
     times = Counter(e.child for e in tree.edges)
     for child, count in times.items():
         if count > 1:
-            raise InvalidPlan(f"{where}: '{child}' has {count} edges; a child has one")
+            raise InvalidPlanError(f"{where}: '{child}' has {count} edges; a child has one")
     inner = {e.parent for e in tree.edges} - {tree.root}
     for worker in job.workers:
         if worker not in times:
-            raise InvalidPlan(f"{where}: worker '{worker}' has no edge")
+            raise InvalidPlanError(f"{where}: worker '{worker}' has no edge")
     for child in times.keys() - set(job.workers):
         if child not in inner:
-            raise InvalidPlan(f"{where}: '{child}' sends but is neither a worker nor a node with children")
+            raise InvalidPlanError(
+                f"{where}: '{child}' sends but is neither a worker nor a node with children"
+            )
     for node in inner:
         _check_node(fabric, node, where)
     children = Counter(e.parent for e in tree.edges)
     for node, count in children.items():
         if count > fan_in and not fabric.is_host(node):
-            raise InvalidPlan(f"{where}: switch '{node}' has {count} children; {fan_in} are the most")
+            raise InvalidPlanError(f"{where}: switch '{node}' has {count} children; {fan_in} are the most")
     for edge in tree.edges:
         _check_path(fabric, edge, where)
     _check_ascent(tree, where)
     check_pipes(fabric, tree, where)
     _check_down(fabric, job, tree, where)
-    if not fabric.is_host(tree.root) and (lost := unanswered(tree, job.workers)):
-        raise InvalidPlan(f"{where}: answers to '{lost[0]}', back along its way, do not reach '{lost[1]}'")
+    if not fabric.is_host(tree.root) and (lost := unreached_by_resend(tree, job.workers)):
+        raise InvalidPlanError(
+            f"{where}: resent results for '{lost[0]}', back along its upstream path, do not reach '{lost[1]}'"
+        )
 
 
 def _check_node(fabric: Fabric, node: str, where: str) -> None:
     if node not in fabric.graph or fabric.is_host(node):
-        raise InvalidPlan(f"{where}: '{node}' adds up but is no switch of fabric '{fabric.name}'")
+        raise InvalidPlanError(f"{where}: '{node}' aggregates but is no switch of fabric '{fabric.name}'")
     if fabric.switch(node).capacity <= 0:
-        raise InvalidPlan(f"{where}: switch '{node}' adds up but has no aggregation capacity")
+        raise InvalidPlanError(f"{where}: switch '{node}' aggregates but has no aggregation capacity")
 
 
 def _check_path(fabric: Fabric, edge: Edge, where: str) -> None:
     path = edge.path
     here = f"{where}: path {'-'.join(path)} of '{edge.child}'"
     if len(path) < 2 or path[0] != edge.child or path[-1] != edge.parent:
-        raise InvalidPlan(f"{here} does not run from '{edge.child}' to '{edge.parent}'")
+        raise InvalidPlanError(f"{here} does not run from '{edge.child}' to '{edge.parent}'")
     if len(set(path)) < len(path):
-        raise InvalidPlan(f"{here} passes a node twice")
+        raise InvalidPlanError(f"{here} passes a node twice")
     for hop in pairwise(path):
         if not fabric.graph.has_edge(*hop):
-            raise InvalidPlan(f"{here} uses {hop[0]}-{hop[1]}, which is no link of fabric '{fabric.name}'")
+            raise InvalidPlanError(
+                f"{here} uses {hop[0]}-{hop[1]}, which is no link of fabric '{fabric.name}'"
+            )
     for node in path[1:-1]:
         if fabric.is_host(node):
-            raise InvalidPlan(f"{here} passes through host '{node}'")
+            raise InvalidPlanError(f"{here} passes through host '{node}'")
 
 
 def _check_ascent(tree: Tree, where: str) -> None:
     """Every child reaches the root."""
     parent = {e.child: e.parent for e in tree.edges}
     if tree.root in parent:
-        raise InvalidPlan(f"{where}: the root has an edge of its own")
+        raise InvalidPlanError(f"{where}: the root has an edge of its own")
     for child in parent:
         at, steps = child, 0
         while at != tree.root:
             if at not in parent or steps > len(parent):
-                raise InvalidPlan(f"{where}: the parents of '{child}' do not lead to the root")
+                raise InvalidPlanError(f"{where}: the parents of '{child}' do not lead to the root")
             at, steps = parent[at], steps + 1
 
 
 def _check_down(fabric: Fabric, job: JobSpec, tree: Tree, where: str) -> None:
-    """`down` is a tree: one link into each node but the root, everything reached from the root, workers
+    """`result_links` are a tree: one link into each node but the root, everything reached from the root, workers
     the leaves."""
     below: dict[str, list[str]] = defaultdict(list)
     entered: set[str] = set()
-    for a, b in tree.down:
+    for a, b in tree.result_links:
         if not fabric.graph.has_edge(a, b):
-            raise InvalidPlan(
-                f"{where}: the way down uses {a}-{b}, which is no link of fabric '{fabric.name}'"
+            raise InvalidPlanError(
+                f"{where}: the result tree uses {a}-{b}, which is no link of fabric '{fabric.name}'"
             )
         if b in entered or b == tree.root:
-            raise InvalidPlan(f"{where}: the way down enters '{b}' twice")
+            raise InvalidPlanError(f"{where}: the result tree enters '{b}' twice")
         entered.add(b)
         below[a].append(b)
     reached, open_nodes = {tree.root}, [tree.root]
@@ -172,13 +178,13 @@ def _check_down(fabric: Fabric, job: JobSpec, tree: Tree, where: str) -> None:
             reached.add(near)
             open_nodes.append(near)
     for node in entered - reached:
-        raise InvalidPlan(f"{where}: the way down to '{node}' does not start at the root")
+        raise InvalidPlanError(f"{where}: the result tree to '{node}' does not start at the root")
     for worker in job.workers:
         if worker not in reached:
-            raise InvalidPlan(f"{where}: the way down misses worker '{worker}'")
+            raise InvalidPlanError(f"{where}: the result tree misses worker '{worker}'")
     for node in entered:
         if fabric.is_host(node) and (node not in job.workers or node in below):
-            raise InvalidPlan(f"{where}: the way down passes host '{node}'")
+            raise InvalidPlanError(f"{where}: the result tree passes host '{node}'")
 
 
 def _check_stated(job: JobSpec, loads: Loads, stated: Loads) -> None:
@@ -188,14 +194,14 @@ def _check_stated(job: JobSpec, loads: Loads, stated: Loads) -> None:
         for key in {*ours, *theirs}:
             mine, its = ours.get(key, 0.0), theirs.get(key, 0.0)
             if abs(mine - its) > TOLERANCE * max(mine, its):
-                raise InvalidPlan(
-                    f"plan of job '{job.name}': load of {kind} {key} is {mine:g}, the plan says {its:g}"
+                raise InvalidPlanError(
+                    f"plan of job '{job.name}': load of {kind} {key} is {mine:g}, the plan has {its:g}"
                 )
 
 
 def check_capacities(fabric: Fabric, job: str, loads: Loads, background: Loads) -> None:
-    """Of what the plan uses: the rest may be full, or gone from the fabric while other jobs are still on it. Raises
-    InvalidPlan."""
+    """Check the resources that the plan uses; others may be full, or not in the fabric any more while other jobs still
+    use them. Raises InvalidPlanError."""
     here, total = f"plan of job '{job}'", add_loads(loads, background)
     for a, b in loads.links:
         _check_within(f"{here}: link {a}->{b}", total.links[a, b], fabric.link(a, b).rate)
@@ -212,4 +218,4 @@ def check_capacities(fabric: Fabric, job: str, loads: Loads, background: Loads) 
 
 def _check_within(what: str, load: float, capacity: float) -> None:
     if load > capacity * (1 + TOLERANCE):
-        raise InvalidPlan(f"{what} carries {load:g} of {capacity:g}")
+        raise InvalidPlanError(f"{what} carries {load:g} of {capacity:g}")

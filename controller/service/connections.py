@@ -1,25 +1,25 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""RoCE workers' connections as messages of api/netfold.proto."""
+"""RoCE workers' connections as messages of protocol/netfold.proto."""
 
 from __future__ import annotations
 
-from netfold.api import netfold_pb2 as pb
-from netfold.controller.jobs.records import Connection, Ends, JobRecord
-from netfold.controller.switches.desired import Setting
-from netfold.controller.switches.roce import ring_of
+from netfold.controller.jobs.records import ConnectionRecord, JobRecord, QueuePairs
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.roce_feature import ring_of
+from netfold.protocol import netfold_pb2 as pb
 
 
-def ends_from(message: pb.Attendance) -> Ends:
-    told = message.ends
+def ends_from(message: pb.MemberUpdate) -> QueuePairs:
+    told = message.queue_pairs
     connections = tuple(
-        Connection(tree=c.tree, out_qpn=c.out_qpn, in_qpn=c.in_qpn, first_psn=c.first_psn)
+        ConnectionRecord(tree=c.tree, send_qpn=c.send_qpn, recv_qpn=c.recv_qpn, first_psn=c.first_psn)
         for c in told.connections
     )
-    return Ends(host=message.host, epoch=told.epoch, calls=told.calls, connections=connections)
+    return QueuePairs(host=message.host, epoch=told.epoch, calls=told.calls, connections=connections)
 
 
-def ring_message(setting: Setting, job: JobRecord, host: str) -> pb.RoceRing:
+def ring_message(setting: FabricConfig, job: JobRecord, host: str) -> pb.RoceRing:
     """Of a job whose connections are all registered."""
     assert job.placement is not None
     calls = [job.registered[w].calls for w in job.workers]
@@ -35,17 +35,17 @@ def ring_message(setting: Setting, job: JobRecord, host: str) -> pb.RoceRing:
         trees.append(
             pb.RoceNeighbors(
                 tree=planned.tree,
-                next=str(setting.addresses.ip(following)),
-                next_qpn=theirs.in_qpn,
-                before=str(setting.addresses.ip(before)),
-                before_qpn=before_ends.out_qpn,
-                before_psn=before_ends.first_psn,
+                successor=str(setting.addresses.ip(following)),
+                successor_qpn=theirs.recv_qpn,
+                predecessor=str(setting.addresses.ip(before)),
+                predecessor_qpn=before_ends.send_qpn,
+                predecessor_psn=before_ends.first_psn,
             )
         )
     return pb.RoceRing(
         epoch=job.epoch,
-        least_calls=min(calls),
-        most_calls=max(calls),
-        giver=calls.index(max(calls)),
+        min_calls=min(calls),
+        max_calls=max(calls),
+        source_rank=calls.index(max(calls)),
         trees=trees,
     )

@@ -13,16 +13,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from netfold.api import netfold_pb2_grpc as pb_grpc
 from netfold.controller.core import Controller, Options
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.plan_process import PlanProcess
+from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.metrics import metrics_server
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
-from netfold.controller.service.standby import Front, StandbyService
-from netfold.controller.switches.desired import Setting
+from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.switches.devices import Device
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.congestion import MARK_FRACTION
@@ -58,25 +58,25 @@ async def run(fabric: Fabric, options: DaemonOptions, say: Callable[[str], None]
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     store = Store(options.state, fingerprint(fabric))
     known = addresses(fabric, options.first_grpc_port)
-    setting = Setting(fabric, known, store.mark, options.mark_fraction, options.devices)
+    setting = FabricConfig(fabric, known, store.mark, options.mark_fraction, options.devices)
     try:
         async with contextlib.AsyncExitStack() as serves:
             term = store.try_lead()
             if term is not None:
-                await _lead(setting, options, store, term, Post(serves, options), say, stop)
+                await _lead(setting, options, store, term, Listener(serves, options), say, stop)
             else:
-                await _stand_by(setting, options, store, Post(serves, options), say, stop)
+                await _stand_by(setting, options, store, Listener(serves, options), say, stop)
     finally:
         store.close()
 
 
-class Post:
-    """Where this process answers: who does so may change while it serves."""
+class Listener:
+    """Address on which this process serves; leader and standby may change roles while it does."""
 
     def __init__(self, serves: contextlib.AsyncExitStack, options: DaemonOptions) -> None:
         self._serves = serves
         self._options = options
-        self._front: Front | None = None
+        self._front: ServiceProxy | None = None
         self.address = ""
 
     async def take(self, service: pb_grpc.ControllerServicer) -> None:
@@ -84,7 +84,7 @@ class Post:
         if self._front is not None:
             self._front.behind = service
             return
-        front = Front(service)
+        front = ServiceProxy(service)
         options = self._options
         self.address = await self._serves.enter_async_context(
             serving(front, options.listen, options.security)
@@ -93,10 +93,10 @@ class Post:
 
 
 async def _stand_by(
-    setting: Setting,
+    setting: FabricConfig,
     options: DaemonOptions,
     store: Store,
-    post: Post,
+    post: Listener,
     say: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
@@ -106,7 +106,7 @@ async def _stand_by(
         await post.take(service)
         say(f"standby at {post.address}; the primary is at {store.primary or 'an address not told yet'}")
     except ListenError as error:
-        say(f"standby, which answers nobody: {error}; with a --listen of its own it would")
+        say(f"standby without an address of its own: {error}; give it one with --listen")
     term = await _until_leader(store, stop)
     service.retire()
     if term is not None:
@@ -125,11 +125,11 @@ async def _until_leader(store: Store, stop: asyncio.Event) -> int | None:
 
 
 async def _lead(
-    setting: Setting,
+    setting: FabricConfig,
     options: DaemonOptions,
     store: Store,
     term: int,
-    post: Post,
+    post: Listener,
     say: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:

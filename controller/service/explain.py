@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`job why`: what a job does or waits for, step by step, from its state, the switches' counters, and the slots."""
+"""`job explain`: what a job does or waits for, step by step, from its state, the switches' counters, and the slots."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from collections import Counter
 from collections.abc import Iterator
 
 from netfold.controller.core import Controller
-from netfold.controller.health.reroute import SQUEEZED
+from netfold.controller.health.link_room import MIN_KEPT_FRACTION
 from netfold.controller.jobs.file import Reroute
-from netfold.controller.jobs.records import MISMATCHED, JobRecord, JobState, PlannedTree
+from netfold.controller.jobs.records import MISMATCHED, AllocatedTree, JobRecord, JobState
 from netfold.controller.jobs.rings import rings
-from netfold.controller.lifecycle.presence import TreeProgress
+from netfold.controller.lifecycle.member_status import TreeProgress
 from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
-from netfold.controller.switches.session import SwitchAwayError
+from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.verdicts import NO_TREE
-from netfold.traffic.packets.wire import Kind, Verdict
+from netfold.protocol.wire import Kind, Verdict
 
 WATCHED_S = 0.5
 SLOTS_READ = 32
 SHOWN = 4
 
 _FORWARD = {
-    Verdict.ABSORBED,
+    Verdict.ACCUMULATED,
     Verdict.RESULT_SENT,
     Verdict.SUM_SENT,
-    Verdict.PASSED,
-    Verdict.RELAYED,
+    Verdict.FORWARDED,
+    Verdict.MULTICAST,
 }
 _TROUBLE = {
-    Verdict.UNROUTED: "left this switch by no way: an entry of the tree is missing",
+    Verdict.UNROUTED: "have no route out of this switch: an entry of the tree is missing",
     Verdict.BAD_SLOT: "named a slot outside the tree's range: a sender uses other slots than it was assigned",
-    Verdict.STALE_EPOCH: "are of another epoch: a sender has not heard of the newest assignment",
-    Verdict.STALE_CHUNK: "came after their slot had moved on: harmless copies, if they are few",
-    Verdict.LATE: "came when their sum had gone without them: a worker is slower than the quorum's deadline",
-    Verdict.LAPPED: "asked for a sum that cannot be had any more: a worker is far behind, and has to join again",
-    Verdict.DUPLICATE: "were in already: a sender repeats while others are awaited",
+    Verdict.STALE_EPOCH: "are of another epoch: a sender has not received the newest assignment",
+    Verdict.STALE_CHUNK: "arrived after all had their sum: harmless retransmissions, if few",
+    Verdict.LATE: "arrived after their sum was sealed without them: a worker is slower than the quorum's deadline",
+    Verdict.SLOT_REUSED: "arrived after their slot was reused: a worker is far behind and has to join again",
+    Verdict.DUPLICATE: "are duplicates of an incomplete sum: a sender retransmits while contributions are missing",
 }
 
 
 async def explain(controller: Controller, name: str) -> list[str]:
     """Raises UnknownJobError."""
-    job = controller.book.get(name)
-    steps = remembered(job)
-    if not job.state.installed:
+    job = controller.registry.get(name)
+    steps = explain_from_store(job)
+    if not job.state.is_installed:
         return steps
     steps += _switches(controller, job)
     steps += _members(controller, job)
@@ -60,16 +60,16 @@ async def explain(controller: Controller, name: str) -> list[str]:
         steps += _moves(controller, planned, before, after)
         if not _finishes(planned, before, after):
             steps += await _awaited(controller, planned, tree, epoch)
-    steps += _strangers(before, after)
+    steps += _unknown_packets(before, after)
     return steps
 
 
-def remembered(job: JobRecord) -> list[str]:
+def explain_from_store(job: JobRecord) -> list[str]:
     """What the store alone knows of it."""
     steps = [f"The job is {job.state}" + (f": {job.reason}." if job.reason else ".")]
     if job.state is JobState.QUEUED:
         steps.append("It is tried again whenever a job ends, or a switch or link comes back.")
-    return [*steps, *_plan(job)] if job.state.installed else steps
+    return [*steps, *_plan(job)] if job.state.is_installed else steps
 
 
 Counts = dict[tuple[str, int], dict[Verdict, int]]
@@ -80,7 +80,7 @@ async def _counted(controller: Controller) -> Counts:
     return {place: dict(counts) for place, counts in controller.counters.trees.items()}
 
 
-def _trees(job: JobRecord) -> Iterator[tuple[PlannedTree, Tree, int]]:
+def _trees(job: JobRecord) -> Iterator[tuple[AllocatedTree, Tree, int]]:
     if job.placement is not None:
         for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
             yield planned, tree, job.placement.epoch
@@ -92,7 +92,7 @@ def _plan(job: JobRecord) -> Iterator[str]:
         roots = ", ".join(f"{t.root} ({t.share:.0%})" for t in plan.trees)
         yield f"Epoch {job.epoch}, planned by {plan.algorithm} at {plan.rate:g} {plan.unit} a worker; roots: {roots}."
         if quorum := job.placement.quorum:
-            yield f"A sum goes without those who are late when {quorum} workers are in it and a deadline is over."
+            yield f"A sum is sealed with {quorum} contributions once a worker's deadline is over."
         if plan.hierarchy is not None:
             yield f"Ranks of a host reduce {plan.hierarchy.why(plan.rate)}."
 
@@ -106,8 +106,8 @@ def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:
 
 
 def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
-    needed = [m.host for m in job.members if controller.book.needs(job, m.host)]
-    absent = [h for h in needed if not controller.presence.attends(job.name, h)]
+    needed = [m.host for m in job.members if controller.registry.needs(job, m.host)]
+    absent = [h for h in needed if not controller.member_status.is_connected(job.name, h)]
     if absent:
         why = "no chunk is complete without every worker"
         if job.placement is not None and (quorum := job.placement.quorum):
@@ -115,14 +115,14 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
         yield f"Not attending: {', '.join(absent)}; {why}."
     elif needed:
         yield f"All {len(needed)} members attend."
-    awaited = [h for h in job.lost if h in job.added and h not in job.returning]
-    gone = [h for h in job.lost if h not in job.added and h not in job.returning]
+    awaited = [h for h in job.excluded if h in job.added and h not in job.rejoining]
+    gone = [h for h in job.excluded if h not in job.added and h not in job.rejoining]
     if gone:
         yield f"It went on without {', '.join(gone)}; a new worker there may join again."
     if awaited:
         yield f"Its workers at {', '.join(awaited)} were added, and have not come yet."
-    if job.returning:
-        yield f"{', '.join(job.returning)} came and will be in the next epoch."
+    if job.rejoining:
+        yield f"{', '.join(job.rejoining)} came and will be in the next epoch."
 
 
 def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
@@ -133,8 +133,8 @@ def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
         yield f"RoCE ring at {leaf}: {' -> '.join([*ring, ring[0]])}."
     absent = [w for w in job.workers if w not in job.registered]
     if absent:
-        yield f"No connections of epoch {job.epoch} are registered by {', '.join(absent)}; nobody sends before all are."
-    elif job.linked != job.epoch:
+        yield f"No connections of epoch {job.epoch} are registered by {', '.join(absent)}; workers wait for all."
+    elif job.roce_installed_epoch != job.epoch:
         yield "All workers have registered their connections; the leaves do not have all of them yet."
     else:
         calls = [job.registered[w].calls for w in job.workers]
@@ -147,18 +147,18 @@ def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
 def _links(controller: Controller, job: JobRecord) -> Iterator[str]:
     """What others leave of its promise, and on which of its links they send the most."""
     assert job.placement is not None
-    plan, foreign = job.placement.plan, controller.rerouter.foreign().links
+    plan, foreign = job.placement.plan, controller.link_room.cross_traffic().links
     hit = sorted((k for k in plan.loads.links if k in foreign), key=lambda k: -foreign[k])
     if not hit:
-        yield "Nobody else sends over its links."
+        yield "There is no cross traffic on its links."
         return
-    kept = controller.rerouter.kept(foreign)[job.name]
+    kept = controller.link_room.kept_fractions(foreign)[job.name]
     shown = ", ".join(
         f"{a}->{b} {foreign[a, b]:.3g} of {controller.fabric.link(a, b).rate:g}" for a, b in hit[:SHOWN]
     )
     yield f"Others send over {len(hit)} of its links ({plan.unit}): {shown}; {kept:.0%} of its rate has room beside."
-    if kept < SQUEEZED:
-        mode = controller.book.order(job.name).file.reroute
+    if kept < MIN_KEPT_FRACTION:
+        mode = controller.registry.order(job.name).file.reroute
         yield (
             "It stays: its file says so."
             if mode is Reroute.OFF
@@ -169,18 +169,18 @@ def _links(controller: Controller, job: JobRecord) -> Iterator[str]:
 def _tree_reports(controller: Controller, job: JobRecord) -> Iterator[str]:
     """Of each tree what the worker says that suffers most."""
     worst: dict[int, tuple[str, TreeProgress]] = {}
-    for host, told in controller.presence.of(job.name).items():
+    for host, told in controller.member_status.of(job.name).items():
         for tree in told.lately:
             if tree.results and (tree.tree not in worst or tree.marks > worst[tree.tree][1].marks):
                 worst[tree.tree] = (host, tree)
     for number, (host, tree) in sorted(worst.items()):
         yield (
             f"Tree {number} at {host}: {tree.marks:.0%} of results marked, {tree.losses:.1%} sent again, round trips "
-            f"{tree.rtt_ms:.1f} ms (at least {tree.rtt_least_ms:.1f})."
+            f"{tree.rtt_ms:.1f} ms (at least {tree.min_rtt_ms:.1f})."
         )
 
 
-def _moves(controller: Controller, planned: PlannedTree, before: Counts, after: Counts) -> Iterator[str]:
+def _moves(controller: Controller, planned: AllocatedTree, before: Counts, after: Counts) -> Iterator[str]:
     for (switch, tree), counts in sorted(after.items()):
         if tree != planned.tree:
             continue
@@ -193,9 +193,9 @@ def _moves(controller: Controller, planned: PlannedTree, before: Counts, after: 
                 yield f"At {switch} {rates[verdict]:.0f} packets a second {meaning}."
 
 
-def _finishes(planned: PlannedTree, before: Counts, after: Counts) -> bool:
+def _finishes(planned: AllocatedTree, before: Counts, after: Counts) -> bool:
     """Some sum of the tree was completed meanwhile."""
-    done = (Verdict.RESULT_SENT, Verdict.RELAYED)
+    done = (Verdict.RESULT_SENT, Verdict.MULTICAST)
     return any(
         counts[v] > before.get(place, {}).get(v, 0)
         for place, counts in after.items()
@@ -204,7 +204,7 @@ def _finishes(planned: PlannedTree, before: Counts, after: Counts) -> bool:
     )
 
 
-async def _awaited(controller: Controller, planned: PlannedTree, tree: Tree, epoch: int) -> list[str]:
+async def _awaited(controller: Controller, planned: AllocatedTree, tree: Tree, epoch: int) -> list[str]:
     """Whose packets the slots of each node lack. Slots are read over the whole range, evenly."""
     steps = []
     for switch, base in planned.bases.items():
@@ -213,21 +213,23 @@ async def _awaited(controller: Controller, planned: PlannedTree, tree: Tree, epo
         offsets = range(0, planned.slots, max(1, planned.slots // SLOTS_READ))
         try:
             pipe = pipe_of_node(controller.fabric, tree, switch)
-            views = [await controller.links.manage(switch, Kind.READ, base + o, pipe) for o in offsets]
-        except SwitchAwayError as error:
+            views = [await controller.slots.manage(switch, Kind.READ, base + o, pipe) for o in offsets]
+        except SwitchUnreachableError as error:
             steps.append(f"The slots of {switch} cannot be read: {error}.")
             continue
         open_slots = [v for v in views if v.epoch == epoch and v.bitmap != full]
         missing = Counter(c for v in open_slots for i, c in enumerate(children) if not v.bitmap >> i & 1)
         if missing:
-            who = ", ".join(f"{c} in {n}" for c, n in missing.most_common())
-            steps.append(f"Of {len(views)} slots read at {switch}, {len(open_slots)} wait; they lack {who}.")
+            workers = ", ".join(f"{c} in {n}" for c, n in missing.most_common())
+            steps.append(
+                f"Of {len(views)} slots read at {switch}, {len(open_slots)} wait; they lack {workers}."
+            )
         elif not any(v.epoch == epoch for v in views):
             steps.append(f"No packet of epoch {epoch} has reached a slot of {switch} yet.")
     return steps
 
 
-def _strangers(before: Counts, after: Counts) -> Iterator[str]:
+def _unknown_packets(before: Counts, after: Counts) -> Iterator[str]:
     for (switch, tree), counts in sorted(after.items()):
         for verdict in (Verdict.UNADMITTED, Verdict.MALFORMED):
             new = counts[verdict] - before.get((switch, tree), {}).get(verdict, 0)

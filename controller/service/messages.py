@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of jobs, as messages of api/netfold.proto; typed errors as status codes."""
+"""Jobs and assignments as messages of netfold.proto; errors as status codes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from typing import Any, NoReturn, cast
 
 import grpc
 
-from netfold.api import netfold_pb2 as pb
 from netfold.controller.health.link_loads import Link, LinkLoad
+from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
-from netfold.controller.lifecycle.admission import RefusedError
-from netfold.controller.lifecycle.book import UnknownJobError
+from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
+from netfold.controller.lifecycle.job_registry import UnknownJobError
+from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
+from netfold.controller.lifecycle.member_status import MemberStatus, Progress, TreeProgress
 from netfold.controller.lifecycle.members import NotAMemberError
-from netfold.controller.lifecycle.placing import JobExistsError
-from netfold.controller.lifecycle.plan_process import PlannerBrokeError
-from netfold.controller.lifecycle.presence import Presence, Progress, TreeProgress
 from netfold.controller.planning.document import plan_document
-from netfold.controller.switches.desired import Setting
+from netfold.controller.scheduling.placement_scheduler import JobExistsError
+from netfold.controller.scheduling.plan_process import PlannerCrashedError
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.fabric import Fabric, FabricError
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -40,7 +42,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     UnknownJobError: grpc.StatusCode.NOT_FOUND,
     JobExistsError: grpc.StatusCode.ALREADY_EXISTS,
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    PlannerBrokeError: grpc.StatusCode.INTERNAL,
+    PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
     FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # of which a bad job file is one
     StandbyAttendError: grpc.StatusCode.UNAVAILABLE,
@@ -66,7 +68,7 @@ def state_of(job: JobRecord) -> pb.JobState:
 
 
 def job_message(
-    fabric: Fabric, job: JobRecord, presence: Presence, *, plan: bool = True, standby_of: str = ""
+    fabric: Fabric, job: JobRecord, member_status: MemberStatus, *, plan: bool = True, standby_of: str = ""
 ) -> pb.Job:
     """A job as operators see it; without `plan` its `plan_json` is empty."""
     plan_json = ""
@@ -80,24 +82,24 @@ def job_message(
         spec_yaml=job.spec_yaml,
         plan_json=plan_json,
         epoch=job.epoch,
-        members=[_member(job, m, presence) for m in job.members],
+        members=[_member(job, m, member_status) for m in job.members],
         standby_of=standby_of,
     )
 
 
 def jobs_message(
-    fabric: Fabric, jobs: list[JobRecord], presence: Presence, *, every: bool, standby_of: str = ""
+    fabric: Fabric, jobs: list[JobRecord], member_status: MemberStatus, *, every: bool, standby_of: str = ""
 ) -> pb.ListJobsResponse:
     """Those that are not over, or `every` one; plans of those that are over are left out."""
     shown = [
-        job_message(fabric, j, presence, plan=not j.state.over, standby_of=standby_of)
+        job_message(fabric, j, member_status, plan=not j.state.is_terminal, standby_of=standby_of)
         for j in jobs
-        if every or not j.state.over
+        if every or not j.state.is_terminal
     ]
     return pb.ListJobsResponse(jobs=shown, standby_of=standby_of)
 
 
-def hosts_message(setting: Setting) -> pb.ListHostsResponse:
+def hosts_message(setting: FabricConfig) -> pb.ListHostsResponse:
     return pb.ListHostsResponse(
         hosts=[
             pb.Host(
@@ -110,16 +112,16 @@ def hosts_message(setting: Setting) -> pb.ListHostsResponse:
     )
 
 
-def _member(job: JobRecord, member: Member, presence: Presence) -> pb.Member:
-    progress = presence.progress(job.name, member.host)
+def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.Member:
+    progress = member_status.progress(job.name, member.host)
     return pb.Member(
         host=member.host,
         parameter_server=member.parameter_server,
-        attending=presence.attends(job.name, member.host),
+        connected=member_status.is_connected(job.name, member.host),
         report=pb.Report(
             chunks=progress.chunks,
             retransmits=progress.retransmits,
-            overflows=progress.overflows,
+            reencoded_chunks=progress.reencoded_chunks,
             goodput_mbps=progress.goodput_mbps,
             trees=[pb.TreeReport(**asdict(tree)) for tree in progress.trees],
         ),
@@ -129,9 +131,9 @@ def _member(job: JobRecord, member: Member, presence: Presence) -> pb.Member:
 def progress_of(told: pb.Report) -> Progress:
     """What a member reports, in the controller's terms."""
     trees = tuple(
-        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.rtt_least_ms) for t in told.trees
+        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms) for t in told.trees
     )
-    return Progress(told.chunks, told.retransmits, told.overflows, told.goodput_mbps, trees)
+    return Progress(told.chunks, told.retransmits, told.reencoded_chunks, told.goodput_mbps, trees)
 
 
 def link_messages(fabric: Fabric, loads: Mapping[Link, LinkLoad]) -> list[pb.LinkLoad]:
@@ -139,9 +141,48 @@ def link_messages(fabric: Fabric, loads: Mapping[Link, LinkLoad]) -> list[pb.Lin
         pb.LinkLoad(
             sender=a,
             receiver=b,
-            foreign=load.foreign,
+            cross_traffic=load.cross_traffic,
             jobs=load.jobs,
             capacity=fabric.link(a, b).rate,
         )
         for (a, b), load in loads.items()
     ]
+
+
+def assignment_message(
+    job: JobRecord, order: ResolvedJob, wire: PacketModel, part: MemberAssignment
+) -> pb.Assignment:
+    assert job.placement is not None
+    numerics = order.file.numerics
+    return pb.Assignment(
+        job=job.name,
+        epoch=job.epoch,
+        udp_port=job.udp_port,
+        lanes=wire.lanes,
+        rank=part.rank,
+        workers=part.workers,
+        elements=order.file.elements,
+        rate_mbps=part.rate_bps / 1e6,
+        trees=[_tree_message(t) for t in part.trees],
+        numerics=pb.Numerics(mode=numerics.mode, fraction_bits=numerics.fraction_bits),
+        transport=job.transport.value,
+        address=str(part.address),
+        timing=pb.Timing(**asdict(part.timing)),
+        quorum=job.placement.quorum,
+        quorum_deadline_s=order.file.quorum_deadline_s,
+        allow_newcomers=job.newcomers,
+    )
+
+
+def _tree_message(tree: MemberTree) -> pb.TreeAssignment:
+    return pb.TreeAssignment(
+        tree=tree.tree,
+        share=tree.share,
+        slots=tree.slots,
+        window=tree.window,
+        child=tree.child,
+        destination=str(tree.destination),
+        children=tree.children,
+        sources=[pb.Sources(addresses=map(str, addresses)) for addresses in tree.sources],
+        direct_children=tree.direct_children,
+    )

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics for Prometheus, made from the controller's state when they are asked for."""
+"""Prometheus metrics, computed from the controller's state at each scrape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.presence import TreeProgress
+from netfold.controller.lifecycle.member_status import TreeProgress
 from netfold.controller.service.server import ListenError
 
 
@@ -38,7 +38,7 @@ def metrics_server(controller: Controller, port: int) -> Iterator[None]:
 
 
 class ControllerCollector(Collector):
-    """Runs in the web server's thread; it copies each dictionary whole before it walks over it."""
+    """Runs in the web server's thread: it copies a dictionary before it iterates over it."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -61,7 +61,7 @@ class ControllerCollector(Collector):
         return packets
 
     def _switches(self) -> Iterator[Metric]:
-        fleet, pools = self._controller.fleet, self._controller.book.occupancy()
+        fleet, pools = self._controller.fleet, self._controller.registry.occupancy()
         rows = [(name, session.health, pools[name]) for name, session in fleet.sessions.items()]
         yield _gauge(
             "netfold_switch_ready", "1 if the switch is connected.", {n: h.ready for n, h, _ in rows}
@@ -69,24 +69,22 @@ class ControllerCollector(Collector):
         yield _gauge("netfold_slots", "Slots of the switch.", {n: p.slots for n, _, p in rows})
         yield _gauge("netfold_slots_in_use", "Slots that jobs hold.", {n: p.in_use for n, _, p in rows})
         reconcile = {n: h.converge_s for n, h, _ in rows}
-        yield _gauge("netfold_reconcile_seconds", "Time that the last difference took to write.", reconcile)
+        yield _gauge("netfold_reconcile_seconds", "Duration of the last write of differences.", reconcile)
         repaired = CounterMetricFamily(
-            "netfold_repaired_entries", "Entries that had drifted.", labels=["switch"]
+            "netfold_repaired_entries", "Entries repaired after drift.", labels=["switch"]
         )
-        audits = CounterMetricFamily(
-            "netfold_audits", "Times that the switch was read back.", labels=["switch"]
-        )
+        audits = CounterMetricFamily("netfold_audits", "Audits of the switch's entries.", labels=["switch"])
         for name, health, _ in rows:
             repaired.add_metric([name], health.repaired)
             audits.add_metric([name], health.audits)
         yield repaired
         yield audits
-        down = GaugeMetricFamily("netfold_links_down", "Links between switches that do not work.")
-        down.add_metric([], len(self._controller.broken.links))
+        down = GaugeMetricFamily("netfold_links_down", "Links between switches that are down.")
+        down.add_metric([], len(self._controller.failures.failed.links))
         yield down
 
     def _jobs(self) -> Iterator[Metric]:
-        jobs = [j for j in self._controller.book.all() if not j.state.over]
+        jobs = [j for j in self._controller.registry.all() if not j.state.is_terminal]
         state = GaugeMetricFamily(
             "netfold_job_state", "1 for the state the job is in.", labels=["job", "state"]
         )
@@ -97,50 +95,64 @@ class ControllerCollector(Collector):
         yield _gauge("netfold_job_epoch", "Epoch of the job.", {j.name: j.epoch for j in jobs}, "job")
         wire, fabric = self._controller.options.wire, self._controller.fabric
         planned = {j.name: wire.bits_per_second(fabric, j.placement.plan.rate) for j in jobs if j.placement}
-        yield _gauge("netfold_job_rate_bits_per_second", "What each worker may send.", planned, "job")
+        yield _gauge("netfold_job_rate_bits_per_second", "Reserved rate of each worker.", planned, "job")
 
     def _members(self) -> Iterator[Metric]:
-        live = [j.name for j in self._controller.book.all() if not j.state.over]
-        reports = {(job, h): r for job in live for h, r in self._controller.presence.of(job).items()}
+        live = [j.name for j in self._controller.registry.all() if not j.state.is_terminal]
+        reports = {(job, h): r for job in live for h, r in self._controller.member_status.of(job).items()}
         chunks = CounterMetricFamily(
-            "netfold_chunks", "Chunks that a member got results of.", labels=["job", "host"]
+            "netfold_chunks", "Chunks whose result the member received.", labels=["job", "host"]
         )
-        again = CounterMetricFamily("netfold_retransmissions", "Chunks sent again.", labels=["job", "host"])
-        overflows = CounterMetricFamily(
-            "netfold_overflows", "Results with an overflow.", labels=["job", "host"]
+        again = CounterMetricFamily(
+            "netfold_retransmissions", "Retransmitted chunks.", labels=["job", "host"]
+        )
+        reencoded_chunks = CounterMetricFamily(
+            "netfold_reencoded_chunks",
+            "Chunks sent twice, at another scale or for special values.",
+            labels=["job", "host"],
         )
         goodput = GaugeMetricFamily(
-            "netfold_goodput_bits_per_second", "Of the member's calls.", labels=["job", "host"]
+            "netfold_goodput_bits_per_second",
+            "Goodput of the member's all-reduce calls.",
+            labels=["job", "host"],
         )
         for holder, report in reports.items():
             chunks.add_metric(holder, report.chunks)
             again.add_metric(holder, report.retransmits)
-            overflows.add_metric(holder, report.overflows)
+            reencoded_chunks.add_metric(holder, report.reencoded_chunks)
             goodput.add_metric(holder, report.goodput_mbps * 1e6)
-        yield from (chunks, again, overflows, goodput)
+        yield from (chunks, again, reencoded_chunks, goodput)
         yield from _trees({holder: r.trees for holder, r in reports.items()})
 
     def _links(self) -> Iterator[Metric]:
         unit = self._controller.options.wire.bits_per_second(self._controller.fabric, 1.0)
         labels = ["sender", "receiver"]
-        foreign = GaugeMetricFamily(
-            "netfold_link_foreign_bits_per_second", "What is no job's, by direction of a link.", labels=labels
+        cross_traffic = GaugeMetricFamily(
+            "netfold_link_cross_traffic_bits_per_second",
+            "Load of one direction of a link that is no job's.",
+            labels=labels,
         )
-        jobs = GaugeMetricFamily("netfold_link_jobs_bits_per_second", "Packets of jobs.", labels=labels)
+        jobs = GaugeMetricFamily(
+            "netfold_link_jobs_bits_per_second",
+            "Load of one direction of a link by packets of jobs.",
+            labels=labels,
+        )
         for link, load in self._controller.loads.all().items():
-            foreign.add_metric(link, load.foreign * unit)
+            cross_traffic.add_metric(link, load.cross_traffic * unit)
             jobs.add_metric(link, load.jobs * unit)
-        yield from (foreign, jobs)
+        yield from (cross_traffic, jobs)
 
 
 def _trees(reports: Mapping[tuple[str, str], tuple[TreeProgress, ...]]) -> Iterator[Metric]:
-    """Of the present epochs, so they are gauges: they begin again at 0."""
+    """Gauges, because they restart at 0 in each epoch."""
     labels = ["job", "host", "tree"]
-    marks = GaugeMetricFamily("netfold_tree_marked_ratio", "Results with a congestion mark.", labels=labels)
-    losses = GaugeMetricFamily(
-        "netfold_tree_resent_ratio", "Packets sent again, over results.", labels=labels
+    marks = GaugeMetricFamily(
+        "netfold_tree_ecn_marked_ratio", "Fraction of results with an ECN mark.", labels=labels
     )
-    trips = GaugeMetricFamily("netfold_tree_round_trip_seconds", "Smoothed.", labels=labels)
+    losses = GaugeMetricFamily(
+        "netfold_tree_retransmission_ratio", "Retransmitted packets over results.", labels=labels
+    )
+    trips = GaugeMetricFamily("netfold_tree_srtt_seconds", "Smoothed RTT.", labels=labels)
     for (job, host), trees in reports.items():
         for tree in trees:
             marks.add_metric([job, host, str(tree.tree)], tree.marks)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 
-from netfold.api import netfold_pb2_grpc as pb_grpc
-from netfold.api.connection import TOKEN_KEY, ConnectError, check_default_socket, default_socket
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.connection import TOKEN_KEY, ConnectError, check_default_socket, default_socket
 
 log = logging.getLogger(__name__)
 

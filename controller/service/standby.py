@@ -11,13 +11,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as pb_grpc
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.admission import Wire
-from netfold.controller.lifecycle.book import Book, UnknownJobError
-from netfold.controller.lifecycle.presence import Presence
-from netfold.controller.service.explain import remembered
+from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
+from netfold.controller.lifecycle.member_status import MemberStatus
+from netfold.controller.service.explain import explain_from_store
 from netfold.controller.service.messages import (
     Context,
     StandbyAttendError,
@@ -28,22 +26,24 @@ from netfold.controller.service.messages import (
     refuse,
     version,
 )
-from netfold.controller.switches.desired import Setting
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
 LOOK_S = 0.2
-"""Between two looks at the store: SQLite tells nobody that another process has changed it."""
+"""Period of polling the store: SQLite has no notification of changes by another process."""
 
 
 class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     """Answers until `retire`; then streams that are open end."""
 
-    def __init__(self, setting: Setting, wire: Wire, store: Store) -> None:
+    def __init__(self, setting: FabricConfig, wire: PacketModel, store: Store) -> None:
         self._setting = setting
         self._wire = wire
         self._store = store
         self._seen = -1
-        self._book: Book
-        self._nobody = Presence()
+        self._registry: JobRegistry
+        self._nobody = MemberStatus()
         self._retired = asyncio.Event()
 
     def retire(self) -> None:
@@ -66,7 +66,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         while not self._retired.is_set():
             try:
                 job = self._job(request.name)
-                over = self._current().get(request.name).state.over
+                over = self._current().get(request.name).state.is_terminal
             except UnknownJobError as error:
                 await refuse(context, error)
             if job != told:
@@ -79,7 +79,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
-            steps = remembered(self._current().get(request.name))
+            steps = explain_from_store(self._current().get(request.name))
         except UnknownJobError as error:
             await refuse(context, error)
         return pb.Explanation(
@@ -114,21 +114,21 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
         await refuse(context, StandbyError(self._told()))
 
-    async def Attend(
-        self, request_iterator: AsyncIterator[pb.Attendance], context: Context
-    ) -> AsyncIterator[pb.Notice]:
+    async def JoinJob(
+        self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
+    ) -> AsyncIterator[pb.ControllerUpdate]:
         await refuse(context, StandbyAttendError(self._told()))
-        yield pb.Notice()
+        yield pb.ControllerUpdate()
 
     # ---- helpers ---------------------------------------------------------------------------------
 
-    def _current(self) -> Book:
-        """The book as the primary has left it."""
+    def _current(self) -> JobRegistry:
+        """The registry as the primary has left it."""
         newest = self._store.version()
         if newest != self._seen:
-            self._book = Book(self._setting, self._wire, self._store)
+            self._registry = JobRegistry(self._setting, self._wire, self._store)
             self._seen = newest
-        return self._book
+        return self._registry
 
     def _job(self, name: str) -> pb.Job:
         job = self._current().get(name)
@@ -141,8 +141,8 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         return f"this controller is a standby; the primary serves at {self._primary()}"
 
 
-class Front(pb_grpc.ControllerServicer):  # type: ignore[misc]
-    """Hands each call to whoever answers now: a server's handlers are chosen for good when it starts."""
+class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
+    """Passes each call to the current service: a server's handlers are fixed when it starts."""
 
     def __init__(self, behind: pb_grpc.ControllerServicer) -> None:
         self.behind = behind
@@ -155,15 +155,15 @@ class Front(pb_grpc.ControllerServicer):  # type: ignore[misc]
             if behind is self.behind:
                 return
 
-    async def Attend(
-        self, request_iterator: AsyncIterator[pb.Attendance], context: Context
-    ) -> AsyncIterator[pb.Notice]:
-        async for notice in self.behind.Attend(request_iterator, context):
+    async def JoinJob(
+        self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
+    ) -> AsyncIterator[pb.ControllerUpdate]:
+        async for notice in self.behind.JoinJob(request_iterator, context):
             yield notice
 
 
 def _handed(name: str) -> Callable[..., Any]:
-    async def answer(self: Front, request: Any, context: Context) -> Any:
+    async def answer(self: ServiceProxy, request: Any, context: Context) -> Any:
         return await getattr(self.behind, name)(request, context)
 
     return answer
@@ -180,4 +180,4 @@ for _name in (
     "GetStatus",
     "ListHosts",
 ):
-    setattr(Front, _name, _handed(_name))
+    setattr(ServiceProxy, _name, _handed(_name))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The table `admission` (p4src/common/admission.p4): who may send what from which port, and what the
-switch is to it."""
+"""The table `admission` (p4src/common/admission.p4): which packets of which sender a port admits, and the role of the
+switch for them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netfold.controller.switches.entries import Action, Field, TableEntry, action, entry
-from netfold.traffic.packets.wire import PORT_FIRST, Kind, Verdict
+from netfold.protocol.wire import PORT_FIRST, Kind, Verdict
 
 CPU_PORT = 510
 MANAGEMENT_PORT = PORT_FIRST
-"""UDP, from and to. Jobs may use it as well: a packet's kind and tree tell them apart."""
+"""UDP source and destination port. Jobs may use it too: kind and tree distinguish the packets."""
 
 _ACCEPT, _WRONG_SLOT, _WRONG_EPOCH = 30, 20, 10
 _CHILD_MASK, _EPOCH_MASK, _SLOT_MASK = 0xFFFF, 0xFFF, 0xFFFF
@@ -21,7 +21,7 @@ _CHILD_MASK, _EPOCH_MASK, _SLOT_MASK = 0xFFFF, 0xFFF, 0xFFFF
 
 @dataclass(frozen=True)
 class Sender:
-    """A child of a tree as a switch sees it: `port` is where its packets come in, `udp_port` the job's. `slots` is the
+    """A child of a tree at a switch: `port` is the ingress port of its packets, `udp_port` the job's. `slots` is the
     tree's A."""
 
     port: int
@@ -32,10 +32,10 @@ class Sender:
     slots: int
 
 
-def added_up(sender: Sender, *, root: bool, bit: int, full: int, base: int) -> Iterator[TableEntry]:
-    """A child whose packets this switch adds up, and the two entries that say why it refuses others of it."""
+def accumulate(sender: Sender, *, root: bool, bit: int, full: int, base: int) -> Iterator[TableEntry]:
+    """A child whose packets this switch accumulates, and the two entries with the reasons for refusing its others."""
     name = "add_at_root" if root else "add_at_inner"
-    add = action(name, tree_index=sender.tree, bit_of_child=1 << bit, full=full, base=base)
+    add = action(name, tree_index=sender.tree, child_mask=1 << bit, full_mask=full, base=base)
     yield _gradient(sender, add)
     in_epoch = _in_epoch(sender, Kind.GRADIENT)
     yield entry("admission", in_epoch, _refuse(sender.tree, Verdict.BAD_SLOT), priority=_WRONG_SLOT)
@@ -47,13 +47,13 @@ def added_up(sender: Sender, *, root: bool, bit: int, full: int, base: int) -> I
     )
 
 
-def passed_up(sender: Sender, to_port: int) -> TableEntry:
-    """A child whose packets go on unchanged towards their node."""
-    return _gradient(sender, action("pass", tree_index=sender.tree, port=to_port))
+def forward_up(sender: Sender, to_port: int) -> TableEntry:
+    """A child whose packets are forwarded unchanged to their node."""
+    return _gradient(sender, action("forward", tree_index=sender.tree, port=to_port))
 
 
-def relayed(port: int, udp_port: int, tree: int, epoch: int) -> TableEntry:
-    """Results come in from `port`, towards the root, and leave by the tree's multicast group."""
+def multicast_results(port: int, udp_port: int, tree: int, epoch: int) -> TableEntry:
+    """Results from `port`, where the root is, leave by the tree's multicast group."""
     match: dict[str, Field] = {
         "ingress_port": port,
         "udp_port": udp_port,
@@ -61,34 +61,36 @@ def relayed(port: int, udp_port: int, tree: int, epoch: int) -> TableEntry:
         "tree": tree,
         "epoch": (epoch, _EPOCH_MASK),
     }
-    return entry("admission", match, action("relay", tree_index=tree), priority=_ACCEPT)
+    return entry("admission", match, action("multicast", tree_index=tree), priority=_ACCEPT)
 
 
-def answer_passed(sender: Sender, to_port: int) -> TableEntry:
-    """A result repeated for one child alone that comes back along the child's own way up, where no result
-    flows."""
+def forward_result(sender: Sender, to_port: int) -> TableEntry:
+    """A result that is resent to one child alone returns along the child's upstream path, which may not be on the
+    result tree."""
     match = _in_epoch(sender, Kind.RESULT)
-    return entry("admission", match, action("pass", tree_index=sender.tree, port=to_port), priority=_ACCEPT)
+    return entry(
+        "admission", match, action("forward", tree_index=sender.tree, port=to_port), priority=_ACCEPT
+    )
 
 
-def managed(port: int, mark: int, *kinds: Kind) -> Iterator[TableEntry]:
-    """READ or RESET of any slot, under the tree number `mark`."""
+def slot_access(port: int, tree: int, *kinds: Kind) -> Iterator[TableEntry]:
+    """READ or RESET of any slot, under the management tree."""
     for kind in kinds:
         match: dict[str, Field] = {
             "ingress_port": port,
             "udp_port": MANAGEMENT_PORT,
             "kind": kind.value,
-            "tree": mark,
+            "tree": tree,
         }
-        yield entry("admission", match, action("manage", tree_index=0, base=0), priority=_ACCEPT)
+        yield entry("admission", match, action("access_slot", tree_index=0, base=0), priority=_ACCEPT)
 
 
 def is_management(held: TableEntry) -> bool:
-    return any(a.name == "manage" for a in held.actions)
+    return any(a.name == "access_slot" for a in held.actions)
 
 
 def is_refusal(held: TableEntry) -> bool:
-    """An entry that only says why a packet is refused."""
+    """An entry that only has the reason for refusing a packet."""
     return held.priority < _ACCEPT
 
 

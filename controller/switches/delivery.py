@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The tables `neighbors` and `congestion` (p4src/common/delivery.p4): the last step before the wire, one
-entry a port."""
+"""The tables `neighbors` and `ecn_thresholds` (p4src/common/delivery.p4): the last step before the wire,
+one entry a port."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def to_switch(port: int, src: str, dst: str) -> TableEntry:
     return entry("neighbors", {"port": port}, action("to_switch", src=mac_number(src), dst=mac_number(dst)))
 
 
-def mark_above(port: int, depth: int) -> TableEntry:
-    """ECN-capable packets that meet a queue of `depth` or more, in the switch's own unit, are marked."""
-    return entry("congestion", {"port": port}, action("mark_above", depth=depth))
+def ecn_threshold(port: int, depth: int) -> TableEntry:
+    """ECN-capable packets are marked from a queue depth of `depth` on, in the switch's own unit."""
+    return entry("ecn_thresholds", {"port": port}, action("set_ecn_threshold", depth=depth))
 
 
 def mac_number(mac: str) -> int:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The file that says what the switches of a fabric are: `netfold controller run --switches FILE`.
+"""The file `netfold controller run --switches FILE`: target, address, program and TLS of each switch.
 
     defaults: {target: tofino, p4info: out/tofino/tofino/netfold.p4info.txtpb, config: out/tofino/tofino/netfold.pb.bin}
     switches:
@@ -8,10 +8,9 @@
       leaf2: {address: 10.0.0.12:9339, device_id: 1, cpu_port: 320}
       leaf3: {address: 10.0.0.13:9559, server: drivers, config: out/tofino/tofino/netfold.pi.bin}
 
-Switches are spoken to in the clear, or with TLS where `tls_ca` names the certificate that theirs is checked against;
-`tls_cert` and `tls_key` are what the controller shows, `tls_server_name` is the name in the switch's certificate.
-Switches that it leaves out are as `defaults` say. Paths count from the folder of the file.
-"""
+Connections are plain text, or TLS where `tls_ca` names the CA of the switch's certificate. `tls_cert` and `tls_key` are
+the controller's, `tls_server_name` is the name in the switch's certificate. Switches that are not listed have
+`defaults`. Paths are relative to the file."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from netfold.controller.switches.devices import (
 )
 from netfold.controller.switches.endpoint import Pipeline, Tls
 from netfold.topologies.fabric import Fabric, Switch
-from netfold.topologies.marked_yaml import Document, Place, Problem, SpecError, read_document
+from netfold.topologies.yaml_locations import Document, Place, Problem, SpecError, read_document
 
 LAST_CPU_PORT = 511
 
@@ -41,16 +40,18 @@ class _Part(BaseModel):
 
 
 class DeviceSpec(_Part):
-    """A switch, or what all have in common."""
+    """A switch, or the defaults."""
 
     target: SwitchTarget | None = None
     address: Annotated[
         str | None, Field(pattern=r"^\S+:[0-9]{1,5}$", description="HOST:PORT of P4Runtime")
     ] = None
-    server: Annotated[TofinoServer | None, Field(description="of a tofino: stratum or drivers")] = None
+    server: Annotated[
+        TofinoServer | None, Field(description="P4Runtime server of a tofino: stratum or drivers")
+    ] = None
     device_id: Annotated[int | None, Field(ge=0, lt=1 << 64, description="Stratum's node id")] = None
     p4info: Path | None = None
-    config: Annotated[Path | None, Field(description="what is pushed as the device config")] = None
+    config: Annotated[Path | None, Field(description="device config of a pipeline push")] = None
     cpu_port: Annotated[int | None, Field(ge=0, le=LAST_CPU_PORT)] = None
     tls_ca: Path | None = None
     tls_cert: Path | None = None
@@ -64,7 +65,7 @@ class DeviceFile(_Part):
 
 
 def read_devices(path: Path, fabric: Fabric, lanes: int) -> dict[str, Device]:
-    """What the file says of every switch of the fabric. Raises FabricError; a SpecError names file and line."""
+    """The device of every switch of the fabric. Raises FabricError; a SpecError names file and line."""
     document = read_document(path)
     try:
         spec = DeviceFile.model_validate(document.value)
@@ -120,14 +121,17 @@ def _tls(spec: DeviceSpec, folder: Path) -> Tls | None:
 
 
 def _faults(fabric: Fabric, switch: Switch, spec: DeviceSpec, folder: Path) -> Iterator[tuple[str, str]]:
-    """What is wrong with a switch: the key, and a message."""
+    """Key and message of each invalid option of a switch."""
     name = switch.name
     if (spec.p4info is None) != (spec.config is None):
         yield "", f"'{name}' needs both of p4info and config, or none"
     if (spec.tls_cert is None) != (spec.tls_key is None):
         yield "", f"'{name}' needs both of tls_cert and tls_key, or none"
     if spec.tls_ca is None and (spec.tls_cert is not None or spec.tls_server_name is not None):
-        yield "", f"'{name}' needs tls_ca beside its other tls options: without it nothing is encrypted"
+        yield (
+            "",
+            f"'{name}' needs tls_ca beside its other tls options: without it the connection is plain text",
+        )
     for key in ("p4info", "config", "tls_ca", "tls_cert", "tls_key"):
         path = getattr(spec, key)
         if path is not None and not (folder / path).is_file():
@@ -144,13 +148,16 @@ def _faults(fabric: Fabric, switch: Switch, spec: DeviceSpec, folder: Path) -> I
     elif spec.server is not None:
         yield "server", f"'{name}' has a 'server', which is for the target tofino"
     if spec.device_id == 0 and spec.target is SwitchTarget.TOFINO and spec.server is not TofinoServer.DRIVERS:
-        yield "device_id", f"the device_id of '{name}' must be 1 or more: Stratum's nodes begin there"
+        yield "device_id", f"the device_id of '{name}' must be 1 or more: Stratum counts nodes from 1"
     if cpu_port in {*fabric.ports[name].values(), *(x.port for x in switch.loopbacks)}:
-        yield "cpu_port", f"port {cpu_port} of '{name}' is the controller's; the fabric gives it away"
+        yield (
+            "cpu_port",
+            f"port {cpu_port} of '{name}' is the controller's; the fabric has a link or loopback there",
+        )
 
 
 def _place(spec: DeviceFile, name: str, key: str) -> Place:
-    """Where a key is said of a switch: with it, among the defaults, or nowhere."""
+    """Position of a key of a switch in the file: at the switch, or in the defaults."""
     own = spec.switches.get(name)
     if key and getattr(own, key, None) is None and getattr(spec.defaults, key) is not None:
         return ("defaults", key)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is particular to one switch: how it is reached, and what its target does otherwise than v1model."""
+"""What differs from switch to switch: its address, and how its target differs from v1model."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from netfold.topologies.fabric import Fabric
 from netfold.topologies.ports import Chip
 
 CELL_BYTES = {Chip.TOFINO: 80, Chip.TOFINO2: 176}
-"""What a traffic manager counts its queues in."""
+"""Unit of a traffic manager's queue depth."""
 
 TOFINO_CPU_PORTS = {Chip.TOFINO: 192, Chip.TOFINO2: 0}
-"""The PCIe port that programs are compiled for unless told otherwise (p4src/tna/arch.p4); a Tofino with four
-pipes has 320."""
+"""PCIe port that programs are compiled for by default (p4src/tna/arch.p4); a Tofino with four pipes has 320."""
 
 V1MODEL_LANES = 256
 CHIP_LANES = {Chip.TOFINO: 32, Chip.TOFINO2: 64}
-"""What fits into the stages of a pipe."""
+"""Lanes for which the program fits into the stages of a pipe."""
 
 _HEADERS_BYTES = 14 + 20 + 8 + 16
 _CHECK_SEQUENCE_BYTES = 4
 
 
 class SwitchTarget(StrEnum):
-    """What runs the program: softswitch and BMv2 look alike from here."""
+    """Target of the program. softswitch and BMv2 are the same for the controller."""
 
     V1MODEL = "v1model"
     TOFINO = "tofino"
 
 
 class TofinoServer(StrEnum):
-    """Who speaks P4Runtime for a Tofino: Stratum, or the drivers themselves (`bf_switchd --p4rt-server`)."""
+    """P4Runtime server of a Tofino: Stratum, or the drivers (`bf_switchd --p4rt-server`)."""
 
     STRATUM = "stratum"
     DRIVERS = "drivers"
@@ -45,12 +44,12 @@ class TofinoServer(StrEnum):
 
 @dataclass(frozen=True)
 class Device:
-    """A switch. What is None follows from its place in the fabric, or is the same for all.
+    """A switch. None: the default of its place in the fabric, or that of all switches.
 
-    server        counts for the target tofino
-    cpu_port      the port that the program takes for the controller's
-    packet_cells  what a full packet takes of a queue, in the unit of the queue's depth
-    tls           how its server is trusted; None: it is spoken to in the clear
+    server        of the target tofino
+    cpu_port      port of the controller in the program
+    packet_cells  queue depth of a full packet, in the queue's unit
+    tls           None: plain text
     """
 
     target: SwitchTarget = SwitchTarget.V1MODEL
@@ -64,18 +63,17 @@ class Device:
 
     @property
     def one_shot(self) -> bool:
-        """ECMP sets are written with their route (P4Runtime spec 9.2.3); Stratum on Tofino wants members and
-        groups."""
+        """ECMP sets are written with their route (P4Runtime spec 9.2.3). Stratum on Tofino needs members and groups."""
         return self.target is SwitchTarget.V1MODEL or self.server is TofinoServer.DRIVERS
 
     @property
     def full_width(self) -> bool:
-        """Numbers bear the leading zeros of their field (widths.py)."""
+        """Numbers are written with leading zeros (widths.py)."""
         return self.target is SwitchTarget.TOFINO and self.server is TofinoServer.DRIVERS
 
 
 def best_lanes(fabric: Fabric, devices: Mapping[str, Device]) -> int:
-    """The most lanes that every switch has a program for (README of p4src): the fewest headers for each gradient."""
+    """The largest lane count for which every switch has a program (README of p4src): the fewest headers a gradient."""
     known = (devices.get(s.name, Device()) for s in fabric.switches)
     pairs = zip(fabric.switches, known, strict=True)
     return min(
@@ -85,11 +83,11 @@ def best_lanes(fabric: Fabric, devices: Mapping[str, Device]) -> int:
 
 
 def packet_cells(chip: Chip, lanes: int) -> int:
-    """Cells of a traffic manager's buffer that a packet takes."""
+    """Cells of a packet in a traffic manager's buffer."""
     return math.ceil((_HEADERS_BYTES + 4 * lanes + _CHECK_SEQUENCE_BYTES) / CELL_BYTES[chip])
 
 
 def programs(fabric: Fabric, devices: Mapping[str, Device]) -> list[str]:
-    """The switches that are programs, which have one pipe, whatever chip the fabric gives them."""
+    """The switches that are software, with one pipe, whatever chip the fabric gives them."""
     names = (s.name for s in fabric.switches)
     return [n for n in names if devices.get(n, Device()).target is SwitchTarget.V1MODEL]

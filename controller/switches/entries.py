@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a switch can hold, as frozen values: table entries and multicast groups, to compare, to diff and
-to print.
+"""The contents of a switch as frozen values: table entries, multicast groups, members and groups of ECMP sets.
 
-Names are those of p4src without the controls they live in (`admission`, `pass`): the targets' P4Info
-prefixes them differently. All values are plain integers.
+Names are those of p4src without the control (`admission`, `pass`), as the P4Info of each target has other prefixes. All
+values are plain integers.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from dataclasses import dataclass
 import finsy as fy
 
 Field = int | tuple[int, int]
-"""Of a match: an exact value; (value, mask) of a ternary or (value, prefix length) of an LPM field."""
+"""A match: an exact value; (value, mask) of a ternary field, or (value, prefix length) of an LPM field."""
 
 
 _ROUTES = "ipv4_routes"
 
 
 class UnknownEntityError(Exception):
-    """A switch holds something that this controller never writes and cannot name."""
+    """A switch has an entity that this controller never writes."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,7 @@ class MulticastGroup:
 
 @dataclass(frozen=True)
 class SelectorMember:
-    """A member of the action profile of `ipv4_routes`: one way. Entries refer to it by the action
-    `by_member`."""
+    """A member of the action profile of `ipv4_routes`: one next hop. Entries refer to it by the action `by_member`."""
 
     member: int
     action: Action
@@ -117,7 +115,7 @@ Contents = dict[Key, Entity]
 
 
 def add(contents: Contents, entity: Entity) -> None:
-    """Raises ValueError if there is another entity under the same key: a switch can hold only one."""
+    """Raises ValueError if another entity has the same key: a switch can have only one."""
     if contents.setdefault(entity.key, entity) != entity:
         raise ValueError(f"two entries for one key: {entity} and {contents[entity.key]}")
 
@@ -157,8 +155,7 @@ class Codec:
         )
 
     def reads(self, *, one_shot: bool) -> list[fy.p4entity.P4Entity]:
-        """What to read for everything that a switch may hold; without `one_shot` sets, their members and groups
-        too."""
+        """Reads that return the whole contents of a switch; without `one_shot` sets also members and groups."""
         kinds: list[fy.p4entity.P4Entity] = [fy.P4TableEntry(), fy.P4MulticastGroupEntry()]
         if not one_shot:
             name = self._profile_name()
@@ -182,12 +179,12 @@ class Codec:
         return self._profile.alias
 
     def _group_size(self) -> int:
-        """What a group may grow to: the program's limit, or else all members."""
+        """Maximum members of a group: the program's limit, or else all members."""
         assert self._profile is not None
         return self._profile.max_group_size or self._profile.size
 
     def decode(self, held: object) -> Entity | None:
-        """None for what belongs to the program itself: constant entries and default actions."""
+        """None for an entity of the program itself: a constant entry or a default action."""
         if isinstance(held, fy.P4MulticastGroupEntry):
             ports = tuple(sorted(int(r if isinstance(r, int) else r[0]) for r in held.replicas))  # type: ignore[index]
             return MulticastGroup(held.multicast_group_id, ports)

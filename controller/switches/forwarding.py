@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The tables `ipv4_routes` and `arp_responder` (p4src/common/forwarding.p4): all that is no gradient."""
+"""The tables `ipv4_routes` and `arp_responder` (p4src/common/forwarding.p4): packets that are no gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from netfold.controller.switches.entries import TableEntry, action, entry
 
 
 def route(to: IPv4Network, ports: Iterable[int]) -> TableEntry:
-    """A prefix by one port or, as an ECMP set, by several (P4Runtime spec 9.2.3, one-shot)."""
+    """A prefix by one port, or by several as an ECMP set (P4Runtime spec 9.2.3, one-shot)."""
     calls = (action("nexthop", port=p) for p in sorted(set(ports)))
     return entry("ipv4_routes", _prefix("destination", to), *calls)
 
@@ -23,5 +23,5 @@ def arp_answer(subnet: IPv4Network, mac: str) -> TableEntry:
 
 
 def _prefix(field: str, network: IPv4Network) -> dict[str, int | tuple[int, int]]:
-    # P4Runtime writes the prefix of length 0 as an absent field
+    # in P4Runtime a prefix of length 0 is an absent field
     return {field: (int(network.network_address), network.prefixlen)} if network.prefixlen else {}

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Multicast groups: the ports by which a switch sends a tree's results down."""
+"""Multicast groups: the ports by which the results of a tree leave a switch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from collections.abc import Iterable
 from netfold.controller.switches.entries import MulticastGroup
 
 
-def down(tree: int, ports: Iterable[int]) -> MulticastGroup:
-    """The group of a tree bears the tree's number."""
+def result_group(tree: int, ports: Iterable[int]) -> MulticastGroup:
+    """The group of a tree; its number is the tree number."""
     return MulticastGroup(tree, tuple(sorted(set(ports))))

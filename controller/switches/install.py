@@ -1,20 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""From what a switch holds to what it should hold, in an order that never admits a packet too early.
+"""The writes that turn a switch's contents into the desired ones, in an order that never admits a packet too early.
 
-New entries go in by phase: queue pairs that only a job may send to, members and groups of ECMP sets,
-forwarding and management, multicast groups, routes of trees, refusals, and the entries that admit packets
-last. Only then the old ones go, in reverse: what admits first. So a job that moves is made before it is
-broken, and a switch that is left halfway admits nothing that it cannot deliver.
-"""
+New entries are written by phase: reservations of queue pairs, members and groups of ECMP sets, forwarding and
+management, multicast groups, routes of trees, refusals, and last the entries that admit packets. Only then old entries
+are deleted, in reverse order: admission first. So a job that moves is installed at its new place before it is removed
+from the old one, and a switch whose writes are interrupted admits no packet that it cannot deliver."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 
-from netfold.controller.switches import roce
+from netfold.controller.switches import features
 from netfold.controller.switches.admission_table import is_management, is_refusal
 from netfold.controller.switches.entries import (
     Contents,
@@ -23,20 +22,10 @@ from netfold.controller.switches.entries import (
     SelectorGroup,
     SelectorMember,
 )
+from netfold.controller.switches.install_phase import Phase
 
-BATCH = 200
-"""Updates in one WriteRequest. A server may reorder within one (P4Runtime spec 12), so phases never share it."""
-
-
-class Phase(IntEnum):
-    RESERVATIONS = 0
-    MEMBERS = 1
-    SETS = 2
-    FORWARDING = 3
-    GROUPS = 4
-    ROUTES = 5
-    REFUSALS = 6
-    ADMISSION = 7
+MAX_BATCH = 200
+"""Updates in one WriteRequest. A server may reorder them (P4Runtime spec 12): a request has one phase."""
 
 
 class Op(Enum):
@@ -46,7 +35,7 @@ class Op(Enum):
 
 
 @dataclass(frozen=True)
-class Step:
+class WriteBatch:
     """One WriteRequest."""
 
     op: Op
@@ -60,22 +49,20 @@ def phase_of(entity: Entity) -> Phase:
         return Phase.MEMBERS
     if isinstance(entity, SelectorGroup):
         return Phase.SETS
-    if entity.table == roce.ENDS:
-        return Phase.RESERVATIONS
-    if entity.table in ("uplink", "downlink", roce.WORKERS):
+    if entity.table in features.TABLE_PHASES:
+        return features.TABLE_PHASES[entity.table]
+    if entity.table in ("uplink", "downlink"):
         return Phase.ROUTES
-    if entity.table == roce.CONNECTIONS:
-        return Phase.ADMISSION
     if entity.table == "admission" and not is_management(entity):
         return Phase.REFUSALS if is_refusal(entity) else Phase.ADMISSION
     return Phase.FORWARDING
 
 
-def steps(held: Contents, wanted: Contents) -> Iterator[Step]:
-    """What turns `held` into `wanted`; nothing if they are equal."""
-    new = [e for k, e in wanted.items() if k not in held]
-    changed = [e for k, e in wanted.items() if k in held and held[k] != e]
-    old = [e for k, e in held.items() if k not in wanted]
+def write_batches(contents: Contents, desired: Contents) -> Iterator[WriteBatch]:
+    """The writes that turn `contents` into `desired`; none if they are equal."""
+    new = [e for k, e in desired.items() if k not in contents]
+    changed = [e for k, e in desired.items() if k in contents and contents[k] != e]
+    old = [e for k, e in contents.items() if k not in desired]
     for phase in Phase:
         yield from _batches(Op.INSERT, phase, new)
         yield from _batches(Op.MODIFY, phase, changed)
@@ -83,21 +70,21 @@ def steps(held: Contents, wanted: Contents) -> Iterator[Step]:
         yield from _batches(Op.DELETE, phase, old)
 
 
-def differences(held: Contents, wanted: Contents) -> int:
-    """How many entries differ."""
-    return sum(held.get(k) != wanted.get(k) for k in held.keys() | wanted.keys())
+def count_differences(contents: Contents, desired: Contents) -> int:
+    """The number of entries that differ."""
+    return sum(contents.get(k) != desired.get(k) for k in contents.keys() | desired.keys())
 
 
-def apply(held: Contents, step: Step) -> None:
-    """What a switch holds after a step that succeeded."""
-    for entity in step.entities:
-        if step.op is Op.DELETE:
-            held.pop(entity.key, None)
+def apply(contents: Contents, batch: WriteBatch) -> None:
+    """Change `contents` as a batch that succeeded changed the switch."""
+    for entity in batch.entities:
+        if batch.op is Op.DELETE:
+            contents.pop(entity.key, None)
         else:
-            held[entity.key] = entity
+            contents[entity.key] = entity
 
 
-def _batches(op: Op, phase: Phase, entities: list[Entity]) -> Iterator[Step]:
+def _batches(op: Op, phase: Phase, entities: list[Entity]) -> Iterator[WriteBatch]:
     chosen = [e for e in entities if phase_of(e) is phase]
-    for first in range(0, len(chosen), BATCH):
-        yield Step(op, tuple(chosen[first : first + BATCH]))
+    for first in range(0, len(chosen), MAX_BATCH):
+        yield WriteBatch(op, tuple(chosen[first : first + MAX_BATCH]))

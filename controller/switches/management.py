@@ -1,8 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""READ and RESET of slots in-band (docs/protocol.md, section 3.6): P4Runtime on BMv2 has no register
-access. The switch answers with the slot's tag, marks and lanes in the packet and its bitmap beside it, to
-the controller alone."""
+"""The packets READ and RESET (docs/protocol.md, section 3.6), as P4Runtime on BMv2 has no register access. The switch
+answers to the controller alone, with tag, slot attributes and lanes in the packet and the bitmap as metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +12,8 @@ from ipaddress import IPv4Address
 import finsy as fy
 
 from netfold.controller.switches.admission_table import MANAGEMENT_PORT
-from netfold.traffic.packets.wire import VERSION, Flag, Kind
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol.wire import VERSION, Flag, Kind
 
 _ETHERNET = struct.Struct("!6s6sH")
 _IPV4 = struct.Struct("!BBHHHBBH4s4s")
@@ -23,7 +23,7 @@ _NETFOLD = struct.Struct("!BBHIHHBBH")
 
 @dataclass(frozen=True)
 class SlotView:
-    """What a slot holds; `request` and `sender` are those of the packet that asked."""
+    """Contents of a slot; `request` and `sender` are those of the READ or RESET."""
 
     ingress_port: int
     tree: int
@@ -38,12 +38,12 @@ class SlotView:
     lanes: tuple[int, ...]
 
 
-def slot_packet(kind: Kind, *, mark: int, slot: int, request: int, sender: IPv4Address, lanes: int) -> bytes:
-    """A management packet; `request` (16 bits) comes back in the answer."""
+def slot_packet(kind: Kind, *, tree: int, slot: int, request: int, sender: IPv4Address, lanes: int) -> bytes:
+    """A READ or RESET; `tree` is the management tree, `request` (16 bits) identifies the answer."""
     payload = 16 + 4 * lanes
     header = _IPV4.pack(0x45, 0, 28 + payload, 0, 0, 64, 17, 0, sender.packed, sender.packed)
     checked = header[:10] + struct.pack("!H", _checksum(header)) + header[12:]
-    netfold = _NETFOLD.pack(VERSION << 4 | kind, 0, mark, 0, slot, request, 0, 0, lanes)
+    netfold = _NETFOLD.pack(VERSION << 4 | kind, 0, tree, 0, slot, request, 0, 0, lanes)
     return (
         _ETHERNET.pack(bytes(6), b"\x02\x00" + sender.packed, 0x0800)
         + checked
@@ -53,8 +53,17 @@ def slot_packet(kind: Kind, *, mark: int, slot: int, request: int, sender: IPv4A
     )
 
 
+def management_packet(
+    config: FabricConfig, lanes: int, switch: str, kind: Kind, slot: int, request: int
+) -> bytes:
+    """A READ or RESET that `switch` sends or executes."""
+    own = config.addresses.switches[switch].loopback
+    tree = config.management_tree
+    return slot_packet(kind, tree=tree, slot=slot, request=request, sender=own, lanes=lanes)
+
+
 def slot_view(packet: fy.P4PacketIn) -> SlotView | None:
-    """The answer in a packet-in, None if it is something else."""
+    """The answer in a packet-in; None for any other packet."""
     data = packet.payload
     first = _ETHERNET.size + _IPV4.size + _UDP.size
     beside = {"ingress_port", "bitmap"} <= packet.metadata.keys()

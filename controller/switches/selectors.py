@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""ECMP sets as members and groups of the table's action profile (P4Runtime spec 9.2.1 and 9.2.2), for servers that do
-not take a set together with its route (9.2.3): Stratum on Tofino. What is written follows from the contents alone,
-so that it can be compared with what is read back."""
+"""ECMP sets as members and groups of the table's action profile (P4Runtime spec 9.2.1 and 9.2.2), for servers without
+one-shot action sets (9.2.3): Stratum on Tofino. Numbers of members and groups follow from the contents alone, so that
+they can be compared with those that are read back."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from netfold.controller.switches.entries import (
 ROUTES = "ipv4_routes"
 
 
-def spelled_out(contents: Contents) -> Contents:
-    """The same contents, every route by a member (one way) or a group of members (several ways)."""
+def expand_action_sets(contents: Contents) -> Contents:
+    """The same contents, with each route as a member (one next hop) or a group of members (several)."""
     written: Contents = {}
     groups = _group_numbers(contents)
     for entity in contents.values():
@@ -44,7 +44,7 @@ def spelled_out(contents: Contents) -> Contents:
 
 
 def _members(route: Entity) -> tuple[int, ...]:
-    """A member has the number of the port that it sends to."""
+    """The number of a member is its port."""
     assert isinstance(route, TableEntry)
     return tuple(sorted(_port(a) for a in route.actions))
 
@@ -54,7 +54,7 @@ def _port(chosen: Action) -> int:
 
 
 def _group_numbers(contents: Contents) -> dict[tuple[int, ...], int]:
-    """Numbers that stay the same for a set whatever else is there, but for collisions."""
+    """Numbers of sets; except for collisions they do not depend on other sets."""
     routes = (e for e in contents.values() if isinstance(e, TableEntry) and e.table == ROUTES)
     sets = sorted({_members(r) for r in routes if len(r.actions) > 1})
     numbers: dict[tuple[int, ...], int] = {}

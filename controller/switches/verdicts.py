@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The counter `verdicts`: every netfold packet counts once, at tree_index * 32 + verdict
+"""The counter `verdicts`: one count a netfold packet, at tree_index * 32 + verdict
 (docs/protocol.md, section 4)."""
 
 from __future__ import annotations
 
-from netfold.traffic.packets.wire import Verdict
+from netfold.protocol.wire import Verdict
 
 NO_TREE = 0
 """The tree_index of packets that belong to no tree."""

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// All that is not netfold's: an ordinary L3 switch. IPv4 by longest prefix with ECMP; ARP for anything the switch can
-// route to is answered with the switch's own address, so that hosts need no static entries. The egress takes one off the
-// time to live.
+// All other traffic: an ordinary L3 switch. IPv4 by longest prefix with ECMP; ARP for every address that the switch can
+// route to is answered with the switch's own MAC address, so that hosts need no static entries. The egress decrements the
+// TTL.
 
-control Forwarding(inout headers_t hdr, inout metadata_t meta, WAY_OUT) {
+control Forwarding(inout headers_t hdr, inout metadata_t meta, EGRESS_TARGET) {
 
     action drop() {
         DROP;
@@ -33,14 +33,14 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, WAY_OUT) {
     }
 
     action reply(mac_t mac) {
-        ipv4_t asked = hdr.arp.target_ip;
+        ipv4_t target = hdr.arp.target_ip;
         hdr.ethernet.dst = hdr.ethernet.src;
         hdr.ethernet.src = mac;
         hdr.arp.operation = ARP_REPLY;
         hdr.arp.target_mac = hdr.arp.sender_mac;
         hdr.arp.target_ip = hdr.arp.sender_ip;
         hdr.arp.sender_mac = mac;
-        hdr.arp.sender_ip = asked;
+        hdr.arp.sender_ip = target;
         SEND_BY(meta.ingress_port);
     }
 
@@ -53,7 +53,7 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, WAY_OUT) {
 
     apply {
         if (hdr.ipv4.isValid()) {
-            if (meta.broken || hdr.ipv4.ttl == 0 || hdr.ipv4.ttl == 1) {
+            if (meta.ip_invalid || hdr.ipv4.ttl == 0 || hdr.ipv4.ttl == 1) {
                 drop();
             } else if (ipv4_routes.apply().miss) {
                 drop();

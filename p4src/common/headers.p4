@@ -77,7 +77,7 @@ header lanes_t {
 }
 #undef LANE_FIELD
 
-// From the switch to the controller: where the packet came in, and of a managed slot the children seen.
+// From the switch to the controller: the ingress port, and the bitmap of a slot that was read or reset.
 @controller_header("packet_in")
 header packet_in_t {
     port_t   ingress_port;
@@ -85,7 +85,7 @@ header packet_in_t {
     bitmap_t bitmap;
 }
 
-// From the controller: the port to send to, or 0 to take the packet as if it had come in from the CPU port.
+// From the controller: the port to send by; 0: process the packet as one received from the CPU port.
 @controller_header("packet_out")
 header packet_out_t {
     port_t egress_port;

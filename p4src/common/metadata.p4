@@ -1,37 +1,41 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the controls of the switch tell each other about the packet in hand.
+// Metadata between the controls of a switch.
 
 #ifndef NETFOLD_METADATA
 #define NETFOLD_METADATA
 
 struct slot_view_t {
-    slot_index_t index;  // of the slot in the node's registers
-    age_t    age;       // the packet's tag against the slot's
-    tag_t    tag;       // what the slot held, for management
-    bitmap_t seen;      // children in the slot before this packet
-    bitmap_t again;     // of them the packet's own: not 0 if it was in already
-    bit<1>   repeated;  // it was
-    bit<1>   complete;  // with this packet all children are in
+    slot_index_t index;          // of the slot in the node's registers
+    age_t    age;                // the packet's tag against the slot's
+    tag_t    tag;                // the slot's tag before the packet, for management
+    bitmap_t bitmap_before;      // the slot's bitmap before the packet
+    bitmap_t own_bit_seen;       // the packet's own bit of it
+    bit<1>   is_duplicate;       // that bit is set
+    bit<1>   is_complete;        // with this packet the bitmap is full_mask
+    seal_t   seal;
 }
 
 struct metadata_t {
     port_t       ingress_port;
-    bit<1>       netfold;     // both its UDP ports are of the protocol's range; it is netfold's if they are equal
-    bit<1>       buried;      // a datagram whose ports lie deeper than this target looks
-    bit<1>       wellformed;  // its fields and lengths are as docs/protocol.md, section 2, has them
-    bool         broken;      // its IPv4 header: version, length or checksum
+    port_t       reply_port;      // where an answer to the sender leaves
+    bit<1>       netfold;         // a packet of the protocol; before classification: both UDP ports are in its range
+    bit<1>       ports_unparsed;  // a UDP datagram behind IPv4 options, which this target does not parse
+    bit<1>       wellformed;      // fields and lengths are those of docs/protocol.md, section 2
+    bool         ip_invalid;      // version, length or checksum of the IPv4 header
     role_t       role;
     tree_index_t tree_index;
-    bitmap_t     bit_of_child;
-    bitmap_t     full;
+    bitmap_t     child_mask;      // the sender's bit
+    bitmap_t     full_mask;       // the bitmap of a complete sum
     slot_view_t  slot;
+    flags_t      quorum_flags;    // of a sum that this node sends, beside the slot's
+    bit<8>       annotation;      // of a sum that this node sends: contributions, or the sender's BTH bits
     verdict_t    verdict;
     port_t       up_port;
     child_t      up_child;
     group_t      down_group;
-    bit<1>       routed;    // leaves by the routing tables: the egress sets the MAC addresses
+    bit<1>       routed;          // the egress writes the MAC addresses of the port's neighbor
     bit<16>      l4_src_port;
     bit<16>      l4_dst_port;
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Every size of the program, in one place; -DNAME=value overrides one. What the sizes cost is in p4src/README.md.
+// Every size of the program; -DNAME=value overrides one. p4src/README.md has their cost.
 
 #ifndef NETFOLD_SIZES
 #define NETFOLD_SIZES
@@ -11,11 +11,11 @@
 #endif
 
 #ifndef SLOTS
-#define SLOTS 4096           // slots of the switch, shared out to trees in power-of-two ranges
+#define SLOTS 4096           // slots of the switch, assigned to trees in power-of-two ranges
 #endif
 
 #ifndef TREES
-#define TREES 1024           // trees that a switch can take part in; a power of two, at most 1024
+#define TREES 1024           // trees of a switch; a power of two, at most 1024
 #endif
 
 #ifndef ADMISSIONS

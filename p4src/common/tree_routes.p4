@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Where do a tree's packets leave this switch? Up by one port, as the node's own child number; down by a multicast group.
+// Where do a tree's packets leave this switch? Up by one port, with the node's own child number; down by a multicast group.
 
 control TreeRoutes(inout metadata_t meta) {
 
@@ -31,7 +31,7 @@ control TreeRoutes(inout metadata_t meta) {
     apply {
         if (meta.role == role_t.INNER) {
             uplink.apply();
-        } else if (meta.role == role_t.ROOT || meta.role == role_t.RELAY) {
+        } else if (meta.role == role_t.ROOT || meta.role == role_t.MULTICAST) {
             downlink.apply();
         }
     }

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Named types for every quantity of the protocol (docs/protocol.md, sections 1 to 4).
+// Named types for every quantity of the protocol (docs/protocol.md, sections 1 to 4), and what the controls of a switch
+// tell apart. Numbers of the wire are in wire.p4.
 
 #ifndef NETFOLD_TYPES
 #define NETFOLD_TYPES
@@ -20,35 +21,21 @@ typedef bit<8>  flags_t;
 typedef bit<32> bitmap_t;
 typedef int<32> lane_t;
 
-const bit<4>  NETFOLD_VERSION   = 1;
-const bit<16> NETFOLD_UDP_PORTS = 0xF000;  // 61440 ... 61695
-const bit<16> NETFOLD_UDP_MASK  = 0xFF00;
-const bit<16> NETFOLD_BYTES     = 16 + 4 * LANES;
+#include "wire.p4"
 
-const flags_t FLAG_OVERFLOW   = 0x80;
-const flags_t FLAG_CONGESTION = 0x40;
-
-const lane_t LANE_MAX = 0x7FFFFFFF;
-const lane_t LANE_MIN = -0x80000000;
+const bit<16> NETFOLD_BYTES = NETFOLD_HEADER_BYTES + 4 * LANES;
 
 const bit<2> ECN_ECT0 = 2;
 const bit<2> ECN_CE   = 3;
 
-enum bit<4> kind_t {
-    GRADIENT = 0,
-    RESULT   = 1,
-    READ     = 2,
-    RESET    = 3
-}
-
-// What this switch is to the packet; the admission entry says it.
+// The role of this switch for the packet, from the admission entry.
 enum bit<3> role_t {
-    NONE    = 0,  // nothing: the packet is refused
-    PASS    = 1,  // a switch on the path of an edge
-    INNER   = 2,  // adds up, sends the sum up
-    ROOT    = 3,  // adds up, turns the sum around
-    RELAY   = 4,  // replicates results downwards
-    MANAGER = 5   // the controller looks at a slot
+    NONE       = 0,  // the packet is refused
+    FORWARD    = 1,  // on the path of an edge
+    INNER      = 2,  // accumulates, sends its partial sum up
+    ROOT       = 3,  // accumulates, sends the result down
+    MULTICAST  = 4,  // on the result tree
+    MANAGEMENT = 5   // the controller reads or resets a slot
 }
 
 // The packet's tag against the slot's; one bit each, as Tofino's comparison unit gives them.
@@ -58,25 +45,14 @@ enum bit<4> age_t {
     SAME  = 4
 }
 
-enum bit<5> verdict_t {
-    NONE            = 0,
-    ABSORBED        = 1,
-    RESULT_SENT     = 2,
-    RESULT_REPEATED = 3,
-    SUM_SENT        = 4,
-    SUM_REPEATED    = 5,
-    PASSED          = 6,
-    RELAYED         = 7,
-    SLOT_READ       = 8,
-    SLOT_RESET      = 9,
-    UNADMITTED      = 16,
-    STALE_EPOCH     = 17,
-    BAD_SLOT        = 18,
-    STALE_CHUNK     = 19,
-    DUPLICATE       = 20,
-    MALFORMED       = 21,
-    UNROUTED        = 22,
-    EXPIRED         = 23
+// State of the sum for a packet of a tree with a quorum: docs/protocol.md, section 3.7.
+enum bit<3> seal_t {
+    OPEN        = 0,  // not sealed, or a tree without a quorum
+    SEALING     = 1,  // this packet seals the sum
+    SEALED      = 2,  // sealed before; the sender's contribution is in it
+    LATE        = 3,  // sealed before without the sender's contribution, at the root
+    SLOT_REUSED = 4,  // the slot holds a newer chunk, at the root
+    BYPASS      = 5   // late or stale at an inner node: the root decides
 }
 
 #endif

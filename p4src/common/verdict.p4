@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens next? The one table to read first: the rows of docs/protocol.md, section 3.2, as constant entries.
+// What happens next? Read this table first: its rows are those of docs/protocol.md, sections 3.2 and 3.7.
+//
+// The program's quorum (quorum/on.p4 or quorum/off.p4) defines SEAL_KEY, ROW and QUORUM_ROWS: a program without quorums
+// has neither the key `seal` nor the rows that need it. The target (arch.p4) defines ANNOTATE.
 
 control Verdict(inout headers_t hdr, inout metadata_t meta) {
 
@@ -11,54 +14,56 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
         meta.verdict = reason;
     }
 
-    action absorb() {
-        meta.verdict = verdict_t.ABSORBED;
+    action accumulate() {
+        meta.verdict = verdict_t.ACCUMULATED;
     }
 
-    // What a node makes itself starts with a new time to live, of which the egress takes one.
-#define ANEW hdr.ipv4.ttl = 65; hdr.ipv4.ecn = ECN_ECT0; hdr.netfold.reserved = 0;
+    // A node's own packet starts with a TTL of 65, of which the egress takes one.
+#define RESET_IP_FIELDS hdr.ipv4.ttl = 65; hdr.ipv4.ecn = ECN_ECT0;
 
-    // The packet in hand becomes the result: back from the root's address, in the job's own ports.
-    action turn_around() {
+    // The packet becomes the result: sent from the root's address, to the sender's, with the job's ports.
+    action make_result() {
         ipv4_t sender = hdr.ipv4.src;
         hdr.ipv4.src = hdr.ipv4.dst;
         hdr.ipv4.dst = sender;
-        ANEW
+        RESET_IP_FIELDS
+        ANNOTATE
         hdr.netfold.kind = kind_t.RESULT;
     }
 
     action send_result() {
         meta.verdict = verdict_t.RESULT_SENT;
-        turn_around();
+        make_result();
     }
 
-    action repeat_result() {
-        meta.verdict = verdict_t.RESULT_REPEATED;
-        turn_around();
+    action resend_result() {
+        meta.verdict = verdict_t.RESULT_RESENT;
+        make_result();
     }
 
-    // The packet in hand becomes the node's own contribution. The marks it carries upwards are in the header's flags.
-    action climb() {
-        ANEW
+    // The packet becomes the node's contribution to its parent. The header's flags are the slot's attributes.
+    action make_partial_sum() {
+        RESET_IP_FIELDS
+        ANNOTATE
         hdr.netfold.child = meta.up_child;
     }
 
     action send_sum() {
         meta.verdict = verdict_t.SUM_SENT;
-        climb();
+        make_partial_sum();
     }
 
-    action repeat_sum() {
-        meta.verdict = verdict_t.SUM_REPEATED;
-        climb();
+    action resend_sum() {
+        meta.verdict = verdict_t.SUM_RESENT;
+        make_partial_sum();
     }
 
-    action pass() {
-        meta.verdict = verdict_t.PASSED;
+    action forward() {
+        meta.verdict = verdict_t.FORWARDED;
     }
 
-    action relay() {
-        meta.verdict = verdict_t.RELAYED;
+    action multicast() {
+        meta.verdict = verdict_t.MULTICAST;
     }
 
     action read_slot() {
@@ -71,47 +76,63 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
         hdr.netfold.tag = meta.slot.tag;
     }
 
+    QUORUM_VERDICTS
+
     table verdict {
         key = {
-            meta.role          : exact   @name("role");
-            hdr.netfold.kind   : ternary @name("kind");
-            meta.slot.age      : ternary @name("age");
-            meta.slot.repeated : ternary @name("repeated");
-            meta.slot.complete : ternary @name("complete");
-            hdr.ipv4.ttl       : ternary @name("ttl");
+            meta.role              : exact   @name("role");
+            hdr.netfold.kind       : ternary @name("kind");
+            meta.slot.age          : ternary @name("age");
+            SEAL_KEY
+            meta.slot.is_duplicate : ternary @name("duplicate");
+            meta.slot.is_complete  : ternary @name("complete");
+            hdr.ipv4.ttl           : ternary @name("ttl");
         }
         actions = {
-            refuse; drop; absorb; send_result; repeat_result; send_sum; repeat_sum; pass; relay; read_slot; reset_slot;
+            refuse; drop; accumulate; send_result; resend_result; send_sum; resend_sum; forward; multicast; read_slot; reset_slot;
+            QUORUM_VERDICT_ACTIONS
         }
         const entries = {
-            // role           kind            age           repeated complete ttl
-            (role_t.NONE,     _,              _,            _, _,    _) : refuse();
-            (role_t.MANAGER,  kind_t.READ,    _,            _, _,    _) : read_slot();
-            (role_t.MANAGER,  kind_t.RESET,   _,            _, _,    _) : reset_slot();
+            //  role               kind          age          seal  duplicate complete  ttl
+            ROW(role_t.NONE,       _,            _,           _,        _, _, _) : refuse();
+            ROW(role_t.MANAGEMENT, kind_t.READ,  _,           _,        _, _, _) : read_slot();
+            ROW(role_t.MANAGEMENT, kind_t.RESET, _,           _,        _, _, _) : reset_slot();
 
-            // what goes on as it is lives no longer for it: entries that form a circle cannot keep a packet
-            (role_t.PASS,     _,              _,            _, _,    0 &&& 0xFE) : drop(verdict_t.EXPIRED);
-            (role_t.RELAY,    _,              _,            _, _,    0 &&& 0xFE) : drop(verdict_t.EXPIRED);
-            (role_t.PASS,     _,              _,            _, _,    _) : pass();
-            (role_t.RELAY,    _,              _,            _, _,    _) : relay();
+            // A forwarded packet loses one of its TTL: entries that form a circle cannot keep it.
+            ROW(role_t.FORWARD,    _,            _,           _,        _, _, 0 &&& 0xFE) : drop(verdict_t.EXPIRED);
+            ROW(role_t.MULTICAST,  _,            _,           _,        _, _, 0 &&& 0xFE) : drop(verdict_t.EXPIRED);
+            ROW(role_t.FORWARD,    _,            _,           _,        _, _, _) : forward();
+            ROW(role_t.MULTICAST,  _,            _,           _,        _, _, _) : multicast();
 
-            // the slot has moved on: nobody waits for this chunk any more
-            (role_t.INNER,    _,              age_t.OLDER,  _, _,    _) : drop(verdict_t.STALE_CHUNK);
-            (role_t.ROOT,     _,              age_t.OLDER,  _, _,    _) : drop(verdict_t.STALE_CHUNK);
+            // Section 3.7: the sum is sealed, or the slot holds a newer chunk.
+            QUORUM_ROWS(
+                ROW(role_t.INNER,  _,            _, seal_t.SEALING,     _, _, _) : send_sum();
+                ROW(role_t.ROOT,   _,            _, seal_t.SEALING,     _, _, _) : send_result();
+                ROW(role_t.INNER,  _,            _, seal_t.SEALED,      _, _, _) : resend_sum();
+                ROW(role_t.ROOT,   _,            _, seal_t.SEALED,      _, _, _) : resend_result();
+                ROW(role_t.ROOT,   _,            _, seal_t.LATE,        _, _, _) : send_late();
+                ROW(role_t.ROOT,   _,            _, seal_t.SLOT_REUSED, _, _, _) : send_slot_reused();
+                ROW(role_t.INNER,  _,            _, seal_t.BYPASS,      _, _, 0 &&& 0xFE) : drop(verdict_t.EXPIRED);
+                ROW(role_t.INNER,  _,            _, seal_t.BYPASS,      _, _, _) : forward();
+            )
 
-            // the last child is in
-            (role_t.INNER,    _,              _,            0, 1,    _) : send_sum();
-            (role_t.ROOT,     _,              _,            0, 1,    _) : send_result();
+            // Section 3.2. The slot holds a newer chunk: all senders have this one's result.
+            ROW(role_t.INNER,      _,            age_t.OLDER, _,        _, _, _) : drop(verdict_t.STALE_CHUNK);
+            ROW(role_t.ROOT,       _,            age_t.OLDER, _,        _, _, _) : drop(verdict_t.STALE_CHUNK);
 
-            // a child asks again for what is complete: what it waits for was lost on the way
-            (role_t.INNER,    _,              _,            1, 1,    _) : repeat_sum();
-            (role_t.ROOT,     _,              _,            1, 1,    _) : repeat_result();
+            // The last child's contribution.
+            ROW(role_t.INNER,      _,            _,           _,        0, 1, _) : send_sum();
+            ROW(role_t.ROOT,       _,            _,           _,        0, 1, _) : send_result();
 
-            // others are awaited
-            (role_t.INNER,    _,              _,            0, 0,    _) : absorb();
-            (role_t.ROOT,     _,              _,            0, 0,    _) : absorb();
-            (role_t.INNER,    _,              _,            1, 0,    _) : drop(verdict_t.DUPLICATE);
-            (role_t.ROOT,     _,              _,            1, 0,    _) : drop(verdict_t.DUPLICATE);
+            // A duplicate of a complete chunk: its sender has lost the result.
+            ROW(role_t.INNER,      _,            _,           _,        1, 1, _) : resend_sum();
+            ROW(role_t.ROOT,       _,            _,           _,        1, 1, _) : resend_result();
+
+            // Contributions are missing.
+            ROW(role_t.INNER,      _,            _,           _,        0, 0, _) : accumulate();
+            ROW(role_t.ROOT,       _,            _,           _,        0, 0, _) : accumulate();
+            ROW(role_t.INNER,      _,            _,           _,        1, 0, _) : drop(verdict_t.DUPLICATE);
+            ROW(role_t.ROOT,       _,            _,           _,        1, 0, _) : drop(verdict_t.DUPLICATE);
         }
         const default_action = drop(verdict_t.MALFORMED);
         size = 32;
@@ -121,4 +142,4 @@ control Verdict(inout headers_t hdr, inout metadata_t meta) {
         verdict.apply();
     }
 }
-#undef ANEW
+#undef RESET_IP_FIELDS

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What of FPISA (Yuan et al., NSDI 2022) a Tofino takes: a program that does nothing but add VALUES floats of a packet to a
-// slot's, to be asked of the compiler (docs/tofino.md, its last section). It is no part of netfold.
+// Which part of FPISA (Yuan et al., NSDI 2022) fits into a Tofino: a program that only adds VALUES floats of a packet to those of
+// a slot, for the compiler's answer (docs/tofino.md, section 9). It is no part of netfold.
 //
 //   p4c-barefoot --target tofino --arch tna -DVALUES=1 fpisa.p4
 //
-// FPISA-A, the form for a switch as it is: exponent and signed significand lie in registers of their own; a value of a smaller
-// exponent is shifted right before it is added; one of a larger one is shifted left, up to 7 bits, beyond which it
-// overwrites the sum; what leaves is normalized by a table on its leading bits. Two things more can be asked for:
+// FPISA-A, the form for an unmodified switch: exponent and signed significand are in separate registers; a value with a smaller
+// exponent is shifted right before it is added; one with a larger exponent is shifted left, up to 7 bits, beyond which it
+// overwrites the sum; the sum that leaves is normalized by a table on its leading bits. Two options:
 //
 //   -DSHIFT_BY_A_FIELD   in place of a table with an action for each distance
 //   -DSHIFT_THE_SUM      in the register, where the paper's own form has it (read, shift, add, write)

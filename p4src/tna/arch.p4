@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is particular to Tofino, and nowhere else: the includes, what the ingress tells the egress, and the header struct.
+// What is particular to Tofino: the includes, the bridged metadata, the header struct, and the macros of common/.
 //
-// A register is touched by one RegisterAction a packet, in one stage; so each control below that owns one chooses, by a
-// small constant table, which of its actions that is.
+// A packet runs one RegisterAction on a register, in one stage; so each control that owns a register chooses the action by a
+// small constant table.
 
 #ifndef NETFOLD_ARCH
 #define NETFOLD_ARCH
@@ -35,7 +35,7 @@
 #include "../common/slot_access.h"
 
 typedef bit<16> slot_index_t;
-typedef bit<32> lane_field_t;  // a lane is a key of the rails' tables, and a key cannot be signed
+typedef bit<32> lane_field_t;  // a lane is a key of the saturation tables, and a key cannot be signed
 
 #include "../common/headers.p4"
 
@@ -51,18 +51,18 @@ typedef bit<32> lane_field_t;  // a lane is a key of the rails' tables, and a ke
 const port_t CPU_PORT = CPU_PORT_NUMBER;
 const bit<16> CONTROLLER = CPU_PORT_NUMBER << 7;  // as packet_in_t has it
 
-// What the ingress tells the egress. It is followed by what packet_in_t will be if the packet goes to the controller: the
-// ingress writes that in whole bytes, as the port stands at the other end of its two bytes there.
+// Bridged from the ingress to the egress. The bytes after the flags become packet_in_t if the packet goes to the controller: the
+// ingress writes them in whole bytes, because the port is at the other end of its two bytes there.
 header bridge_t {
     bit<1>   netfold;   // a wellformed packet of the protocol
     bit<1>   routed;    // the egress addresses it to the neighbor
-    bit<1>   has_slot;  // of this switch: its lanes are to be looked at for rails
+    bit<1>   has_slot;  // of this switch: its lanes are checked for saturation
     bit<5>   padding;
     bit<16>  ingress_port;  // << 7
-    bitmap_t seen;
+    bitmap_t bitmap_before;
 }
 
-// The part of it that the egress takes for itself.
+// The part that the egress parses.
 header bridge_flags_t {
     bit<1>   netfold;
     bit<1>   routed;
@@ -82,7 +82,7 @@ struct headers_t {
     lanes_t       lanes;
 }
 
-// The egress looks no further than the first sixteen lanes; the rest is payload there.
+// The egress parses the first sixteen lanes; the others are payload there.
 #define LANE_FIELD(n) lane_field_t v##n;
 header first_lanes_t {
     LANES_16(LANE_FIELD, 0)
@@ -101,11 +101,28 @@ struct egress_headers_t {
 #include "../common/metadata.p4"
 
 // The way out of the ingress.
-#define WAY_OUT inout ingress_intrinsic_metadata_for_tm_t to_tm, inout ingress_intrinsic_metadata_for_deparser_t to_deparser
+#define EGRESS_TARGET \
+    inout ingress_intrinsic_metadata_for_tm_t to_tm, inout ingress_intrinsic_metadata_for_deparser_t to_deparser
 #define DROP                to_deparser.drop_ctl = 1
 #define SEND_BY(port)       to_tm.ucast_egress_port = port
 #define REPLICATE_TO(group) to_tm.mcast_grp_a = group
 #define ROUTED              hdr.bridge.routed = 1
+#define REPLY_PORT          meta.ingress_port
+
+// What a sum that this node sends has beside the slot's attributes.
+#define ANNOTATE hdr.netfold.reserved = 0;
+
+// A flag that ends in stage 0 must not share its container with a field that admission writes: the container is cleared in
+// between, so admission would start a stage later, and the last lanes would be placed beyond the last stage.
+#if __TARGET_TOFINO__ == 2
+#define SEPARATE_STAGE_0_FLAGS \
+    @pa_no_overlay("ingress", "meta.netfold") \
+    @pa_no_overlay("ingress", "meta.ports_unparsed") \
+    @pa_no_overlay("ingress", "meta.wellformed") \
+    @pa_no_overlay("ingress", "meta.ip_invalid")
+#else
+#define SEPARATE_STAGE_0_FLAGS
+#endif
 
 #define NEXTHOP_SETS \
     Hash<bit<14>>(HashAlgorithm_t.CRC16) flow_hash; \

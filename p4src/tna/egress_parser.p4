@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The egress sees what the ingress let through, so this asks the bridge instead of the packet.
+// The ingress has classified the packet: the bridged metadata select the headers.
 
 struct egress_metadata_t {
     bridge_flags_t bridge;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// As v1model's parser. IPv4 options stay in the payload: such a packet's checksum goes on as it came, mended by what the
-// switch changes, so that a wrong one stays wrong. A UDP datagram behind options could be to a job, and its ports are not
-// seen here: it is dropped as malformed.
+// As v1model's parser. IPv4 options stay in the payload: the checksum of such a packet is updated by what the switch changes,
+// so that a wrong one stays wrong. A UDP datagram behind options could be to a job, and its ports are not parsed: it is dropped
+// as malformed.
 
 parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t standard) {
 
@@ -49,26 +49,26 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
         }
     }
 
-    // Whoever asks for the parser's errors, as the ingress does, gets what the parser rejects as well, and no error of it.
+    // An ingress that reads the parser's errors also gets rejected packets, without an error: so this is no reject.
     state not_ipv4 {
-        meta.broken = true;
+        meta.ip_invalid = true;
         transition accept;
     }
 
     state parse_options {
         transition select(hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
-            (0, PROTOCOL_UDP): bury;
+            (0, PROTOCOL_UDP): mark_ports_unparsed;
             default:           accept;
         }
     }
 
-    state bury {
-        meta.buried = 1;
+    state mark_ports_unparsed {
+        meta.ports_unparsed = 1;
         transition accept;
     }
 
     state verify_ipv4 {
-        meta.broken = ipv4_checksum.verify();
+        meta.ip_invalid = ipv4_checksum.verify();
         transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
             (0, 0, PROTOCOL_UDP): parse_udp;
             (1, 0, PROTOCOL_UDP): parse_first_fragment;
@@ -85,7 +85,7 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
         transition accept;
     }
 
-    // The ports are kept for the ECMP hash here and not later: the compiler lets one state reach back for them, not two.
+    // The ports are copied for the ECMP hash here and not later: the compiler lets one state refer back to them, not two.
     state parse_udp {
         packet.extract(hdr.udp);
         meta.l4_src_port = hdr.udp.src_port;
@@ -96,7 +96,7 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
         }
     }
 
-    // A state of its own, as its ports are not kept: all fragments of a datagram take one way.
+    // A state of its own, as its ports are not copied: all fragments of a datagram take one path.
     state parse_first_fragment {
         packet.extract(hdr.udp);
         transition select(hdr.udp.src_port, hdr.udp.dst_port) {
@@ -105,7 +105,7 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
         }
     }
 
-    // To a job it is malformed: whoever puts it together behind the last switch would have a packet that none admitted.
+    // Malformed: a host behind the last switch would reassemble it to a packet that no switch has admitted.
     state first_fragment {
         meta.netfold = 1;
         transition accept;
@@ -132,8 +132,8 @@ parser IngressParser(packet_in packet, out headers_t hdr, out metadata_t meta, o
 
     state parse_lanes {
         packet.extract(hdr.lanes);
-        // The parser sees the frame check sequence, so a frame that was cut by a few bytes would lend it to the lanes. Ask
-        // for the last of four bytes more: where it is missing, that is an error of the parser's. Its value says nothing.
+        // The parser also reads the frame check sequence, so a frame truncated by a few bytes would have it as lanes. Look at
+        // the last of four more bytes: without it the parser sets an error. Its value has no meaning.
         transition select(packet.lookahead<bit<32>>()[7:0]) {
             0:       accept_whole;
             default: accept_whole_too;

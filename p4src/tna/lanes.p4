@@ -3,7 +3,7 @@
 
 // What is the sum? States as in v1model/lanes.p4; four lanes to a stage.
 //
-// A lane asks for the child's own bit instead of waiting a stage for what the bitmap's control makes of it.
+// A lane's table matches the child's own bit instead of waiting a stage for is_duplicate.
 
 control Lanes(inout headers_t hdr, in metadata_t meta) {
 

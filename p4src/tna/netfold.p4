@@ -1,106 +1,100 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// netfold for Tofino (TNA) and Tofino 2 (T2NA). Compare v1model/netfold.p4: the same tables and the same course.
+// netfold for Tofino (TNA) and Tofino 2 (T2NA). Compare v1model/netfold.p4: the same tables in the same order.
 //
-//            +------------------------------ ingress --------------------------------+      +------ egress ------+
-//   parser ->|  Admission -> SlotTag -> SlotBitmap -> Lanes (four to a stage)          |  TM  |                    |
-//            |      |                       +-----> SlotMarks                         |----->|  Rails, Delivery   |->
-//            |      +--> TreeRoutes --------+-----> Verdict -> Exit -> verdicts        |      |                    |
-//            |  (everything else) Forwarding                                         |      +--------------------+
-//            +-----------------------------------------------------------------------+
+//            +------------------------------- ingress ---------------------------------+      +------ egress ------+
+//   parser ->|  Admission -> SlotTag -> SlotBitmap -> Lanes (four to a stage)          |  TM  |  EgressSaturation  |
+//            |      |                       +-----> SlotAttributes, IngressSaturation  |----->|  Delivery          |-> deparser
+//            |      +--> TreeRoutes --------+-----> Verdict -> EgressSelect -> verdicts|      |                    |
+//            |  Forwarding (all other traffic)                                         |      |                    |
+//            |  port_rx                                                                |      |  port_tx           |
+//            +-------------------------------------------------------------------------+      +--------------------+
 //
 //   stage     0          1           2          3        4 ...
 //
-// The lanes fill the ingress to its end; what is not needed to decide is left to the egress.
+// The lanes fill the ingress to its end; what no decision needs is left to the egress. A chip has no quorums and no RoCE.
 
 #include "arch.p4"
+#include "../quorum/off.p4"
 #include "ingress_parser.p4"
 #include "egress_parser.p4"
 #include "../common/admission.p4"
 #include "../common/tree_routes.p4"
 #include "../common/verdict.p4"
-#include "../common/exit.p4"
+#include "../common/egress_select.p4"
 #include "../common/forwarding.p4"
 #include "../common/delivery.p4"
 #include "slot_tag.p4"
 #include "slot_bitmap.p4"
-#include "slot_marks.p4"
+#include "slot_attributes.p4"
 #include "lanes.p4"
-#include "rails.p4"
+#include "saturation.p4"
 
 @pa_auto_init_metadata  // metadata is 0 until written, as on v1model
-// The tag register gives an age to children and a tag to the controller. The assembler tells the two apart only if they
-// leave by the same slot of the action bus, so in containers of one size; else the tag would lose all but its low byte.
+// The tag register returns an age for children and a tag for the controller. The assembler distinguishes them only in the same
+// slot of the action bus, so in containers of one size; else the tag would lose all but its low byte.
 @pa_container_size("ingress", "meta.slot.age", 32)
 // The parser writes its errors to the low bits of their container, whatever the compiler puts there.
 @pa_container_size("ingress", "ig_intr_md_from_prsr.parser_err", 16)
 @pa_solitary("ingress", "ig_intr_md_from_prsr.parser_err")
-#if __TARGET_TOFINO__ == 2
-// A flag that ends in stage 0 must not lend its container to what admission writes: that is cleared in between, so
-// admission would begin a stage later, and the last lanes beyond the last stage.
-@pa_no_overlay("ingress", "meta.netfold")
-@pa_no_overlay("ingress", "meta.buried")
-@pa_no_overlay("ingress", "meta.wellformed")
-@pa_no_overlay("ingress", "meta.broken")
-#endif
+SEPARATE_STAGE_0_FLAGS
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t standard,
     in ingress_intrinsic_metadata_from_parser_t from_parser,
     inout ingress_intrinsic_metadata_for_deparser_t to_deparser, inout ingress_intrinsic_metadata_for_tm_t to_tm) {
 
-    Admission()   admission;
-    SlotTag()     slot_tag;
-    SlotBitmap()  slot_bitmap;
-    SlotMarks()   slot_marks;
-    Lanes()       lanes;
-    IngressRails() rails;
-    TreeRoutes()  tree_routes;
-    Verdict()     verdict;
-    Exit()        exit_port;
-    Forwarding()  forwarding;
+    Admission()         admission;
+    SlotTag()           slot_tag;
+    SlotBitmap()        slot_bitmap;
+    SlotAttributes()    slot_attributes;
+    Lanes()             lanes;
+    IngressSaturation() saturation;
+    TreeRoutes()        tree_routes;
+    Verdict()           verdict;
+    EgressSelect()      egress_select;
+    Forwarding()        forwarding;
 
     @brief("Packets by tree_index * 32 + verdict; each netfold packet counts exactly once (I8).")
     Counter<bit<32>, bit<15>>(VERDICT_CELLS, CounterType_t.PACKETS_AND_BYTES) verdicts;
 
-    @brief("What came in, by port * 2 + 1 if it is of the protocol.")
-    Counter<bit<32>, bit<10>>(PORTS * 2, CounterType_t.PACKETS_AND_BYTES) arrivals;
+    @brief("Packets received, by port * 2 + 1 if of the protocol.")
+    Counter<bit<32>, bit<10>>(PORTS * 2, CounterType_t.PACKETS_AND_BYTES) port_rx;
 
     apply {
         hdr.bridge.setValid();
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
             to_tm.ucast_egress_port = hdr.packet_out.egress_port;
-        } else if (meta.buried == 1 || (meta.netfold == 1 && hdr.udp.src_port == hdr.udp.dst_port)) {
+        } else if (meta.ports_unparsed == 1 || (meta.netfold == 1 && hdr.udp.src_port == hdr.udp.dst_port)) {
             hdr.bridge.netfold = meta.wellformed;
-            if (meta.wellformed == 1 && !meta.broken && from_parser.parser_err == 0) {
+            if (meta.wellformed == 1 && !meta.ip_invalid && from_parser.parser_err == 0) {
                 admission.apply(hdr, meta);
             } else {
                 meta.verdict = verdict_t.MALFORMED;
             }
-            // No condition from here on: the tables ask for the role themselves, so that the verdict finds its way beside
-            // the lanes.
+            // No condition from here on: the role is a key of the tables, so that the verdict is placed beside the lanes.
             slot_tag.apply(hdr, meta);
             slot_bitmap.apply(meta);
-            slot_marks.apply(hdr, meta);
+            slot_attributes.apply(hdr, meta);
             lanes.apply(hdr, meta);
-            rails.apply(hdr);
+            saturation.apply(hdr);
             tree_routes.apply(meta);
             verdict.apply(hdr, meta);
-            exit_port.apply(hdr, meta, to_tm, to_deparser);
+            egress_select.apply(hdr, meta, to_tm, to_deparser);
             verdicts.count(meta.tree_index ++ (bit<5>)meta.verdict);
-            hdr.bridge.seen = meta.slot.seen;
+            hdr.bridge.bitmap_before = meta.slot.bitmap_before;
             hdr.bridge.ingress_port = (bit<16>)meta.ingress_port;
             hdr.bridge.ingress_port = hdr.bridge.ingress_port << 7;
         } else {
-            // Of other traffic only the answer to an ARP request of the controller's own gets to the controller. (One
-            // assignment for both branches would come last, as nothing waits for it, in a stage that is not there.)
+            // Of other traffic only the reply to the controller's own ARP request reaches the controller. (One assignment
+            // for both branches would be placed last, beyond the last stage.)
             hdr.bridge.ingress_port = CONTROLLER;
             if (from_parser.parser_err == 0) {
                 forwarding.apply(hdr, meta, to_tm, to_deparser);
             } else {
-                to_deparser.drop_ctl = 1;  // cut short: its last bytes would leave as zeros
+                to_deparser.drop_ctl = 1;  // truncated: its last bytes would leave as zeros
             }
         }
-        arrivals.count(meta.ingress_port ++ hdr.bridge.netfold);
+        port_rx.count(meta.ingress_port ++ hdr.bridge.netfold);
     }
 }
 
@@ -122,17 +116,17 @@ control SwitchEgress(inout egress_headers_t hdr, inout egress_metadata_t meta, i
     inout egress_intrinsic_metadata_for_deparser_t to_deparser,
     inout egress_intrinsic_metadata_for_output_port_t to_port) {
 
-    EgressRails() rails;
-    Delivery()    delivery;
+    EgressSaturation() saturation;
+    Delivery()         delivery;
 
-    @brief("What goes out, by port * 2 + 1 if it is of the protocol; each copy of what is replicated.")
-    Counter<bit<32>, bit<10>>(PORTS * 2, CounterType_t.PACKETS_AND_BYTES) departures;
+    @brief("Packets sent, by port * 2 + 1 if of the protocol; each copy of a multicast.")
+    Counter<bit<32>, bit<10>>(PORTS * 2, CounterType_t.PACKETS_AND_BYTES) port_tx;
 
     apply {
-        departures.count(standard.egress_port ++ meta.bridge.netfold);
-        rails.apply(hdr, meta);
+        port_tx.count(standard.egress_port ++ meta.bridge.netfold);
+        saturation.apply(hdr, meta);
         if (standard.egress_port == CPU_PORT) {
-            // hdr.packet_in is there
+            // hdr.packet_in was parsed from the bridged metadata
         } else {
             hdr.packet_in.setInvalid();
             if (meta.bridge.routed == 1) {

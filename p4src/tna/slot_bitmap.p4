@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Who is in, and is it complete? States as in v1model/slot_bitmap.p4.
+// Which contributions does the sum have, and is it complete? States as in v1model/slot_bitmap.p4.
 
 control SlotBitmap(inout metadata_t meta) {
 
@@ -9,14 +9,14 @@ control SlotBitmap(inout metadata_t meta) {
 
     RegisterAction<bitmap_t, slot_index_t, bitmap_t>(bitmaps) claim_bitmap = {
         void apply(inout bitmap_t held) {
-            held = meta.bit_of_child;
+            held = meta.child_mask;
         }
     };
 
-    RegisterAction<bitmap_t, slot_index_t, bitmap_t>(bitmaps) join_bitmap = {
+    RegisterAction<bitmap_t, slot_index_t, bitmap_t>(bitmaps) merge_bitmap = {
         void apply(inout bitmap_t held, out bitmap_t seen) {
             seen = held;
-            held = held | meta.bit_of_child;
+            held = held | meta.child_mask;
         }
     };
 
@@ -30,21 +30,21 @@ control SlotBitmap(inout metadata_t meta) {
         claim_bitmap.execute(meta.slot.index);
     }
 
-    @hidden action join() {
-        meta.slot.seen = join_bitmap.execute(meta.slot.index);
+    @hidden action merge() {
+        meta.slot.bitmap_before = merge_bitmap.execute(meta.slot.index);
     }
 
     @hidden action read() {
-        meta.slot.seen = read_bitmap.execute(meta.slot.index);
+        meta.slot.bitmap_before = read_bitmap.execute(meta.slot.index);
     }
 
-    JOINT_ACCESS(access, claim, join, read)
+    MERGE_ACCESS(access, claim, merge, read)
 
     bitmap_t joined;
 
     @hidden action compare() {
-        meta.slot.again = meta.slot.seen & meta.bit_of_child;
-        joined = meta.slot.seen | meta.bit_of_child;
+        meta.slot.own_bit_seen = meta.slot.bitmap_before & meta.child_mask;
+        joined = meta.slot.bitmap_before | meta.child_mask;
     }
 
     // A table, so that the compiler does not put these expressions into the conditions below, which cannot have them.
@@ -56,11 +56,11 @@ control SlotBitmap(inout metadata_t meta) {
     apply {
         access.apply();
         comparison.apply();
-        if (meta.slot.again != 0) {
-            meta.slot.repeated = 1;
+        if (meta.slot.own_bit_seen != 0) {
+            meta.slot.is_duplicate = 1;
         }
-        if (joined == meta.full) {
-            meta.slot.complete = 1;
+        if (joined == meta.full_mask) {
+            meta.slot.is_complete = 1;
         }
     }
 }

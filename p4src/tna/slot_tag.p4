@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Is it new? The tag register says which chunk a slot holds. States as in v1model/slot_tag.p4.
+// Is the chunk new? The tag register has the chunk that a slot holds. States as in v1model/slot_tag.p4.
 
 control SlotTag(inout headers_t hdr, inout metadata_t meta) {
 

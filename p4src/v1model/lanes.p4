@@ -4,15 +4,16 @@
 // What is the sum?
 //
 //   register  lane_00 ... lane_ff[slot]: the sums of the chunk in the slot
-//   written   by claims (overwrite) and adds (saturating; a lane at a rail stays there until the next claim; floats: IEEE 754)
+//   written   by claims (overwrite) and adds (saturating; a saturated lane stays so until the next claim; floats: IEEE 754)
 //   stale     cannot be seen: a claim overwrites it together with the tag
 //
-// The lanes leave in the header in every case, so that a packet that completes a chunk, or repeats one, carries the sum.
+// The header always gets the slot's lanes, so that a packet that completes a chunk, or is a duplicate of one, carries the sum.
+// lanes_integer.p4 or lanes_float.p4 defines ADDS_FLOATS, FLOAT_LANES and ADD_FLOAT_LANES.
 
 control Lanes(inout headers_t hdr, in metadata_t meta) {
 
-    // The registers hold bit<32>: BMv2 takes what it reads into a signed field for a positive number (its Field::export_bytes
-    // wraps only what exceeds the mask), so a sum below zero has to be cast back.
+    // The registers hold bit<32>: BMv2 takes a value that it reads into a signed field for a positive number (its
+    // Field::export_bytes wraps only what exceeds the mask), so a sum below zero has to be cast back.
 #define LANE_REGISTER(n) register<bit<32>>(SLOTS) lane_##n;
     FOR_EACH_LANE(LANE_REGISTER)
 
@@ -41,8 +42,8 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
         FOR_EACH_LANE(LANE_READ)
     }
 
-    // Overflow: some lane of what leaves is at a rail.
-    @hidden action flag_rails() {
+    // Overflow: a lane of the packet that leaves is saturated.
+    @hidden action flag_saturated() {
 #define LANE_FLAG(n) \
         if (hdr.lanes.v##n == LANE_MAX || hdr.lanes.v##n == LANE_MIN) { hdr.netfold.flags = hdr.netfold.flags | FLAG_OVERFLOW; }
         FOR_EACH_LANE(LANE_FLAG)
@@ -50,34 +51,17 @@ control Lanes(inout headers_t hdr, in metadata_t meta) {
 
     LANE_ACCESS(access, claim, add, read)
 
-#ifdef FLOATS
-    FLOAT_VARIABLES
-    bit<32> lane;
-
-    // In actions of 16 lanes, because p4c takes long for longer ones.
-#define LANE_ADD_FLOAT(n) \
-        lane_##n.read(held, meta.slot.index); \
-        lane = (bit<32>)hdr.lanes.v##n; \
-        ADD_FLOATS(held, lane) \
-        lane_##n.write(meta.slot.index, f_sum); \
-        hdr.lanes.v##n = (lane_t)f_sum;
-#define ADD_16_FLOATS(p) @hidden action add_floats_##p() { LANES_16(LANE_ADD_FLOAT, p) }
-    ADD_16_FLOATS(0) FOR_EACH_LATER_16_LANES(ADD_16_FLOATS)
-#endif
+    FLOAT_LANES
 
     apply {
-        bool floats = hdr.netfold.flags & FLAG_FLOATS != 0;
-#ifdef FLOATS
-        if (floats && meta.role != role_t.MANAGER && meta.slot.age == age_t.SAME && meta.slot.again == 0) {
-#define CALL_16_FLOATS(p) add_floats_##p();
-            CALL_16_FLOATS(0) FOR_EACH_LATER_16_LANES(CALL_16_FLOATS)
-        } else
-#endif
-        {
+        bool is_float = hdr.netfold.flags & FLAG_FLOATS != 0;
+        if (ADDS_FLOATS && is_float && meta.role != role_t.MANAGEMENT && meta.slot.age == age_t.SAME && meta.slot.own_bit_seen == 0) {
+            ADD_FLOAT_LANES
+        } else {
             access.apply();
         }
-        if (!floats && (meta.role == role_t.MANAGER || meta.slot.complete == 1)) {
-            flag_rails();
+        if (!is_float && (meta.role == role_t.MANAGEMENT || meta.slot.is_complete == 1)) {
+            flag_saturated();
         }
     }
 }

@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The sum of two IEEE 754 binary32 in whole numbers, bit by bit what a processor's adder gives: rounded to nearest, ties to even,
-// with subnormals, signed zeros and infinities. Of NaN there is one, FLOAT_NAN. The larger magnitude leads, the other one is
-// shifted to its exponent; what is shifted out sticks to the last bit, as all that rounding has to know.
+// with subnormals, signed zeros and infinities. The only NaN is FLOAT_NAN. The smaller magnitude is shifted to the exponent of the
+// larger one; the bits shifted out are ORed into the last bit (sticky), which is all that rounding needs.
 //
-// Each `if` guards assignments to scalars only, so softswitch makes vector instructions of it. p4c puts a variable's value in
-// its place wherever no `if` lies between, so a form without them would be as long as all its paths. No `if` sets an exponent to
-// a constant: gcc makes no vectors of that (docs/decisions/0031).
+// Each `if` guards assignments to scalars only, so softswitch makes vector instructions of it. p4c substitutes a variable's value
+// wherever no `if` lies between, so a form without them would be as long as all its paths. No `if` sets an exponent to a
+// constant: gcc does not vectorize that (docs/decisions/0031).
 
 #ifndef NETFOLD_LANES_FLOAT
 #define NETFOLD_LANES_FLOAT
+
+const bool    ADDS_FLOATS = true;
+const flags_t SLOT_FLAGS  = FLAG_OVERFLOW | FLAG_CONGESTION | FLAG_FLOATS;
 
 const bit<32> FLOAT_SIGN      = 0x80000000;
 const bit<32> FLOAT_MAGNITUDE = 0x7FFFFFFF;
@@ -57,9 +60,25 @@ const bit<32> FLOAT_NAN       = 0x7FC00000;
         if (f_bits == 0) { f_sum = f_large & f_small & FLOAT_SIGN; } else { f_sum = f_sum | (f_large & FLOAT_SIGN); } \
         if (MAGNITUDE(f_large) > FLOAT_INFINITY || (MAGNITUDE(f_small) == FLOAT_INFINITY && f_large != f_small)) { f_sum = FLOAT_NAN; }
 
-// A float as it lies in a little-endian host's memory, to how lanes lie, and back.
+// For Lanes, in actions of 16 lanes, because p4c takes long for longer ones.
+#define LANE_ADD_FLOAT(n) \
+        lane_##n.read(held, meta.slot.index); \
+        lane = (bit<32>)hdr.lanes.v##n; \
+        ADD_FLOATS(held, lane) \
+        lane_##n.write(meta.slot.index, f_sum); \
+        hdr.lanes.v##n = (lane_t)f_sum;
+#define ADD_16_FLOATS(p)  @hidden action add_floats_##p() { LANES_16(LANE_ADD_FLOAT, p) }
+#define CALL_16_FLOATS(p) add_floats_##p();
+#define FLOAT_LANES \
+    FLOAT_VARIABLES \
+    bit<32> lane; \
+    ADD_16_FLOATS(0) FOR_EACH_LATER_16_LANES(ADD_16_FLOATS)
+#define ADD_FLOAT_LANES CALL_16_FLOATS(0) FOR_EACH_LATER_16_LANES(CALL_16_FLOATS)
+
+// For RoCE: a float between the byte order of a little-endian host's memory and that of a lane.
 #define WORD(n) ((bit<32>)hdr.lanes.v##n)
-#define TURN_LANE(n) \
+#define SWAP_LANE_BYTES(n) \
         hdr.lanes.v##n = (lane_t)((WORD(n) << 24) | ((WORD(n) & 0xFF00) << 8) | ((WORD(n) >> 8) & 0xFF00) | (WORD(n) >> 24));
+#define SWAP_ALL_LANE_BYTES FOR_EACH_LANE(SWAP_LANE_BYTES)
 
 #endif

@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Ethernet, ARP, IPv4 with options, UDP, netfold. A packet from and to ports of the range is wellformed if it gets through
-// to the end of parse_lanes; one that is cut short leaves that state by an error. What is parsed here and turns out to be
-// somebody else's, from one such port to another, leaves byte by byte as it came. So does RoCE, of which any packet that is
-// long enough shows its BTH, and a SEND of one packet's lanes those and its ICRC.
+// Ethernet, ARP, IPv4 with options, UDP, netfold. A packet from and to ports of the range is wellformed if it reaches the
+// end of parse_lanes; a truncated one leaves that state with an error. Other traffic that is parsed here leaves unchanged:
+// datagrams between two different ports of the range, and what the program's transport parses.
 
 parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
 
+    TransportParser() transport_parser;
+
     state start {
         meta.ingress_port = standard.ingress_port;
+        meta.reply_port = standard.ingress_port;
         transition select(standard.ingress_port) {
             CPU_PORT: parse_packet_out;
             default:  parse_ethernet;
@@ -49,7 +51,7 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         transition parse_transport;
     }
 
-    // A first fragment has the ports of its datagram. The hash must not see them, or it would part the fragments.
+    // A first fragment has the ports of its datagram. The ECMP hash must not use them: the fragments take one path.
     state parse_transport {
         transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
             (_, 0, PROTOCOL_UDP): parse_udp;
@@ -72,20 +74,18 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
             (1, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): first_fragment;
             (1, _, _): accept;
             (0, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): check_lengths;
-#ifdef ROCE
-            (0, _, ROCE_UDP_PORT): check_roce_lengths;
-#endif
-            default:   keep_udp_ports;
+            default:   parse_other_udp;
         }
     }
 
-    state keep_udp_ports {
+    state parse_other_udp {
         meta.l4_src_port = hdr.udp.src_port;
         meta.l4_dst_port = hdr.udp.dst_port;
+        transport_parser.apply(packet, hdr);
         transition accept;
     }
 
-    // To a job it is malformed: whoever puts it together behind the last switch would have a packet that none admitted.
+    // Malformed: a host behind the last switch would reassemble it to a packet that no switch has admitted.
     state first_fragment {
         meta.netfold = 1;
         transition accept;
@@ -117,40 +117,4 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         meta.wellformed = 1;
         transition accept;
     }
-
-#ifdef ROCE
-    state check_roce_lengths {
-        meta.l4_src_port = hdr.udp.src_port;
-        meta.l4_dst_port = hdr.udp.dst_port;
-        transition select(hdr.ipv4.ihl, hdr.ipv4.total_length, hdr.udp.length) {
-            (5, 28 + NETFOLD_BYTES, 8 + NETFOLD_BYTES): parse_send;
-            (5, _, 0 &&& 0xFFF0):                       accept;  // up to 15 bytes,
-            (5, _, 16 &&& 0xFFFC):                      accept;  // up to 19: no BTH
-            (5, _, _):                                  parse_bth;
-            default:                                    accept;
-        }
-    }
-
-    state parse_bth {
-        packet.extract(hdr.bth);
-        transition accept;
-    }
-
-    state parse_send {
-        packet.extract(hdr.bth);
-        transition select(hdr.bth.opcode, hdr.bth.pad, hdr.bth.version) {
-            (SEND_FIRST,  0, 0): parse_roce_lanes;
-            (SEND_MIDDLE, 0, 0): parse_roce_lanes;
-            (SEND_LAST,   0, 0): parse_roce_lanes;
-            (SEND_ONLY,   0, 0): parse_roce_lanes;
-            default:             accept;
-        }
-    }
-
-    state parse_roce_lanes {
-        packet.extract(hdr.lanes);
-        packet.extract(hdr.icrc);
-        transition accept;
-    }
-#endif
 }

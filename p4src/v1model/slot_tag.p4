@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Is it new? The tag register says which chunk a slot holds.
+// Is the chunk new? The tag register has the chunk that a slot holds.
 //
 //   register  tags[slot]: epoch ++ round; 0 if never used, older than any tag (epochs begin at 1)
-//   written   by the packet of a newer chunk, which claims the slot, and by the controller's RESET
+//   written   by a packet of a newer chunk, which claims the slot, and by the controller's RESET
 //   cleared   never: a stale value is older than the next chunk's tag and is overwritten by it
 
 control SlotTag(in headers_t hdr, inout metadata_t meta) {

@@ -1,78 +1,77 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors
  * SPDX-License-Identifier: Apache-2.0
  *
- * A heap of numbered things by time, each in it once at most, and its time changed in place. Equal times by number. */
-#ifndef NF_HEAP_H
-#define NF_HEAP_H
+ * A binary min-heap of numbered items by time. Each item is in it at most once, and its time can be changed in place.
+ * Items of equal time are ordered by number. */
+#ifndef SF_HEAP_H
+#define SF_HEAP_H
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-struct nf_heap {
-    double *time;         /* of each thing */
-    int32_t *order, *place; /* things by place; place of each thing, -1 outside */
+struct sf_heap {
+    double *time;           /* of each item */
+    int32_t *order, *place; /* items by place; place of each item, -1: not in the heap */
     int32_t count;
 };
 
-static inline int nf_heap_open(struct nf_heap *h, int64_t things) {
-    h->time = calloc((size_t)things + 1, sizeof *h->time);
-    h->order = calloc((size_t)things + 1, sizeof *h->order);
-    h->place = calloc((size_t)things + 1, sizeof *h->place);
+static inline int sf_heap_open(struct sf_heap *h, int64_t items) {
+    h->time = calloc((size_t)items + 1, sizeof *h->time);
+    h->order = calloc((size_t)items + 1, sizeof *h->order);
+    h->place = calloc((size_t)items + 1, sizeof *h->place);
     h->count = 0;
-    if (!h->time || !h->order || !h->place)
-        return -1;
-    for (int64_t i = 0; i < things; i++)
-        h->place[i] = -1;
+    if (!h->time || !h->order || !h->place) return -1;
+    for (int64_t i = 0; i < items; i++) h->place[i] = -1;
     return 0;
 }
 
-static inline void nf_heap_close(struct nf_heap *h) {
+static inline void sf_heap_close(struct sf_heap *h) {
     free(h->time);
     free(h->order);
     free(h->place);
 }
 
-static inline int nf_heap_before(const struct nf_heap *h, int32_t a, int32_t b) {
+static inline int sf_heap_precedes(const struct sf_heap *h, int32_t a, int32_t b) {
     return h->time[a] != h->time[b] ? h->time[a] < h->time[b] : a < b;
 }
 
-static inline void nf_heap_put(struct nf_heap *h, int32_t at, int32_t thing) {
-    h->order[at] = thing;
-    h->place[thing] = at;
+static inline void sf_heap_put(struct sf_heap *h, int32_t at, int32_t item) {
+    h->order[at] = item;
+    h->place[item] = at;
 }
 
-static inline void nf_heap_move(struct nf_heap *h, int32_t at) {
-    int32_t thing = h->order[at];
-    while (at > 0 && nf_heap_before(h, thing, h->order[(at - 1) / 2])) {
-        nf_heap_put(h, at, h->order[(at - 1) / 2]);
+static inline void sf_heap_sift(struct sf_heap *h, int32_t at) {
+    int32_t item = h->order[at];
+    while (at > 0 && sf_heap_precedes(h, item, h->order[(at - 1) / 2])) {
+        sf_heap_put(h, at, h->order[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
     for (int32_t child; (child = 2 * at + 1) < h->count; at = child) {
-        if (child + 1 < h->count && nf_heap_before(h, h->order[child + 1], h->order[child]))
-            child++;
-        if (!nf_heap_before(h, h->order[child], thing))
-            break;
-        nf_heap_put(h, at, h->order[child]);
+        if (child + 1 < h->count && sf_heap_precedes(h, h->order[child + 1], h->order[child])) child++;
+        if (!sf_heap_precedes(h, h->order[child], item)) break;
+        sf_heap_put(h, at, h->order[child]);
     }
-    nf_heap_put(h, at, thing);
+    sf_heap_put(h, at, item);
 }
 
-static inline void nf_heap_set(struct nf_heap *h, int32_t thing, double time) {
-    h->time[thing] = time;
-    if (h->place[thing] < 0)
-        nf_heap_put(h, h->count++, thing);
-    nf_heap_move(h, h->place[thing]);
+static inline void sf_heap_set(struct sf_heap *h, int32_t item, double time) {
+    h->time[item] = time;
+    if (h->place[item] < 0) sf_heap_put(h, h->count++, item);
+    sf_heap_sift(h, h->place[item]);
 }
 
-static inline void nf_heap_drop(struct nf_heap *h, int32_t thing) {
-    int32_t at = h->place[thing];
-    if (at < 0)
-        return;
-    h->place[thing] = -1;
+static inline void sf_heap_remove(struct sf_heap *h, int32_t item) {
+    int32_t at = h->place[item];
+    if (at < 0) return;
+    h->place[item] = -1;
     if (at != --h->count) {
-        nf_heap_put(h, at, h->order[h->count]);
-        nf_heap_move(h, at);
+        sf_heap_put(h, at, h->order[h->count]);
+        sf_heap_sift(h, at);
     }
 }
+
+/* The earliest time; INFINITY if the heap is empty. */
+static inline double sf_heap_first_time(const struct sf_heap *h) { return h->count ? h->time[h->order[0]] : INFINITY; }
 
 #endif

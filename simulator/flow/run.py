@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The flow level: a Scenario in, a Result out. docs/simulator.md says what it leaves out."""
+"""The flow level: a Scenario in, a SimulationResult out. docs/simulator.md lists what is not modeled."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from functools import lru_cache
 
 import numpy as np
 
-from netfold.simulator.flow.engine import Arrivals, Outcome, Row, Training, run
-from netfold.simulator.flow.layout import Channel, Layout
-from netfold.simulator.result import Iteration, JobResult, LinkResult, Result, SlotResult
-from netfold.simulator.scenario import Flow, InNetwork, Job, Scenario, Settings
+from netfold.simulator.flow.layout import Channel, FlowLayout
+from netfold.simulator.flow.native import FlowOutcome, FlowStarts, JobTable, Stream, run
+from netfold.simulator.result import Iteration, JobResult, LinkResult, SimulationResult, SlotResult
+from netfold.simulator.scenario import Flow, InNetworkCollective, Job, NetworkSettings, Scenario
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.congestion import Congestion
 
 
-def simulate(scenario: Scenario) -> Result:
+def simulate(scenario: Scenario) -> SimulationResult:
     """The result depends on nothing but the scenario."""
-    layout = Layout(scenario)
+    layout = FlowLayout(scenario)
     order, rows = _flows(scenario.fabric, scenario.settings, scenario.seed, scenario.flows)
     channels = [layout.channels(job) for job in scenario.jobs]
     outcome = run(
         layout.network,
-        Arrivals(
+        FlowStarts(
             np.array([scenario.flows[i].start for i in order]),
             np.array([scenario.flows[i].bytes for i in order], dtype=np.float64),
         ),
@@ -35,7 +35,7 @@ def simulate(scenario: Scenario) -> Result:
     )
     completions = np.empty(len(order))
     completions[order] = outcome.completion
-    return Result(
+    return SimulationResult(
         jobs=_jobs(scenario, channels, outcome),
         completions=tuple(None if math.isnan(c) else c for c in completions.tolist()),
         links=_links(layout, outcome),
@@ -47,31 +47,31 @@ def simulate(scenario: Scenario) -> Result:
 
 @lru_cache(maxsize=4)
 def _flows(
-    fabric: Fabric, settings: Settings, seed: int, flows: tuple[Flow, ...]
-) -> tuple[list[int], list[Row]]:
+    fabric: Fabric, settings: NetworkSettings, seed: int, flows: tuple[Flow, ...]
+) -> tuple[list[int], list[Stream]]:
     """In the order in which they start, and their rows. The last ones are kept: the points of a sweep have the same
     flows beside other jobs, a replication after the other."""
-    layout = Layout(Scenario(fabric, flows=flows, seed=seed, settings=settings))
+    layout = FlowLayout(Scenario(fabric, flows=flows, seed=seed, settings=settings))
     order = sorted(range(len(flows)), key=lambda i: flows[i].start)
     return order, [layout.flow(i, flows[i]) for i in order]
 
 
-def _training(job: Job, channels: list[Channel]) -> Training:
+def _training(job: Job, channels: list[Channel]) -> JobTable:
     model = job.model
     buckets = sorted(model.buckets, key=lambda b: b.ready)
-    return Training(
+    return JobTable(
         shares=[c.share for c in channels],
         bytes=[b.bytes for b in buckets],
         ready=[model.forward_s + b.ready * model.backward_s for b in buckets],
         compute=model.compute_s,
         latency=max(c.rtt for c in channels),
-        local=job.scheme.local_s if isinstance(job.scheme, InNetwork) else 0.0,
+        local=job.scheme.local_s if isinstance(job.scheme, InNetworkCollective) else 0.0,
         start=job.start,
         iterations=job.iterations,
     )
 
 
-def _jobs(scenario: Scenario, channels: list[list[Channel]], outcome: Outcome) -> tuple[JobResult, ...]:
+def _jobs(scenario: Scenario, channels: list[list[Channel]], outcome: FlowOutcome) -> tuple[JobResult, ...]:
     results = []
     iteration = reduced = channel = 0
     for job, trees in zip(scenario.jobs, channels, strict=True):
@@ -92,31 +92,33 @@ def _jobs(scenario: Scenario, channels: list[list[Channel]], outcome: Outcome) -
     return tuple(results)
 
 
-def _links(layout: Layout, outcome: Outcome) -> dict[tuple[str, str], LinkResult]:
+def _links(layout: FlowLayout, outcome: FlowOutcome) -> dict[tuple[str, str], LinkResult]:
     seconds = outcome.end or 1.0
     wire = layout.scenario.settings.wire
     return {
-        layout.wires.pairs[i]: LinkResult(
+        layout.links.pairs[i]: LinkResult(
             float(outcome.sent[i] * wire),
             float(outcome.sent[i] / layout.network.capacity[i] / seconds),
             float(outcome.queue_mean[i] * wire),
             float(outcome.queue_max[i] * wire),
         )
-        for i in np.flatnonzero(outcome.sent[: len(layout.wires.pairs)]).tolist()
+        for i in np.flatnonzero(outcome.sent[: len(layout.links.pairs)]).tolist()
     }
 
 
-def _switches(scenario: Scenario, channels: list[list[Channel]], outcome: Outcome) -> dict[str, SlotResult]:
+def _switches(
+    scenario: Scenario, channels: list[list[Channel]], outcome: FlowOutcome
+) -> dict[str, SlotResult]:
     """Chunks under way are in a slot of each node of their tree: by Little's law as many as come in a round trip, and
     never more than the window."""
     mean: dict[str, float] = defaultdict(float)
-    most: dict[str, float] = defaultdict(float)
+    peaks: dict[str, float] = defaultdict(float)
     reserved: dict[str, int] = defaultdict(int)
     number = -1
     for job, own in zip(scenario.jobs, channels, strict=True):
         for place, channel in enumerate(own):
             number += 1
-            if not isinstance(job.scheme, InNetwork):
+            if not isinstance(job.scheme, InNetworkCollective):
                 continue
             window = channel.row.window
             if job.scheme.congestion is Congestion.FIXED:
@@ -126,12 +128,12 @@ def _switches(scenario: Scenario, channels: list[list[Channel]], outcome: Outcom
                 held = float(outcome.carried[number]) * channel.rtt / (outcome.end or 1.0)
                 peak = min(window, float(outcome.fastest[number]) * channel.rtt)
             slots = job.scheme.slots or 1 << math.ceil(math.log2(max(1.0, 2 * window / channel.chunk)))
-            trees = job.scheme.plan.trees if job.scheme.in_step else job.scheme.plan.trees[place : place + 1]
+            trees = job.scheme.plan.trees if job.scheme.lockstep else job.scheme.plan.trees[place : place + 1]
             for tree in trees:
-                part = tree.share if job.scheme.in_step else 1.0
+                part = tree.share if job.scheme.lockstep else 1.0
                 for node in tree.nodes:
                     if not scenario.fabric.is_host(node):
                         mean[node] += part * held / channel.chunk
-                        most[node] += part * peak / channel.chunk
+                        peaks[node] += part * peak / channel.chunk
                         reserved[node] += slots
-    return {v: SlotResult(mean[v], most[v], reserved[v]) for v in mean}
+    return {v: SlotResult(mean[v], peaks[v], reserved[v]) for v in mean}

@@ -7,9 +7,9 @@
 
 static const double CUBIC_C = 0.4, CUBIC_BETA = 0.7, DCTCP_G = 1.0 / 16;
 
-enum { LEAST = 2 };
+enum { MIN_CWND = 2 };
 
-void np_cwnd_start(struct np_cwnd *w, int transport, double initial) {
+void np_cwnd_init(struct np_cwnd *w, int transport, double initial) {
     *w = (struct np_cwnd){.transport = transport, .size = initial, .threshold = 1e9, .epoch = -1, .alpha = 1};
 }
 
@@ -49,41 +49,41 @@ void np_cwnd_grow(struct np_cwnd *w, int64_t segments, double now, double rtt) {
         w->size += (w->transport == NP_RENO ? 1 : (double)segments) / w->size;
 }
 
-void np_cwnd_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t acknowledged, uint32_t next) {
-    if (!np_capable(w->transport)) return;
+void np_cwnd_on_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t on_ack, uint32_t next) {
+    if (!np_uses_ecn(w->transport)) return;
     w->acked += segments;
     if (echo) w->echoed += segments;
-    if (w->transport == NP_DCTCP && acknowledged > w->mark && w->acked) {
+    if (w->transport == NP_DCTCP && on_ack > w->mark && w->acked) {
         w->alpha += DCTCP_G * ((double)w->echoed / (double)w->acked - w->alpha);
         w->acked = w->echoed = 0;
         w->mark = next;
     }
-    if (w->reduced && acknowledged >= w->reduced_until) w->reduced = 0;
+    if (w->reduced && on_ack >= w->reduced_until) w->reduced = 0;
     if (!echo || w->reduced) return;
     w->reduced = 1;
     w->reduced_until = next;
     if (is_cubic(w)) { /* RFC 3168: as a loss */
-        np_cwnd_loss(w, w->size);
+        np_cwnd_on_loss(w, w->size);
         w->size = w->threshold;
         return;
     }
-    w->size = w->threshold = fmax(LEAST, w->size * (1 - w->alpha / 2));
+    w->size = w->threshold = fmax(MIN_CWND, w->size * (1 - w->alpha / 2));
 }
 
-void np_cwnd_loss(struct np_cwnd *w, double under_way) {
+void np_cwnd_on_loss(struct np_cwnd *w, double in_flight) {
     if (is_cubic(w)) {
         /* fast convergence */
         w->peak = w->size < w->peak ? w->size * (1 + CUBIC_BETA) / 2 : w->size;
         w->epoch = -1;
-        w->threshold = fmax(LEAST, w->size * CUBIC_BETA);
+        w->threshold = fmax(MIN_CWND, w->size * CUBIC_BETA);
     } else {
-        w->threshold = fmax(LEAST, under_way / 2);
+        w->threshold = fmax(MIN_CWND, in_flight / 2);
     }
 }
 
-void np_cwnd_timeout(struct np_cwnd *w, double under_way) {
-    np_cwnd_loss(w, under_way);
-    w->peak = 0; /* RFC 9438, section 4.8: the next stage begins at its own top */
+void np_cwnd_on_timeout(struct np_cwnd *w, double in_flight) {
+    np_cwnd_on_loss(w, in_flight);
+    w->peak = 0; /* RFC 9438, section 4.8: the next stage starts at its own peak */
     w->size = 1;
     w->reduced = 0;
 }

@@ -10,26 +10,26 @@
 
 enum np_transport { NP_RENO, NP_CUBIC, NP_DCTCP, NP_CUBIC_ECN };
 
-/* Whether a sender's packets may be marked in place of being lost. */
-static inline int np_capable(int transport) { return transport >= NP_DCTCP; }
+/* Whether packets of the sender are ECN-capable. */
+static inline int np_uses_ecn(int transport) { return transport >= NP_DCTCP; }
 
 struct np_cwnd {
     int transport;
     double size, threshold;
-    double peak, epoch, rise, estimate, k; /* CUBIC: W_max, the stage's begin (-1: none), cwnd_epoch, W_est and K */
+    double peak, epoch, rise, estimate, k; /* CUBIC: W_max, start of the stage (-1: none), cwnd_epoch, W_est and K */
     double alpha;                          /* DCTCP */
-    int64_t acked, echoed;                 /* segments, in the window that `mark` ends */
+    int64_t acked, echoed;                 /* segments, in the window that ends with segment `mark` */
     uint32_t mark, reduced_until;
     int reduced;
 };
 
-void np_cwnd_start(struct np_cwnd *w, int transport, double initial);
-/* `segments` are acknowledged; grows unless it may not (recovery, or lately reduced). */
+void np_cwnd_init(struct np_cwnd *w, int transport, double initial);
+/* `segments` are acknowledged; not to be called in recovery, or after a reduction. */
 void np_cwnd_grow(struct np_cwnd *w, int64_t segments, double now, double rtt);
-/* Before growth; `echo`: the acknowledgment says that they met congestion. */
-void np_cwnd_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t acknowledged, uint32_t next);
+/* Before growth; `echo`: the acknowledgment has ECE. */
+void np_cwnd_on_echo(struct np_cwnd *w, int64_t segments, int echo, uint32_t on_ack, uint32_t next);
 /* Segments are lost; the new threshold. */
-void np_cwnd_loss(struct np_cwnd *w, double under_way);
-void np_cwnd_timeout(struct np_cwnd *w, double under_way);
+void np_cwnd_on_loss(struct np_cwnd *w, double in_flight);
+void np_cwnd_on_timeout(struct np_cwnd *w, double in_flight);
 
 #endif

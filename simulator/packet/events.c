@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-enum { CHILDREN = 4, FIRST_ROOM = 1024 };
+enum { CHILDREN = 4, INITIAL_CAPACITY = 1024 };
 
-static int before(const struct np_event *a, const struct np_event *b) {
+static int is_earlier(const struct np_event *a, const struct np_event *b) {
     return a->at < b->at || (a->at == b->at && a->order < b->order);
 }
 
@@ -18,25 +18,25 @@ static void sift_down(struct np_events *e, struct np_event moved) {
         if (first >= e->count) break;
         int64_t stop = first + CHILDREN < e->count ? first + CHILDREN : e->count;
         for (int64_t i = first + 1; i < stop; i++)
-            if (before(&e->heap[i], &e->heap[best])) best = i;
-        if (!before(&e->heap[best], &moved)) break;
+            if (is_earlier(&e->heap[i], &e->heap[best])) best = i;
+        if (!is_earlier(&e->heap[best], &moved)) break;
         e->heap[at] = e->heap[best];
         at = best;
     }
     e->heap[at] = moved;
 }
 
-int np_events_put(struct np_events *e, np_time at, enum np_what what, uint32_t whose) {
-    if (e->count == e->room) {
-        int64_t room = e->room ? 2 * e->room : FIRST_ROOM;
-        struct np_event *heap = realloc(e->heap, (size_t)room * sizeof *heap);
+int np_events_put(struct np_events *e, np_time at, enum np_event_type what, uint32_t owner_id) {
+    if (e->count == e->capacity) {
+        int64_t capacity = e->capacity ? 2 * e->capacity : INITIAL_CAPACITY;
+        struct np_event *heap = realloc(e->heap, (size_t)capacity * sizeof *heap);
         if (!heap) return -1;
         e->heap = heap;
-        e->room = room;
+        e->capacity = capacity;
     }
-    struct np_event put = {at, e->order++, (uint32_t)what << NP_WHOSE_BITS | whose};
+    struct np_event put = {at, e->order++, (uint32_t)what << NP_OWNER_BITS | owner_id};
     int64_t i = e->count++;
-    while (i && before(&put, &e->heap[(i - 1) / CHILDREN])) {
+    while (i && is_earlier(&put, &e->heap[(i - 1) / CHILDREN])) {
         e->heap[i] = e->heap[(i - 1) / CHILDREN];
         i = (i - 1) / CHILDREN;
     }
@@ -49,7 +49,7 @@ void np_events_pop(struct np_events *e) {
     if (e->count) sift_down(e, last);
 }
 
-void np_events_put_off(struct np_events *e, np_time at) {
+void np_events_postpone_first(struct np_events *e, np_time at) {
     struct np_event first = e->heap[0];
     first.at = at;
     first.order = e->order++;
@@ -58,16 +58,16 @@ void np_events_put_off(struct np_events *e, np_time at) {
 
 void np_timer_clear(struct np_timer *t) { t->due = t->queued = NP_NEVER; }
 
-int np_timer_set(struct np_events *e, struct np_timer *t, np_time due, enum np_what what, uint32_t whose) {
+int np_timer_set(struct np_events *e, struct np_timer *t, np_time due, enum np_event_type what, uint32_t owner_id) {
     t->due = due;
     if (due >= t->queued) return 0;
     t->queued = due;
-    return np_events_put(e, due, what, whose);
+    return np_events_put(e, due, what, owner_id);
 }
 
-int np_timer_rings(struct np_events *e, struct np_timer *t, np_time now, enum np_what what, uint32_t whose) {
-    if (now != t->queued) return 0; /* an earlier one was put in since */
+int np_timer_fires(struct np_events *e, struct np_timer *t, np_time now, enum np_event_type what, uint32_t owner_id) {
+    if (now != t->queued) return 0; /* an earlier event was added since */
     t->queued = NP_NEVER;
     if (t->due <= now) return 1;
-    return np_timer_set(e, t, t->due, what, whose);
+    return np_timer_set(e, t, t->due, what, owner_id);
 }

@@ -1,8 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A whole network in virtual time: what run.py hands over, and what it gets back. Each table has a row for each thing; its
- * columns are named in packet.c, where they are read. Times are picoseconds, but for `times`, which are seconds. */
+/* A network in virtual time: the tables of native.py, and the results. The columns of each table are named in packet.c, where
+ * they are read. Times are picoseconds, except for `times`: seconds. */
 
 #ifndef NETFOLD_PACKET_H
 #define NETFOLD_PACKET_H
@@ -11,13 +11,15 @@
 #include "reduction.h"
 #include "tcp.h"
 
+#define NP_API __attribute__((visibility("default"))) /* exported; all else is hidden */
+
 enum {
-    NP_LINE_COLUMNS = 9,
-    NP_LINE_RESULTS = 8,
+    NP_LINK_COLUMNS = 9,
+    NP_LINK_RESULTS = 8,
     NP_ARC_COLUMNS = 4,
     NP_EDGE_COLUMNS = 6,
     NP_NODE_COLUMNS = 7,
-    NP_NODE_RESULTS = NP_VERDICTS + 2,
+    NP_NODE_RESULTS = NF_VERDICTS + 2,
     NP_JOB_COLUMNS = 10,
     NP_JOB_RESULTS = 2,
     NP_WORKER_COLUMNS = 4,
@@ -29,31 +31,31 @@ enum {
 };
 
 struct np_setup {
-    int64_t lines, hops, arcs, edges, nodes, jobs, workers, worker_edges, buckets, times;
-    int64_t exchanges, streams, sources, portions, flows;
-    const double *line;
+    int64_t links, hops, arcs, edges, nodes, jobs, workers, worker_edges, buckets, times;
+    int64_t exchanges, streams, sources, exchange_buckets, flows;
+    const double *link;
     const int32_t *hop;
     const int64_t *arc, *edge, *node, *job, *worker;
     const int32_t *worker_edge;
     const int64_t *bucket, *exchange;
     const double *stream;
     const int32_t *source;
-    const int64_t *portion, *flow;
+    const int64_t *exchange_bucket, *flow;
     const struct nf_assignment *assignment; /* by worker */
     struct np_tcp_settings tcp;
     uint64_t seed;
     int64_t until;
-    int64_t sample_every, samples; /* how often, and how many times at most, flows are looked at */
-    /* what came of it */
-    double *line_result;
+    int64_t sample_every, samples; /* interval and number of samples of the flows */
+    /* results */
+    double *link_result;
     double *node_result;
     int64_t *job_result, *worker_result, *exchange_result, *flow_result;
     double *time;
-    int64_t *sample; /* by sample and flow: segments that were acknowledged */
+    int64_t *sample; /* by sample and flow: acknowledged segments */
     int64_t events, packets, end, failed;
 };
 
-/* Runs until nothing happens any more, or `until`. 0, or -1: no memory. */
-int np_run(struct np_setup *s);
+/* Runs until there is no event, or `until`. 0, or -1: no memory. */
+NP_API int np_run(struct np_setup *s);
 
 #endif

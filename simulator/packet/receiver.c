@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_RANGES = 8 };
+enum { INITIAL_CAPACITY = 8 };
 
 static void send_ack(struct np_tcp *t, struct np_flow *f, enum np_kind kind) {
     int32_t packet = np_packet_new(t->network);
-    if (packet == NP_NOBODY) return;
+    if (packet == NP_NONE) return;
     struct np_packet *p = &t->network->packets[packet];
-    *p = (struct np_packet){.way = f->back + 1, .owner = (int32_t)(f - t->flows), .kind = (uint8_t)kind};
+    *p = (struct np_packet){.path = f->reverse_path + 1, .owner = (int32_t)(f - t->flows), .kind = (uint8_t)kind};
     p->bytes = (uint16_t)t->settings->header_bytes;
     p->tcp.number = f->expected;
     p->tcp.echo = (uint16_t)f->marked;
@@ -22,16 +22,16 @@ static void send_ack(struct np_tcp *t, struct np_flow *f, enum np_kind kind) {
         p->tcp.block[i][1] = f->ranges[i].end;
         p->tcp.blocks++;
     }
-    np_line_send(t->network, t->hops[f->back], packet);
+    np_link_send(t->network, t->hops[f->reverse_path], packet);
 }
 
-void np_receiver_answer(struct np_tcp *t, struct np_flow *f) {
-    f->unanswered = 0;
+void np_receiver_send_ack(struct np_tcp *t, struct np_flow *f) {
+    f->unacked = 0;
     f->ack_timer.due = NP_NEVER;
     send_ack(t, f, NP_ACK);
 }
 
-/* Joins a segment beyond the expected one with what is there, and puts its range first. False: it was there, or there is no
+/* Merges a segment beyond the expected one with the ranges, and puts its range first. False: it is a duplicate, or there is no
  * memory. */
 static int keep(struct np_tcp *t, struct np_flow *f, uint32_t segment) {
     struct np_range joined = {segment, segment + 1};
@@ -49,15 +49,15 @@ static int keep(struct np_tcp *t, struct np_flow *f, uint32_t segment) {
         else
             f->ranges[kept++] = r;
     }
-    if (kept == f->range_room) {
-        int32_t room = kept ? 2 * kept : FIRST_RANGES;
-        struct np_range *ranges = realloc(f->ranges, (size_t)room * sizeof *ranges);
+    if (kept == f->range_capacity) {
+        int32_t capacity = kept ? 2 * kept : INITIAL_CAPACITY;
+        struct np_range *ranges = realloc(f->ranges, (size_t)capacity * sizeof *ranges);
         if (!ranges) {
-            t->network->broken = 1;
+            t->network->out_of_memory = 1;
             return 0;
         }
         f->ranges = ranges;
-        f->range_room = room;
+        f->range_capacity = capacity;
     }
     memmove(f->ranges + 1, f->ranges, (size_t)kept * sizeof *f->ranges);
     f->ranges[0] = joined;
@@ -65,8 +65,8 @@ static int keep(struct np_tcp *t, struct np_flow *f, uint32_t segment) {
     return 1;
 }
 
-/* What was expected has come: what was kept behind it counts too. */
-static void go_on(struct np_flow *f) {
+/* The expected segment was received, and so is a range that follows it. */
+static void advance_expected(struct np_flow *f) {
     f->expected++;
     for (int32_t i = 0; i < f->range_count; i++) {
         if (f->ranges[i].first != f->expected) continue;
@@ -76,31 +76,31 @@ static void go_on(struct np_flow *f) {
     }
 }
 
-void np_receiver_packet(struct np_tcp *t, struct np_flow *f, const struct np_packet *p) {
+void np_receiver_on_packet(struct np_tcp *t, struct np_flow *f, const struct np_packet *p) {
     if (p->kind == NP_SYN) {
         send_ack(t, f, NP_SYN_ACK);
         return;
     }
     int marked = p->ecn == NP_CE;
-    if (np_capable(f->transport) && marked != f->marked) {
-        if (f->unanswered) np_receiver_answer(t, f); /* what came before was marked otherwise */
+    if (np_uses_ecn(f->transport) && marked != f->marked) {
+        if (f->unacked) np_receiver_send_ack(t, f); /* earlier segments were marked otherwise */
         f->marked = marked;
     }
-    if (!f->unanswered) f->echo_stamp = p->tcp.stamp;
-    uint32_t segment = p->tcp.number, before = f->expected;
+    if (!f->unacked) f->echo_stamp = p->tcp.stamp;
+    uint32_t segment = p->tcp.number, previous = f->expected;
     int at_once = segment != f->expected || f->range_count;
     if (segment == f->expected)
-        go_on(f);
+        advance_expected(f);
     else if (segment > f->expected)
         keep(t, f, segment);
-    if (f->expected == f->total && f->stream == NP_NOBODY) {
+    if (f->expected == f->total && f->stream == NP_NONE) {
         if (f->end == NP_NEVER) f->end = t->network->now;
-        at_once = 1; /* the end of the data is said with it */
+        at_once = 1; /* acknowledges the end of the data */
     }
-    if (at_once || ++f->unanswered >= t->settings->delayed)
-        np_receiver_answer(t, f);
-    else if (f->unanswered == 1)
-        t->network->broken |= np_timer_set(&t->network->events, &f->ack_timer, t->network->now + t->settings->delay, NP_RECEIVER,
-                                           (uint32_t)(f - t->flows)) < 0;
-    if (f->stream != NP_NOBODY && f->expected != before) t->arrived(t->who, (int32_t)(f - t->flows), f->expected);
+    if (at_once || ++f->unacked >= t->settings->delayed)
+        np_receiver_send_ack(t, f);
+    else if (f->unacked == 1)
+        t->network->out_of_memory |= np_timer_set(&t->network->events, &f->ack_timer, t->network->now + t->settings->delay,
+                                                  NP_RECEIVER, (uint32_t)(f - t->flows)) < 0;
+    if (f->stream != NP_NONE && f->expected != previous) t->on_arrival(t->listener, (int32_t)(f - t->flows), f->expected);
 }

@@ -1,55 +1,55 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Jobs that are reduced in the network: workers, each driving the very engine of traffic/engine in virtual time, and the
- * trees between them. */
+/* Jobs that are reduced in the network: the engine of each worker (traffic/engine, without I/O) in virtual time, and the trees
+ * between them. */
 
 #ifndef NETFOLD_REDUCTION_H
 #define NETFOLD_REDUCTION_H
 
-#include "../../traffic/engine/core.h"
-#include "lines.h"
-#include "slots.h"
+#include "../../traffic/engine/session/core.h"
+#include "links.h"
+#include "node_slots.h"
 
 enum { NP_END = -1 };
 
-/* Hops are numbers of lines; NP_END ends a way. In the way of an answer, `-2 - arc` is where it joins the way down. */
+/* Hops are numbers of links; NP_END ends a path. In the path of a resent result, `-2 - arc` is where it joins the result tree. */
 
-/* A link of a tree's way down, and what follows it. */
+/* A link of a result tree, and the links that follow it. */
 struct np_arc {
-    int32_t line, first, count, worker; /* the arcs behind it; the worker at its end, or NP_NOBODY */
+    int32_t link, first, count, worker; /* the following arcs; the worker at its end, or NP_NONE */
 };
 
-/* A child of a tree, and its way to its parent. */
+/* A child of a tree, and its path to its parent. */
 struct np_edge {
-    int32_t number, worker, way, parent, bit, answer; /* `number` in the tree; `worker`: NP_NOBODY for an inner node */
+    int32_t number, worker, path, parent, bit, resend_path; /* `number` in the tree; `worker`: NP_NONE for an inner node */
 };
 
-/* A node that adds up. */
+/* A node that aggregates. */
 struct np_node {
     int32_t slots, children, root, server, up, first, count; /* `up`: its edge; `first`, `count`: arcs of a root */
 };
 
 struct np_bucket {
-    np_time ready; /* after the iteration's start */
+    np_time ready; /* after the start of the iteration */
     int64_t chunks;
-    np_time local; /* the least time of its reduction, inside the machines */
+    np_time local; /* shortest time of its reduction, inside the hosts */
 };
 
 struct np_job {
     int32_t first_worker, workers, first_bucket, buckets, iterations, tree_count;
-    int32_t packet_bytes, first_time; /* `first_time`: where its times go, two for each bucket of each iteration */
-    np_time start, compute; /* an iteration takes the latter at least */
-    /* what happens */
+    int32_t packet_bytes, first_time; /* `first_time`: index of its times, two a bucket and iteration */
+    np_time start, compute; /* the compute time is the shortest iteration */
+    /* state */
     struct np_timer timer;
     np_time began;
     int32_t iteration, submitted, reduced, wrong;
 };
 
 struct np_worker {
-    int32_t job, rank, first_edge; /* in worker_edges, one for each tree of its job */
-    int32_t open, submitted;       /* the first bucket that is not reduced here; how many this worker has asked for */
-    np_time late;                  /* it comes so long after each iteration's begin */
+    int32_t job, rank, first_edge; /* in worker_edges, one a tree of its job */
+    int32_t open, submitted;       /* the first bucket without a result; number of submitted buckets */
+    np_time late;                  /* how late it starts each iteration */
     struct nf_core *core;
     struct np_timer timer;
     struct nf_call **calls; /* by bucket */
@@ -63,25 +63,25 @@ struct np_reduction {
     const struct np_arc *arcs;
     const struct np_edge *edges;
     const struct np_node *nodes;
-    struct np_pool *pools; /* by node */
+    struct np_node_slots *node_slots; /* by node */
     const struct np_bucket *buckets;
     const struct nf_assignment *assignments; /* by worker */
     struct np_job *jobs;
     struct np_worker *workers;
     int64_t node_count, job_count, worker_count;
-    int32_t *waiting_for; /* by bucket: workers that lack its sum in this iteration */
+    int32_t *waiting_for; /* by bucket: workers without its sum in this iteration */
     double *times;        /* ready and done, by job, iteration and bucket */
-    int64_t relayed;
+    int64_t multicast;
     int failed; /* enum nf_status of a call that failed */
 };
 
 /* -1: no memory. */
-int np_reduction_start(struct np_reduction *r);
-void np_reduction_stop(struct np_reduction *r);
+int np_reduction_init(struct np_reduction *r);
+void np_reduction_free(struct np_reduction *r);
 
-/* A packet of a tree at the end of a line. */
-void np_reduction_packet(struct np_reduction *r, int32_t packet);
-/* A worker's timer (whose < worker_count) or a job's (worker_count + job). */
-void np_reduction_timer(struct np_reduction *r, uint32_t whose);
+/* A packet of a tree at the end of a link. */
+void np_reduction_on_packet(struct np_reduction *r, int32_t packet);
+/* A worker's timer (owner_id < worker_count) or a job's (worker_count + job). */
+void np_reduction_on_timer(struct np_reduction *r, uint32_t owner_id);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The packet level: a Scenario in, a Result out. docs/simulator.md says what it leaves out."""
+"""The packet level: a Scenario in, a SimulationResult out. docs/simulator.md lists what is not modeled."""
 
 from __future__ import annotations
 
@@ -10,66 +10,70 @@ from dataclasses import replace
 
 import numpy as np
 
-from netfold.simulator.packet.details import Details
-from netfold.simulator.packet.native import NEVER, PS, VERDICTS, Outcome, TcpSettings, run
-from netfold.simulator.packet.tables import Layout
-from netfold.simulator.result import Iteration, JobResult, LinkResult, Result, SlotResult
-from netfold.simulator.scenario import Free, Job, Scenario, ScenarioError
+from netfold.simulator.packet.native import NEVER, PS, VERDICTS, PacketOutcome, TcpSettings, run
+from netfold.simulator.packet.packet_options import PacketOptions
+from netfold.simulator.packet.tables import PacketLayout
+from netfold.simulator.result import Iteration, JobResult, LinkResult, SimulationResult, SlotResult
+from netfold.simulator.scenario import IdealCollective, Job, Scenario, ScenarioError
 from netfold.traffic.engine.engine import Status
 
 
-class SimulationFailed(Exception):
-    """A worker's call failed, or its sums were wrong: the message says which."""
+class SimulationFailedError(Exception):
+    """A worker's call failed, or its sums were wrong. The message names it."""
 
 
-def simulate(scenario: Scenario, details: Details | None = None) -> Result:
-    """The result depends on nothing but the arguments. Raises SimulationFailed, CompilerMissing, MemoryError."""
-    details = details or Details()
-    layout = Layout(scenario, details)
+def simulate(scenario: Scenario, options: PacketOptions | None = None) -> SimulationResult:
+    """The result depends on the arguments only. Raises SimulationFailedError, CompilerMissingError, MemoryError."""
+    options = options or PacketOptions()
+    layout = PacketLayout(scenario, options)
     outcome = run(
         layout.rows(),
         layout.times,
         layout.assignments,
-        _tcp(scenario, details),
+        _tcp(scenario, options),
         scenario.seed,
         NEVER - 1 if scenario.until is None else round(scenario.until * PS),
-        _sampling(scenario, details),
+        _sampling(scenario, options),
     )
     if outcome.failed:
-        raise SimulationFailed(
+        raise SimulationFailedError(
             f"an all-reduce ended with {Status(outcome.failed).name} after {outcome.end / PS} s"
         )
     wrong = int(outcome.job[:, 1].sum())
     if wrong:
-        raise SimulationFailed(f"{wrong} elements of sums are wrong")
+        raise SimulationFailedError(f"{wrong} elements of sums are wrong")
     return _result(scenario, layout, outcome)
 
 
-def _tcp(scenario: Scenario, details: Details) -> TcpSettings:
+def _tcp(scenario: Scenario, options: PacketOptions) -> TcpSettings:
     settings = scenario.settings
     return TcpSettings(
         segment_bytes=settings.segment_bytes,
         header_bytes=settings.packet_bytes - settings.segment_bytes,
         initial=settings.initial_segments,
-        delayed=details.delayed,
+        delayed=options.segments_per_ack,
         handshake=int(settings.handshake),
-        delay=round(details.delay * PS),
-        least_timeout=round(details.least_timeout * PS),
-        first_timeout=round(details.first_timeout * PS),
+        delay=round(options.delayed_ack_s * PS),
+        min_rto=round(options.min_rto_s * PS),
+        initial_rto=round(options.initial_rto_s * PS),
     )
 
 
-def _sampling(scenario: Scenario, details: Details) -> tuple[int, int]:
-    if not details.sample_s:
+def _sampling(scenario: Scenario, options: PacketOptions) -> tuple[int, int]:
+    if not options.sample_interval_s:
         return 0, 0
     if scenario.until is None:
         raise ScenarioError(
             "flows are looked at every so often only in a scenario that has an end: give `until`"
         )
-    return round(details.sample_s * PS), math.floor(scenario.until / details.sample_s + 1e-9)
+    return round(options.sample_interval_s * PS), math.floor(
+        scenario.until / options.sample_interval_s + 1e-9
+    )
 
 
-def _progress(scenario: Scenario, layout: Layout, outcome: Outcome) -> tuple[tuple[float, ...], ...]:
+def _progress(
+    scenario: Scenario, layout: PacketLayout, outcome: PacketOutcome
+) -> tuple[tuple[float, ...], ...]:
     flows = scenario.flows
     row_of = {number: row for row, number in enumerate(layout.flow_order) if number is not None}
     segment = scenario.settings.segment_bytes
@@ -79,7 +83,7 @@ def _progress(scenario: Scenario, layout: Layout, outcome: Outcome) -> tuple[tup
     )
 
 
-def _result(scenario: Scenario, layout: Layout, outcome: Outcome) -> Result:
+def _result(scenario: Scenario, layout: PacketLayout, outcome: PacketOutcome) -> SimulationResult:
     seconds = outcome.end / PS
     completions: list[float | None] = [None] * len(scenario.flows)
     for place, number in enumerate(layout.flow_order):
@@ -87,7 +91,7 @@ def _result(scenario: Scenario, layout: Layout, outcome: Outcome) -> Result:
             completions[number] = float(outcome.flow[place, 0]) / PS - scenario.flows[number].start
     jobs = tuple(_job(job, layout, outcome) for job in scenario.jobs)
     end = max([seconds, *(j.end for j in jobs if j.end is not None)])
-    return Result(
+    return SimulationResult(
         jobs=jobs,
         completions=tuple(completions),
         links=_links(layout, outcome, seconds or 1.0),
@@ -98,8 +102,8 @@ def _result(scenario: Scenario, layout: Layout, outcome: Outcome) -> Result:
     )
 
 
-def _job(job: Job, layout: Layout, outcome: Outcome) -> JobResult:
-    if isinstance(job.scheme, Free):
+def _job(job: Job, layout: PacketLayout, outcome: PacketOutcome) -> JobResult:
+    if isinstance(job.scheme, IdealCollective):
         return _free(job, job.scheme)
     place = layout.places[job.name]
     done = int(outcome.exchange[place.row, 0] if place.exchange else outcome.job[place.row, 0])
@@ -113,8 +117,8 @@ def _job(job: Job, layout: Layout, outcome: Outcome) -> JobResult:
     return JobResult(job.name, tuple(iterations))
 
 
-def _free(job: Job, scheme: Free) -> JobResult:
-    """One bucket after the other, on nobody's link."""
+def _free(job: Job, scheme: IdealCollective) -> JobResult:
+    """One bucket after the other, without a link."""
     iterations, began, model = [], job.start, job.model
     for _ in range(job.iterations):
         reduced, idle = [], began
@@ -128,27 +132,29 @@ def _free(job: Job, scheme: Free) -> JobResult:
     return JobResult(job.name, tuple(iterations))
 
 
-def _links(layout: Layout, outcome: Outcome, seconds: float) -> dict[tuple[str, str], LinkResult]:
+def _links(layout: PacketLayout, outcome: PacketOutcome, seconds: float) -> dict[tuple[str, str], LinkResult]:
     found = {}
-    for i in np.flatnonzero(outcome.line[:, 0]).tolist():
-        _, sent, _, _, _, most, waited, _ = outcome.line[i].tolist()
+    for i in np.flatnonzero(outcome.link[:, 0]).tolist():
+        _, sent, _, _, _, most, waited, _ = outcome.link[i].tolist()
         rate = float(layout.rates[i])
-        found[layout.wires.pairs[i]] = LinkResult(sent, sent / rate / seconds, waited / PS / seconds, most)
+        found[layout.links.pairs[i]] = LinkResult(sent, sent / rate / seconds, waited / PS / seconds, most)
     return found
 
 
-def _switches(scenario: Scenario, layout: Layout, outcome: Outcome, seconds: float) -> dict[str, SlotResult]:
-    """Slots that are claimed and wait for children. `most` is the sum of each tree's own peak."""
+def _switches(
+    scenario: Scenario, layout: PacketLayout, outcome: PacketOutcome, seconds: float
+) -> dict[str, SlotResult]:
+    """Slots that are claimed and wait for children. `peak` is the sum of the peaks of all trees."""
     found: dict[str, SlotResult] = defaultdict(lambda: SlotResult(0.0, 0.0, 0))
     for row, name in enumerate(layout.trees.node_names):
         if scenario.fabric.is_host(name):
             continue
-        most, area = outcome.node[row, VERDICTS], outcome.node[row, VERDICTS + 1]
+        peak, area = outcome.node[row, VERDICTS], outcome.node[row, VERDICTS + 1]
         old = found[name]
         found[name] = replace(
             old,
             mean=old.mean + float(area) / PS / seconds,
-            most=old.most + float(most),
+            peak=old.peak + float(peak),
             reserved=old.reserved + layout.trees.nodes[row][0],
         )
     return dict(found)

@@ -5,156 +5,156 @@
 
 #include <stdlib.h>
 
-enum { DUPLICATES = 3, FIRST_ROOM = 64, REORDERING = 4 };
+enum { DUPLICATES = 3, INITIAL_CAPACITY = 64, REORDERING = 4 };
 
 static struct np_segment *at(const struct np_flow *f, int64_t segment) {
-    return &f->segments[(uint64_t)segment & (f->segment_room - 1)];
+    return &f->segments[(uint64_t)segment & (f->segment_capacity - 1)];
 }
 
-int np_board_room(struct np_flow *f) {
-    if (f->next - f->una < f->segment_room) return 0;
-    uint32_t room = f->segment_room ? 2 * f->segment_room : FIRST_ROOM;
-    struct np_segment *segments = calloc(room, sizeof *segments);
+int np_board_reserve(struct np_flow *f) {
+    if (f->next - f->una < f->segment_capacity) return 0;
+    uint32_t capacity = f->segment_capacity ? 2 * f->segment_capacity : INITIAL_CAPACITY;
+    struct np_segment *segments = calloc(capacity, sizeof *segments);
     if (!segments) return -1;
-    for (uint32_t i = f->una; i != f->next; i++) segments[i & (room - 1)] = *at(f, i);
+    for (uint32_t i = f->una; i != f->next; i++) segments[i & (capacity - 1)] = *at(f, i);
     free(f->segments);
     f->segments = segments;
-    f->segment_room = room;
+    f->segment_capacity = capacity;
     return 0;
 }
 
 void np_board_free(struct np_flow *f) {
     free(f->segments);
     f->segments = NULL;
-    f->segment_room = 0;
+    f->segment_capacity = 0;
 }
 
 static void append(struct np_flow *f, uint32_t segment) {
     struct np_segment *s = at(f, segment);
-    s->before = f->resent ? f->newest_again : NP_NO_SEGMENT;
-    s->behind = NP_NO_SEGMENT;
-    if (f->resent)
-        at(f, f->newest_again)->behind = segment;
+    s->previous = f->retransmitted ? f->newest_retransmitted : NP_NO_SEGMENT;
+    s->next = NP_NO_SEGMENT;
+    if (f->retransmitted)
+        at(f, f->newest_retransmitted)->next = segment;
     else
-        f->eldest_again = segment;
-    f->newest_again = segment;
-    f->resent++;
-    s->mark |= NP_RESENT;
+        f->oldest_retransmitted = segment;
+    f->newest_retransmitted = segment;
+    f->retransmitted++;
+    s->mark |= NP_RETRANSMITTED;
 }
 
-static void take_out(struct np_flow *f, struct np_segment *s) {
-    if (s->before != NP_NO_SEGMENT)
-        at(f, s->before)->behind = s->behind;
+static void unlink_retransmitted(struct np_flow *f, struct np_segment *s) {
+    if (s->previous != NP_NO_SEGMENT)
+        at(f, s->previous)->next = s->next;
     else
-        f->eldest_again = s->behind;
-    if (s->behind != NP_NO_SEGMENT)
-        at(f, s->behind)->before = s->before;
+        f->oldest_retransmitted = s->next;
+    if (s->next != NP_NO_SEGMENT)
+        at(f, s->next)->previous = s->previous;
     else
-        f->newest_again = s->before;
-    f->resent--;
-    s->mark &= (uint8_t)~NP_RESENT;
+        f->newest_retransmitted = s->previous;
+    f->retransmitted--;
+    s->mark &= (uint8_t)~NP_RETRANSMITTED;
 }
 
-void np_board_sent(struct np_flow *f, uint32_t segment, np_time now) {
+void np_board_on_send(struct np_flow *f, uint32_t segment, np_time now) {
     struct np_segment *s = at(f, segment);
-    s->mark = segment == f->next ? 0 : s->mark | NP_TWICE;
+    s->mark = segment == f->next ? 0 : s->mark | NP_SENT_TWICE;
     s->sent = now;
 }
 
-uint32_t np_board_again(struct np_flow *f, np_time now) {
-    while ((at(f, f->hole)->mark & (NP_LOST | NP_RESENT)) != NP_LOST) f->hole++;
-    append(f, f->hole);
-    np_board_sent(f, f->hole, now);
-    return f->hole++;
+uint32_t np_board_retransmit(struct np_flow *f, np_time now) {
+    while ((at(f, f->retransmit_from)->mark & (NP_SEGMENT_LOST | NP_RETRANSMITTED)) != NP_SEGMENT_LOST) f->retransmit_from++;
+    append(f, f->retransmit_from);
+    np_board_on_send(f, f->retransmit_from, now);
+    return f->retransmit_from++;
 }
 
-static void may_go_again(struct np_flow *f, uint32_t segment) {
-    if (segment < f->hole) f->hole = segment;
+static void allow_retransmission(struct np_flow *f, uint32_t segment) {
+    if (segment < f->retransmit_from) f->retransmit_from = segment;
 }
 
-/* Of those that are known to be there, the one that went last. What went twice and is back within less than a round trip is
- * the first one of both. */
+/* Updates the acknowledged segment that was sent last. An acknowledgment of a segment sent twice within less than the min RTT
+ * is of its first transmission. */
 static void note_delivery(struct np_flow *f, uint32_t segment, np_time now) {
     const struct np_segment *s = at(f, segment);
     np_time trip = now - s->sent;
-    if (s->mark & NP_TWICE && trip < f->least_trip) return;
-    if (trip < f->least_trip) f->least_trip = trip;
-    if (s->sent < f->newest_sent || (s->sent == f->newest_sent && segment < f->newest)) return;
-    f->newest_sent = s->sent;
-    f->newest = segment;
-    f->newest_trip = trip;
+    if (s->mark & NP_SENT_TWICE && trip < f->min_rtt) return;
+    if (trip < f->min_rtt) f->min_rtt = trip;
+    if (s->sent < f->newest_acked_sent_at || (s->sent == f->newest_acked_sent_at && segment < f->newest_acked)) return;
+    f->newest_acked_sent_at = s->sent;
+    f->newest_acked = segment;
+    f->newest_rtt = trip;
 }
 
-static void forget_loss(struct np_flow *f, struct np_segment *s) {
-    if (s->mark & NP_RESENT) take_out(f, s);
-    f->lost -= (s->mark & NP_LOST) != 0;
+static void clear_loss(struct np_flow *f, struct np_segment *s) {
+    if (s->mark & NP_RETRANSMITTED) unlink_retransmitted(f, s);
+    f->lost -= (s->mark & NP_SEGMENT_LOST) != 0;
 }
 
-static uint32_t selectively(struct np_flow *f, uint32_t segment, np_time now) {
+static uint32_t on_sack(struct np_flow *f, uint32_t segment, np_time now) {
     struct np_segment *s = at(f, segment);
-    if (s->mark & NP_SACKED) return 0;
+    if (s->mark & NP_SEGMENT_SACKED) return 0;
     note_delivery(f, segment, now);
-    forget_loss(f, s);
-    s->mark = NP_SACKED;
+    clear_loss(f, s);
+    s->mark = NP_SEGMENT_SACKED;
     f->sacked++;
     return 1;
 }
 
-uint32_t np_board_take(struct np_flow *f, const struct np_packet *p, np_time now) {
-    uint32_t news = 0;
+uint32_t np_board_on_ack(struct np_flow *f, const struct np_packet *p, np_time now) {
+    uint32_t newly_acked = 0;
     for (int i = 0; i < p->tcp.blocks; i++) {
         uint32_t first = p->tcp.block[i][0] > f->una ? p->tcp.block[i][0] : f->una;
-        for (uint32_t s = first; s < p->tcp.block[i][1] && s < f->next; s++) news += selectively(f, s, now);
+        for (uint32_t s = first; s < p->tcp.block[i][1] && s < f->next; s++) newly_acked += on_sack(f, s, now);
     }
     for (; f->una < p->tcp.number; f->una++) {
         struct np_segment *s = at(f, f->una);
-        if (s->mark & NP_SACKED) {
+        if (s->mark & NP_SEGMENT_SACKED) {
             f->sacked--;
         } else {
-            news++;
+            newly_acked++;
             note_delivery(f, f->una, now);
-            forget_loss(f, s);
+            clear_loss(f, s);
         }
     }
-    if (f->hole < f->una) f->hole = f->una;
-    if (f->judged < f->una) f->judged = f->una;
-    return news;
+    if (f->retransmit_from < f->una) f->retransmit_from = f->una;
+    if (f->checked_until < f->una) f->checked_until = f->una;
+    return newly_acked;
 }
 
-/* Whether it went before the newest that is there. */
-static int overtaken(const struct np_flow *f, int64_t segment) {
+/* Whether it was sent before the newest acknowledged segment. */
+static int is_overtaken(const struct np_flow *f, int64_t segment) {
     np_time sent = at(f, segment)->sent;
-    return sent < f->newest_sent || (sent == f->newest_sent && segment < f->newest);
+    return sent < f->newest_acked_sent_at || (sent == f->newest_acked_sent_at && segment < f->newest_acked);
 }
 
-np_time np_board_judge(struct np_flow *f, np_time now) {
-    np_time slack = f->state != NP_OPEN || f->sacked >= DUPLICATES ? 0 : f->least_trip / REORDERING;
-    while (f->resent && overtaken(f, f->eldest_again)) {
-        uint32_t segment = (uint32_t)f->eldest_again;
-        take_out(f, at(f, segment));
-        may_go_again(f, segment);
+np_time np_board_detect_losses(struct np_flow *f, np_time now) {
+    np_time slack = f->state != NP_OPEN || f->sacked >= DUPLICATES ? 0 : f->min_rtt / REORDERING;
+    while (f->retransmitted && is_overtaken(f, f->oldest_retransmitted)) {
+        uint32_t segment = (uint32_t)f->oldest_retransmitted;
+        unlink_retransmitted(f, at(f, segment));
+        allow_retransmission(f, segment);
     }
-    for (; f->judged < f->next; f->judged++) {
-        struct np_segment *s = at(f, f->judged);
-        if (s->mark & (NP_SACKED | NP_LOST)) continue;
-        if (!overtaken(f, f->judged)) break;
-        if (s->sent + f->newest_trip + slack > now) return s->sent + f->newest_trip + slack;
-        s->mark |= NP_LOST;
+    for (; f->checked_until < f->next; f->checked_until++) {
+        struct np_segment *s = at(f, f->checked_until);
+        if (s->mark & (NP_SEGMENT_SACKED | NP_SEGMENT_LOST)) continue;
+        if (!is_overtaken(f, f->checked_until)) break;
+        if (s->sent + f->newest_rtt + slack > now) return s->sent + f->newest_rtt + slack;
+        s->mark |= NP_SEGMENT_LOST;
         f->lost++;
-        may_go_again(f, f->judged);
+        allow_retransmission(f, f->checked_until);
     }
     return NP_NEVER;
 }
 
-void np_board_all_lost(struct np_flow *f) {
+void np_board_on_timeout(struct np_flow *f) {
     for (uint32_t segment = f->una; segment < f->next; segment++) {
         struct np_segment *s = at(f, segment);
-        s->mark &= (uint8_t)~NP_RESENT;
-        if (s->mark & (NP_SACKED | NP_LOST)) continue;
-        s->mark |= NP_LOST;
+        s->mark &= (uint8_t)~NP_RETRANSMITTED;
+        if (s->mark & (NP_SEGMENT_SACKED | NP_SEGMENT_LOST)) continue;
+        s->mark |= NP_SEGMENT_LOST;
         f->lost++;
     }
-    f->resent = 0;
-    f->hole = f->una;
-    f->judged = f->next;
+    f->retransmitted = 0;
+    f->retransmit_from = f->una;
+    f->checked_until = f->next;
 }

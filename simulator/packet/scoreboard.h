@@ -1,35 +1,35 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a sender knows of the segments that it has sent: which are there, which are lost, which went again. A segment is lost
- * when one that went later is there, a retransmission too (RACK, RFC 8985). */
+/* The sent segments of a flow: received, lost, retransmitted. A segment, also a retransmission, is lost when one that was sent
+ * later is received (RACK, RFC 8985). */
 
 #ifndef NETFOLD_SCOREBOARD_H
 #define NETFOLD_SCOREBOARD_H
 
 #include "tcp.h"
 
-enum { NP_SACKED = 1, NP_LOST = 2, NP_RESENT = 4, NP_TWICE = 8, NP_NO_SEGMENT = -1 };
+enum { NP_SEGMENT_SACKED = 1, NP_SEGMENT_LOST = 2, NP_RETRANSMITTED = 4, NP_SENT_TWICE = 8, NP_NO_SEGMENT = -1 };
 
-/* `mark`: of the above; NP_RESENT: it is lost and under way again, NP_TWICE: it went more than once. */
+/* `mark`: bits of the above. NP_RETRANSMITTED: lost and in flight again; NP_SENT_TWICE: sent more than once. */
 struct np_segment {
-    np_time sent; /* the last time */
-    int64_t before, behind; /* among those that are NP_RESENT, in the order in which they went; NP_NO_SEGMENT */
+    np_time sent; /* the last transmission */
+    int64_t previous, next; /* among the retransmitted, by transmission; NP_NO_SEGMENT */
     uint8_t mark;
 };
 
-/* Room for the segment `next`. 0, or -1: no memory. */
-int np_board_room(struct np_flow *f);
-/* A new segment, or an old one once more, goes now. */
-void np_board_sent(struct np_flow *f, uint32_t segment, np_time now);
-/* The lowest lost segment that is not under way again; it goes now. There is one: lost > resent. */
-uint32_t np_board_again(struct np_flow *f, np_time now);
-/* Takes an acknowledgment in; how many segments became known to be there. */
-uint32_t np_board_take(struct np_flow *f, const struct np_packet *p, np_time now);
-/* Takes for lost what is; when to look again, NP_NEVER if nothing will be lost by waiting alone. */
-np_time np_board_judge(struct np_flow *f, np_time now);
-/* A timeout: all that is not known to be there is lost. */
-void np_board_all_lost(struct np_flow *f);
+/* Reserves memory for the segment `next`. 0, or -1: no memory. */
+int np_board_reserve(struct np_flow *f);
+/* A segment is sent now, for the first time or again. */
+void np_board_on_send(struct np_flow *f, uint32_t segment, np_time now);
+/* Returns the lowest lost segment that is not in flight, which is sent now. There is one: lost > retransmitted. */
+uint32_t np_board_retransmit(struct np_flow *f, np_time now);
+/* Applies an acknowledgment; returns the number of newly acknowledged segments. */
+uint32_t np_board_on_ack(struct np_flow *f, const struct np_packet *p, np_time now);
+/* Marks lost segments; returns when to check again, NP_NEVER: no segment is lost by time alone. */
+np_time np_board_detect_losses(struct np_flow *f, np_time now);
+/* All segments that are not acknowledged are lost. */
+void np_board_on_timeout(struct np_flow *f);
 void np_board_free(struct np_flow *f);
 
 #endif

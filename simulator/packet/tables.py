@@ -11,21 +11,29 @@ from itertools import pairwise
 from typing import Any
 
 from netfold.controller.planning.plan import Tree
-from netfold.simulator.packet.details import Details
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, PORT_FIRST, SLOTS_MAX, packet_bytes
 from netfold.simulator.packet.native import LANES, PS
-from netfold.simulator.packet.trees import Tables
-from netfold.simulator.routes import Wires, choice_of
-from netfold.simulator.scenario import Exchange, Free, InNetwork, Job, Scenario, ScenarioError, Transport
+from netfold.simulator.packet.packet_options import PacketOptions
+from netfold.simulator.packet.trees import TreeTables
+from netfold.simulator.routes import LinkTable, path_hash
+from netfold.simulator.scenario import (
+    HostCollective,
+    IdealCollective,
+    InNetworkCollective,
+    Job,
+    Scenario,
+    ScenarioError,
+    TcpVariant,
+)
 from netfold.traffic.congestion import MARK_FRACTION
-from netfold.traffic.engine.engine import Epoch, epoch_of
-from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, PORT_FIRST, SLOTS_MAX, packet_bytes
+from netfold.traffic.engine.engine import EngineAssignment, to_engine_assignment
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 
 _UNLIMITED = 1 << 40
 
 
 @dataclass(frozen=True)
-class Place:
+class JobRows:
     """Where a job stands: its row, and where its times begin."""
 
     exchange: bool
@@ -33,14 +41,14 @@ class Place:
     first_time: int
 
 
-class Layout:
-    def __init__(self, scenario: Scenario, details: Details) -> None:
-        self.scenario, self.details = scenario, details
-        self.wires = Wires(scenario.fabric, scenario.settings)
+class PacketLayout:
+    def __init__(self, scenario: Scenario, options: PacketOptions) -> None:
+        self.scenario, self.options = scenario, options
+        self.links = LinkTable(scenario.fabric, scenario.settings)
         self.rates = self._rates()
-        self.trees = Tables(self.wires.number)
-        self.places: dict[str, Place] = {}
-        self.assignments: list[Epoch] = []
+        self.trees = TreeTables(self.links.number)
+        self.places: dict[str, JobRows] = {}
+        self.assignments: list[EngineAssignment] = []
         self.times = 0
         self._jobs: list[tuple[int, ...]] = []
         self._workers: list[tuple[int, int, int, int]] = []
@@ -49,16 +57,16 @@ class Layout:
         self._exchanges: list[tuple[int, ...]] = []
         self._streams: list[tuple[float, ...]] = []
         self._sources: list[int] = []
-        self._portions: list[tuple[int, int]] = []
+        self._exchange_buckets: list[tuple[int, int]] = []
         self._stream_flows: list[tuple[int, int, int, int, int, int]] = []
         for job in scenario.jobs:
-            if isinstance(job.scheme, InNetwork):
+            if isinstance(job.scheme, InNetworkCollective):
                 self._reduce(job, job.scheme)
-            elif isinstance(job.scheme, Exchange):
+            elif isinstance(job.scheme, HostCollective):
                 self._exchange(job, job.scheme)
-            elif not isinstance(job.scheme, Free):
+            elif not isinstance(job.scheme, IdealCollective):
                 raise ScenarioError(
-                    f"job '{job.name}': the packet level knows no {type(job.scheme).__name__}"
+                    f"job '{job.name}': the packet level does not support {type(job.scheme).__name__}"
                 )
         starts = sorted(range(len(scenario.flows)), key=lambda i: scenario.flows[i].start)
         self.flow_order: list[int | None] = [*([None] * len(self._stream_flows)), *starts]
@@ -67,7 +75,7 @@ class Layout:
     def rows(self) -> dict[str, Sequence[Any]]:
         flows = [*self._stream_flows, *(self._flow(i) for i in self.flow_order if i is not None)]
         return {
-            "line": self._lines(),
+            "link": self._links(),
             "hop": self.trees.hops,
             "arc": self.trees.arcs,
             "edge": self.trees.edges,
@@ -79,53 +87,53 @@ class Layout:
             "exchange": self._exchanges,
             "stream": self._streams,
             "source": self._sources,
-            "portion": self._portions,
+            "exchange_bucket": self._exchange_buckets,
             "flow": flows,
         }
 
     def _rates(self) -> Any:
         """Bytes a second of each line; a parameter server takes in no more than its capacity."""
-        fabric, rates = self.scenario.fabric, self.wires.rates.copy()
-        for number, (_, b) in enumerate(self.wires.pairs):
+        fabric, rates = self.scenario.fabric, self.links.rates.copy()
+        for number, (_, b) in enumerate(self.links.pairs):
             if fabric.is_host(b) and fabric.host(b).parameter_server:
                 rates[number] = fabric.ingress_capacity(b) * fabric.unit.bits_per_second / 8
         return rates
 
-    def _lines(self) -> list[tuple[float, ...]]:
-        settings, details, fabric = self.scenario.settings, self.details, self.scenario.fabric
+    def _links(self) -> list[tuple[float, ...]]:
+        settings, options, fabric = self.scenario.settings, self.options, self.scenario.fabric
         queues = [x.queue for x in fabric.links for _ in range(2)]
         rows: list[tuple[float, ...]] = []
-        for number, (a, _) in enumerate(self.wires.pairs):
+        for number, (a, _) in enumerate(self.links.pairs):
             host = fabric.is_host(a)
             room = settings.queue_bytes or _UNLIMITED
             packets = _UNLIMITED if settings.queue_bytes else queues[number]
-            begin = details.marking_packets
+            begin = options.marking_threshold
             if begin is None:
                 begin = settings.marking_bytes / settings.packet_bytes
                 begin = min(begin, MARK_FRACTION * min(packets, room / settings.packet_bytes))
             if host:
-                packets, room = details.host_queue, _UNLIMITED
-                begin = begin if details.hosts_mark else math.inf
+                packets, room = options.host_queue, _UNLIMITED
+                begin = begin if options.hosts_mark else math.inf
             rows.append(
                 (
-                    *(PS / self.rates[number], self.wires.delays[number] * PS, packets, room),
-                    *(begin, begin + details.marking_span, details.marking_share, details.loss),
-                    details.host_burst_bytes if host else details.switch_burst_bytes,
+                    *(PS / self.rates[number], self.links.delays[number] * PS, packets, room),
+                    *(begin, begin + options.marking_span, options.max_marking_probability, options.loss),
+                    options.host_burst_bytes if host else options.switch_burst_bytes,
                 )
             )
         return rows
 
     def _flow(self, number: int) -> tuple[int, int, int, int, int, int]:
         flow, seed = self.scenario.flows[number], self.scenario.seed
-        there = self.wires.path(flow.source, flow.destination, choice_of(seed, "flow", number))
-        back = self.wires.path(flow.destination, flow.source, choice_of(seed, "back", number))
-        kind = list(Transport).index(flow.transport)
+        there = self.links.path(flow.source, flow.destination, path_hash(seed, "flow", number))
+        back = self.links.path(flow.destination, flow.source, path_hash(seed, "back", number))
+        kind = list(TcpVariant).index(flow.transport)
         start = round(flow.start * PS)
         return self.trees.way(there), self.trees.way(back), flow.bytes, start, kind, -1
 
     # ---- jobs over trees -------------------------------------------------------------------------
 
-    def _reduce(self, job: Job, scheme: InNetwork) -> None:
+    def _reduce(self, job: Job, scheme: InNetworkCollective) -> None:
         model, plan = job.model, scheme.plan
         first_worker = len(self._workers)
         numbers = {name: first_worker + rank for rank, name in enumerate(job.workers)}
@@ -142,7 +150,7 @@ class Layout:
             self.assignments.append(self._assignment(job, scheme, rank, slots))
         buckets = sorted(model.buckets, key=lambda b: b.ready)
         row = (first_worker, len(job.workers), len(self._buckets), len(buckets), job.iterations)
-        self.places[job.name] = Place(False, len(self._jobs), self.times)
+        self.places[job.name] = JobRows(False, len(self._jobs), self.times)
         self._jobs.append((*row, len(plan.trees), packet, self.times, *_begin(job)))
         for bucket in buckets:
             ready = model.forward_s + bucket.ready * model.backward_s
@@ -150,18 +158,18 @@ class Layout:
             self._buckets.append((round(ready * PS), chunks, round(scheme.local_s * bucket.bytes * PS)))
         self.times += job.iterations * len(buckets)
 
-    def _packet(self, scheme: InNetwork) -> int:
+    def _packet(self, scheme: InNetworkCollective) -> int:
         """Bytes on a wire."""
         return packet_bytes(scheme.lanes) + FRAME_OVERHEAD_BYTES + self.scenario.settings.gap_bytes
 
-    def _slots(self, scheme: InNetwork, tree: Tree) -> int:
+    def _slots(self, scheme: InNetworkCollective, tree: Tree) -> int:
         """A power of two, twice the window at least."""
         if scheme.slots is not None:
             return scheme.slots
         window = max(1, math.ceil(self._window_bytes(scheme, tree) / (4 * scheme.lanes)))
         return min(SLOTS_MAX, 2 << math.ceil(math.log2(window)))
 
-    def _window_bytes(self, scheme: InNetwork, tree: Tree) -> float:
+    def _window_bytes(self, scheme: InNetworkCollective, tree: Tree) -> float:
         if scheme.window is not None:
             return scheme.window
         rtt, rate = self._round_trip(scheme, tree), self._least_rate(tree)
@@ -169,18 +177,18 @@ class Layout:
         return rtt * rate * 4 * scheme.lanes / self._packet(scheme) + settings.marking_bytes / settings.wire
 
     def _least_rate(self, tree: Tree) -> float:
-        return min(float(self.rates[self.wires.number[edge.path[0], edge.path[1]]]) for edge in tree.edges)
+        return min(float(self.rates[self.links.number[edge.path[0], edge.path[1]]]) for edge in tree.edges)
 
-    def _round_trip(self, scheme: InNetwork, tree: Tree) -> float:
+    def _round_trip(self, scheme: InNetworkCollective, tree: Tree) -> float:
         """The longest way up, and down, through empty queues."""
         packet = self._packet(scheme)
 
         def way(hops: Sequence[tuple[str, str]]) -> float:
-            lines = [self.wires.number[hop] for hop in hops]
-            return float((self.wires.delays[lines] + packet / self.rates[lines]).sum())
+            lines = [self.links.number[hop] for hop in hops]
+            return float((self.links.delays[lines] + packet / self.rates[lines]).sum())
 
         parent = {edge.child: edge for edge in tree.edges}
-        above = {b: a for a, b in tree.down}
+        above = {b: a for a, b in tree.result_links}
         longest_up = longest_down = 0.0
         for edge in tree.edges:
             at, far = edge.child, 0.0
@@ -195,7 +203,9 @@ class Layout:
             longest_down = max(longest_down, far)
         return longest_up + longest_down
 
-    def _assignment(self, job: Job, scheme: InNetwork, rank: int, slots: Sequence[int]) -> Epoch:
+    def _assignment(
+        self, job: Job, scheme: InNetworkCollective, rank: int, slots: Sequence[int]
+    ) -> EngineAssignment:
         fabric, plan = self.scenario.fabric, scheme.plan
         parts = []
         for number, (tree, size) in enumerate(zip(plan.trees, slots, strict=True)):
@@ -203,29 +213,29 @@ class Layout:
             window = size // 2
             if scheme.window is not None:
                 window = min(window, max(1, math.ceil(scheme.window / (4 * scheme.lanes))))
-            parts.append(TreePart(number + 1, tree.share, size, window, child, f"0.0.0.{number + 1}"))
-        rate = plan.rate * fabric.unit.bits_per_second / 1e6 if self.details.paced else 0.0
+            parts.append(TreeAssignment(number + 1, tree.share, size, window, child, f"0.0.0.{number + 1}"))
+        rate = plan.rate * fabric.unit.bits_per_second / 1e6 if self.options.paced else 0.0
         assignment = Assignment(
             *(job.name, 1, PORT_FIRST, LANES, rank, len(job.workers), tuple(parts), rate),
-            timing=self.details.timings.get(job.name, self.details.timing),
+            timing=self.options.timings.get(job.name, self.options.timing),
         )
-        epoch = epoch_of(assignment, [part.destination for part in parts], scheme.congestion)
+        epoch = to_engine_assignment(assignment, [part.destination for part in parts], scheme.congestion)
         epoch.wire_bytes = self._packet(scheme)
         return epoch
 
     # ---- jobs over connections -------------------------------------------------------------------
 
-    def _exchange(self, job: Job, scheme: Exchange) -> None:
+    def _exchange(self, job: Job, scheme: HostCollective) -> None:
         model, row = job.model, len(self._exchanges)
         first = len(self._streams)
-        kind = list(Transport).index(scheme.transport)
+        kind = list(TcpVariant).index(scheme.transport)
         for number, hop in enumerate(scheme.hops):
             sources = [first + i for i, other in enumerate(scheme.hops) if other.destination == hop.source]
-            there = self.wires.path(
-                hop.source, hop.destination, choice_of(self.scenario.seed, job.name, number)
+            there = self.links.path(
+                hop.source, hop.destination, path_hash(self.scenario.seed, job.name, number)
             )
-            back = self.wires.path(
-                hop.destination, hop.source, choice_of(self.scenario.seed, job.name, number)
+            back = self.links.path(
+                hop.destination, hop.source, path_hash(self.scenario.seed, job.name, number)
             )
             stream = len(self._streams)
             flow = len(self._stream_flows)
@@ -233,16 +243,16 @@ class Layout:
             self._sources += sources
             self._stream_flows.append((self.trees.way(there), self.trees.way(back), 0, 0, kind, stream))
         buckets = sorted(model.buckets, key=lambda b: b.ready)
-        self.places[job.name] = Place(True, row, self.times)
+        self.places[job.name] = JobRows(True, row, self.times)
         self._exchanges.append(
             (
-                *(first, len(scheme.hops), len(self._portions), len(buckets), job.iterations),
+                *(first, len(scheme.hops), len(self._exchange_buckets), len(buckets), job.iterations),
                 *(max(1, scheme.steps), self.times, *_begin(job)),
             )
         )
         for bucket in buckets:
             ready = model.forward_s + bucket.ready * model.backward_s
-            self._portions.append((round(ready * PS), bucket.bytes))
+            self._exchange_buckets.append((round(ready * PS), bucket.bytes))
         self.times += job.iterations * len(buckets)
 
 

@@ -13,15 +13,15 @@ from itertools import pairwise
 from netfold.controller.planning.plan import Edge, Tree
 from netfold.topologies.fabric import Fabric
 
-END, NOBODY = -1, -1
-Hop = tuple[str, str]
+END, NONE = -1, -1
+CollectiveEdge = tuple[str, str]
 
 
 @dataclass
-class Tables:
+class TreeTables:
     """Rows as native.run takes them; `line` numbers the directed links."""
 
-    line: Mapping[Hop, int]
+    line: Mapping[CollectiveEdge, int]
     hops: list[int] = field(default_factory=list)
     arcs: list[tuple[int, int, int, int]] = field(default_factory=list)
     edges: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
@@ -42,36 +42,36 @@ class Tables:
         children = {name: tree.children(name) for name in tree.nodes}
         for number, edge in enumerate(tree.edges):
             way = self.way([self.line[hop] for hop in pairwise(edge.path)])
-            answer = self._answer(edge, tree, spots) if edge.parent == tree.root else NOBODY
+            answer = self._answer(edge, tree, spots) if edge.parent == tree.root else NONE
             bit = children[edge.parent].index(edge.child)
-            worker = NOBODY if edge.child in node_of else workers[edge.child]
+            worker = NONE if edge.child in node_of else workers[edge.child]
             self.edges.append((number, worker, way, node_of[edge.parent], bit, answer))
         for name in tree.nodes:
             root = name == tree.root
-            up = NOBODY if root else edge_of[name]
+            up = NONE if root else edge_of[name]
             server = int(fabric.is_host(name))
             arcs = (first, count) if root else (0, 0)
             self.nodes.append((slots, len(children[name]), int(root), server, up, *arcs))
         self.node_names += tree.nodes
         return {name: edge_of[name] for name in workers}
 
-    def _add_arcs(self, tree: Tree, workers: Mapping[str, int]) -> tuple[dict[Hop, int], int, int]:
+    def _add_arcs(self, tree: Tree, workers: Mapping[str, int]) -> tuple[dict[CollectiveEdge, int], int, int]:
         """The arc of each link of the way down, and those out of the root: the first, and how many."""
         below: dict[str, list[str]] = defaultdict(list)
-        for a, b in tree.down:
+        for a, b in tree.result_links:
             below[a].append(b)
-        spots: dict[Hop, int] = {}
-        order: list[Hop] = [(tree.root, b) for b in below[tree.root]]
+        spots: dict[CollectiveEdge, int] = {}
+        order: list[CollectiveEdge] = [(tree.root, b) for b in below[tree.root]]
         first = len(self.arcs)
         for place, (_, b) in enumerate(order):  # grows: those behind an arc come one after the other
-            self.arcs.append((0, first + len(order), len(below[b]), workers.get(b, NOBODY)))
+            self.arcs.append((0, first + len(order), len(below[b]), workers.get(b, NONE)))
             self.arcs[-1] = (self.line[order[place]], *self.arcs[-1][1:])
             spots[order[place]] = first + place
             order += [(b, c) for c in below[b]]
         return spots, first, len(below[tree.root])
 
-    def _answer(self, edge: Edge, tree: Tree, spots: Mapping[Hop, int]) -> int:
-        """Back along the child's own way, until it joins the way down (controller.planning.answers)."""
+    def _answer(self, edge: Edge, tree: Tree, spots: Mapping[CollectiveEdge, int]) -> int:
+        """Back along the child's own way, until it joins the way down (controller.planning.resend_paths)."""
         lines: list[int] = []
         for hop in pairwise(reversed(edge.path)):
             if hop in spots:

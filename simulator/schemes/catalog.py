@@ -9,17 +9,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from netfold.controller.planning.network import Limits
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
-from netfold.simulator.scenario import Free, InNetwork, ScenarioError, Scheme, Settings, Transport
+from netfold.controller.planning.residual_network import Limits
+from netfold.simulator.scenario import (
+    IdealCollective,
+    InNetworkCollective,
+    NetworkSettings,
+    ScenarioError,
+    Scheme,
+    TcpVariant,
+)
 from netfold.simulator.schemes.rings import hierarchical_ring, ring
 from netfold.simulator.schemes.straight import straight_plan
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.congestion import Congestion
 
 
-class Name(StrEnum):
+class SchemeName(StrEnum):
     RING = "ring"
     HIERARCHICAL_RING = "hierarchical-ring"
     SWITCHML = "switchml"
@@ -34,60 +41,62 @@ class Name(StrEnum):
 
 
 @dataclass(frozen=True)
-class Options:
+class SchemeOptions:
     """What schemes need beside the workers.
 
     servers       parameter servers, which atp, grid and inart need
     trees         of panama and switchml-lb
-    in_step       of panama and switchml-lb: one window for all trees, see InNetwork
+    lockstep      of panama and switchml-lb: one window for all trees, see InNetworkCollective
     gpus, intra   of a machine, and what each of them sends to the next one (bytes/s), for netreduce-parallel
-    ring_in_step  of ring, see Exchange.in_step
-    parallel      of ring, see Exchange.parallel
+    ring_lockstep of ring, see HostCollective.lockstep
+    parallel      of ring, see HostCollective.parallel
     planned       jobs with more workers get straight trees (straight.py) instead of a plan
     """
 
     servers: tuple[str, ...] = ()
     trees: int = 4
-    in_step: bool = False
-    ring_in_step: bool = True
+    lockstep: bool = False
+    ring_lockstep: bool = True
     parallel: int = 1
     gpus: int = 8
     intra: float = 100e9
     planned: int = 2048
-    transport: Transport = Transport.DCTCP
+    transport: TcpVariant = TcpVariant.DCTCP
     seed: int = 0
 
 
-def scheme_of(name: Name, fabric: Fabric, workers: Sequence[str], options: Options | None = None) -> Scheme:
+def scheme_of(
+    name: SchemeName, fabric: Fabric, workers: Sequence[str], options: SchemeOptions | None = None
+) -> Scheme:
     """`name`'s all-reduce among `workers`. Raises PlanningError when there is no plan."""
-    own = options or Options()
-    if name is Name.RING:
+    own = options or SchemeOptions()
+    if name is SchemeName.RING:
         plain = ring(in_racks(fabric, workers), own.transport)
-        return replace(plain, in_step=own.ring_in_step, parallel=own.parallel)
-    if name is Name.HIERARCHICAL_RING:
+        return replace(plain, lockstep=own.ring_lockstep, parallel=own.parallel)
+    if name is SchemeName.HIERARCHICAL_RING:
         return hierarchical_ring(racks_of(fabric, workers), own.transport)
-    if name is Name.IDEAL:
+    if name is SchemeName.IDEAL:
         return ideal(fabric, workers)
     plan = _plan(name, fabric, tuple(workers), own)
     return over(name, plan, own)
 
 
-def over(name: Name, plan: Plan, options: Options | None = None) -> InNetwork:
+def over(name: SchemeName, plan: Plan, options: SchemeOptions | None = None) -> InNetworkCollective:
     """`name`'s way of sending over the trees of a plan that is there already."""
-    own = options or Options()
-    if name in (Name.SWITCHML, Name.SWITCHML_BALANCED):
-        return InNetwork(plan, Congestion.FIXED, in_step=own.in_step)
-    if name in (Name.ATP, Name.GRID, Name.INART):
-        return InNetwork(plan, Congestion.ATP)
-    local = 2 * (own.gpus - 1) / own.gpus / own.intra if name is Name.NETREDUCE_PARALLEL else 0.0
-    return InNetwork(plan, Congestion.PANAMA, in_step=own.in_step, local_s=local)
+    own = options or SchemeOptions()
+    if name in (SchemeName.SWITCHML, SchemeName.SWITCHML_BALANCED):
+        return InNetworkCollective(plan, Congestion.FIXED, lockstep=own.lockstep)
+    if name in (SchemeName.ATP, SchemeName.GRID, SchemeName.INART):
+        return InNetworkCollective(plan, Congestion.ATP)
+    local = 2 * (own.gpus - 1) / own.gpus / own.intra if name is SchemeName.NETREDUCE_PARALLEL else 0.0
+    return InNetworkCollective(plan, Congestion.PANAMA, lockstep=own.lockstep, local_s=local)
 
 
-def ideal(fabric: Fabric, workers: Sequence[str]) -> Free:
-    """Every worker sends and receives the gradient once, at its link's rate, and nobody is in the way."""
-    settings = Settings()
+def ideal(fabric: Fabric, workers: Sequence[str]) -> IdealCollective:
+    """Every worker sends and receives the gradient once, at its link's rate, without other traffic."""
+    settings = NetworkSettings()
     slowest = min(fabric.link(w, fabric.attachment(w)).rate for w in workers)
-    return Free(slowest * fabric.unit.bits_per_second / 8 / settings.wire)
+    return IdealCollective(slowest * fabric.unit.bits_per_second / 8 / settings.wire)
 
 
 def racks_of(fabric: Fabric, workers: Sequence[str]) -> list[list[str]]:
@@ -103,16 +112,16 @@ def in_racks(fabric: Fabric, workers: Sequence[str]) -> list[str]:
     return [worker for rack in racks_of(fabric, workers) for worker in rack]
 
 
-def _plan(name: Name, fabric: Fabric, workers: tuple[str, ...], own: Options) -> Plan:
+def _plan(name: SchemeName, fabric: Fabric, workers: tuple[str, ...], own: SchemeOptions) -> Plan:
     algorithm, options = {
-        Name.SWITCHML: ("switchml", {}),
-        Name.SWITCHML_BALANCED: ("panama", {"trees": own.trees}),
-        Name.PANAMA: ("panama", {"trees": own.trees}),
-        Name.ATP: ("atp", {}),
-        Name.GRID: ("grid", {}),
-        Name.INART: ("inart", {}),
-        Name.NETREDUCE: ("panama", {"trees": 1}),
-        Name.NETREDUCE_PARALLEL: ("panama", {"trees": 1}),
+        SchemeName.SWITCHML: ("switchml", {}),
+        SchemeName.SWITCHML_BALANCED: ("panama", {"trees": own.trees}),
+        SchemeName.PANAMA: ("panama", {"trees": own.trees}),
+        SchemeName.ATP: ("atp", {}),
+        SchemeName.GRID: ("grid", {}),
+        SchemeName.INART: ("inart", {}),
+        SchemeName.NETREDUCE: ("panama", {"trees": 1}),
+        SchemeName.NETREDUCE_PARALLEL: ("panama", {"trees": 1}),
     }[name]
     if algorithm in ("atp", "grid", "inart") and not own.servers:
         raise ScenarioError(f"{name} adds up at parameter servers: name one that is no worker")

@@ -7,32 +7,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from netfold.simulator.scenario import Exchange, Hop, Transport
+from netfold.simulator.scenario import CollectiveEdge, HostCollective, TcpVariant
 
 
-def ring(workers: Sequence[str], transport: Transport = Transport.DCTCP) -> Exchange:
+def ring(workers: Sequence[str], transport: TcpVariant = TcpVariant.DCTCP) -> HostCollective:
     """Ring all-reduce (Patarasuk & Yuan, JPDC 2009): reduce-scatter, then all-gather. Every worker sends 2 (n - 1) / n
     of the gradient to the next one, in 2 (n - 1) steps."""
     count = len(workers)
-    return Exchange(_hops(workers, 2 * (count - 1) / count), 2 * (count - 1), transport)
+    return HostCollective(_hops(workers, 2 * (count - 1) / count), 2 * (count - 1), transport)
 
 
-def hierarchical_ring(racks: Sequence[Sequence[str]], transport: Transport = Transport.DCTCP) -> Exchange:
+def hierarchical_ring(
+    racks: Sequence[Sequence[str]], transport: TcpVariant = TcpVariant.DCTCP
+) -> HostCollective:
     """Reduce-scatter in each rack, as many rings between the racks as the smallest has workers, each for its part of
     the gradient, and all-gather in each rack. The three follow one another for a bucket and overlap among buckets, so
     what counts is what they carry together."""
     parts = min(len(rack) for rack in racks)
-    hops: list[Hop] = []
+    hops: list[CollectiveEdge] = []
     for rack in racks:
         hops += _hops(rack, 2 * (len(rack) - 1) / len(rack))
     between = 2 * (len(racks) - 1) / len(racks) / parts
     for i in range(parts):
         hops += _hops([rack[i] for rack in racks], between)
     steps = 2 * (max(len(rack) for rack in racks) - 1) + 2 * (len(racks) - 1)
-    return Exchange(tuple(hops), steps, transport)
+    return HostCollective(tuple(hops), steps, transport)
 
 
-def _hops(around: Sequence[str], factor: float) -> tuple[Hop, ...]:
+def _hops(around: Sequence[str], factor: float) -> tuple[CollectiveEdge, ...]:
     if len(around) < 2:
         return ()
-    return tuple(Hop(a, b, factor) for a, b in pairwise((*around, around[0])))
+    return tuple(CollectiveEdge(a, b, factor) for a, b in pairwise((*around, around[0])))

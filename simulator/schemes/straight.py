@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
-from netfold.simulator.routes import Wires
-from netfold.simulator.scenario import ScenarioError, Settings
+from netfold.simulator.routes import LinkTable
+from netfold.simulator.scenario import NetworkSettings, ScenarioError
 from netfold.topologies.fabric import Fabric, SwitchRole
 
 TOPS = (SwitchRole.CORE, SwitchRole.SPINE, SwitchRole.AGGREGATION, SwitchRole.LEAF, SwitchRole.PLAIN)
@@ -17,24 +17,24 @@ TOPS = (SwitchRole.CORE, SwitchRole.SPINE, SwitchRole.AGGREGATION, SwitchRole.LE
 
 def straight_plan(fabric: Fabric, workers: Sequence[str], name: str, trees: int) -> Plan:
     """So many trees, rooted evenly over the top switches. Its rate is that of the workers' own links."""
-    wires = Wires(fabric, Settings())
+    links = LinkTable(fabric, NetworkSettings())
     tops = next(t for t in ([s.name for s in fabric.switches if s.role is r] for r in TOPS) if t)
     count = min(trees, len(tops))
     roots = [tops[i * len(tops) // count] for i in range(count)]
-    rate = min(float(wires.rates[wires.number[w, wires.attachment[w]]]) for w in workers)
+    rate = min(float(links.rates[links.number[w, links.attachment[w]]]) for w in workers)
     rate *= 8 / fabric.unit.bits_per_second
-    planned = tuple(_tree(wires, workers, r, 1 / count) for r in roots)
+    planned = tuple(_tree(links, workers, r, 1 / count) for r in roots)
     return Plan(name, fabric.name, "straight", fabric.unit.name, planned, rate, Loads())
 
 
-def _tree(wires: Wires, workers: Sequence[str], root: str, share: float) -> Tree:
+def _tree(links: LinkTable, workers: Sequence[str], root: str, share: float) -> Tree:
     above: dict[str, str] = {}
     for worker in workers:
-        at = above[worker] = wires.attachment[worker]
+        at = above[worker] = links.attachment[worker]
         while at != root and at not in above:
-            ways = wires.ways(at, root)
-            if not ways:
-                raise ScenarioError(f"there is no way from {at} to {root}")
-            above[at] = at = ways[0][1]
+            hops = links.next_hops(at, root)
+            if not hops:
+                raise ScenarioError(f"no path from {at} to {root}")
+            above[at] = at = hops[0][1]
     edges = tuple(Edge(child, parent, (child, parent)) for child, parent in above.items())
     return Tree(root, share, edges, tuple((b, a) for a, b in above.items()))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who is where, and when: workers of jobs on the hosts of a fabric, and background flows between them."""
+"""Places and times: workers of jobs on the hosts of a fabric, and background flows between them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from netfold.simulator.scenario import Flow, ScenarioError, Transport
+from netfold.simulator.scenario import Flow, ScenarioError, TcpVariant
 from netfold.simulator.workloads.sizes import Sizes
 from netfold.topologies.fabric import Fabric
 
 
-class Placement(StrEnum):
+class WorkerPlacement(StrEnum):
     RACK = "rack"
     """Whole racks, one after the other, beginning with a random one."""
     SCATTERED = "scattered"
@@ -24,7 +24,7 @@ class Placement(StrEnum):
 def place(
     fabric: Fabric,
     workers: int,
-    placement: Placement,
+    placement: WorkerPlacement,
     random: np.random.Generator,
     free: Sequence[str] | None = None,
 ) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def place(
     hosts = [h.name for h in fabric.hosts if not h.parameter_server] if free is None else list(free)
     if workers > len(hosts):
         raise ScenarioError(f"{workers} workers do not fit on {len(hosts)} hosts of {fabric.name}")
-    if placement is Placement.SCATTERED:
+    if placement is WorkerPlacement.SCATTERED:
         return tuple(hosts[i] for i in sorted(random.choice(len(hosts), workers, replace=False)))
     racks: dict[str, list[str]] = {}
     for host in hosts:
@@ -56,7 +56,7 @@ def background(
     sizes: Sizes,
     until: float,
     random: np.random.Generator,
-    transport: Transport = Transport.DCTCP,
+    transport: TcpVariant = TcpVariant.DCTCP,
 ) -> tuple[Flow, ...]:
     """Flows between random hosts, arriving as Poisson: their payload is `load` of what all hosts' links carry one
     way."""

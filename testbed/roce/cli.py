@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold roce`: a try with machines, and what RoCE workers need: an agent, a program, or one who adopts theirs."""
+"""`netfold roce`: a run with virtual machines; agent, program and connection adoption for RoCE workers."""
 
 from __future__ import annotations
 
@@ -12,48 +12,49 @@ from typing import Annotated
 
 import typer
 
-from netfold.api.options import Where, reaches_controller
+from netfold.protocol.options import ControllerOptions, reaches_controller
 
 Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
 Host = Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")]
 
-app = typer.Typer(no_args_is_help=True, help="RDMA endpoints as workers: try it, their agent, their program.")
+app = typer.Typer(no_args_is_help=True, help="RDMA endpoints as workers: run, agent, adopt, build.")
 
 
 @app.command()
 def run(
     per_leaf: Annotated[int, typer.Option(min=2, help="Machines at each leaf: 2 (four in all), or 4.")] = 2,
-    sizes: Annotated[str, typer.Option(help="Arrays, as in 4K,1M.")] = "4K,64K,1M,16M",
-    losses: Annotated[
-        str, typer.Option(help="Shares of packets that links lose, each a step.")
-    ] = "0,0.001,0.01",
-    most_with_loss: Annotated[str, typer.Option(help="The largest array where packets are lost.")] = "1M",
+    sizes: Annotated[str, typer.Option(help="Sizes of arrays, for example 4K,1M.")] = "4K,64K,1M,16M",
+    losses: Annotated[str, typer.Option(help="Loss rates of the links, one step each.")] = "0,0.001,0.01",
+    most_with_loss: Annotated[str, typer.Option(help="Largest array of the steps with loss.")] = "1M",
     slots: Annotated[
-        int, typer.Option(help="Of the jobs' trees, twice the packets under way; 0: what queues take.")
+        int,
+        typer.Option(
+            help="Slots of the jobs' trees, twice the packets in flight; 0: chosen by the controller."
+        ),
     ] = 0,
-    plain: Annotated[bool, typer.Option(help="Beside a plain ib_send_bw, too.")] = True,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds that each step may take.")] = 900.0,
-    out: Annotated[Path, typer.Option(help="The report, as JSON.")] = Path("out/roce.json"),
+    plain: Annotated[bool, typer.Option(help="Include ib_send_bw beside a job.")] = True,
+    timeout: Annotated[float, typer.Option(min=1, help="Timeout of each step, seconds.")] = 900.0,
+    out: Annotated[Path, typer.Option(help="JSON file of the report.")] = Path("out/roce.json"),
 ) -> None:
-    """Virtual machines with Linux's own RDMA endpoints (rdma_rxe) as the hosts of a leaf-spine in Mininet.
+    """Run RoCE jobs on virtual machines with Linux's RDMA endpoints (rdma_rxe) in a leaf-spine.
 
-    Arrays of all sizes are reduced on all of them, every element is checked, links lose packets, and a plain connection
-    goes beside; before, the same arrays in UDP and as a TCP ring of processes. What was done by then is shown and
-    written, whatever fails. Needs root and qemu-system-x86; Debian's kernel and verbs packages are fetched by apt into
-    a cache folder, and not installed.
+    Reduces arrays of all sizes with every element checked, with and without loss, and beside a plain connection;
+    before, the same arrays in UDP and as a TCP ring of processes. Completed steps are shown and written even after an
+    error. Needs root and qemu-system-x86; Debian's kernel and verbs packages are downloaded with apt into a cache
+    folder, not installed.
 
-    Exit codes: 0 done and every sum right, 1 something failed (one line says what) or an element was wrong."""
+    Exit codes: 0 all sums are right, 1 an error (one line explains it) or a wrong element."""
     from rich.console import Console
 
     from netfold.testbed.errors import RunError
-    from netfold.testbed.roce.run import Options, Run, render
+    from netfold.testbed.network.errors import NetworkError
+    from netfold.testbed.network.sudo_user import as_sudo_user, become_root
+    from netfold.testbed.roce.run import RoceRun, RoceRunOptions, render
     from netfold.topologies.fabric import FabricError
-    from netfold.topologies.network.caller import as_caller, become_root
-    from netfold.topologies.network.errors import NetworkError
 
     console = Console()
     try:
-        options = Options(
+        options = RoceRunOptions(
             per_leaf=per_leaf,
             sizes=[_bytes(s) for s in sizes.split(",")],
             losses=[float(x) for x in losses.split(",")],
@@ -63,9 +64,9 @@ def run(
             slots=slots or None,
         )
         become_root()
-        report = Run(options, lambda text: console.print(f"[dim]{text}[/dim]")).execute()
+        report = RoceRun(options, lambda text: console.print(f"[dim]{text}[/dim]")).execute()
         console.print(render(report))
-        with as_caller():
+        with as_sudo_user():
             report.write(out)
     except (RunError, NetworkError, FabricError, OSError, ValueError) as error:
         typer.echo(f"netfold: {error}", err=True)
@@ -87,21 +88,21 @@ def _bytes(text: str) -> int:
 @app.command()
 @reaches_controller
 def agent(
-    where: Where,
+    where: ControllerOptions,
     job: Job,
     host: Host,
     listen: Annotated[
-        str, typer.Option(help="Where the worker comes: unix:PATH, or a port of 127.0.0.1.")
+        str, typer.Option(help="Address for the worker: unix:PATH, or a port on 127.0.0.1.")
     ] = "unix:/run/netfold-roce.sock",
     connect: Annotated[
         Path | None,
-        typer.Option(help="In place of it a unix socket to go to, such as a machine's serial port."),
+        typer.Option(help="Connect to this unix socket instead, for example a machine's serial port."),
     ] = None,
 ) -> None:
-    """Attend a job for one RoCE worker, which need not be on this machine.
+    """Represent one RoCE worker, on this machine or another, at the controller.
 
-    Exit codes: 0 the worker left or is gone, 1 something failed (one line says what)."""
-    from netfold.api.connection import ConnectError
+    Exit codes: 0 the worker left or disconnected, 1 an error (one line explains it)."""
+    from netfold.protocol.connection import ConnectError
     from netfold.traffic.roce.agent import Agent, WorkerLineError
 
     try:
@@ -116,31 +117,31 @@ def agent(
 @app.command()
 @reaches_controller
 def adopt(
-    where: Where,
+    where: ControllerOptions,
     job: Job,
     host: Host,
-    out_qpn: Annotated[int, typer.Option(help="The queue pair that sends to the next worker of the ring.")],
-    in_qpn: Annotated[int, typer.Option(help="The queue pair where the worker before sends to.")],
-    first_psn: Annotated[int, typer.Option(help="The first PSN that the one which sends uses.")],
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds until the leaf adds up.")] = 60.0,
+    send_qpn: Annotated[int, typer.Option(help="Queue pair that sends to the successor in the ring.")],
+    recv_qpn: Annotated[int, typer.Option(help="Queue pair that receives from the predecessor.")],
+    first_psn: Annotated[int, typer.Option(help="First PSN of the sending queue pair.")],
+    timeout: Annotated[float, typer.Option(min=1, help="Timeout until the leaf aggregates, seconds.")] = 60.0,
 ) -> None:
-    """Attend a job of one tree, until interrupted, for a program that has connections and knows nothing of netfold.
+    """Join a job of one tree for an unmodified program with RC connections, until interrupted.
 
-    Says when the leaf adds up, and what the program may have under way: until then it must not send, and if it sends
-    more than that before it is acknowledged, it may stand still (docs/roce.md, section 1).
+    Prints when the leaf aggregates, and the packets that the program may have in flight. It must not send earlier; with
+    more packets in flight it may stall (docs/roce.md, section 1).
 
-    Exit codes: 0 interrupted, 1 something failed, or the connections are added up no more (one line says why)."""
-    from netfold.api.connection import ConnectError
+    Exit codes: 0 interrupted, 1 an error, or aggregation ended (one line explains it)."""
+    from netfold.protocol.connection import ConnectError
     from netfold.traffic.errors import TrafficError
-    from netfold.traffic.roce.adopted import Adoption, Ends
+    from netfold.traffic.roce.adopted import AdoptedQueuePairs, Adoption
 
     try:
         with Adoption(where.connection(), job, host) as member:
-            window = member.adopt(Ends(out_qpn, in_qpn, first_psn), timeout)
+            window = member.adopt(AdoptedQueuePairs(send_qpn, recv_qpn, first_psn), timeout)
             member.wait_added_up(timeout)
-            typer.echo(f"added up, {window} packets under way at most")
-            member.wait_over()
-            typer.echo(f"netfold: {member.over}", err=True)
+            typer.echo(f"aggregated; at most {window} packets in flight")
+            member.wait_ended()
+            typer.echo(f"netfold: {member.end_reason}", err=True)
             sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(0)
@@ -151,22 +152,22 @@ def adopt(
 
 @app.command()
 def build(
-    out: Annotated[Path, typer.Option(help="Where the program goes.")] = Path("netfold-roce"),
+    out: Annotated[Path, typer.Option(help="Path of the program.")] = Path("netfold-roce"),
 ) -> None:
-    """Compile the worker's program, netfold-roce, for this machine (needs gcc and libibverbs-dev).
+    """Compile the RoCE worker, netfold-roce, for this machine (needs gcc and libibverbs-dev).
 
-    Exit codes: 0 done, 1 the compiler refused (one line says why)."""
+    Exit codes: 0 compiled, 1 the compiler failed (one line explains it)."""
     from netfold.traffic.roce import recipe
 
     try:
         typer.echo(str(recipe.build(out)))
-    except recipe.BuildError as error:
+    except recipe.RoceBuildError as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
 
 
 def _accepted(listen: str) -> socket.socket:
-    """The first worker that comes. Others' machines do not reach this: neither end proves who it is."""
+    """The first worker that connects. Local addresses only: neither end is authenticated."""
     if listen.startswith("unix:"):
         path = Path(listen.removeprefix("unix:"))
         path.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A machine's disk: a kernel and an archive of a few programs that the kernel unpacks into memory.
+"""The boot image of a machine: a kernel and an initial RAM file system.
 
-Debian's stock kernel with rdma_rxe, busybox, the verbs programs with the libraries that ldd names, and `init`, which
-loads the modules, makes the RDMA device and then runs what it is told through a serial port.
+Debian's kernel with rdma_rxe, busybox, the verbs programs with their libraries (ldd), and `init`, which loads the
+modules, creates the RDMA device and runs commands received on a serial port.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODULES = (
     "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "udp_tunnel", "ip6_udp_tunnel", "rdma_rxe",
     "sch_ingress", "cls_u32", "act_gact",
 )  # fmt: skip
-"""In an order that needs no modprobe."""
+"""In load order, without modprobe."""
 
 PROGRAMS = (
     "sbin/tc", "usr/bin/rdma", "usr/bin/ibv_devinfo", "usr/bin/ibv_rc_pingpong",
@@ -32,21 +32,21 @@ PROGRAMS = (
 PROVIDER = "usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so"
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _HIDDEN = ("libgcc_s.so.1",)
-"""Libraries that are loaded by name: pthread_exit wants this one."""
+"""Libraries loaded at run time: pthread_exit needs this one."""
 
 _FILE, _FOLDER = 0o100755, 0o040755
 
 
 @dataclass(frozen=True)
 class Image:
-    """What a machine boots: files for QEMU's -kernel and -initrd."""
+    """Files for QEMU's -kernel and -initrd."""
 
     kernel: Path
     archive: Path
 
 
 def make_image(root: Path, programs: Iterable[Path], archive: Path) -> Image:
-    """Write the archive from unpacked packages at `root`, with `programs` of ours in /bin. Raises RunError."""
+    """Write the archive from the packages unpacked at `root`, with `programs` in /bin. Raises RunError."""
     kernels = sorted((root / "boot").glob("vmlinuz-*"))
     if not kernels:
         raise RunError(f"there is no kernel in {root}/boot; remove {root.parent} and try again")

@@ -32,7 +32,7 @@ ln -s /dev/vport*p2 /dev/agent
 exec 3<>"$(echo /dev/vport*p1)"
 echo "ready" >&3
 while true; do
-  # the port ends its reader where nobody listens at the other side
+  # the port ends its reader where no process listens at the other side
   if ! read -r number command <&3; then
     sleep 0.2
     continue

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A fabric in Mininet whose first hosts are machines with RDMA devices, its controller, and RoCE jobs on them."""
+"""A deployment whose first hosts are machines with RDMA devices, and RoCE jobs on them."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from netfold.api.connection import Connection
 from netfold.controller.planning.plan import Plan
+from netfold.protocol.connection import Connection
 from netfold.testbed.deployment import Deployment, Setup
-from netfold.testbed.errors import RunError, RunTimeout
-from netfold.testbed.opened import Opened
+from netfold.testbed.errors import RunError, RunTimeoutError
+from netfold.testbed.managed import ManagedResource
 from netfold.testbed.roce.image import make_image
-from netfold.testbed.roce.machine import BOOT_S, Answer, Machine
+from netfold.testbed.roce.machine import BOOT_S, CommandResult, Machine
 from netfold.testbed.roce.packages import QEMU, unpacked
 from netfold.traffic.roce import recipe
 from netfold.traffic.roce.agent import Agent
 
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
-LOOK_S, PROGRESS_S, OVER_S, LAST_WORDS_S = 0.1, 5.0, 30.0, 5.0
+POLL_S, PROGRESS_S, JOB_END_S, REASON_S = 0.1, 5.0, 30.0, 5.0
 LEASE_MS = 15_000
-"""Machines that are interpreted on busy processors are silent for seconds, and yet alive."""
+"""Emulated machines on busy processors stall for seconds."""
 PROBE_S = 2
-"""Of links between switches: five lost in a row are a link that is down, and switches wait for machines' processors."""
+"""Interval of link probes: five losses in a row mean a link down, and switches share processors with the machines."""
 
 RC_TIMEOUT = 15
-"""4.096 us * 2^15, 134 ms: a machine without hardware virtualization may be off its processor for so long."""
+"""4.096 us * 2^15 = 134 ms: an emulated machine may be descheduled that long."""
 
 
 @dataclass(frozen=True)
-class Call:
-    """One all-reduce as a worker reports it. `packets` that it sent and `epochs` that it was in are of the whole job so
-    far; what its device sent again is not counted."""
+class CallReport:
+    """A worker's report of one all-reduce. `packets` (without retransmissions of the device) and `epochs`: of the
+    whole job so far."""
 
     bytes: int
     seconds: float
@@ -49,30 +49,30 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Running:
-    """The workers of a job, by machine, and the threads of their agents."""
+class RunningWorkers:
+    """The started workers of a job, by machine, and their agents' threads."""
 
     job: str
-    answers: Mapping[str, Future[Answer]]
+    answers: Mapping[str, Future[CommandResult]]
     agents: Sequence[threading.Thread]
 
 
-class Lab(Opened):
-    """A context manager that takes everything down again. `per_leaf` machines at each leaf, switches of `lanes`.
-    Without `boot` the hosts are Mininet's own until it is called."""
+class Lab(ManagedResource):
+    """A context manager: `per_leaf` machines at each leaf, switches of `lanes`. Without `boot` the hosts are
+    Mininet's until `boot` is called."""
 
     def __init__(
         self,
         per_leaf: int = 2,
         fabric: str = "leaf-spine-2x2",
-        tell: Callable[[str], None] = lambda _: None,
+        on_step: Callable[[str], None] = lambda _: None,
         lanes: int = 256,
         boot: bool = True,
     ) -> None:
         super().__init__()
         self._per_leaf = per_leaf
         self._setup = Setup(fabric, lanes=lanes, controller=("--probe-s", str(PROBE_S)))
-        self._tell = tell
+        self._on_step = on_step
         self._boots = boot
         self._submitted: list[str] = []
         self.machines: dict[str, Machine] = {}
@@ -80,11 +80,11 @@ class Lab(Opened):
     def _bring_up(self) -> None:
         if shutil.which(QEMU) is None:
             raise RunError(f"'{QEMU}' is missing: apt-get install qemu-system-x86")
-        root = unpacked(self._tell)
-        self.deployment = self._open.enter_context(Deployment(self._setup, self._tell))
+        root = unpacked(self._on_step)
+        self.deployment = self._open.enter_context(Deployment(self._setup, self._on_step))
         try:
             worker = recipe.build(self.deployment.directory / "netfold-roce", root)
-        except recipe.BuildError as error:
+        except recipe.RoceBuildError as error:
             raise RunError(str(error)) from error
         self._image = make_image(root, [worker], self.deployment.directory / "initrd")
         if self._boots:
@@ -92,7 +92,7 @@ class Lab(Opened):
 
     @property
     def hosts(self) -> list[str]:
-        """Where machines are, or will be."""
+        """Hosts that machines replace."""
         fabric = self.deployment.fabric
         taken: dict[str, list[str]] = {}
         for host in self.deployment.workers:
@@ -100,21 +100,21 @@ class Lab(Opened):
         return [h for hosts in taken.values() for h in hosts[: self._per_leaf]]
 
     def boot(self) -> None:
-        """Machines take the hosts' places. Raises RunError."""
+        """Replace the hosts by machines. Raises RunError."""
         hosts = self.hosts
-        self._tell(f"booting {len(hosts)} machines: {', '.join(hosts)}")
+        self._on_step(f"booting {len(hosts)} machines: {', '.join(hosts)}")
         started = time.monotonic()
         for host in hosts:
             machine = self.machines[host] = Machine(self.deployment.net, host, self._image)
             self._open.callback(machine.close)
         for machine in self.machines.values():
             machine.wait_ready(started + BOOT_S)
-        self._tell(f"they took {time.monotonic() - started:.0f} s")
+        self._on_step(f"booted in {time.monotonic() - started:.0f} s")
 
     # ---- jobs ----
 
     def submit(self, name: str, hosts: Sequence[str] | None = None, **spec: object) -> Plan:
-        """Admits a RoCE job of machines, waits until its trees are installed, and starts its parameter servers."""
+        """Submit a RoCE job of machines, wait until its trees are installed, and start its parameter servers."""
         usual = {"parameter_servers": 0, "numerics": {"mode": "integer"}, "lease_ms": LEASE_MS}
         wanted = {"transport": "roce", **usual, **spec}
         self._submitted.append(name)
@@ -126,21 +126,21 @@ class Lab(Opened):
 
     def reduce(
         self, name: str, flags: str, timeout_s: float, hosts: Sequence[str] | None = None
-    ) -> dict[str, list[Call]]:
-        """Run the worker on all machines of an admitted job; its calls by machine. Raises RunError."""
+    ) -> dict[str, list[CallReport]]:
+        """Run the worker on all machines of a submitted job; the calls by machine. Raises RunError."""
         running = self.start(name, flags, hosts)
         return self.finish(running, timeout_s)
 
-    def start(self, name: str, flags: str, hosts: Sequence[str] | None = None) -> Running:
+    def start(self, name: str, flags: str, hosts: Sequence[str] | None = None) -> RunningWorkers:
         chosen = list(hosts or self.hosts)
         command = f"netfold-roce --agent /dev/agent --rc-timeout {RC_TIMEOUT} {flags} > /tmp/{name} && cat /tmp/{name}"
-        agents = [threading.Thread(target=self._attend, args=(name, host), daemon=True) for host in chosen]
+        agents = [threading.Thread(target=self._run_agent, args=(name, host), daemon=True) for host in chosen]
         for agent in agents:
             agent.start()
-        return Running(name, {host: self.machines[host].start(command) for host in chosen}, agents)
+        return RunningWorkers(name, {host: self.machines[host].start(command) for host in chosen}, agents)
 
-    def finish(self, running: Running, timeout_s: float) -> dict[str, list[Call]]:
-        """Waits for workers that were started, and for the job's end. Raises RunError."""
+    def finish(self, running: RunningWorkers, timeout_s: float) -> dict[str, list[CallReport]]:
+        """Wait for started workers and for the job's end. Raises RunError."""
         until = time.monotonic() + timeout_s
         answers = running.answers
         shown, look = 0, time.monotonic() + PROGRESS_S
@@ -148,48 +148,48 @@ class Lab(Opened):
             self.deployment.check()
             for host, future in answers.items():
                 self.machines[host].check()
-                if future.done():  # the first that failed ends the wait
+                if future.done():  # the first failure ends the wait
                     self.machines[host].result(future, 1.0, "netfold-roce")
             if time.monotonic() > until:
                 late = ", ".join(h for h, f in answers.items() if not f.done())
-                raise RunTimeout(f"{late} did not finish within {timeout_s:.0f} s")
+                raise RunTimeoutError(f"{late} did not finish within {timeout_s:.0f} s")
             if time.monotonic() > look:
                 shown, look = self._progress(running, shown), time.monotonic() + PROGRESS_S
-            time.sleep(LOOK_S)  # whichever ends first: an answer, a machine, a switch, the controller
+            time.sleep(POLL_S)  # polls results, machines, switches and the controller
         found = {}
         for host, future in answers.items():
             output = self.machines[host].result(future, 1.0, "netfold-roce")
             lines = [json.loads(x) for x in output.splitlines()]
-            found[host] = [Call(**x) for x in lines]
-        self.deployment.service.wait_over(running.job, OVER_S)
-        for agent in running.agents:  # a machine has one serial port for them: the next job's agent wants it
-            agent.join(OVER_S)
+            found[host] = [CallReport(**x) for x in lines]
+        self.deployment.service.wait_ended(running.job, JOB_END_S)
+        for agent in running.agents:  # the next job's agent needs the machine's only serial port
+            agent.join(JOB_END_S)
         return found
 
-    def _progress(self, running: Running, shown: int) -> int:
-        """Tells of the first machine's calls that are done by now."""
+    def _progress(self, running: RunningWorkers, shown: int) -> int:
+        """Reports the completed calls of the first machine."""
         host = next(iter(running.answers))
         try:
-            said = self.machines[host].run(f"wc -l < /tmp/{running.job} || echo 0", 60.0)
-        except RunTimeout:  # a busy machine; its calls have a deadline of their own
+            output = self.machines[host].run(f"wc -l < /tmp/{running.job} || echo 0", 60.0)
+        except RunTimeoutError:  # a busy machine; calls have their own timeouts
             return shown
-        done = int(said.split()[-1])
+        done = int(output.split()[-1])
         if done > shown:
-            self._tell(f"  {host}: {done} calls done")
+            self._on_step(f"  {host}: {done} calls done")
         return done
 
-    def _attend(self, name: str, host: str) -> None:
+    def _run_agent(self, name: str, host: str) -> None:
         stream = socket.socket(socket.AF_UNIX)
         with stream:
             stream.connect(str(self.machines[host].agent_socket))
             Agent(Connection(self.deployment.service.address), name, host, stream).run()
 
-    # ---- what happened ----
+    # ---- results ----
 
-    def last_words(self) -> str:
-        """What the controller says of the job that was submitted last; "" if that is nothing."""
+    def last_job_reason(self) -> str:
+        """The controller's reason for the state of the last job; "" if there is none."""
         with contextlib.suppress(RunError, IndexError, StopIteration):
-            return next(self.deployment.service.watch(self._submitted[-1], LAST_WORDS_S)).reason
+            return next(self.deployment.service.watch(self._submitted[-1], REASON_S)).reason
         return ""
 
     def counters(self) -> dict[str, dict[str, int]]:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""One virtual machine in the place of a Mininet host, and a shell in it."""
+"""A virtual machine in place of a Mininet host, and a shell in it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from netfold.testbed.errors import ProcessFailed, RunError, RunTimeout
+from netfold.testbed.errors import ProcessFailedError, RunError, RunTimeoutError
+from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.roce.image import Image
 from netfold.testbed.roce.packages import QEMU
-from netfold.topologies.network.builder import Network
 
 T = TypeVar("T")
 
 MEMORY_MB = 224
 BOOT_S = 300.0
-"""Four machines on two idle cores take 30 s without hardware virtualization, on busy ones several times that."""
+"""Four machines on two idle cores boot in 30 s without hardware virtualization; busy cores take several times as
+long."""
 
 _OFF = ",".join(
     f"{o}=off"
@@ -35,9 +36,9 @@ _OFF = ",".join(
 )  # fmt: skip
 TAP = "tap0"
 
-# The host's namespace becomes a wire between the machine's port and the leaf: a bridge with these two ports alone. The
-# machine has the host's addresses, so the leaf's end must not answer to them.
-_WIRE = f"""
+# A bridge in the host's namespace connects the machine's tap to the leaf. The machine has the host's addresses, so eth0
+# must not answer to them.
+_BRIDGE = f"""
 ip link set dev eth0 down
 ip addr flush dev eth0
 ip link set dev eth0 address {{mac}}
@@ -53,40 +54,40 @@ ip link set dev eth0 up
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a command in the machine gave."""
+class CommandResult:
+    """Exit code and output of a command in the machine."""
 
     code: int
     output: str
 
 
 class Machine:
-    """A machine that boots at `host`'s place. Raises RunError, here and later."""
+    """A machine that boots in place of `host`. Methods raise RunError."""
 
-    def __init__(self, net: Network, host: str, image: Image) -> None:
+    def __init__(self, net: EmulatedNetwork, host: str, image: Image) -> None:
         self.host = host
         self.address = net.addressing.hosts[host].ip
         self._log = net.work / f"{host}.console"
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, Future[Answer]] = {}
+        self._waiting: dict[int, Future[CommandResult]] = {}
         self._ready: Future[None] = Future()
         self._lock = threading.Lock()
         self._sockets: dict[str, socket.socket] = {}
         paths = {use: net.work / f"{host}.{use}" for use in ("shell", "agent")}
         self.agent_socket = paths["agent"]
         mtu = net.blueprint.mtu
-        wire = net.hosts[host].run(["sh", "-ec", _WIRE.format(mac=_other_mac(host), mtu=mtu)], 30.0)
-        if wire.returncode != 0:
-            raise RunError(f"cannot put a machine in the place of {host}: {wire.stderr.strip()}")
+        bridged = net.hosts[host].run(["sh", "-ec", _BRIDGE.format(mac=_other_mac(host), mtu=mtu)], 30.0)
+        if bridged.returncode != 0:
+            raise RunError(f"cannot replace {host} by a machine: {bridged.stderr.strip()}")
         address = net.addressing.hosts[host]
-        told = {
+        kernel_options = {
             "address": address.ip,
             "gateway": address.gateway_ip,
             "gateway_mac": address.gateway_mac,
             "mtu": mtu,
         }
-        words = " ".join(f"netfold.{k}={v}" for k, v in told.items())
-        # no_timer_check: on a busy machine the kernel finds its timer too slow, and panics
+        words = " ".join(f"netfold.{k}={v}" for k, v in kernel_options.items())
+        # no_timer_check: on a busy machine the kernel's timer check would panic
         command = [
             QEMU, "-name", host, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max",
             "-m", MEMORY_MB, "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{self._log}",
@@ -109,41 +110,41 @@ class Machine:
         self._reader.start()
 
     def wait_ready(self, deadline: float) -> None:
-        """Until the machine takes commands."""
+        """Wait until the machine accepts commands."""
         self._wait(self._ready, deadline - time.monotonic(), "boot")
 
-    def start(self, command: str) -> Future[Answer]:
-        """Run a shell command; the answer comes when it has ended."""
+    def start(self, command: str) -> Future[CommandResult]:
+        """Start a shell command; the future has its result."""
         self.check()
         number = next(self._numbers)
-        answer: Future[Answer] = Future()
+        answer: Future[CommandResult] = Future()
         with self._lock:
             self._waiting[number] = answer
             self._sockets["shell"].sendall(f"{number} {command}\n".encode())
         return answer
 
     def run(self, command: str, timeout_s: float) -> str:
-        """The output of a command that ends well. Raises RunError, RunTimeout."""
+        """Run a command; its output. Raises RunError, RunTimeoutError."""
         return self.result(self.start(command), timeout_s, command)
 
-    def result(self, answer: Future[Answer], timeout_s: float, command: str) -> str:
-        """Waits for a command that was started. Raises RunError, RunTimeout."""
-        given = self._wait(answer, timeout_s, f"end '{command[:60]}'")
-        if given.code != 0:
-            lines = given.output.strip().splitlines() or ["no word"]
-            raise RunError(f"on {self.host} '{command[:60]}' ended with {given.code}: {lines[-1]}")
-        return given.output
+    def result(self, answer: Future[CommandResult], timeout_s: float, command: str) -> str:
+        """Wait for a started command. Raises RunError, RunTimeoutError."""
+        result = self._wait(answer, timeout_s, f"end '{command[:60]}'")
+        if result.code != 0:
+            lines = result.output.strip().splitlines() or ["no output"]
+            raise RunError(f"{self.host}: '{command[:60]}' ended with exit code {result.code}: {lines[-1]}")
+        return result.output
 
     def check(self) -> None:
-        """Raises ProcessFailed if the machine is gone."""
+        """Raises ProcessFailedError if the machine has ended."""
         code = self._process.poll()
         if code is not None:
-            files = (self._errors, self._log)  # QEMU's own word, or else the kernel's
+            files = (self._errors, self._log)  # QEMU's message, otherwise the kernel's
             said = [x for f in files for x in f.read_text(errors="replace").splitlines() if x.strip()]
-            raise ProcessFailed(f"the machine of {self.host}", code, (said or ["no word"])[0])
+            raise ProcessFailedError(f"the machine of {self.host}", code, (said or ["no output"])[0])
 
     def close(self) -> None:
-        """End it as a power cut would."""
+        """Kill it, like a power failure."""
         self._process.kill()
         self._process.wait()
         for open_socket in self._sockets.values():
@@ -157,11 +158,11 @@ class Machine:
                 return answer.result(timeout=min(0.5, max(0.01, until - time.monotonic())))
             except FutureTimeoutError:
                 if time.monotonic() > until:
-                    raise RunTimeout(f"{self.host} did not {what} within {timeout_s:.0f} s") from None
+                    raise RunTimeoutError(f"{self.host} did not {what} within {timeout_s:.0f} s") from None
 
     def _read(self, path: Path) -> None:
-        """The shell's answers, until the machine ends."""
-        with contextlib.suppress(OSError, ValueError):  # cut off in a line, too; `check` tells of that
+        """Reads the shell's results until the machine ends."""
+        with contextlib.suppress(OSError, ValueError):  # also truncated lines; `check` reports the end
             shell = self._connected(path)
             with shell.makefile("rb") as lines:
                 while line := lines.readline():
@@ -173,7 +174,7 @@ class Machine:
                     with self._lock:
                         waiting = self._waiting.pop(number, None)
                     if waiting is not None:
-                        waiting.set_result(Answer(code, output))
+                        waiting.set_result(CommandResult(code, output))
 
     def _connected(self, path: Path) -> socket.socket:
         while True:
@@ -184,7 +185,7 @@ class Machine:
                 link.close()
                 if self._process.poll() is not None:
                     raise
-                time.sleep(0.05)  # QEMU makes the socket while it starts
+                time.sleep(0.05)  # QEMU creates the socket during its start
             else:
                 self._sockets["shell"] = link
                 return link

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's packages that the machines are made of: fetched by apt into a cache and unpacked there, not installed."""
+"""Debian packages of the machines: downloaded with apt into a cache and unpacked there, not installed."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ PACKAGES = (
     "librdmacm1",
     "perftest",
 )
-"""What is unpacked beside the kernel's package. The C library and the like are this machine's, as ldd names them."""
+"""Packages besides the kernel. The C library and others are this machine's, as listed by ldd."""
 
 QEMU = "qemu-system-x86_64"
 APT_TIMEOUT_S = 600.0
 
 CACHE = Path("/var/cache/netfold/roce")
-"""Where packages are kept; whoever has a network of machines is root."""
+"""Cache of packages; networks of machines run as root."""
 
 COMPLETE = CACHE / "complete"
-"""Made last: all packages are there."""
+"""Created last: marks a complete cache."""
 
 
-def unpacked(tell: Callable[[str], None]) -> Path:
-    """The folder with all packages unpacked, of this or an earlier run. Raises RunError."""
+def unpacked(on_step: Callable[[str], None]) -> Path:
+    """The folder with all packages unpacked, by this or an earlier run. Raises RunError."""
     for program in ("apt-get", "apt-cache", "dpkg-deb"):
         if shutil.which(program) is None:
-            raise RunError(f"'{program}' is missing: the machines are made of Debian's packages")
+            raise RunError(f"'{program}' is missing: the machines consist of Debian packages")
     folder = CACHE
     root = folder / "root"
     if COMPLETE.exists():
@@ -52,8 +52,8 @@ def unpacked(tell: Callable[[str], None]) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "debs").mkdir(parents=True)
         names = [_kernel_package(), *PACKAGES]
-        tell(f"fetching {len(names)} packages into {folder} (70 MB; unpacked there, not installed)")
-        # apt's own sandbox user cannot write here, and says so at length
+        on_step(f"downloading {len(names)} packages into {folder} (70 MB; unpacked there, not installed)")
+        # apt's sandbox user cannot write here and would warn
         fetch = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", *names]
         _run(fetch, folder / "debs")
         for package in sorted((folder / "debs").glob("*.deb")):
@@ -61,18 +61,16 @@ def unpacked(tell: Callable[[str], None]) -> Path:
         shutil.rmtree(folder / "debs")
         COMPLETE.touch()
     except OSError as error:
-        raise RunError(f"cannot keep packages in {folder}: {error.strerror}") from error
+        raise RunError(f"cannot write packages to {folder}: {error.strerror}") from error
     return root
 
 
 def _kernel_package() -> str:
-    """The package behind the name that always means the newest kernel."""
+    """The package of the newest kernel, on which KERNEL depends."""
     listed = _run(["apt-cache", "depends", KERNEL], Path("/"))
     found = re.search(r"Depends: (linux-image-\S+)", listed)
     if found is None:
-        raise RunError(
-            f"apt knows no package {KERNEL}: the machines need Debian's kernel (try apt-get update)"
-        )
+        raise RunError(f"apt has no package {KERNEL}: the machines need Debian's kernel (try apt-get update)")
     return found[1]
 
 
@@ -84,6 +82,6 @@ def _run(command: list[str], folder: Path) -> str:
     except subprocess.TimeoutExpired:
         raise RunError(f"{command[0]} did not end within {APT_TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()
+        lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
         raise RunError(f"{' '.join(command[:2])} failed: {lines[-1]}")
     return done.stdout

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`make roce`: jobs of real RDMA endpoints, on links that lose nothing, on links that do, and beside other traffic; and
-the same arrays without machines, in UDP and as a TCP ring."""
+"""`make roce`: jobs of RDMA endpoints on links without and with loss and beside cross traffic; and the same arrays
+without machines, in UDP and as a TCP ring."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from netfold.testbed.counters import read_contributions, read_verdicts
 from netfold.testbed.deployment import Results
 from netfold.testbed.errors import RunError
+from netfold.testbed.network.faults import Faults
 from netfold.testbed.roce.bandwidth import Messages, plain_connection, ring
-from netfold.testbed.roce.lab import Call, Lab
-from netfold.topologies.network.faults import Faults
+from netfold.testbed.roce.lab import CallReport, Lab
 from netfold.traffic.errors import TrafficError
 
 RC_COUNTERS = {
@@ -26,11 +26,11 @@ RC_COUNTERS = {
     "RNR": "send_rnr_err",
     "packets": "sent_pkts",
 }
-"""What rxe counts, by the word that is shown. `out_of_seq_request`: packets behind a gap, answered by a NAK."""
+"""rxe's counters by displayed name. `out_of_seq_request`: packets after a gap, answered by a NAK."""
 
 
 @dataclass(frozen=True)
-class Options:
+class RoceRunOptions:
     """`per_leaf` machines at each leaf; `sizes` in bytes; `losses` as fractions, of each direction of each link;
     `slots` of the jobs' trees, None: the controller chooses."""
 
@@ -48,12 +48,12 @@ NO_LOSS = "no loss"
 ROCE, UDP, RING = "RoCE", "UDP", "TCP ring"
 RING_PORT = 29500
 PEERS_CALLS = 3
-"""Of each size in UDP and in the ring; their seconds are means."""
+"""Calls per size in UDP and in the ring; their times are means."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One size on links with this loss: the slowest worker's seconds, and elements that were wrong anywhere."""
+class SizeRow:
+    """One size on links with one loss rate: the slowest worker's seconds, and the wrong elements of all workers."""
 
     what: str
     bytes: int
@@ -64,21 +64,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Losses:
-    """Packets of a step: those that workers had to send, those that links lost (acknowledgments too), and those that
-    devices sent again."""
+    """Packets of a step: contributions of the workers, losses of the links (acks included), retransmissions of the
+    devices."""
 
-    needed: int
+    contributions: int
     lost: int
-    sent_again: int
+    retransmitted: int
 
 
 @dataclass
-class Report:
-    """All that happened. By step: `counters` of the devices, by switch and verdict what the switches did, `losses`. By
-    machine `ring`: MB/s of its `ib_send_bw` as a worker. `failed`: why there is no more."""
+class RoceReport:
+    """The results. By step: `counters` of the devices, `verdicts` by switch, `losses`. `ring`: MB/s of `ib_send_bw`
+    as a worker, by machine. `failed`: the error that ended the run."""
 
     machines: list[str]
-    rows: list[Row] = field(default_factory=list)
+    rows: list[SizeRow] = field(default_factory=list)
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
     verdicts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
     losses: dict[str, Losses] = field(default_factory=dict)
@@ -95,30 +95,32 @@ class Report:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n")
 
 
-class Run:
-    """Does it all on one lab."""
+class RoceRun:
+    """Runs all steps on one lab."""
 
-    def __init__(self, options: Options, tell: Callable[[str], None]) -> None:
+    def __init__(self, options: RoceRunOptions, on_step: Callable[[str], None]) -> None:
         self._options = options
-        self._tell = tell
+        self._on_step = on_step
 
-    def execute(self) -> Report:
-        """What was done is in the report, whatever fails behind it. Raises RunError, NetworkError if nothing comes
-        up."""
-        with Lab(self._options.per_leaf, self._options.fabric, self._tell, boot=False) as lab:
-            report = Report(lab.hosts)
+    def execute(self) -> RoceReport:
+        """The report has the completed steps even after an error. Raises RunError, NetworkError if the lab does not
+        start."""
+        with Lab(self._options.per_leaf, self._options.fabric, self._on_step, boot=False) as lab:
+            report = RoceReport(lab.hosts)
             try:
                 self._steps(lab, report)
             except (RunError, TrafficError) as error:
-                report.failed = f"{error}" + (f" (the last job: {why})" if (why := lab.last_words()) else "")
+                report.failed = f"{error}" + (
+                    f" (the last job: {why})" if (why := lab.last_job_reason()) else ""
+                )
             return report
 
-    def _steps(self, lab: Lab, report: Report) -> None:
+    def _steps(self, lab: Lab, report: RoceReport) -> None:
         options = self._options
         self._without_machines(lab, report)
         lab.boot()
         for loss in options.losses:
-            self._lossy(lab, loss)
+            self._set_loss(lab, loss)
             most = options.most_with_loss if loss else max(options.sizes)
             what = f"{loss:.1%} loss" if loss else NO_LOSS
             self._step(lab, report, what, [s for s in options.sizes if s <= most])
@@ -127,10 +129,10 @@ class Run:
             self._beside_plain_connection(lab, report)
             self._perftest_as_workers(lab, report)
 
-    def _without_machines(self, lab: Lab, report: Report) -> None:
-        """On the same hosts, before machines take their places: processes of this machine's own."""
+    def _without_machines(self, lab: Lab, report: RoceReport) -> None:
+        """On the same hosts before machines replace them: processes in their namespaces."""
         options, deployment = self._options, lab.deployment
-        self._tell(
+        self._on_step(
             f"{', '.join(map(_bytes, options.sizes))} on {len(lab.hosts)} hosts in UDP, and as a TCP ring"
         )
         text = ",".join(map(str, options.sizes))
@@ -140,20 +142,20 @@ class Run:
         group, _ = deployment.start_ring("tcp", flags, RING_PORT, lab.hosts)
         report.rows += _rows_of(RING, group.wait(options.timeout_s, deployment.check))
 
-    def _lossy(self, lab: Lab, loss: float) -> None:
-        """All links lose, in both directions, before the leaf and behind it."""
+    def _set_loss(self, lab: Lab, loss: float) -> None:
+        """Sets the loss of all links in both directions."""
         net = lab.deployment.net
         for seed, link in enumerate(lab.deployment.fabric.links):
             faults = Faults(loss=loss, seed=1 + seed)
             net.set_faults(link.a, link.b, faults)
             net.set_faults(link.b, link.a, faults)
 
-    def _step(self, lab: Lab, report: Report, what: str, sizes: Sequence[int]) -> None:
+    def _step(self, lab: Lab, report: RoceReport, what: str, sizes: Sequence[int]) -> None:
         name = f"roce-{len(report.counters)}"
-        self._tell(f"{what}: {', '.join(map(_bytes, sizes))} on {len(lab.hosts)} machines")
+        self._on_step(f"{what}: {', '.join(map(_bytes, sizes))} on {len(lab.hosts)} machines")
         net, options = lab.deployment.net, self._options
         before, seen = lab.counters(), read_verdicts(net)
-        came, lost = read_contributions(net), net.lost_by_faults()
+        received, lost = read_contributions(net), net.lost_by_faults()
         lab.submit(name, slots=options.slots)
         text = ",".join(map(str, sizes))
         calls = lab.reduce(
@@ -161,7 +163,7 @@ class Run:
         )
         report.rows += _rows(what, calls)
         after, then = lab.counters(), read_verdicts(net)
-        report.losses[what] = _losses(lab, calls, came, lost)
+        report.losses[what] = _losses(lab, calls, received, lost)
         report.counters[what] = {
             word: sum(after[h].get(c, 0) - before[h].get(c, 0) for h in after)
             for word, c in RC_COUNTERS.items()
@@ -171,11 +173,11 @@ class Run:
             for s, counts in then.items()
         }
         for row in report.rows[-len(sizes) :]:
-            self._tell(f"  {_bytes(row.bytes)}: {row.seconds:.2f} s, {row.wrong} elements wrong")
+            self._on_step(f"  {_bytes(row.bytes)}: {row.seconds:.2f} s, {row.wrong} elements wrong")
 
-    def _beside_plain_connection(self, lab: Lab, report: Report) -> None:
-        """ib_send_bw between two of the machines, alone and while the job runs."""
-        self._tell("ib_send_bw between two of the machines, alone and beside a job")
+    def _beside_plain_connection(self, lab: Lab, report: RoceReport) -> None:
+        """ib_send_bw between two machines, alone and beside a job."""
+        self._on_step("ib_send_bw between two machines, alone and beside a job")
         report.plain["alone"] = plain_connection(lab)
         lab.submit("beside")
         running = lab.start("beside", f"--sizes 65536 --iterations 16 --timeout {self._options.timeout_s}")
@@ -186,38 +188,41 @@ class Run:
         if wrong:
             raise RunError(f"beside ib_send_bw {wrong} elements were wrong")
 
-    def _perftest_as_workers(self, lab: Lab, report: Report) -> None:
-        self._tell("ib_send_bw of all machines in the rings of a job, added up")
+    def _perftest_as_workers(self, lab: Lab, report: RoceReport) -> None:
+        self._on_step("ib_send_bw of all machines as workers of a job, aggregated")
         lab.submit("perftest", scheme="switchml", reroute="off")
         report.ring = ring(lab, "perftest", Messages(), self._options.timeout_s)
 
 
 def _losses(
-    lab: Lab, calls: dict[str, list[Call]], came: Mapping[str, int], lost: Mapping[tuple[str, str], int]
+    lab: Lab,
+    calls: dict[str, list[CallReport]],
+    received: Mapping[str, int],
+    lost: Mapping[tuple[str, str], int],
 ) -> Losses:
-    """Since leaves had counted `came` packets of machines and links had lost `lost`. What a machine SENDs reaches its
-    leaf or is lost there; acknowledgments are lost there too, but there is hardly one for a hundred SENDs."""
+    """Since the leaves had counted `received` packets and links had lost `lost`. A SEND reaches the leaf or is lost
+    on the way. Lost acks count as lost SENDs, but there is about one ack per hundred SENDs."""
     net = lab.deployment.net
-    came_now = read_contributions(net)
-    gone = {link: count - lost.get(link, 0) for link, count in net.lost_by_faults().items()}
+    received_now = read_contributions(net)
+    lost_now = {link: count - lost.get(link, 0) for link, count in net.lost_by_faults().items()}
     leaf = net.fabric.attachment
-    sent = sum(came_now[h] - came[h] + gone[h, leaf(h)] for h in lab.hosts)
-    needed = sum(made[-1].packets for made in calls.values())
-    return Losses(needed, sum(gone.values()), max(0, sent - needed))
+    sent = sum(received_now[h] - received[h] + lost_now[h, leaf(h)] for h in lab.hosts)
+    contributions = sum(made[-1].packets for made in calls.values())
+    return Losses(contributions, sum(lost_now.values()), max(0, sent - contributions))
 
 
-def _rows(what: str, calls: dict[str, list[Call]]) -> list[Row]:
+def _rows(what: str, calls: dict[str, list[CallReport]]) -> list[SizeRow]:
     return [
-        Row(what, same[0].bytes, max(c.seconds for c in same), sum(c.wrong for c in same))
+        SizeRow(what, same[0].bytes, max(c.seconds for c in same), sum(c.wrong for c in same))
         for same in zip(*calls.values(), strict=True)
     ]
 
 
-def _rows_of(workers: str, results: Results) -> list[Row]:
-    """Of processes, which say a mean of each size."""
+def _rows_of(workers: str, results: Results) -> list[SizeRow]:
+    """Rows of processes, which report the mean of each size."""
     by_size = zip(*(one["sizes"] for one in results.values()), strict=True)
     return [
-        Row(
+        SizeRow(
             NO_LOSS,
             same[0]["size"],
             max(r["time_us"] for r in same) / 1e6,
@@ -235,7 +240,7 @@ def _bytes(size: int) -> str:
     return f"{size} bytes"
 
 
-def render(report: Report) -> Any:
+def render(report: RoceReport) -> Any:
     """Tables for the terminal."""
     from rich.console import Group  # noqa: PLC0415 (only where something is shown)
     from rich.table import Table  # noqa: PLC0415
@@ -246,19 +251,19 @@ def render(report: Report) -> Any:
     for row in report.rows:
         shown_as = (f"{row.seconds:.3f}", f"{row.bytes / row.seconds / 1e6:.2f}", str(row.wrong))
         times.add_row(row.workers, row.what, _bytes(row.bytes), *shown_as)
-    devices = Table(title="what the RDMA devices counted, over all machines")
+    devices = Table(title="counters of the RDMA devices, all machines")
     devices.add_column("links")
     for word in RC_COUNTERS:
         devices.add_column(word, justify="right")
     for what, counts in report.counters.items():
         devices.add_row(what, *(str(counts[w]) for w in RC_COUNTERS))
-    losses = Table(title="packets sent again")
-    for column in ("links", "needed", "lost on links", "sent again", "for each lost one"):
+    losses = Table(title="retransmissions")
+    for column in ("links", "contributions", "lost on links", "retransmitted", "per lost packet"):
         losses.add_column(column, justify="left" if column == "links" else "right")
     for what, of in report.losses.items():
-        ratio = f"{of.sent_again / of.lost:.1f}" if of.lost else "-"
-        losses.add_row(what, str(of.needed), str(of.lost), str(of.sent_again), ratio)
-    verdicts = Table(title="what the switches did with packets")
+        ratio = f"{of.retransmitted / of.lost:.1f}" if of.lost else "-"
+        losses.add_row(what, str(of.contributions), str(of.lost), str(of.retransmitted), ratio)
+    verdicts = Table(title="verdicts of the switches")
     for column in ("links", "switch", "verdicts"):
         verdicts.add_column(column)
     for what, switches in report.verdicts.items():
@@ -267,7 +272,7 @@ def render(report: Report) -> Any:
     shown: list[Any] = [times, devices, losses, verdicts]
     if report.ring:
         rates = ", ".join(f"{host} {rate:.2f} MB/s" for host, rate in report.ring.items())
-        shown.append(f"ib_send_bw as a job's workers, added up: {rates}")
+        shown.append(f"ib_send_bw as workers of a job, aggregated: {rates}")
     if report.plain:
         rates = ", ".join(f"{what} {rate:.2f} MB/s" for what, rate in report.plain.items())
         shown.append(f"ib_send_bw between two machines: {rates}")

@@ -15,25 +15,27 @@ import finsy as fy
 import grpc
 from finsy.proto import p4r
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as pb_grpc
 from netfold.controller.core import Controller, Options
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.store import Store
-from netfold.controller.lifecycle.admission import PlanRequest, Wire, plan_order
-from netfold.controller.lifecycle.drafts import Plans
-from netfold.controller.lifecycle.patience import Patience
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_order
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import Service
-from netfold.controller.switches.desired import Broken, Setting, desired
+from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec, Contents
+from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
 from netfold.controller.switches.fleet import FleetOptions
-from netfold.controller.switches.selectors import spelled_out
-from netfold.controller.switches.session import ANSWER_S
+from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
+from netfold.controller.switches.selectors import expand_action_sets
+from netfold.controller.switches.session import RPC_TIMEOUT_S
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.addressing import Addressing, addresses
 from netfold.topologies.fabric import Fabric
 from tests.controller.awake import Awake
@@ -51,7 +53,7 @@ def pipeline(lanes: int) -> Pipeline:
 
 
 PIPELINE = pipeline(32)
-PATIENCE = Patience(reroute=0.1, restart=3.0, start=10.0, install=5.0)
+TIMEOUTS = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=5.0)
 DEADLINE_S = 60.0
 
 
@@ -75,10 +77,10 @@ class Deployment:
         *,
         probe_s: float = 0.0,
         audit_s: float = 30.0,
-        answer_s: float = ANSWER_S,
-        patience: Patience = PATIENCE,
+        rpc_timeout_s: float = RPC_TIMEOUT_S,
+        timeouts: ControllerTimeouts = TIMEOUTS,
         devices: Mapping[str, Device] | None = None,
-        plans: Plans | None = None,
+        plans: PlanBackend | None = None,
         lanes: int = 32,
     ) -> None:
         self.pipeline = pipeline(lanes)
@@ -87,8 +89,8 @@ class Deployment:
         self.folder = folder
         self.devices = devices or {}
         self.switches = {s.name: self._switch(s.name, i + 1) for i, s in enumerate(fabric.switches)}
-        fleet = FleetOptions(audit_s, answer_s=answer_s)
-        self.options = Options(Wire(lanes), self.pipeline, patience, fleet, probe_s)
+        fleet = FleetOptions(audit_s, rpc_timeout_s=rpc_timeout_s)
+        self.options = Options(PacketModel(lanes), self.pipeline, timeouts, fleet, probe_s)
         self.cut: set[frozenset[str]] = set()
         self.slot: Callable[[str, int], tuple[int, int]] = lambda switch, slot: (0, 0)
         for name, switch in self.switches.items():
@@ -118,8 +120,15 @@ class Deployment:
             self._answer(name, egress, packet.payload)
             return
         near = next(n for n, p in self.fabric.ports[name].items() if p == egress)
+        self._count(name, PORT_TX, egress, len(packet.payload))
         if frozenset((name, near)) not in self.cut:
-            self._answer(near, self.fabric.ports[near][name], packet.payload)
+            ingress = self.fabric.ports[near][name]
+            self._count(near, PORT_RX, ingress, len(packet.payload))
+            self._answer(near, ingress, packet.payload)
+
+    def _count(self, switch: str, counter: str, port: int, size: int) -> None:
+        ports, at = self.switches[switch].state.ports, (counter, cell(port, False))
+        ports[at] = ports.get(at, 0) + size
 
     def _answer(self, name: str, ingress: int, payload: bytes) -> None:
         """A READ's answer: the tag in the packet (byte 4 of the header), the bitmap beside it."""
@@ -141,7 +150,7 @@ class Deployment:
         self.store = Store(self.folder / "state.db", fingerprint(self.fabric))
         term = self.store.try_lead()
         assert term is not None
-        setting = Setting(self.fabric, self.addressing(), self.store.mark, devices=self.devices)
+        setting = FabricConfig(self.fabric, self.addressing(), self.store.mark, devices=self.devices)
         self.controller = Controller(setting, self.store, self.options, term, self.plans)
         self._running = asyncio.create_task(self.controller.run())
         return self.controller
@@ -162,7 +171,7 @@ class Deployment:
             if self._running is not None and self._running.done():
                 self._running.result()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self.controller.pulse.wait()), 0.05)
+                await asyncio.wait_for(asyncio.shield(self.controller.changes.wait()), 0.05)
             if awake() > within_s and not true():
                 raise TimeoutError(f"not within {within_s:g} s: {what}")
 
@@ -172,7 +181,7 @@ class Deployment:
         def done() -> bool:
             fleet = self.controller.fleet
             return all(fleet.holds(n, fleet.version) for n in self.switches) and not any(
-                j.state is JobState.INSTALLING for j in self.controller.book.all()
+                j.state is JobState.INSTALLING for j in self.controller.registry.all()
             )
 
         await self.until(done, "settled")
@@ -189,18 +198,20 @@ class Deployment:
         return {name: switch_contents(switch, self.pipeline) for name, switch in self.switches.items()}
 
     def state(self, name: str) -> JobState:
-        return self.controller.book.get(name).state
+        return self.controller.registry.get(name).state
 
     async def runs(self, name: str) -> None:
         await self.until(lambda: self.state(name) is JobState.RUNNING, f"{name} runs")
 
-    def assert_exact(self, broken: Broken | None = None) -> None:
+    def assert_exact(self, broken: FailedElements | None = None) -> None:
         """Each switch holds what the store asks for, to the entry."""
-        wanted = desired(self.controller.setting, self.store.jobs(), broken or self.controller.broken)
+        wanted = desired_contents(
+            self.controller.config, self.store.jobs(), broken or self.controller.failures.failed
+        )
         for name, switch in self.switches.items():
             held, exact = switch_contents(switch, self.pipeline), wanted[name]
             if not self._device(name).one_shot:
-                exact = spelled_out(exact)
+                exact = expand_action_sets(exact)
             assert held == exact, (
                 f"{name}: too many {[str(held[k]) for k in held.keys() - exact.keys()]}, "
                 f"missing {[str(exact[k]) for k in exact.keys() - held.keys()]}"
@@ -253,20 +264,20 @@ async def asked(deployment: Deployment) -> AsyncIterator[pb_grpc.ControllerStub]
 
 
 class MemberStream:
-    """One Attend stream, as a worker opens it."""
+    """One JoinJob stream, as a worker opens it."""
 
     def __init__(self, stub: pb_grpc.ControllerStub, job: str, host: str) -> None:
         self.job, self.host = job, host
-        self.call = stub.Attend()
+        self.call = stub.JoinJob()
 
     async def say(self, **fields: object) -> None:
-        await self.call.write(pb.Attendance(job=self.job, host=self.host, **fields))
+        await self.call.write(pb.MemberUpdate(job=self.job, host=self.host, **fields))
 
-    async def hear(self) -> pb.Notice:
+    async def hear(self) -> pb.ControllerUpdate:
         """The next notice that says more than the lease."""
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 notice = await self.call.read()
-                assert isinstance(notice, pb.Notice), notice
-                if notice.WhichOneof("notice"):
+                assert isinstance(notice, pb.ControllerUpdate), notice
+                if notice.WhichOneof("update"):
                     return notice

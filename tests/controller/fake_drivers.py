@@ -12,7 +12,7 @@ import finsy as fy
 import grpc
 from finsy.proto import p4r, rpc_code
 
-from netfold.controller.switches.widths import widened, widened_packet
+from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
 from tests.controller.fake_switch import FakeSwitch
 
 PRIORITIES = 1 << 24
@@ -47,7 +47,7 @@ class FakeDrivers(FakeSwitch):
 
         def look(packet: p4r.PacketOut) -> None:
             asked = p4r.StreamMessageRequest(packet=packet)
-            wide = widened_packet(
+            wide = pad_packet_to_width(
                 p4r.StreamMessageRequest.FromString(asked.SerializeToString()), self._schema
             )
             if wide == asked:
@@ -62,7 +62,7 @@ class FakeDrivers(FakeSwitch):
             self.on_packet_out = carried
 
     def _update(self, update: p4r.Update) -> p4r.Error:
-        wide = widened(p4r.Entity.FromString(update.entity.SerializeToString()), self._schema)
+        wide = pad_to_width(p4r.Entity.FromString(update.entity.SerializeToString()), self._schema)
         if wide != update.entity:
             return _refusal("a number has not the width of its field")
         if update.entity.table_entry.priority >= PRIORITIES:

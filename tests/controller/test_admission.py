@@ -9,10 +9,10 @@ import asyncio
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.admission import RefusedError
-from netfold.controller.lifecycle.placing import JobExistsError
+from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.topologies.generators import leaf_spine, single_switch
-from netfold.topologies.marked_yaml import SpecError
+from netfold.topologies.yaml_locations import SpecError
 from tests.controller.deployment import deployed
 
 
@@ -35,7 +35,7 @@ def test_a_refusal_names_the_resource_that_binds(tmp_path):
         await deployment.controller.submit(_spec("a", "[h1, h2]"), queue=False)
         with pytest.raises(RefusedError, match="link h1->s1 has nothing left of its 100 Mbit/s"):
             await deployment.controller.submit(_spec("b", "[h1, h3]"), queue=False)
-        assert [j.name for j in deployment.controller.book.all()] == ["a"]
+        assert [j.name for j in deployment.controller.registry.all()] == ["a"]
 
     _run(single_switch(4), tmp_path, scenario)
 
@@ -143,10 +143,10 @@ def test_replan_moves_a_job_that_gains_and_only_that(tmp_path):
         await deployment.runs("b")
         assert await controller.replan([]) == []
         controller.cancel("a")
-        old = controller.book.get("b")
+        old = controller.registry.get("b")
         assert await controller.replan([]) == ["b"]
         await deployment.runs("b")
-        new = controller.book.get("b")
+        new = controller.registry.get("b")
         assert new.placement.plan.rate == pytest.approx(100)
         assert new.epoch > old.epoch
         assert new.placement.trees[0].tree != old.placement.trees[0].tree
@@ -169,12 +169,12 @@ def test_a_job_that_moves_is_made_before_it_is_broken(tmp_path):
         switch = deployment.switches["s1"]
         switch.log.clear()
         await controller.replan(["b"])
-        assert controller.book.get("b").previous is not None
+        assert controller.registry.get("b").previous is not None
         await deployment.settled()
         kinds = [op for op, what in switch.log if what != "multicast"]
         assert kinds == sorted(kinds, key=["INSERT", "MODIFY", "DELETE"].index)
         assert switch.log[-1] == ("DELETE", "multicast"), "the old group goes last"
-        assert controller.book.get("b").previous is None
+        assert controller.registry.get("b").previous is None
 
     _run(single_switch(2), tmp_path, scenario)
 
@@ -208,6 +208,6 @@ def test_a_bad_job_file_names_line_and_field(spec, message, tmp_path):
     async def scenario(deployment):
         with pytest.raises(SpecError, match=message):
             await deployment.controller.submit(spec, queue=True)
-        assert not deployment.controller.book.all()
+        assert not deployment.controller.registry.all()
 
     _run(single_switch(4), tmp_path, scenario)

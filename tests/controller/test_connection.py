@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from netfold.controller.switches import session
-from netfold.controller.switches.session import SwitchAwayError
+from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import deployed
 
@@ -69,10 +69,10 @@ def test_whatever_a_connection_meets(tmp_path, monkeypatch, error):
 
 def test_a_handshake_without_an_answer_is_tried_again(tmp_path, monkeypatch):
     """The switch is back before the deadline of a connection, and knows nothing of what was asked."""
-    monkeypatch.setattr(session, "CONNECT_S", 1000.0)
+    monkeypatch.setattr(session, "PUSH_FACTOR", 3000.0)
 
     async def scenario():
-        async with deployed(single_switch(2), tmp_path, answer_s=0.3) as deployment:
+        async with deployed(single_switch(2), tmp_path, rpc_timeout_s=0.3) as deployment:
             await deployment.settled()
             switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
             switch.mute = True
@@ -91,7 +91,7 @@ def test_a_push_may_take_longer_than_the_library_gives_a_call(tmp_path, monkeypa
     monkeypatch.setattr("finsy.p4client._DEFAULT_RPC_TIMEOUT", 0.1)
 
     async def scenario():
-        async with deployed(single_switch(2), tmp_path, answer_s=2.0) as deployment:
+        async with deployed(single_switch(2), tmp_path, rpc_timeout_s=2.0) as deployment:
             await deployment.settled()
             switch = deployment.switches["s1"]
             pushes, switch.push_lasts_s = switch.pushes, 0.5
@@ -116,7 +116,7 @@ def test_a_call_whose_connection_is_given_up(tmp_path):
             call = asyncio.create_task(kept.read_counters([0]))
             await deployment.until(lambda: switch.reads > asked, "asked")
             switch.end_streams()
-            with pytest.raises(SwitchAwayError, match="switch s1: its counters cannot be read"):
+            with pytest.raises(SwitchUnreachableError, match="switch s1: its counters cannot be read"):
                 await call
             switch.hangs.clear()
             await deployment.settled()

@@ -15,8 +15,8 @@ from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, TofinoServer
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec
-from netfold.controller.switches.widths import widened, widened_packet
-from netfold.topologies.marked_yaml import SpecError
+from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
+from netfold.topologies.yaml_locations import SpecError
 from tests.controller.deployment import PIPELINE, deployed
 from tests.controller.test_tofino import SPEC, chips
 from tests.dataplane.fixtures import SETTINGS
@@ -34,8 +34,8 @@ def test_a_job_runs_over_a_switch_whose_drivers_speak(tmp_path: Path):
             await deployment.controller.submit(SPEC, queue=False)
             await deployment.runs("job")
             deployment.assert_exact()
-            leaf, book = deployment.switches["leaf1"], deployment.controller.book
-            await deployment.until(lambda: ("leaf1", "spine1") in book.worked, "probes come and go")
+            leaf, registry = deployment.switches["leaf1"], deployment.controller.registry
+            await deployment.until(lambda: ("leaf1", "spine1") in registry.worked, "probes come and go")
             assert not leaf.narrow
             await leaf.restart()
             await deployment.until(lambda: leaf.pushes == 2, "pushed again")
@@ -53,7 +53,7 @@ def test_every_number_gets_the_width_of_its_field_and_keeps_its_value():
     schema = _schema()
     codec = Codec(schema)
     for entity in (e for setting in SETTINGS for e in setting.entities()):
-        wide = widened(codec.encode(entity).encode(schema), schema)
+        wide = pad_to_width(codec.encode(entity).encode(schema), schema)
         assert codec.decode(fy.p4entity.decode_entity(wide, schema)) == entity
         if not wide.HasField("table_entry"):
             continue
@@ -68,7 +68,7 @@ def test_every_number_gets_the_width_of_its_field_and_keeps_its_value():
 def test_a_packet_s_port_gets_both_its_bytes():
     request = fy.P4PacketOut(b"frame", egress_port=3, padding=0).encode_update(_schema())
     assert isinstance(request, p4r.StreamMessageRequest)
-    wide = widened_packet(request, _schema())
+    wide = pad_packet_to_width(request, _schema())
     assert [m.value for m in wide.packet.metadata] == [b"\0\3", b"\0"]
     assert wide.packet.payload == b"frame"
 

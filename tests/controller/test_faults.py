@@ -11,8 +11,8 @@ import time
 import grpc
 import pytest
 
-from netfold.api import netfold_pb2 as pb
 from netfold.controller.jobs.records import JobState
+from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 from tests.controller.fake_switch import PushKeeps
@@ -29,7 +29,7 @@ async def _running(deployment: Deployment, spec: str) -> None:
 
 
 def _spine_of(deployment: Deployment) -> str:
-    used = deployment.controller.book.get("job").placement.links
+    used = deployment.controller.registry.get("job").placement.links
     return next(n for link in used for n in link if n.startswith("spine"))
 
 
@@ -37,9 +37,9 @@ def test_a_restarted_switch_gets_its_entries_back_in_a_new_epoch(tmp_path):
     async def scenario():
         async with deployed(FABRIC, tmp_path) as deployment:
             await _running(deployment, SPREAD)
-            root = deployment.controller.book.get("job").placement.plan.trees[0].root
+            root = deployment.controller.registry.get("job").placement.plan.trees[0].root
             await deployment.switches[root].restart()
-            await deployment.until(lambda: deployment.controller.book.get("job").epoch == 2, "epoch 2")
+            await deployment.until(lambda: deployment.controller.registry.get("job").epoch == 2, "epoch 2")
             await deployment.settled()
             assert deployment.switches[root].pushes == 2
             assert deployment.state("job") is JobState.RUNNING
@@ -58,7 +58,7 @@ def test_a_broken_control_connection_changes_nothing_in_the_switch(tmp_path):
             await deployment.until(lambda: not deployment.controller.fleet.health("leaf1").ready, "noticed")
             await deployment.settled()
             assert (switch.entries(), switch.updates) == (before, updates)
-            assert deployment.controller.book.get("job").epoch == 1
+            assert deployment.controller.registry.get("job").epoch == 1
 
     asyncio.run(scenario())
 
@@ -73,10 +73,10 @@ def test_jobs_move_around_a_switch_that_stays_away(tmp_path):
             await deployment.until(lambda: _spine_of(deployment) != spine, "the job uses the other spine")
             await deployment.runs("job")
             assert time.monotonic() - began < 2.0
-            assert spine in deployment.controller.broken.switches
+            assert spine in deployment.controller.failures.failed.switches
             await deployment.switches[spine].start()
             await deployment.settled()
-            assert not deployment.controller.broken.switches
+            assert not deployment.controller.failures.failed.switches
             deployment.assert_exact()
 
     asyncio.run(scenario())
@@ -86,7 +86,7 @@ def test_jobs_move_around_a_switch_that_hangs(tmp_path):
     """Its connection stays open, and nothing comes back within the time that a switch of this fleet has."""
 
     async def scenario():
-        async with deployed(FABRIC, tmp_path, answer_s=0.3) as deployment:
+        async with deployed(FABRIC, tmp_path, rpc_timeout_s=0.3) as deployment:
             await _running(deployment, SPREAD)
             spine = _spine_of(deployment)
             deployment.switches[spine].hangs.set()
@@ -107,7 +107,7 @@ def test_a_job_that_cannot_do_without_a_switch_fails_with_a_reason(tmp_path):
             await _running(deployment, LOCAL)
             await deployment.switches["s1"].stop()
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "switch s1 is away for 3 s" in deployment.controller.book.get("job").reason
+            assert "switch s1 is unreachable for 3 s" in deployment.controller.registry.get("job").reason
             await deployment.switches["s1"].start()
             await deployment.settled()
             deployment.assert_exact()
@@ -123,7 +123,7 @@ def test_jobs_move_off_a_link_that_is_down(tmp_path):
             await _running(deployment, SPREAD)
             spine = _spine_of(deployment)
             await deployment.until(
-                lambda: all(p.seen for p in deployment.controller.links._hops.values()), "probed"
+                lambda: all(p.seen for p in deployment.controller.link_probes._hops.values()), "probed"
             )
             deployment.cut.add(frozenset(("leaf1", spine)))
             await deployment.until(lambda: _spine_of(deployment) != spine, "moved")
@@ -131,7 +131,9 @@ def test_jobs_move_off_a_link_that_is_down(tmp_path):
             await deployment.settled()
             deployment.assert_exact()
             deployment.cut.clear()
-            await deployment.until(lambda: not deployment.controller.broken.links, "the link is back")
+            await deployment.until(
+                lambda: not deployment.controller.failures.failed.links, "the link is back"
+            )
             await deployment.settled()
             deployment.assert_exact()
 
@@ -143,11 +145,11 @@ def test_a_job_cut_off_by_links_fails_and_names_them(tmp_path):
         async with deployed(FABRIC, tmp_path, probe_s=0.05) as deployment:
             await _running(deployment, SPREAD)
             await deployment.until(
-                lambda: all(p.seen for p in deployment.controller.links._hops.values()), "probed"
+                lambda: all(p.seen for p in deployment.controller.link_probes._hops.values()), "probed"
             )
             deployment.cut |= {frozenset(("leaf1", "spine1")), frozenset(("leaf1", "spine2"))}
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "no working way leads from h1 to h3" in deployment.controller.book.get("job").reason
+            assert "no working way leads from h1 to h3" in deployment.controller.registry.get("job").reason
             await deployment.settled()
             deployment.assert_exact()
 
@@ -170,7 +172,7 @@ def test_the_audit_repairs_drift_and_counts_it(tmp_path):
                 lambda: 999 not in switch.state.groups and lost in switch.state.tables, "as before"
             )
             deployment.assert_exact()
-            assert deployment.controller.book.get("job").epoch == 1
+            assert deployment.controller.registry.get("job").epoch == 1
 
     asyncio.run(scenario())
 
@@ -204,7 +206,7 @@ def test_a_switch_that_refuses_an_entry_for_good_fails_the_job(tmp_path):
             deployment.switches["s1"].before_update = never
             await deployment.controller.submit(LOCAL, queue=False)
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "switches did not take its entries" in deployment.controller.book.get("job").reason
+            assert "switches did not take its entries" in deployment.controller.registry.get("job").reason
             deployment.switches["s1"].before_update = lambda n: None
             await deployment.settled()
             deployment.assert_exact()
@@ -280,7 +282,7 @@ def test_survivors_hear_at_once_that_a_worker_is_gone(tmp_path):
             await silent.say()
             await silent.hear()
             beats = asyncio.create_task(_beat(survivor))
-            over = (await survivor.hear()).over
+            over = (await survivor.hear()).ended
             beats.cancel()
             assert over.state == pb.FAILED
             assert "the lease of h1 expired" in over.reason

@@ -13,8 +13,16 @@ from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding, groups, tree_routes
 from netfold.controller.switches.admission_table import Sender
 from netfold.controller.switches.entries import Contents, Entity
-from netfold.controller.switches.install import BATCH, Op, Phase, apply, differences, phase_of, steps
-from netfold.traffic.packets.wire import Kind
+from netfold.controller.switches.install import (
+    MAX_BATCH,
+    Op,
+    apply,
+    count_differences,
+    phase_of,
+    write_batches,
+)
+from netfold.controller.switches.install_phase import Phase
+from netfold.protocol.wire import Kind
 
 TREES = st.integers(1, 6)
 
@@ -23,18 +31,18 @@ def _tree(number: int) -> list[Entity]:
     """What one tree puts into a switch that is an inner node of it."""
     sender = Sender(port=1, udp_port=61440, tree=number, child=0, epoch=1, slots=64)
     return [
-        *admission.added_up(sender, root=False, bit=0, full=1, base=64 * number),
-        admission.relayed(2, 61440, number, 1),
+        *admission.accumulate(sender, root=False, bit=0, full=1, base=64 * number),
+        admission.multicast_results(2, 61440, number, 1),
         tree_routes.uplink(number, 2, 7),
         tree_routes.downlink(number, number),
-        groups.down(number, [1, number + 1]),
+        groups.result_group(number, [1, number + 1]),
     ]
 
 
 def _contents(trees: set[int], marks: int) -> Contents:
-    entities: list[Entity] = [delivery.mark_above(p, marks) for p in (1, 2)]
+    entities: list[Entity] = [delivery.ecn_threshold(p, marks) for p in (1, 2)]
     entities += [delivery.to_switch(1, "02:00:00:00:00:01", "02:00:00:00:00:02")]
-    entities += admission.managed(510, 2000, Kind.READ, Kind.RESET)
+    entities += admission.slot_access(510, 2000, Kind.READ, Kind.RESET)
     entities += [e for t in trees for e in _tree(t)]
     return {e.key: e for e in entities}
 
@@ -44,8 +52,8 @@ def _contents(trees: set[int], marks: int) -> Contents:
 def test_whatever_admits_has_its_way_out_after_every_step(before, after, marks_before, marks_after):
     held, wanted = _contents(before, marks_before), _contents(after, marks_after)
     kept = before & after
-    for step in steps(held, wanted):
-        assert len(step.entities) <= BATCH
+    for step in write_batches(held, wanted):
+        assert len(step.entities) <= MAX_BATCH
         assert len({phase_of(e) for e in step.entities}) == 1, "a server may reorder within a request"
         apply(held, step)
         for entity in list(held.values()):
@@ -54,22 +62,22 @@ def test_whatever_admits_has_its_way_out_after_every_step(before, after, marks_b
                 assert all(e.key in held for e in _tree(tree) if phase_of(e) is not Phase.ADMISSION)
         assert all(e.key in held for t in kept for e in _tree(t)), "what stays is never gone for a moment"
     assert held == wanted
-    assert not differences(held, wanted)
+    assert not count_differences(held, wanted)
 
 
 def test_nothing_is_written_when_nothing_differs():
     held = _contents({1, 2}, 3)
-    assert not list(steps(held, dict(held)))
+    assert not list(write_batches(held, dict(held)))
 
 
 def test_the_mark_of_the_store_is_written_with_the_first_phase():
-    [first, *_] = steps({}, _contents({1}, 3))
+    [first, *_] = write_batches({}, _contents({1}, 3))
     assert first.op is Op.INSERT
-    assert any("manage" in str(e) for e in first.entities)
+    assert any("access_slot" in str(e) for e in first.entities)
 
 
 def test_a_changed_prefix_is_modified_in_place():
     old = forwarding.route(IPv4Network("10.1.0.0/16"), [1, 2])
     new = forwarding.route(IPv4Network("10.1.0.0/16"), [2])
-    [step] = steps({old.key: old}, {new.key: new})
+    [step] = write_batches({old.key: old}, {new.key: new})
     assert (step.op, step.entities) == (Op.MODIFY, (new,))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.numbering import slot_pools
+from netfold.controller.lifecycle.allocation import slot_pools
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import Deployment, deployed
 
@@ -52,18 +52,18 @@ async def _remove(deployment: Deployment) -> None:
 
 
 async def _raise_epoch(deployment: Deployment) -> None:
-    deployment.controller.members.attend(
-        "first", "h1", worn_epoch=deployment.controller.book.get("first").epoch
+    deployment.controller.members.heartbeat(
+        "first", "h1", unusable_epoch=deployment.controller.registry.get("first").epoch
     )
     await deployment.settled()
 
 
 async def _restart_switch(deployment: Deployment) -> None:
-    placement = deployment.controller.book.get("first").placement
+    placement = deployment.controller.registry.get("first").placement
     epoch = placement.epoch
     await deployment.switches[next(iter(placement.trees[0].bases))].restart()
     await deployment.until(
-        lambda: deployment.controller.book.get("first").epoch > epoch, "the epoch is raised"
+        lambda: deployment.controller.registry.get("first").epoch > epoch, "the epoch is raised"
     )
     await deployment.settled()
 
@@ -105,7 +105,7 @@ async def _killed_after(operation, writes: int, folder) -> None:
         deployment.start()
         await deployment.settled()
         deployment.assert_exact()
-        for job in deployment.controller.book.all():
+        for job in deployment.controller.registry.all():
             assert job.state in (JobState.RUNNING, JobState.CANCELED), f"after {writes} writes: {job.reason}"
         _assert_slots(deployment)
 
@@ -162,7 +162,7 @@ async def _dies_at(operation, commits: int, *, before: bool, folder) -> bool:
 
 
 def _assert_slots(deployment: Deployment) -> None:
-    placements = [p for j in deployment.controller.book.all() for p in j.placements]
+    placements = [p for j in deployment.controller.registry.all() for p in j.placements]
     pools = slot_pools(deployment.fabric, placements, {})
     wanted = sum(t.slots * len(t.bases) for p in placements for t in p.trees)
     assert sum(p.in_use for p in pools.values()) == wanted
@@ -214,12 +214,12 @@ def test_a_controller_that_dies_before_a_job_moved_away_from_a_lost_worker_moves
                 queue=False,
             )
             await deployment.runs("job")
-            deployment.controller.members.lost("job", "h2", "h2 is gone")
+            deployment.controller.members.handle_loss("job", "h2", "h2 is gone")
             await deployment.kill()
             deployment.start()
             await deployment.idle()
-            job = deployment.controller.book.get("job")
-            assert (job.state, job.lost) == (JobState.RUNNING, ("h2",))
+            job = deployment.controller.registry.get("job")
+            assert (job.state, job.excluded) == (JobState.RUNNING, ("h2",))
             assert "h2" not in job.nodes
             deployment.assert_exact()
 

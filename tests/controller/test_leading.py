@@ -8,10 +8,10 @@ import asyncio
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.slot_ranges import Range
+from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
 from netfold.controller.service.daemon import fingerprint
-from netfold.controller.switches.desired import Setting
+from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import MemberStream, asked, deployed
 
@@ -32,7 +32,7 @@ def test_the_standby_takes_over_and_no_job_is_lost(tmp_path):
             deployment.start()
             await deployment.settled()
             assert {n: (s.entries(), s.updates) for n, s in deployment.switches.items()} == before
-            assert (deployment.state("job"), deployment.controller.book.get("job").epoch) == (
+            assert (deployment.state("job"), deployment.controller.registry.get("job").epoch) == (
                 JobState.RUNNING,
                 1,
             )
@@ -69,11 +69,11 @@ def test_whoever_was_there_before_the_restart_has_to_come_back_within_the_lease(
             await deployment.settled()
             await deployment.controller.submit(SPEC.replace("2000", "400"), queue=False)
             await deployment.runs("job")
-            deployment.controller.members.attend("job", "h1")
+            deployment.controller.members.heartbeat("job", "h1")
             await deployment.kill()
             deployment.start()
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "the lease of h1 expired" in deployment.controller.book.get("job").reason
+            assert "the lease of h1 expired" in deployment.controller.registry.get("job").reason
 
     asyncio.run(scenario())
 
@@ -86,7 +86,7 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
             await deployment.settled()
             (tmp_path / "copy").mkdir()
             newer = Store(tmp_path / "copy" / "state.db", fingerprint(deployment.fabric))
-            setting = Setting(deployment.fabric, deployment.addressing(), deployment.store.mark)
+            setting = FabricConfig(deployment.fabric, deployment.addressing(), deployment.store.mark)
             winner = Controller(setting, newer, deployment.options, 99, deployment.plans)
             running = asyncio.create_task(winner.run())
             try:
@@ -129,9 +129,9 @@ def test_a_job_that_used_up_its_epochs_ends_with_a_reason(tmp_path):
             await deployment.runs("job")
             with deployment.store.change():
                 deployment.store.use_slots({"s1": [Range(0, 16)]}, 4095)
-            deployment.controller.members.attend("job", "h1", worn_epoch=1)
+            deployment.controller.members.heartbeat("job", "h1", unusable_epoch=1)
             assert deployment.state("job") is JobState.FAILED
-            assert "all 4095 epochs are used up" in deployment.controller.book.get("job").reason
+            assert "all 4095 epochs are used up" in deployment.controller.registry.get("job").reason
             await deployment.settled()
             deployment.assert_exact()
 
@@ -145,7 +145,7 @@ def test_a_job_file_of_another_version_ends_its_job_and_nothing_else(tmp_path):
             for name in ("old", "new"):
                 await deployment.controller.submit(SPEC.replace("job", name), queue=False)
             await deployment.settled()
-            old = deployment.controller.book.get("old").model_copy(
+            old = deployment.controller.registry.get("old").model_copy(
                 update={"spec_yaml": "name: old\nspeed: 3\n"}
             )
             with deployment.store.change():
@@ -154,7 +154,7 @@ def test_a_job_file_of_another_version_ends_its_job_and_nothing_else(tmp_path):
             deployment.start()
             await deployment.settled()
             assert deployment.state("old") is JobState.FAILED
-            assert "unknown key 'speed'" in deployment.controller.book.get("old").reason
+            assert "unknown key 'speed'" in deployment.controller.registry.get("old").reason
             assert deployment.state("new") is JobState.RUNNING
             deployment.assert_exact()
 

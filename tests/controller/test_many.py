@@ -11,12 +11,12 @@ import pytest
 from netfold.controller.health.counters import Counters
 from netfold.controller.jobs.records import JobState, Member
 from netfold.controller.jobs.store import HISTORY
-from netfold.controller.lifecycle.admission import RefusedError
-from netfold.controller.lifecycle.presence import Progress
-from netfold.controller.lifecycle.waiting import AGE_S, Waiting
-from netfold.controller.switches.endpoint import Health
+from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.member_status import Progress
+from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
+from netfold.controller.switches.switch_health import Health
+from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import leaf_spine, single_switch
-from netfold.traffic.packets.wire import Verdict
 from tests.controller.deployment import deployed
 
 
@@ -25,7 +25,7 @@ from tests.controller.deployment import deployed
 def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
     async def scenario():
         # minutes, in which a machine may stand still: that is no answer that stays out
-        async with deployed(single_switch(2), tmp_path, answer_s=600.0) as deployment:
+        async with deployed(single_switch(2), tmp_path, rpc_timeout_s=600.0) as deployment:
             controller = deployment.controller
             await deployment.settled()
             for n in range(jobs):
@@ -34,20 +34,20 @@ def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
                     f"name: {name}\nworkers: 2\nscheme: switchml\nrate: 9\n", queue=bool(n % 2)
                 )
                 for host in ("h1", "h2"):
-                    with controller.presence.attending(name, host):
-                        controller.members.attend(name, host)
-                        controller.presence.heard(name, host, Progress(n))
+                    with controller.member_status.connected(name, host):
+                        controller.members.heartbeat(name, host)
+                        controller.member_status.set_report(name, host, Progress(n))
                 controller.cancel(name)
             with pytest.raises(RefusedError):
                 await controller.submit("name: refused\nworkers: 2\nmin_rate: 900\n", queue=False)
             await deployment.idle()
-            assert len(controller.book.all()) == HISTORY
+            assert len(controller.registry.all()) == HISTORY
             assert len(deployment.store.jobs()) == HISTORY
-            assert not controller.book._orders
-            assert not controller.presence._streams
-            assert len(controller.presence._reported) <= HISTORY
+            assert not controller.registry._orders
+            assert not controller.member_status._streams
+            assert len(controller.member_status._reported) <= HISTORY
             assert not controller.lifecycle._awaited
-            assert len(controller.pulse._news) == 0
+            assert len(controller.changes._job_events) == 0
             assert controller.tasks.timers <= len(deployment.switches)
             [(rows,)] = deployment.store._db.execute("SELECT count(*) FROM members")
             assert rows == 0
@@ -65,10 +65,10 @@ def test_a_member_that_joins_does_not_rewrite_the_whole_job_and_is_remembered(tm
             written = []
             put = deployment.store.put
             deployment.store.put = lambda job: (written.append(job.name), put(job))
-            news = asyncio.ensure_future(deployment.controller.pulse.wait("job"))
+            news = asyncio.ensure_future(deployment.controller.changes.wait("job"))
             await asyncio.sleep(0)
             for host in ("h1", "h2", "h3"):
-                deployment.controller.members.attend("job", host)
+                deployment.controller.members.heartbeat("job", host)
             deployment.controller.members.leave("job", "h3")
             await asyncio.sleep(0)
             assert not written
@@ -77,7 +77,7 @@ def test_a_member_that_joins_does_not_rewrite_the_whole_job_and_is_remembered(tm
             await deployment.kill()
             deployment.start()
             await deployment.settled()
-            job = deployment.controller.book.get("job")
+            job = deployment.controller.registry.get("job")
             assert job.state is JobState.RUNNING
             assert job.members[:4] == (
                 Member(host="h1", joined=True),
@@ -96,12 +96,15 @@ def test_waiting_makes_a_job_more_important_until_it_is_the_first(tmp_path):
             for name, priority in (("first", 0), ("old", -100), ("new", 100)):
                 spec = f"name: {name}\nworkers: 2\nscheme: switchml\npriority: {priority}\n"
                 await deployment.controller.submit(spec, queue=True)
-            book = deployment.controller.book
-            began = book.get("old").submitted
-            soon, late = Waiting(book, lambda: began), Waiting(book, lambda: began + 201 * AGE_S)
-            assert [j.name for j in soon.jobs()] == ["new", "old"]
-            with book.change():
-                book.write(book.get("new").model_copy(update={"submitted": began + 201 * AGE_S}))
+            registry = deployment.controller.registry
+            began = registry.get("old").submitted
+            is_urgent, late = (
+                JobQueue(registry, lambda: began),
+                JobQueue(registry, lambda: began + 201 * AGE_S),
+            )
+            assert [j.name for j in is_urgent.jobs()] == ["new", "old"]
+            with registry.change():
+                registry.write(registry.get("new").model_copy(update={"submitted": began + 201 * AGE_S}))
             assert [j.name for j in late.jobs()] == ["old", "new"]
 
     asyncio.run(scenario())
@@ -143,6 +146,6 @@ def test_two_reads_of_counters_at_once_count_nothing_twice():
         session.hold.set()
         await asyncio.gather(*both)
         await counters.refresh()
-        assert counters.totals["s1", "", Verdict.ABSORBED] == 14
+        assert counters.totals["s1", "", Verdict.ACCUMULATED] == 14
 
     asyncio.run(scenario())

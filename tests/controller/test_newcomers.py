@@ -12,9 +12,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api.netfold_pb2_grpc import ControllerServicer
-from netfold.controller.service.standby import Front
+from netfold.controller.service.standby import ServiceProxy
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 
@@ -67,7 +67,7 @@ async def running(tmp_path: Path, spec: str = SPEC) -> AsyncIterator[tuple[Deplo
         for host in ("h1", "h2", "h3"):
             await members.join(host)
         first = await members.told(3)
-        assert not any(a.newcomers for a in first.values())
+        assert not any(a.allow_newcomers for a in first.values())
         yield deployment, members
         for host in list(members.streams):
             members.die(host)
@@ -84,10 +84,10 @@ def test_a_new_worker_at_a_lost_ones_host_is_in_from_the_next_epoch_on(tmp_path)
             await members.join("h2")
             again = await members.told(3)
             assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
-            assert all(a.newcomers for a in again.values())
+            assert all(a.allow_newcomers for a in again.values())
             assert again["h1"].epoch > without["h1"].epoch
-            job = deployment.controller.book.get("job")
-            assert (job.lost, job.returning) == ((), ())
+            job = deployment.controller.registry.get("job")
+            assert (job.excluded, job.rejoining) == ((), ())
 
     asyncio.run(scenario())
 
@@ -121,7 +121,7 @@ def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path):
             members.die("h2")
             await members.join("h2")
             again = await members.told(3)
-            assert all(a.newcomers for a in again.values())
+            assert all(a.allow_newcomers for a in again.values())
 
     asyncio.run(scenario())
 
@@ -135,7 +135,7 @@ def test_who_goes_again_before_it_is_in_holds_nobody_up(tmp_path):
             await stream.say(leave=True)
             members.die("h3")
             await deployment.until(
-                lambda: deployment.controller.book.get("job").returning == (), "it is forgotten"
+                lambda: deployment.controller.registry.get("job").rejoining == (), "it is forgotten"
             )
             await members.join("h3")
             await members.told(3)
@@ -153,13 +153,13 @@ def test_what_is_added_survives_the_controller(tmp_path):
             await deployment.kill()
             deployment.start()
             await deployment.settled()
-            job = deployment.controller.book.get("job")
-            assert (job.added, job.lost) == (("h4",), ("h4",))
-            assert deployment.controller.book.order("job").workers == ("h1", "h2", "h3", "h4")
+            job = deployment.controller.registry.get("job")
+            assert (job.added, job.excluded) == (("h4",), ("h4",))
+            assert deployment.controller.registry.order("job").workers == ("h1", "h2", "h3", "h4")
 
     asyncio.run(scenario())
 
 
 def test_a_controller_that_is_served_hands_every_call_on():
     own = {name for name in vars(ControllerServicer) if not name.startswith("_")}
-    assert own <= vars(Front).keys()
+    assert own <= vars(ServiceProxy).keys()

@@ -23,7 +23,7 @@ from netfold.controller.operator.job_commands import job
 from tests.controller.fake_switch import FakeSwitch
 from tests.ports import free_port
 
-START = "from netfold.cli.main import main; main()"
+START = "from netfold.cli import main; main()"
 JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\n"
 
 
@@ -110,8 +110,8 @@ def test_a_jobs_life_by_command_line(tmp_path):
             code, _, err = await operator.run("job", "submit", "one.yaml")
             assert code == 2
             assert "job:1" in err or "job:2" in err or "generate" in err
-            assert (await operator.run("job", "why", "other"))[0] == 5
-            code, out, _ = await operator.run("top", "--looks", "1", "--json")
+            assert (await operator.run("job", "explain", "other"))[0] == 5
+            code, out, _ = await operator.run("top", "--iterations", "1", "--json")
             shown = json.loads(out)
             assert (code, shown["jobs"][0]["name"], shown["switches"][0]["ready"]) == (0, "job", True)
             (link,) = [link for link in shown["links"] if link["link"] == "h1->s1"]
@@ -216,7 +216,7 @@ def test_a_standby_at_the_primarys_address_says_that_it_answers_nobody(tmp_path)
         async with operator.controller() as first:
             await operator.serves(first)
             async with operator.controller() as standby:
-                assert "another process listens" in await operator.says(standby, "answers nobody")
+                assert "another process listens" in await operator.says(standby, "without an address")
 
     _run(tmp_path, scenario)
 
@@ -224,10 +224,10 @@ def test_a_standby_at_the_primarys_address_says_that_it_answers_nobody(tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("run", "nowhere.yaml"), 2, "no spec of netfold"),
+        (("run", "nowhere.yaml"), 2, "nor a spec of netfold"),
         (("run", "single", "--lanes", "48"), 2, "there are programs for"),
         (("run", "single", "--listen", "localhost:0"), 4, "which needs --tls-cert"),
-        (("run", "single", "--tls-cert", "x"), 2, "TCP needs all of"),
+        (("run", "single", "--tls-cert", "x"), 2, "TCP requires"),
         (("run", "single", "--tls-cert", "a", "--tls-key", "b", "--tokens", "c"), 2, "No such file"),
         (("run", "single", "--state", "text"), 4, "not a database"),
     ],

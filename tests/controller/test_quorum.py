@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from netfold.controller.jobs.file import JobError, read_order
-from netfold.controller.jobs.records import PlannedTree
-from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, plan_order
-from netfold.controller.lifecycle.switch_needs import check_quorum
+from netfold.controller.jobs.file import JobError, resolve_job
+from netfold.controller.jobs.records import AllocatedTree
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.switch_requirements import check_quorum, quorum_of
 from netfold.controller.planning.plan import Edge, Tree
-from netfold.controller.switches.desired import tree_entities
+from netfold.controller.switches.tree_entities import tree_entities
+from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine
 from netfold.topologies.ports import Chip
@@ -28,10 +29,10 @@ def fabric() -> Fabric:
 
 
 def test_the_file_names_a_quorum_and_its_deadline(fabric: Fabric):
-    file = read_order(JOB + "quorum: 3\nquorum_deadline: 20ms\n", fabric).file
+    file = resolve_job(JOB + "quorum: 3\nquorum_deadline: 20ms\n", fabric).file
     assert (file.quorum, file.quorum_deadline_s) == (3, 0.02)
-    assert read_order(JOB + "quorum: 3\nquorum_deadline: 1.5s\n", fabric).file.quorum_deadline_s == 1.5
-    plain = read_order(JOB, fabric).file
+    assert resolve_job(JOB + "quorum: 3\nquorum_deadline: 1.5s\n", fabric).file.quorum_deadline_s == 1.5
+    plain = resolve_job(JOB, fabric).file
     assert (plain.quorum, plain.quorum_deadline_s) == (None, 0.05)
 
 
@@ -48,18 +49,21 @@ def test_the_file_names_a_quorum_and_its_deadline(fabric: Fabric):
 )
 def test_what_cannot_be_is_refused_with_its_line(said: str, why: str, fabric: Fabric):
     with pytest.raises(JobError, match=why):
-        read_order(JOB + said + "\n", fabric)
+        resolve_job(JOB + said + "\n", fabric)
 
 
 def test_a_node_on_a_chip_has_no_room_for_it(fabric: Fabric):
-    order = read_order(JOB + "quorum: 3\n", fabric)
+    order = resolve_job(JOB + "quorum: 3\n", fabric)
     plan = plan_order(fabric, PlanRequest(order))
-    assert check_quorum(fabric, order, plan) == 3
+    wire = PacketModel(32)
+    check_quorum(fabric, wire, order, plan)
+    assert quorum_of(fabric, order, plan) == 3
     node = next(n for tree in plan.trees for n in tree.nodes if not fabric.is_host(n))
     chips = tuple(replace(s, chip=Chip.TOFINO) if s.name == node else s for s in fabric.switches)
     with pytest.raises(RefusedError, match=f"switch {node} is a tofino, whose program has no room"):
-        check_quorum(_with(fabric, chips), order, plan)
-    assert check_quorum(_with(fabric, chips), read_order(JOB, fabric), plan) == 0
+        check_quorum(_with(fabric, chips), wire, order, plan)
+    check_quorum(_with(fabric, chips), wire, resolve_job(JOB, fabric), plan)
+    assert quorum_of(fabric, resolve_job(JOB, fabric), plan) == 0
 
 
 def _with(fabric: Fabric, switches: Any) -> Any:
@@ -83,23 +87,22 @@ def test_late_packets_have_a_way_to_the_root_and_a_bit_there(fabric: Fabric):
         Edge("leaf2", "leaf1", ("leaf2", "spine1", "leaf1")),
     )
     down = (("leaf1", "h1"), ("leaf1", "spine1"), ("spine1", "leaf2"), ("leaf2", "h3"), ("leaf2", "h4"))
-    planned = PlannedTree(tree=1, slots=16, window=8, bases={"leaf1": 0, "leaf2": 0}, quorum=2)
-    held = list(tree_entities(fabric, planned, Tree("leaf1", 1.0, edges, down), 1, 61440))
+    planned = AllocatedTree(tree=1, slots=16, window=8, bases={"leaf1": 0, "leaf2": 0}, quorum=2)
+    tree = Tree("leaf1", 1.0, edges, down)
+    held = list(tree_entities(InstalledTree(fabric, planned, tree, 1, 61440)))
     least = {s: dict(e.actions[0].args) for s, e in held if e.key[0] == "quorums"}
-    assert least == {"leaf1": {"least": 2}, "leaf2": {"least": 0}}
+    assert least == {"leaf1": {"min_contributions": 2}, "leaf2": {"min_contributions": 0}}
     bits = {}
     for switch, entity in held:
         if entity.key[0] == "admission" and entity.actions[0].name == "add_at_root":
-            bits[dict(entity.match)["child"][0]] = dict(entity.actions[0].args)["bit_of_child"]
-            assert (switch, dict(entity.actions[0].args)["full"]) == ("leaf1", 0b11)
+            bits[dict(entity.match)["child"][0]] = dict(entity.actions[0].args)["child_mask"]
+            assert (switch, dict(entity.actions[0].args)["full_mask"]) == ("leaf1", 0b11)
     assert bits == {0: 1, 3: 2, 1: 4, 2: 8}
     passed = {
         dict(e.match)["child"][0]
         for s, e in held
-        if s == "spine1" and e.key[0] == "admission" and e.actions[0].name == "pass"
+        if s == "spine1" and e.key[0] == "admission" and e.actions[0].name == "forward"
     }
     assert passed == {1, 2, 3}
-    plain = tree_entities(
-        fabric, planned.model_copy(update={"quorum": 0}), Tree("leaf1", 1.0, edges, down), 1, 61440
-    )
+    plain = tree_entities(InstalledTree(fabric, planned.model_copy(update={"quorum": 0}), tree, 1, 61440))
     assert not any(e.key[0] == "quorums" for _, e in plain)

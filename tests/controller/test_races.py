@@ -10,19 +10,19 @@ import time
 
 import pytest
 
-from netfold.api import netfold_pb2 as pb
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.admission import PlanRequest
-from netfold.controller.lifecycle.patience import Patience
+from netfold.controller.lifecycle.job_admission import PlanRequest
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
-from netfold.controller.switches.desired import Broken
+from netfold.controller.switches.fabric_config import FailedElements
+from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import DEADLINE_S, Deployment, MemberStream, PlanThread, asked, deployed
 
 FABRIC = leaf_spine(2, 2, 2)
 SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
 THREE = "name: job\nworkers: [h1, h2, h3]\nscheme: switchml\nrate: 20\non_worker_loss: continue\n"
-PATIENCE = Patience(reroute=0.1, restart=0.5, start=1.5, install=5.0)
+TIMEOUTS = ControllerTimeouts(reroute=0.1, restart=0.5, start=1.5, install=5.0)
 
 
 class HeldPlans(PlanThread):
@@ -52,12 +52,12 @@ class HeldPlans(PlanThread):
 
 
 def _spine_of(deployment: Deployment) -> str:
-    used = deployment.controller.book.get("job").placement.links
+    used = deployment.controller.registry.get("job").placement.links
     return next(n for link in used for n in link if n.startswith("spine"))
 
 
 def _assert_avoids(deployment: Deployment, name: str = "job") -> None:
-    assert not deployment.controller.lifecycle.hit(deployment.controller.book.get(name))
+    assert not deployment.controller.lifecycle.is_affected(deployment.controller.registry.get(name))
 
 
 def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
@@ -69,7 +69,7 @@ def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
             submitting = asyncio.create_task(deployment.controller.submit(SPREAD, queue=False))
             await plans.made()
             down = frozenset((frozenset(("leaf1", "spine1")),))
-            deployment.controller.outages.links_changed(down)
+            deployment.controller.failure_monitor.links_changed(down)
             plans.gate.set()
             await submitting
             first = _spine_of(deployment)
@@ -77,11 +77,11 @@ def test_a_link_that_dies_while_a_plan_is_made_is_not_in_it(tmp_path):
             await deployment.runs("job")
             # the same for a job that moves: the way it moves to breaks meanwhile, and the old one is whole again
             other = next(s for s in ("spine1", "spine2") if s != first)
-            deployment.controller.outages.links_changed(frozenset())
+            deployment.controller.failure_monitor.links_changed(frozenset())
             await plans.held()
-            deployment.controller.outages.links_changed(frozenset((frozenset(("leaf1", first)),)))
+            deployment.controller.failure_monitor.links_changed(frozenset((frozenset(("leaf1", first)),)))
             await plans.made()
-            deployment.controller.outages.links_changed(frozenset((frozenset(("leaf1", other)),)))
+            deployment.controller.failure_monitor.links_changed(frozenset((frozenset(("leaf1", other)),)))
             plans.gate.set()
             await deployment.idle()
             assert deployment.state("job") is JobState.RUNNING
@@ -103,10 +103,10 @@ def test_a_worker_lost_while_its_waiting_job_is_planned_is_not_in_the_plan(tmp_p
             await plans.held()
             controller.cancel("first")
             await plans.made()
-            controller.members.lost("job", "h2", "h2 is gone")
+            controller.members.handle_loss("job", "h2", "h2 is gone")
             plans.gate.set()
             await deployment.runs("job")
-            assert "h2" not in controller.book.get("job").nodes
+            assert "h2" not in controller.registry.get("job").nodes
             await deployment.idle()
             deployment.assert_exact()
 
@@ -119,7 +119,7 @@ def test_replan_moves_a_job_off_what_is_broken_though_it_gains_nothing(tmp_path)
             await deployment.settled()
             await deployment.controller.submit(SPREAD, queue=False)
             await deployment.runs("job")
-            deployment.controller.outages.broken = Broken(
+            deployment.controller.failures.failed = FailedElements(
                 frozenset((frozenset(("leaf1", _spine_of(deployment))),))
             )
             assert await deployment.controller.replan(["job"]) == ["job"]
@@ -130,7 +130,7 @@ def test_replan_moves_a_job_off_what_is_broken_though_it_gains_nothing(tmp_path)
 
 def test_a_controller_that_starts_over_a_dead_switch_ends_the_jobs_that_need_it(tmp_path):
     async def scenario():
-        async with deployed(FABRIC, tmp_path, patience=PATIENCE) as deployment:
+        async with deployed(FABRIC, tmp_path, timeouts=TIMEOUTS) as deployment:
             await deployment.settled()
             await deployment.controller.submit(SPREAD, queue=False)
             await deployment.runs("job")
@@ -138,7 +138,7 @@ def test_a_controller_that_starts_over_a_dead_switch_ends_the_jobs_that_need_it(
             await deployment.switches["leaf1"].stop()
             deployment.start()
             await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
-            assert "switch leaf1 is away" in deployment.controller.book.get("job").reason
+            assert "switch leaf1 is unreachable" in deployment.controller.registry.get("job").reason
 
     asyncio.run(scenario())
 
@@ -149,7 +149,7 @@ def test_a_link_that_broke_while_no_controller_was_there_is_down_to_the_next(tmp
             await deployment.settled()
             await deployment.controller.submit(SPREAD, queue=False)
             await deployment.runs("job")
-            await deployment.until(lambda: len(deployment.controller.book.worked) == 8, "probed")
+            await deployment.until(lambda: len(deployment.controller.registry.worked) == 8, "probed")
             spine = _spine_of(deployment)
             await deployment.kill()
             deployment.cut.add(frozenset(("leaf1", spine)))
@@ -165,8 +165,8 @@ def test_a_controller_that_was_held_up_gives_a_switch_the_time_that_it_had_not(t
     """As where its machine is paused: timers are due before it has heard that the switch is back."""
 
     async def scenario():
-        patience = Patience(reroute=0.1, restart=2.0, start=10.0, install=5.0)
-        async with deployed(FABRIC, tmp_path, patience=patience) as deployment:
+        timeouts = ControllerTimeouts(reroute=0.1, restart=2.0, start=10.0, install=5.0)
+        async with deployed(FABRIC, tmp_path, timeouts=timeouts) as deployment:
             await deployment.settled()
             await deployment.controller.submit(SPREAD, queue=False)
             await deployment.runs("job")
@@ -201,10 +201,12 @@ def test_a_planner_that_breaks_ends_what_it_was_to_repair_and_what_waits_and_say
             await controller.submit("name: late\nworkers: [h1, h4]\nrate: 90\nmin_rate: 90\n", queue=True)
             await deployment.runs("job")
             plans.broken = True
-            controller.outages.links_changed(frozenset((frozenset(("leaf1", _spine_of(deployment))),)))
-            await deployment.until(lambda: controller.book.get("late").state.over, "over")
-            assert "the planner broke: a defect" in controller.book.get("job").reason
-            assert "the planner broke: a defect" in controller.book.get("late").reason
+            controller.failure_monitor.links_changed(
+                frozenset((frozenset(("leaf1", _spine_of(deployment))),))
+            )
+            await deployment.until(lambda: controller.registry.get("late").state.is_terminal, "over")
+            assert "the planner crashed: a defect" in controller.registry.get("job").reason
+            assert "the planner crashed: a defect" in controller.registry.get("late").reason
             assert "ZeroDivisionError" in caplog.text
             plans.broken = False
             await controller.submit(SPREAD.replace("job", "next"), queue=False)
@@ -231,8 +233,8 @@ def test_repairs_of_one_job_do_not_pile_up_behind_a_slow_planner(tmp_path):
 
     async def scenario():
         plans = NeverDone(FABRIC)
-        patience = Patience(reroute=0.05, restart=0.4, start=10.0, repair=1.0)
-        async with deployed(FABRIC, tmp_path, plans=plans, patience=patience) as deployment:
+        timeouts = ControllerTimeouts(reroute=0.05, restart=0.4, start=10.0, repair=1.0)
+        async with deployed(FABRIC, tmp_path, plans=plans, timeouts=timeouts) as deployment:
             await deployment.settled()
             names = ("a", "b", "c")
             for name in names:
@@ -240,9 +242,9 @@ def test_repairs_of_one_job_do_not_pile_up_behind_a_slow_planner(tmp_path):
                 await deployment.runs(name)
             plans.held = True
             await deployment.switches["leaf1"].stop()
-            await deployment.until(lambda: all(deployment.state(n).over for n in names), "over")
+            await deployment.until(lambda: all(deployment.state(n).is_terminal for n in names), "over")
             assert plans.asked == len(names)
-            assert "leaf1 is away for 0.4 s" in deployment.controller.book.get("a").reason
+            assert "leaf1 is unreachable for 0.4 s" in deployment.controller.registry.get("a").reason
 
     asyncio.run(scenario())
 
@@ -250,22 +252,24 @@ def test_repairs_of_one_job_do_not_pile_up_behind_a_slow_planner(tmp_path):
 def test_what_breaks_while_a_repair_looks_in_vain_is_looked_at_after_it(tmp_path):
     async def scenario():
         plans = NeverDone(FABRIC)
-        async with deployed(FABRIC, tmp_path, plans=plans, patience=Patience(repair=0.5)) as deployment:
+        async with deployed(
+            FABRIC, tmp_path, plans=plans, timeouts=ControllerTimeouts(repair=0.5)
+        ) as deployment:
             controller = deployment.controller
             await deployment.settled()
             await controller.submit(SPREAD, queue=False)
             await deployment.runs("job")
             spine = _spine_of(deployment)
             plans.held = True
-            controller.outages.broken = Broken(frozenset((frozenset(("leaf1", spine)),)))
-            controller.planner.repair("job", "a switch is away", fail=False)
+            controller.failures.failed = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
+            controller.scheduler.repair("job", "a switch is unreachable", fail=False)
             await deployment.until(lambda: plans.asked == 1, "under way")
             plans.held = False
-            controller.outages.broken = Broken(frozenset((frozenset(("leaf2", spine)),)))
-            controller.planner.repair("job", "another link is down", fail=True)
+            controller.failures.failed = FailedElements(frozenset((frozenset(("leaf2", spine)),)))
+            controller.scheduler.repair("job", "another link is down", fail=True)
             await deployment.idle()
             assert deployment.state("job") is JobState.RUNNING
-            assert controller.book.get("job").reason == "another link is down"
+            assert controller.registry.get("job").reason == "another link is down"
             _assert_avoids(deployment)
 
     asyncio.run(scenario())
@@ -273,8 +277,8 @@ def test_what_breaks_while_a_repair_looks_in_vain_is_looked_at_after_it(tmp_path
 
 def test_a_job_whose_new_place_is_refused_stays_where_it_runs(tmp_path):
     async def scenario():
-        patience = Patience(reroute=0.1, restart=3.0, start=10.0, install=0.5)
-        async with deployed(single_switch(2), tmp_path, patience=patience) as deployment:
+        timeouts = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=0.5)
+        async with deployed(single_switch(2), tmp_path, timeouts=timeouts) as deployment:
             controller, switch = deployment.controller, deployment.switches["s1"]
             await deployment.settled()
             await controller.submit("name: a\nworkers: 2\nscheme: switchml\nrate: 80\n", queue=False)
@@ -282,7 +286,7 @@ def test_a_job_whose_new_place_is_refused_stays_where_it_runs(tmp_path):
             await deployment.runs("b")
             controller.cancel("a")
             await deployment.settled()
-            before = controller.book.get("b")
+            before = controller.registry.get("b")
 
             def never(_: int) -> None:
                 raise RuntimeError("no room")
@@ -290,7 +294,7 @@ def test_a_job_whose_new_place_is_refused_stays_where_it_runs(tmp_path):
             switch.before_update = never
             assert await controller.replan(["b"]) == ["b"]
             await deployment.until(lambda: deployment.state("b") is not JobState.INSTALLING, "decided")
-            after = controller.book.get("b")
+            after = controller.registry.get("b")
             assert (after.state, after.placement) == (JobState.RUNNING, before.placement)
             assert "it stays where it was: switches did not take its entries" in after.reason
             switch.before_update = lambda n: None
@@ -338,7 +342,7 @@ def test_nobody_overtakes_a_waiting_job_where_both_want_to_go(tmp_path):
             await controller.submit(spec.format("big", "[h1, h2, h3, h4]", 100), queue=True)
             small = await controller.submit(spec.format("small", "[h3, h4]", -100), queue=True)
             assert small.state is JobState.QUEUED, "h3 and h4 are kept for the one that waits already"
-            assert "room is kept for 1 jobs before it" in small.reason
+            assert "capacity is reserved for 1 jobs ahead in the queue" in small.reason
             aside = await controller.submit(spec.format("aside", "[h5, h6]", -100), queue=True)
             assert aside.state is JobState.INSTALLING, "nobody else waits for h5 and h6"
             controller.cancel("first")
@@ -361,6 +365,6 @@ def test_reports_of_strangers_leave_nothing_behind(reported, tmp_path):
             await stranger.say(report=pb.Report(chunks=5))
             with pytest.raises(Exception, match=r"h3|other"):
                 await stranger.call.read()
-            assert not deployment.controller.presence.of(reported)
+            assert not deployment.controller.member_status.of(reported)
 
     asyncio.run(scenario())

@@ -17,19 +17,20 @@ from hypothesis import strategies as st
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
-from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, plan_order
-from netfold.controller.lifecycle.patience import Patience
-from netfold.controller.lifecycle.placing import JobExistsError
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
-from netfold.controller.switches.desired import Broken, desired
+from netfold.controller.scheduling.placement_scheduler import JobExistsError
+from netfold.controller.switches.desired_state import desired_contents
+from netfold.controller.switches.fabric_config import FailedElements
 from netfold.topologies.generators import leaf_spine
 from tests.controller.awake import Awake
 from tests.controller.deployment import Deployment, PlanThread, deployed
 from tests.controller.walk import Walk
 
 FABRIC = leaf_spine(2, 2, 2, parameter_servers=1)
-PATIENCE = Patience(reroute=0.1, restart=3.0, start=10.0, install=5.0, repair=2.0)
-BOUND_S = PATIENCE.restart + 3 * PATIENCE.repair
+TIMEOUTS = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=5.0, repair=2.0)
+BOUND_S = TIMEOUTS.restart + 3 * TIMEOUTS.repair
 """Of all three jobs' repairs together, after a switch has been waited for."""
 NAMES = ("a", "b", "c")
 SWITCHES = tuple(s.name for s in FABRIC.switches)
@@ -82,7 +83,7 @@ async def _step(deployment: Deployment, step: tuple) -> None:
                 await asyncio.sleep(0.03)
             else:
                 await submitting
-        case ("cancel", name) if name in [j.name for j in controller.book.all()]:
+        case ("cancel", name) if name in [j.name for j in controller.registry.all()]:
             controller.cancel(name)
         case ("restart", switch):
             await deployment.switches[switch].restart()
@@ -91,11 +92,11 @@ async def _step(deployment: Deployment, step: tuple) -> None:
             await deployment.switches[switch].drop_connections()
             await deployment.until(lambda: bool(deployment.switches[switch].clients), "noticed")
         case ("link", link, down):
-            known = controller.broken.links
-            controller.outages.links_changed(known | {link} if down else known - {link})
-        case ("lose", name, host) if name in [j.name for j in controller.book.all()]:
-            if controller.book.get(name).member(host) is not None:
-                controller.members.lost(name, host, f"{host} is gone")
+            known = controller.failures.failed.links
+            controller.failure_monitor.links_changed(known | {link} if down else known - {link})
+        case ("lose", name, host) if name in [j.name for j in controller.registry.all()]:
+            if controller.registry.get(name).member(host) is not None:
+                controller.members.handle_loss(name, host, f"{host} is gone")
         case ("replan",):
             await controller.replan([])
         case ("crash",):
@@ -108,7 +109,7 @@ async def _step(deployment: Deployment, step: tuple) -> None:
 async def _whole(steps: list[tuple]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         plans = SlowPlans(FABRIC)
-        async with deployed(FABRIC, Path(folder), patience=PATIENCE, plans=plans) as deployment:
+        async with deployed(FABRIC, Path(folder), timeouts=TIMEOUTS, plans=plans) as deployment:
             await deployment.settled()
             watching = asyncio.create_task(_watch(deployment))
             for step in steps:
@@ -117,15 +118,17 @@ async def _whole(steps: list[tuple]) -> None:
             assert not watching.done(), watching.exception()
             watching.cancel()
             deployment.assert_exact()
-            for job in deployment.controller.book.all():
+            for job in deployment.controller.registry.all():
                 running = job.state is JobState.RUNNING
-                assert not (running and deployment.controller.lifecycle.hit(job)), f"{job.name}: {job.reason}"
+                assert not (running and deployment.controller.lifecycle.is_affected(job)), (
+                    f"{job.name}: {job.reason}"
+                )
             _assert_carries(deployment)
             await _assert_nobody_waits_for_nothing(deployment)
             await deployment.idle()
-            empty = desired(deployment.controller.setting, [], deployment.controller.broken)
+            empty = desired_contents(deployment.controller.config, [], deployment.controller.failures.failed)
             assert deployment.held() == empty, "something is left of jobs that are over"
-            assert all(p.in_use == 0 for p in deployment.controller.book.occupancy().values())
+            assert all(p.in_use == 0 for p in deployment.controller.registry.occupancy().values())
 
 
 async def _watch(deployment: Deployment) -> None:
@@ -137,22 +140,22 @@ async def _watch(deployment: Deployment) -> None:
         controller, now = deployment.controller, clock()
         hit = {
             j.name
-            for j in controller.book.all()
-            if j.state is JobState.RUNNING and controller.lifecycle.hit(j)
+            for j in controller.registry.all()
+            if j.state is JobState.RUNNING and controller.lifecycle.is_affected(j)
         }
         since = {name: since.get(name, now) for name in hit}
         late = [n for n, began in since.items() if now - began > BOUND_S]
-        assert not late, f"{late} run over {controller.broken}"
+        assert not late, f"{late} run over {controller.failures.failed}"
 
 
 async def _assert_nobody_waits_for_nothing(deployment: Deployment) -> None:
     """Jobs end one after the other; whoever still waits when nothing runs would not fit alone, either."""
     controller = deployment.controller
-    while live := [j for j in controller.book.all() if not j.state.over]:
-        running = [j for j in live if j.state.installed]
+    while live := [j for j in controller.registry.all() if not j.state.is_terminal]:
+        running = [j for j in live if j.state.is_installed]
         for job in () if running else live:
-            order = controller.book.order(job.name)
-            alone = PlanRequest(order, broken=controller.broken, without=frozenset(job.lost))
+            order = controller.registry.order(job.name)
+            alone = PlanRequest(order, broken=controller.failures.failed, without=frozenset(job.excluded))
             with pytest.raises(RefusedError):
                 plan_order(FABRIC, alone)
         controller.cancel((running or live)[0].name)
@@ -160,12 +163,12 @@ async def _assert_nobody_waits_for_nothing(deployment: Deployment) -> None:
 
 
 def _assert_carries(deployment: Deployment) -> None:
-    jobs = [j for j in deployment.controller.book.all() if j.state is JobState.RUNNING]
-    switches = desired(deployment.controller.setting, jobs, Broken())
+    jobs = [j for j in deployment.controller.registry.all() if j.state is JobState.RUNNING]
+    switches = desired_contents(deployment.controller.config, jobs, FailedElements())
     for job in jobs:
         for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
             workers = [e.child for e in tree.edges if FABRIC.is_host(e.child)]
-            assert not set(workers) & set(job.lost)
+            assert not set(workers) & set(job.excluded)
             walk = Walk(FABRIC, switches, planned, tree, job.epoch)
             for worker in workers:
                 walk.send(worker, udp_port=job.udp_port)

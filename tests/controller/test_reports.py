@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What workers and ports say, as operators see it: reports by tree, link loads, `job why`, `netfold plan --live`."""
+"""Reports of workers and ports as operators see them: by tree, link loads, `job explain`, `netfold plan --live`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.controller.lifecycle.presence import Presence, Progress, TreeProgress
-from netfold.controller.operator.live import live_loads
+from netfold.controller.lifecycle.member_status import MemberStatus, Progress, TreeProgress
+from netfold.controller.operator.live_loads import live_loads
 from netfold.controller.operator.top import Snapshot, document, screen
 from netfold.controller.service.metrics import ControllerCollector
+from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import MemberStream, asked, deployed
 
@@ -22,11 +22,11 @@ LINK = ("h1", "s1")
 
 
 def test_lately_is_what_came_between_two_reports():
-    presence = Presence()
+    member_status = MemberStatus()
 
     def said(*trees: TreeProgress) -> tuple[TreeProgress, ...]:
-        presence.heard("job", "h1", Progress(trees=trees))
-        return presence.progress("job", "h1").lately
+        member_status.set_report("job", "h1", Progress(trees=trees))
+        return member_status.progress("job", "h1").lately
 
     assert said(TreeProgress(1, 100, 10)) == (TreeProgress(1, 100, 10),)
     assert said(TreeProgress(1, 300, 110, 4)) == (TreeProgress(1, 200, 100, 4),)
@@ -44,9 +44,7 @@ def test_operators_see_foreign_load_and_how_trees_do(tmp_path: Path):
             await deployment.runs("job")
             rate = controller.fabric.link(*LINK).rate
             member = MemberStream(stub, "job", "h1")
-            trees = [
-                pb.TreeReport(tree=9, results=100, marked=40, retransmits=2, rtt_ms=3.5, rtt_least_ms=1.0)
-            ]
+            trees = [pb.TreeReport(tree=9, results=100, marked=40, retransmits=2, rtt_ms=3.5, min_rtt_ms=1.0)]
             await member.say(report=pb.Report(chunks=100, trees=trees))
             await member.hear()
             now = asyncio.get_running_loop().time()
@@ -61,11 +59,11 @@ def test_operators_see_foreign_load_and_how_trees_do(tmp_path: Path):
 
             status = await stub.GetStatus(pb.StatusRequest())
             [load] = [k for k in status.links if (k.sender, k.receiver) == LINK]
-            assert load.foreign == pytest.approx(0.95 * rate)
+            assert load.cross_traffic == pytest.approx(0.95 * rate)
             jobs = tuple((await stub.ListJobs(pb.ListJobsRequest())).jobs)
             assert jobs[0].members[0].report.trees[0].marked == 40
             shown = Snapshot(1.0, jobs, status)
-            assert document(None, shown)["links"][0]["foreign"] == pytest.approx(0.95 * rate)
+            assert document(None, shown)["links"][0]["cross_traffic"] == pytest.approx(0.95 * rate)
             assert screen(None, shown)
 
             samples = {
@@ -74,8 +72,10 @@ def test_operators_see_foreign_load_and_how_trees_do(tmp_path: Path):
                 for s in family.samples
             }
             unit = controller.fabric.unit.bits_per_second
-            assert samples["netfold_link_foreign_bits_per_second", *LINK] == pytest.approx(0.95 * rate * unit)
-            assert samples["netfold_tree_marked_ratio", "job", "h1", "9"] == pytest.approx(0.4)
+            assert samples["netfold_link_cross_traffic_bits_per_second", *LINK] == pytest.approx(
+                0.95 * rate * unit
+            )
+            assert samples["netfold_tree_ecn_marked_ratio", "job", "h1", "9"] == pytest.approx(0.4)
 
             assert (await live_loads(stub)).links[LINK] == pytest.approx(0.9 * rate + 25)
             assert (await live_loads(stub, without="job")).links == {LINK: pytest.approx(0.9 * rate)}

@@ -11,11 +11,11 @@ from collections import Counter
 
 import pytest
 
-from netfold.controller.health import reroute
+from netfold.controller.health import reroute_policy
 from netfold.controller.health.link_loads import Link, LinkLoad
-from netfold.controller.jobs.records import PlannedTree
-from netfold.controller.lifecycle.admission import background_of
-from netfold.controller.lifecycle.presence import Progress, TreeProgress
+from netfold.controller.jobs.records import AllocatedTree
+from netfold.controller.lifecycle.job_admission import background_of
+from netfold.controller.lifecycle.member_status import Progress, TreeProgress
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
 from tests.controller.world import STEP_S, World, both_ways, job_file, job_of, through
@@ -61,7 +61,7 @@ def test_a_job_gets_what_others_sent_when_it_was_planned_and_no_longer_when_it_r
     world.wanted = through(fabric, "spine1", 400.0) | through(fabric, "spine2", 140.0)
     world.submit(job_file("a", 1, 16))
     assert world.promised("a") < 90
-    assert world.plan("a").pace == pytest.approx(100)  # it may send at once what they leave
+    assert world.plan("a").pacing_rate == pytest.approx(100)  # it may send at once what they leave
     world.wanted = {}
     world.run(10)
     assert world.promised("a") == pytest.approx(100)
@@ -69,18 +69,18 @@ def test_a_job_gets_what_others_sent_when_it_was_planned_and_no_longer_when_it_r
 
 
 @pytest.mark.parametrize(
-    ("others", "words", "pace"), [(60, {}, 40), (0, {"rate": 45}, 45), (60, {"rate": 35}, 35)]
+    ("others", "words", "pacing_rate"), [(60, {}, 40), (0, {"rate": 45}, 45), (60, {"rate": 35}, 35)]
 )
-def test_the_pace_beside_foreign_traffic_keeps_to_other_jobs_promises_and_to_the_job_s_own_rate(
-    fabric: Fabric, others: float, words: dict[str, float], pace: float
+def test_the_pacing_rate_beside_cross_traffic_keeps_to_other_jobs_reserved_rates_and_to_the_job_s_own_rate(
+    fabric: Fabric, others: float, words: dict[str, float], pacing_rate: float
 ):
     world = World(fabric)
     if others:
         world.submit(job_file("b", 1, 16, rate=others))
     world.wanted = {("h1", "leaf1"): 80.0 - others}
     world.submit(job_file("a", 1, 16, **words))
-    assert world.promised("a") < pace
-    assert world.plan("a").pace == pytest.approx(pace)
+    assert world.promised("a") < pacing_rate
+    assert world.plan("a").pacing_rate == pytest.approx(pacing_rate)
 
 
 @pytest.mark.parametrize(("word", "moves"), [("off", 0), ("on", 1), ("fixed-split", 1)])
@@ -187,7 +187,7 @@ def test_a_tree_that_suffers_on_a_full_link_keeps_what_it_gets_there(fabric: Fab
     world = World(fabric)
     world.submit(job_file("a", 1, 16, options="{trees: 1}"))
     job = world.get("a")
-    tree = PlannedTree(tree=7, slots=16, window=8, bases={})
+    tree = AllocatedTree(tree=7, slots=16, window=8, bases={})
     world.jobs["a"] = job.model_copy(
         update={"placement": job.placement.model_copy(update={"trees": (tree,)})}
     )
@@ -231,6 +231,6 @@ def test_two_jobs_never_chase_each_other(fabric: Fabric, seed: int):
     for name in world.jobs:
         times = [at for at, who in world.moves if who == name]
         assert len(times) <= 9
-        assert all(b - a >= reroute.DWELL_S for a, b in itertools.pairwise(times))
+        assert all(b - a >= reroute_policy.DWELL_S for a, b in itertools.pairwise(times))
     loads = background_of(world.all()).links
     assert all(load <= fabric.link(*k).rate * (1 + 1e-9) for k, load in loads.items())

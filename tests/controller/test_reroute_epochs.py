@@ -12,13 +12,13 @@ import pytest
 
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobState
-from netfold.controller.switches.port_counters import ARRIVALS, cell
+from netfold.controller.switches.port_counters import PORT_RX, cell
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import Deployment, deployed
 from tests.controller.world import job_file, through
 
-PATIENCE_S = 120.0
+AGING_S = 120.0
 """A job stays five seconds where it is, after a second move ten, after a third twenty."""
 
 
@@ -41,7 +41,7 @@ class Pressed:
         fabric = self.deployment.fabric
         for (sender, receiver), rate in self.links.items():
             state = self.deployment.switches[receiver].state
-            at = (ARRIVALS, cell(fabric.ports[receiver][sender], False))
+            at = (PORT_RX, cell(fabric.ports[receiver][sender], False))
             more = rate * fabric.unit.bits_per_second / 8 * (now - self._last)
             state.ports[at] = state.ports.get(at, 0) + round(more)
         self._last = now
@@ -51,7 +51,7 @@ class Pressed:
             self.go_on()
             return true()
 
-        await self.deployment.until(going_on, what, PATIENCE_S)
+        await self.deployment.until(going_on, what, AGING_S)
 
 
 def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_path: Path, fabric: Fabric):
@@ -62,13 +62,13 @@ def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_
             await controller.submit(job_file("a", 1, 16), queue=False)
             await deployment.runs("a")
             pressed = Pressed(deployment)
-            whole = controller.book.get("a").placement.plan.rate
+            whole = controller.registry.get("a").placement.plan.rate
             both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
             for links, rate in ((both, 90.0), ({}, whole)):
                 pressed.links = links
 
                 def there(rate: float = rate) -> bool:
-                    job = controller.book.get("a")
+                    job = controller.registry.get("a")
                     assert job.placement is not None
                     near = job.placement.plan.rate == pytest.approx(rate, rel=0.1)
                     return near and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
@@ -87,18 +87,18 @@ def test_who_is_submitted_gets_a_place_beside_the_traffic_of_others_or_at_all(tm
             await deployment.settled()
             pressed = Pressed(deployment)
             pressed.links = through(fabric, "spine1", 170.0)
-            await pressed.until(lambda: len(controller.loads.foreign().links) == 8, "seen")
+            await pressed.until(lambda: len(controller.loads.cross_traffic().links) == 8, "seen")
             await controller.submit(job_file("a", 1, 16, rate=50), queue=False)
-            loads = controller.book.get("a").placement.plan.loads.links
+            loads = controller.registry.get("a").placement.plan.loads.links
             assert all(loads.get(k, 0.0) <= 31 for k in pressed.links)
             await controller.submit(job_file("b", 1, 16, min_rate=49, rate=50), queue=False)
-            assert controller.book.get("b").placement.plan.rate == pytest.approx(50)
+            assert controller.registry.get("b").placement.plan.rate == pytest.approx(50)
 
     asyncio.run(scenario())
 
 
 def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabric: Fabric):
-    """The next one gives it to the job when they have gone, and tells workers the same pace until then."""
+    """The next one gives it to the job when they have gone, and tells workers the same rate until then."""
 
     async def scenario() -> None:
         async with deployed(fabric, tmp_path) as deployment:
@@ -107,18 +107,19 @@ def test_what_a_plan_left_to_others_outlives_the_controller(tmp_path: Path, fabr
             pressed.links = through(fabric, "spine1", 190.0) | through(fabric, "spine2", 190.0)
             loads = deployment.controller.loads
             await pressed.until(
-                lambda: [f > 160 for f in loads.foreign().links.values()] == [True] * 16, "seen"
+                lambda: [f > 160 for f in loads.cross_traffic().links.values()] == [True] * 16, "seen"
             )
             await deployment.controller.submit(job_file("a", 1, 16), queue=False)
             await deployment.runs("a")
-            before = deployment.controller.book.get("a").placement
+            before = deployment.controller.registry.get("a").placement
             assert before.plan.rate < 90
             await deployment.kill()
             controller = deployment.start()
-            assert controller.book.get("a").placement == before
+            assert controller.registry.get("a").placement == before
             await deployment.until(
-                lambda: controller.book.get("a").reason == "re-routed: others send less", "moved"
+                lambda: controller.registry.get("a").reason == "re-routed: cross traffic has decreased",
+                "moved",
             )
-            assert controller.book.get("a").placement.plan.rate == pytest.approx(100)
+            assert controller.registry.get("a").placement.plan.rate == pytest.approx(100)
 
     asyncio.run(scenario())

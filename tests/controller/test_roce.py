@@ -9,25 +9,33 @@ import asyncio
 import grpc
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.controller.jobs.file import JobError, read_order
-from netfold.controller.jobs.records import Connection, Ends, JobRecord, JobState, Member, Transport
-from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, Wire, plan_order
-from netfold.controller.lifecycle.numbering import Numbers, place
-from netfold.controller.switches.desired import Broken, Setting, desired
+from netfold.controller.jobs.file import JobError, resolve_job
+from netfold.controller.jobs.records import (
+    ConnectionRecord,
+    JobRecord,
+    JobState,
+    Member,
+    QueuePairs,
+    Transport,
+)
+from netfold.controller.lifecycle.allocation import AllocationState, allocate
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import TableEntry
-from netfold.controller.switches.roce import NOBODY, ROCE_SIDE
+from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.roce import NO_PORT, ROCE_SIDE
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.wire import Flag
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
-from netfold.traffic.packets.wire import Flag
 from tests.controller.deployment import MemberStream, asked, deployed
 
 SPEC = "name: j\nworkers: [h1, h2, h4, h5]\nparameter_servers: {servers}\nscheme: {scheme}\ntransport: roce\n"
 FABRIC = leaf_spine(2, 2, 3, parameter_servers=1)
 WORKERS = ("h1", "h2", "h4", "h5")
 NEXT = {"h1": "h2", "h2": "h1", "h4": "h5", "h5": "h4"}
-ROCE_TABLES = ("connections", "ends", "workers")
+ROCE_TABLES = ("connections", "reserved_qps", "roce_receivers")
 
 
 def _job(
@@ -38,9 +46,11 @@ def _job(
     servers: int = 0,
 ) -> JobRecord:
     spec = SPEC.format(scheme=scheme, servers=servers)
-    order = read_order(spec, FABRIC)
+    order = resolve_job(spec, FABRIC)
     plan = plan_order(FABRIC, PlanRequest(order))
-    placement = place(FABRIC, Wire(256), order, plan, [], Numbers(last_tree, {}), after_epoch=0)
+    placement = allocate(
+        FABRIC, PacketModel(256), order, plan, [], AllocationState(last_tree, {}), after_epoch=0
+    )
     ends = tuple(_ends(w, epoch, [t.tree for t in placement.trees]) for w in registered)
     return JobRecord(
         name="j",
@@ -51,22 +61,24 @@ def _job(
         udp_port=61440,
         members=tuple(Member(host=w) for w in WORKERS),
         transport=Transport.ROCE,
-        ends=ends,
+        queue_pairs=ends,
     )
 
 
-def _ends(worker: str, epoch: int, trees: list[int]) -> Ends:
+def _ends(worker: str, epoch: int, trees: list[int]) -> QueuePairs:
     rank = WORKERS.index(worker)
     connections = tuple(
-        Connection(tree=t, out_qpn=100 * t + rank, in_qpn=100 * t + 50 + rank, first_psn=1000 * rank)
+        ConnectionRecord(tree=t, send_qpn=100 * t + rank, recv_qpn=100 * t + 50 + rank, first_psn=1000 * rank)
         for t in trees
     )
-    return Ends(host=worker, epoch=epoch, calls=0, connections=connections)
+    return QueuePairs(host=worker, epoch=epoch, calls=0, connections=connections)
 
 
 def _held(*jobs: JobRecord) -> dict[tuple[str, str], list[TableEntry]]:
     """By switch and table."""
-    switches = desired(Setting(FABRIC, addresses(FABRIC), mark=2000), jobs, Broken())
+    switches = desired_contents(
+        FabricConfig(FABRIC, addresses(FABRIC), management_tree=2000), jobs, FailedElements()
+    )
     found: dict[tuple[str, str], list[TableEntry]] = {}
     for switch, contents in switches.items():
         for entity in contents.values():
@@ -85,14 +97,14 @@ def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sum
     for planned, tree in zip(job.placement.trees, job.placement.plan.trees, strict=True):
         for worker, following in NEXT.items():
             leaf = FABRIC.attachment(worker)
-            port, next_port = FABRIC.ports[leaf][worker], FABRIC.ports[leaf][following]
+            port, successor_port = FABRIC.ports[leaf][worker], FABRIC.ports[leaf][following]
             own, theirs = (
-                next(e for e in job.ends if e.host == w).of(planned.tree) for w in (worker, following)
+                next(e for e in job.queue_pairs if e.host == w).of(planned.tree) for w in (worker, following)
             )
             match = {
                 "dst": int(known.ip(following)),
                 "ingress_port": port,
-                "qpn": theirs.in_qpn,
+                "qpn": theirs.recv_qpn,
                 "src": int(known.ip(worker)),
             }
             [into] = [e for e in held[leaf, "connections"] if dict(e.match) == match]
@@ -103,13 +115,13 @@ def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sum
                 own.first_psn,
             )
             assert tree.edges[args["child"]].child == worker
-            assert (1 << args["log2_slots"], args["successor_port"]) == (planned.slots, next_port)
-            place = {"port": next_port, "tree": planned.tree, "udp_port": job.udp_port}
-            [out] = [e for e in held[leaf, "workers"] if dict(e.match) == place]
+            assert (1 << args["log2_slots"], args["successor_port"]) == (planned.slots, successor_port)
+            place = {"port": successor_port, "tree": planned.tree, "udp_port": job.udp_port}
+            [out] = [e for e in held[leaf, "roce_receivers"] if dict(e.match) == place]
             args = dict(out.actions[0].args)
             assert (args["dst"], args["qpn"], args["first_psn"]) == (
                 match["dst"],
-                theirs.in_qpn,
+                theirs.recv_qpn,
                 own.first_psn,
             )
             admitted = [
@@ -123,9 +135,9 @@ def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sum
 @pytest.mark.parametrize(("queue", "window"), [(64, 32), (100, 32), (4, 8), (4096, 512)])
 def test_what_is_under_way_fits_into_half_of_a_queue(queue: int, window: int):
     fabric = leaf_spine(2, 2, 3, queue=queue)
-    order = read_order(SPEC.format(scheme="switchml", servers=0), fabric)
+    order = resolve_job(SPEC.format(scheme="switchml", servers=0), fabric)
     plan = plan_order(fabric, PlanRequest(order))
-    placement = place(fabric, Wire(256), order, plan, [], Numbers(0, {}), after_epoch=0)
+    placement = allocate(fabric, PacketModel(256), order, plan, [], AllocationState(0, {}), after_epoch=0)
     assert {t.window for t in placement.trees} == {window}
 
 
@@ -143,22 +155,22 @@ def test_nothing_but_sums_comes_to_where_a_worker_receives():
     held, known = _held(_job()), addresses(FABRIC)
     closed = {
         tuple(v for _, v in e.match)
-        for e in held["leaf1", "ends"]
-        if dict(e.actions[0].args)["port"] == NOBODY
+        for e in held["leaf1", "reserved_qps"]
+        if dict(e.actions[0].args)["port"] == NO_PORT
     }
     assert (int(known.ip("h1")), 0) in closed
-    assert (int(known.ip("h1")), _job().ends[0].connections[0].in_qpn) in closed
-    acknowledged = {e for e in held["leaf1", "ends"] if dict(e.actions[0].args)["port"] != NOBODY}
+    assert (int(known.ip("h1")), _job().queue_pairs[0].connections[0].recv_qpn) in closed
+    acknowledged = {e for e in held["leaf1", "reserved_qps"] if dict(e.actions[0].args)["port"] != NO_PORT}
     assert {dict(e.actions[0].args)["src"] for e in acknowledged} == {int(known.ip(w)) for w in ("h1", "h2")}
 
 
 def test_connections_of_an_older_epoch_are_closed_and_nobody_sends_before_all_have_registered():
     for job in (_job(epoch=7), _job(registered=WORKERS[:3])):
         held = _held(job)
-        assert not [t for _, t in held if t in ("connections", "workers")]
-        ends = [e for (_, table), entries in held.items() if table == "ends" for e in entries]
+        assert not [t for _, t in held if t in ("connections", "roce_receivers")]
+        ends = [e for (_, table), entries in held.items() if table == "reserved_qps" for e in entries]
         assert ends
-        assert all(dict(e.actions[0].args)["port"] == NOBODY for e in ends)
+        assert all(dict(e.actions[0].args)["port"] == NO_PORT for e in ends)
 
 
 def test_a_job_that_is_over_leaves_nothing():
@@ -168,10 +180,12 @@ def test_a_job_that_is_over_leaves_nothing():
 
 def test_a_queue_pair_that_a_device_hands_out_again_belongs_to_the_newer_job():
     new = _job()
-    closed = tuple(e.model_copy(update={"epoch": 7}) for e in new.ends)
-    old = _job(last_tree=10).model_copy(update={"name": "k", "seq": 2, "udp_port": 61441, "ends": closed})
+    closed = tuple(e.model_copy(update={"epoch": 7}) for e in new.queue_pairs)
+    old = _job(last_tree=10).model_copy(
+        update={"name": "k", "seq": 2, "udp_port": 61441, "queue_pairs": closed}
+    )
     for jobs in ([old, new], [new, old]):
-        assert _held(*jobs)["leaf1", "ends"] == _held(new)["leaf1", "ends"]
+        assert _held(*jobs)["leaf1", "reserved_qps"] == _held(new)["leaf1", "reserved_qps"]
 
 
 @pytest.mark.parametrize(
@@ -183,23 +197,23 @@ def test_a_queue_pair_that_a_device_hands_out_again_belongs_to_the_newer_job():
 )
 def test_a_file_that_cannot_be_is_refused_with_the_reason(changes, words):
     with pytest.raises(JobError, match=words):
-        read_order(f"name: j\ntransport: roce\n{changes}", FABRIC)
+        resolve_job(f"name: j\ntransport: roce\n{changes}", FABRIC)
 
 
 def test_a_program_without_roce_and_a_worker_left_alone_are_refused():
-    order = read_order(SPEC.format(scheme="switchml", servers=0), FABRIC)
+    order = resolve_job(SPEC.format(scheme="switchml", servers=0), FABRIC)
     plan = plan_order(FABRIC, PlanRequest(order))
     with pytest.raises(RefusedError, match="RoCE needs 256 lanes"):
-        place(FABRIC, Wire(32), order, plan, [], Numbers(0, {}), after_epoch=0)
+        allocate(FABRIC, PacketModel(32), order, plan, [], AllocationState(0, {}), after_epoch=0)
     with pytest.raises(RefusedError, match="only worker at leaf1"):
         plan_order(FABRIC, PlanRequest(order, without=frozenset({"h2"})))
-    assert read_order("name: j\ntransport: roce\nparameter_servers: 0\n", single_switch(2))
+    assert resolve_job("name: j\ntransport: roce\nparameter_servers: 0\n", single_switch(2))
 
 
 def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
     async def ring(members: list[MemberStream], trees: list[int], epoch: int, base: int) -> list[pb.RoceRing]:
         for rank, member in enumerate(members):
-            await member.say(ends=_told(epoch, trees, base + 10 * rank))
+            await member.say(queue_pairs=_told(epoch, trees, base + 10 * rank))
         return [(await m.hear()).ring for m in members]
 
     async def scenario():
@@ -222,10 +236,12 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             rings = await ring(members, trees, first[0].epoch, 1000)
             deployment.assert_exact()
             n = rings[0].trees[0]
-            assert (n.next, n.next_qpn, n.before_qpn) == (first[1].address, 1010 + 5, 1010)
-            assert n.next == n.before, "of two, each is before and behind the other"
+            assert (n.successor, n.successor_qpn, n.predecessor_qpn) == (first[1].address, 1010 + 5, 1010)
+            assert n.successor == n.predecessor, "of two, each is before and behind the other"
 
-            await members[1].say(worn_epoch=first[0].epoch, ends=_told(first[0].epoch, trees, 1010))
+            await members[1].say(
+                unusable_epoch=first[0].epoch, queue_pairs=_told(first[0].epoch, trees, 1010)
+            )
             second = [(await m.hear()).assignment for m in members]
             assert {a.epoch for a in second} == {first[0].epoch + 1}
             rings = await ring(members, trees, second[0].epoch, 2000)
@@ -233,12 +249,12 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             deployment.assert_exact()
 
             # a worker that began again has other queue pairs: all have to connect anew
-            await members[0].say(ends=_told(second[0].epoch, trees, 3000))
+            await members[0].say(queue_pairs=_told(second[0].epoch, trees, 3000))
             third = [(await m.hear()).assignment for m in members]
             assert {a.epoch for a in third} == {second[0].epoch + 1}
 
             stranger = MemberStream(stub, "j", "h1")
-            await stranger.say(ends=_told(third[0].epoch, [999], 4000))
+            await stranger.say(queue_pairs=_told(third[0].epoch, [999], 4000))
             with pytest.raises(grpc.aio.AioRpcError, match="not those of job"):
                 await asyncio.wait_for(stranger.hear(), 10)
 
@@ -248,10 +264,10 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             second_job = MemberStream(stub, "k", "h1")
             await second_job.say()
             told = (await second_job.hear()).assignment
-            await members[0].say(ends=_told(third[0].epoch, trees, 5000))
-            await deployment.until(lambda: bool(deployment.controller.book.get("j").registered), "heard")
+            await members[0].say(queue_pairs=_told(third[0].epoch, trees, 5000))
+            await deployment.until(lambda: bool(deployment.controller.registry.get("j").registered), "heard")
             second_job = MemberStream(stub, "k", "h1")
-            await second_job.say(ends=_told(told.epoch, [t.tree for t in told.trees], 5000))
+            await second_job.say(queue_pairs=_told(told.epoch, [t.tree for t in told.trees], 5000))
             with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is job j's"):
                 await asyncio.wait_for(second_job.hear(), 10)
             await stub.CancelJob(pb.JobName(name="k"))
@@ -289,21 +305,21 @@ def test_a_cable_that_is_pulled_moves_the_job_and_where_none_is_left_all_hear_wh
                 assert told[0].epoch > epoch, "what was sent before the cable was pulled is of no use"
                 epoch, trees = told[0].epoch, [t.tree for t in told[0].trees]
                 for rank, member in enumerate(members):
-                    await member.say(ends=_told(epoch, trees, 1000 * epoch + 10 * rank))
+                    await member.say(queue_pairs=_told(epoch, trees, 1000 * epoch + 10 * rank))
                 assert {(await m.hear()).ring.epoch for m in members} == {epoch}
-                deployment.assert_exact(deployment.controller.broken)
-                used = deployment.controller.book.get("j").placement.links
+                deployment.assert_exact(deployment.controller.failures.failed)
+                used = deployment.controller.registry.get("j").placement.links
                 [spine] = {n for link in used for n in link if n.startswith("spine")}
-                hops = deployment.controller.links._hops
+                hops = deployment.controller.link_probes._hops
                 await deployment.until(lambda: all(p.seen for p in hops.values()), "probed")  # noqa: B023
                 deployment.cut.add(frozenset(("leaf1", spine)))
-            overs = [(await m.hear()).over for m in members]
+            overs = [(await m.hear()).ended for m in members]
             assert {o.state for o in overs} == {pb.FAILED}
             assert all("no working way leads" in o.reason for o in overs), overs[0].reason
 
     asyncio.run(scenario())
 
 
-def _told(epoch: int, trees: list[int], base: int) -> pb.RoceEnds:
-    connections = [pb.RoceConnection(tree=t, out_qpn=base, in_qpn=base + 5, first_psn=base) for t in trees]
-    return pb.RoceEnds(epoch=epoch, connections=connections)
+def _told(epoch: int, trees: list[int], base: int) -> pb.RoceQueuePairs:
+    connections = [pb.RoceConnection(tree=t, send_qpn=base, recv_qpn=base + 5, first_psn=base) for t in trees]
+    return pb.RoceQueuePairs(epoch=epoch, connections=connections)

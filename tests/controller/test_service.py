@@ -12,13 +12,13 @@ import subprocess
 import grpc
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as pb_grpc
-from netfold.api.connection import Connection, open_aio_channel
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.connection import Connection, open_aio_channel
 from netfold.topologies.generators import single_switch
-from netfold.traffic.membership.membership import Attending
+from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.numerics import Fixed
 from tests.controller.deployment import MemberStream, asked, deployed
 
@@ -94,9 +94,9 @@ def test_a_stream_speaks_for_one_member_only(tmp_path):
         member = MemberStream(stub, "job", "h1")
         await member.say()
         await member.hear()
-        await member.call.write(pb.Attendance(job="job", host="h2", leave=True))
+        await member.call.write(pb.MemberUpdate(job="job", host="h2", leave=True))
         assert await member.call.read() is grpc.aio.EOF
-        assert not deployment.controller.book.get("job").member("h2").left
+        assert not deployment.controller.registry.get("job").member("h2").left
 
     _run(tmp_path, scenario)
 
@@ -109,11 +109,11 @@ def test_members_learn_all_they_need(tmp_path):
             member = MemberStream(stub, "job", host)
             await member.say()
             told[host] = (await member.hear()).assignment
-        known = deployment.controller.setting.addresses
+        known = deployment.controller.config.addresses
         worker, server = told["h2"], told["ps1"]
         assert worker.trees[0].destination == str(known.hosts["ps1"].ip)
         assert (worker.rank, worker.workers, worker.rate_mbps) == (1, 2, pytest.approx(20))
-        assert 0.04 <= worker.timing.least_variance < worker.timing.longest_timeout
+        assert 0.04 <= worker.timing.min_rto_margin < worker.timing.max_rto
         assert list(server.trees[0].children) == [told["h1"].trees[0].child, told["h2"].trees[0].child]
         assert worker.trees[0].tree == server.trees[0].tree
         sources = [list(s.addresses) for s in server.trees[0].sources]
@@ -131,7 +131,7 @@ def test_a_switch_root_is_addressed_by_its_loopback_and_numerics_are_told(tmp_pa
         await member.say()
         told = (await member.hear()).assignment
         assert told.trees[0].destination == str(
-            deployment.controller.setting.addresses.switches["s1"].loopback
+            deployment.controller.config.addresses.switches["s1"].loopback
         )
         assert (told.numerics.mode, told.numerics.fraction_bits) == ("fixed", 12)
 
@@ -149,7 +149,7 @@ def test_a_server_that_no_tree_needs_waits_and_hears_the_end(tmp_path):
         assert not heard.done()
         await deployment.runs("job")
         await stub.CancelJob(pb.JobName(name="job"))
-        assert (await heard).over.state == pb.CANCELED
+        assert (await heard).ended.state == pb.CANCELED
 
     _run(tmp_path, scenario, servers=1)
 
@@ -162,11 +162,11 @@ def test_a_member_may_ask_for_a_new_epoch_once(tmp_path):
             await member.say()
             assert (await member.hear()).assignment.epoch == 1
         for member in members:
-            await member.say(worn_epoch=1)
+            await member.say(unusable_epoch=1)
         for member in members:
             assert (await member.hear()).assignment.epoch == 2
         await deployment.settled()
-        assert deployment.controller.book.get("job").epoch == 2
+        assert deployment.controller.registry.get("job").epoch == 2
         deployment.assert_exact()
 
     _run(tmp_path, scenario)
@@ -220,7 +220,7 @@ def test_why_names_the_child_that_slots_wait_for(tmp_path):
     async def scenario(deployment, stub):
         await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
         await deployment.runs("job")
-        tree = deployment.controller.book.get("job").placement.trees[0].tree
+        tree = deployment.controller.registry.get("job").placement.trees[0].tree
         await deployment.until(
             lambda: ("s1", tree) in deployment.controller.counters.trees, "counted from here"
         )
@@ -295,13 +295,13 @@ def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, t
         async with serving(Service(deployment.controller), "localhost:0", security) as address:
             await deployment.controller.submit(SPEC, queue=False)
             where = Connection(address, security.certificate, "a-token-of-a-worker")
-            member = Attending(where, "job", "h1")
+            member = ControllerMembership(where, "job", "h1")
             try:
                 first = await asyncio.to_thread(member.wait, 20)
                 assert (first.epoch, first.numerics) == (1, Fixed(12))
-                assert await asyncio.to_thread(member.renew, 1, 20)
+                assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
                 assert member.current().epoch == 2
-                assert deployment.controller.book.get("job").reason == "h1 asked for a new epoch"
+                assert deployment.controller.registry.get("job").reason == "h1 asked for a new epoch"
             finally:
                 await asyncio.to_thread(member.close)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netfold.controller.jobs.records import LAST_EPOCH
-from netfold.controller.jobs.slot_ranges import BLOCK, Range, SlotPool, SlotsExhaustedError
+from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
 
 SIZES = st.sampled_from([16, 32, 64, 128, 256])
 
@@ -23,7 +23,7 @@ def test_taking_and_giving_back(operations, slots):
         if operation < BLOCK and held:
             held.pop(operation % len(held))
             continue
-        pool, size = SlotPool("s", slots, held, {}), max(operation, BLOCK)
+        pool, size = SlotAllocator("s", slots, held, {}), max(operation, BLOCK)
         if pool.largest_free() < size:
             with pytest.raises(
                 SlotsExhaustedError, match=f"the largest free range has {pool.largest_free()}"
@@ -35,24 +35,24 @@ def test_taking_and_giving_back(operations, slots):
         assert taken.base + taken.size <= slots
         assert not any(taken.base < r.base + r.size and r.base < taken.base + taken.size for r in held)
         held.append(taken)
-    used = SlotPool("s", slots, held, {})
+    used = SlotAllocator("s", slots, held, {})
     assert used.in_use == sum(r.size for r in held)
     free = used.largest_free()
     if free:
-        SlotPool("s", slots, held, {}).take(free)
+        SlotAllocator("s", slots, held, {}).take(free)
     with pytest.raises(SlotsExhaustedError):
-        SlotPool("s", slots, held, {}).take(max(2 * free, BLOCK))
+        SlotAllocator("s", slots, held, {}).take(max(2 * free, BLOCK))
 
 
 def test_the_range_with_the_lowest_epoch_is_taken():
-    pool = SlotPool("s", 64, [], {0: 7, 1: 3, 2: 5})
+    pool = SlotAllocator("s", 64, [], {0: 7, 1: 3, 2: 5})
     assert pool.take(16) == Range(48, 16)
     assert pool.take(16) == Range(16, 16)
     assert pool.take(16) == Range(32, 16)
 
 
 def test_ranges_are_packed_tightly_among_equals():
-    pool = SlotPool("s", 128, [Range(64, 16)], {})
+    pool = SlotAllocator("s", 128, [Range(64, 16)], {})
     assert pool.take(16) == Range(80, 16)
     assert pool.largest_free() == 64
 
@@ -60,6 +60,6 @@ def test_ranges_are_packed_tightly_among_equals():
 def test_slots_with_no_epoch_left_are_not_handed_out():
     worn = {0: LAST_EPOCH, 1: LAST_EPOCH}
     with pytest.raises(SlotsExhaustedError):
-        SlotPool("s", 32, [], worn).take(16)
-    assert SlotPool("s", 32, [], worn).worn(3000) == [0, 1]
-    assert SlotPool("s", 32, [Range(0, 16)], worn).worn(3000) == [1]
+        SlotAllocator("s", 32, [], worn).take(16)
+    assert SlotAllocator("s", 32, [], worn).near_epoch_limit(3000) == [0, 1]
+    assert SlotAllocator("s", 32, [Range(0, 16)], worn).near_epoch_limit(3000) == [1]

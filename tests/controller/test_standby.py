@@ -10,17 +10,17 @@ import contextlib
 import grpc
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as pb_grpc
 from netfold.controller.jobs.store import Store
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.service.server import serving
 from netfold.controller.service.servicer import Service
-from netfold.controller.service.standby import Front, StandbyService
-from netfold.controller.switches.desired import Setting
+from netfold.controller.service.standby import ServiceProxy, StandbyService
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.generators import single_switch
-from netfold.traffic.errors import JobFailed
-from netfold.traffic.membership.membership import Attending
+from netfold.traffic.errors import JobFailedError
+from netfold.traffic.membership.membership import ControllerMembership
 from tests.controller.deployment import MemberStream, deployed
 
 SPEC = "name: {}\nworkers: 2\nscheme: switchml\nrate: 20\n"
@@ -31,9 +31,9 @@ PRIMARY = "unix:/run/first.sock"
 async def _standby(deployment):
     """A stub of a standby on the same store, its front, and the service behind it."""
     store = Store(deployment.folder / "state.db", fingerprint(deployment.fabric))
-    setting = Setting(deployment.fabric, deployment.addressing(), store.mark)
+    setting = FabricConfig(deployment.fabric, deployment.addressing(), store.mark)
     service = StandbyService(setting, deployment.options.wire, store)
-    front = Front(service)
+    front = ServiceProxy(service)
     where = f"unix:{deployment.folder}/standby"
     try:
         async with serving(front, where, None), grpc.aio.insecure_channel(where) as channel:
@@ -81,7 +81,7 @@ def test_it_shows_jobs_as_the_primary_has_left_them(tmp_path):
 
 
 def shown_slots(deployment) -> int:
-    return deployment.controller.book.occupancy()["s1"].in_use
+    return deployment.controller.registry.occupancy()["s1"].in_use
 
 
 def test_changes_are_refused_and_the_primary_is_named(tmp_path):
@@ -99,7 +99,7 @@ def test_changes_are_refused_and_the_primary_is_named(tmp_path):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.GetJob(pb.JobName(name="none"))
         assert caught.value.code() == grpc.StatusCode.NOT_FOUND
-        assert [j.name for j in deployment.store.jobs() if not j.state.over] == ["a"]
+        assert [j.name for j in deployment.store.jobs() if not j.state.is_terminal] == ["a"]
 
     _run(tmp_path, scenario)
 
@@ -113,15 +113,15 @@ def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
             await stream.call.read()
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
         assert PRIMARY in caught.value.details()
-        member = Attending(f"unix:{deployment.folder}/standby", "a", "h1")
+        member = ControllerMembership(f"unix:{deployment.folder}/standby", "a", "h1")
         try:
             waiting = asyncio.create_task(asyncio.to_thread(member.wait, 20))
             service.retire()
             front.behind = Service(deployment.controller)
             assert (await waiting).epoch == 1
             deployment.controller.cancel("a")
-            assert await asyncio.to_thread(member.renew, 1, 20)
-            with pytest.raises(JobFailed, match="canceled"):
+            assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
+            with pytest.raises(JobFailedError, match="canceled"):
                 member.current()
         finally:
             await asyncio.to_thread(member.close)

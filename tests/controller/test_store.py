@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from netfold.controller.jobs.records import JobRecord, JobState, Member, Placement, PlannedTree
-from netfold.controller.jobs.slot_ranges import Range
+from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
+from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import HISTORY, Store, StoreError
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
@@ -25,7 +25,7 @@ def _job(name: str, seq: int, state: JobState = JobState.RUNNING) -> JobRecord:
 def test_a_job_with_its_plan_comes_back_as_it_was(tmp_path):
     fabric = leaf_spine(2, 2, 2, parameter_servers=1)
     plan = make_plan(fabric, JobSpec("j", ("h1", "h3"), ("ps1",), scheme="grid"))
-    tree = PlannedTree(tree=3, slots=64, window=32, bases={"leaf1": 64})
+    tree = AllocatedTree(tree=3, slots=64, window=32, bases={"leaf1": 64})
     job = _job("j", 1).model_copy(update={"placement": Placement(plan=plan, trees=(tree,), epoch=7)})
     store = Store(tmp_path / "db", "f")
     with store.change():

@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,15 +19,16 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from netfold.controller.switches.session import SwitchAwayError
+from netfold.controller.switches.session import SwitchUnreachableError
+from netfold.protocol.wire import Kind
+from netfold.testbed.network.targets import installed_command
 from netfold.topologies.generators import single_switch
-from netfold.traffic.packets.wire import Kind
 from netfold.traffic.scapy_netfold import Netfold, gradient
 from tests import simple_switch
-from tests.controller.deployment import PATIENCE, Deployment
+from tests.controller.deployment import TIMEOUTS, Deployment
 from tests.ports import free_port
 
-SLOW = dataclasses.replace(PATIENCE, restart=60.0, install=60.0)
+SLOW = dataclasses.replace(TIMEOUTS, restart=60.0, install=60.0)
 """A process that has to start may take its time."""
 SPEC = "name: {}\nworkers: {}\nscheme: {}\nrate: 20\n"
 
@@ -41,12 +41,8 @@ def _process(
     address = f"127.0.0.1:{port}"
     interfaces = [part for n, name in enumerate(links, 1) for part in ("-i", f"{n}@{name}")]
     if target == "softswitch":
-        start = "from netfold.cli.main import main; main()"
         command = [
-            sys.executable,
-            "-c",
-            start,
-            "softswitch",
+            installed_command("softswitch"),
             "--grpc-server-addr",
             address,
             "--device-id",
@@ -88,14 +84,14 @@ async def _slot(deployment: Deployment, slot: int):
     """A READ; the controller may have reconnected just now."""
     async with asyncio.timeout(10):
         while True:
-            with contextlib.suppress(SwitchAwayError):
-                return await deployment.controller.links.manage("s1", Kind.READ, slot)
-            await deployment.controller.pulse.wait()
+            with contextlib.suppress(SwitchUnreachableError):
+                return await deployment.controller.slots.manage("s1", Kind.READ, slot)
+            await deployment.controller.changes.wait()
 
 
 def test_install_audit_take_over_and_restart(target, tmp_path):
     async def scenario():
-        deployment = Deployment(single_switch(4, parameter_servers=1), tmp_path, audit_s=0.2, patience=SLOW)
+        deployment = Deployment(single_switch(4, parameter_servers=1), tmp_path, audit_s=0.2, timeouts=SLOW)
         port = deployment.switches["s1"].port = free_port()
         with _process(target, port, tmp_path):
             deployment.start()
@@ -111,12 +107,12 @@ def test_install_audit_take_over_and_restart(target, tmp_path):
             deployment.start()
             await deployment.settled()
             assert await _repaired(deployment) == 0, "nothing had to be written again"
-            assert deployment.controller.book.get("a").epoch == 1
+            assert deployment.controller.registry.get("a").epoch == 1
             deployment.controller.cancel("b")
             await deployment.settled()
             assert await _repaired(deployment) == 0
         with _process(target, port, tmp_path):
-            await deployment.until(lambda: deployment.controller.book.get("a").epoch == 2, "a new epoch")
+            await deployment.until(lambda: deployment.controller.registry.get("a").epoch == 2, "a new epoch")
             await deployment.settled()
             assert await _repaired(deployment) == 0
             assert len(await deployment.controller.fleet.sessions["s1"].read_counters([0, 33])) == 2
@@ -138,7 +134,7 @@ def test_another_stores_switch_is_emptied_and_taken_over(target, tmp_path):
                 await deployment.controller.submit(SPEC.format(folder, "[h1, h2]", "switchml"), queue=False)
                 await deployment.settled()
                 assert await _repaired(deployment) == 0
-                reset = await deployment.controller.links.manage("s1", Kind.RESET, 5)
+                reset = await deployment.controller.slots.manage("s1", Kind.RESET, 5)
                 assert (reset.epoch, reset.slot) == (0, 5)
                 await deployment.kill()
 
@@ -172,9 +168,9 @@ def _ip(*arguments: str) -> None:
 
 def _add_up(deployment: Deployment, hosts: Sequence[socket.socket], chunk: int) -> None:
     """Both workers of the job send a chunk."""
-    job = deployment.controller.book.get("job")
+    job = deployment.controller.registry.get("job")
     tree, edges = job.placement.trees[0], job.placement.plan.trees[0].edges
-    known = deployment.controller.setting.addresses
+    known = deployment.controller.config.addresses
     for child, edge in enumerate(edges):
         source = known.hosts[edge.child]
         packet = (

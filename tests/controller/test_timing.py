@@ -6,25 +6,25 @@ from __future__ import annotations
 
 import pytest
 
-from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.timing import pace_of, timing_of
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.service.timing import pace_of, timing_of
-from netfold.controller.switches.desired import Setting
 from netfold.controller.switches.devices import Device, SwitchTarget
+from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.addressing import addresses
 from netfold.topologies.generators import single_switch
 from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS, Timing
 
-WIRE = Wire(256)
+WIRE = PacketModel(256)
 
 
 def planned(
     rate: float = 100.0, queue: int = 64, delay_ms: float = 0.0, chip: bool = False
-) -> tuple[Setting, Plan]:
+) -> tuple[FabricConfig, Plan]:
     fabric = single_switch(4, rate=rate, queue=queue, delay_ms=delay_ms)
     devices = {"s1": Device(target=SwitchTarget.TOFINO)} if chip else {}
-    setting = Setting(fabric, addresses(fabric), mark=2000, devices=devices)
+    setting = FabricConfig(fabric, addresses(fabric), management_tree=2000, devices=devices)
     workers = tuple(host.name for host in fabric.hosts)
     return setting, make_plan(fabric, JobSpec("job", workers, (), scheme="switchml"))
 
@@ -40,19 +40,19 @@ def test_the_testbed_s_links_change_nothing():
 def test_where_a_packet_takes_long_a_timeout_allows_for_many():
     slow = told(rate=3.0)
     packet_s = WIRE.packet_bits / 3e6
-    assert slow.least_variance >= 10 * packet_s
-    assert slow.first_timeout > slow.least_variance
-    assert slow.late > 5 * packet_s
+    assert slow.min_rto_margin >= 10 * packet_s
+    assert slow.initial_rto > slow.min_rto_margin
+    assert slow.delay_threshold > 5 * packet_s
 
 
 def test_delays_come_on_top_of_the_first_timeout():
-    assert told(delay_ms=20.0).first_timeout == pytest.approx(SHARED_PROCESSORS.first_timeout + 0.04)
-    assert told(delay_ms=1000.0).longest_timeout > 4
+    assert told(delay_ms=20.0).initial_rto == pytest.approx(SHARED_PROCESSORS.initial_rto + 0.04)
+    assert told(delay_ms=1000.0).max_rto > 4
 
 
 def test_what_goes_at_once_fits_into_the_shortest_queue():
-    assert told(rate=1000.0).burst < 64 * WIRE.packet_bits / 1e9
-    assert told(queue=8).burst < 8 * WIRE.packet_bits / 1e8
+    assert told(rate=1000.0).pacing_burst < 64 * WIRE.packet_bits / 1e9
+    assert told(queue=8).pacing_burst < 8 * WIRE.packet_bits / 1e8
 
 
 def test_where_all_switches_are_chips_hosts_have_nothing_else_to_do():

@@ -13,21 +13,23 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.controller.jobs.records import JobState
-from netfold.controller.jobs.slot_ranges import Range
-from netfold.controller.lifecycle.numbering import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
+from netfold.controller.jobs.slot_allocator import Range
+from netfold.controller.lifecycle.allocation import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
 from netfold.controller.operator.controller_commands import app
-from netfold.controller.switches.desired import Broken, Infrastructure, Setting
+from netfold.controller.switches.base_entries import BaseEntries
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, packet_cells, programs
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import SelectorGroup, SelectorMember, TableEntry
-from netfold.controller.switches.install import Phase, phase_of, steps
-from netfold.controller.switches.selectors import spelled_out
+from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.install import phase_of, write_batches
+from netfold.controller.switches.install_phase import Phase
+from netfold.controller.switches.selectors import expand_action_sets
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch, SwitchRole
 from netfold.topologies.generators import fat_tree, leaf_spine
-from netfold.topologies.marked_yaml import SpecError
 from netfold.topologies.ports import Chip
+from netfold.topologies.yaml_locations import SpecError
 from tests.controller.deployment import COMPILED, PIPELINE, deployed
 
 PIPE = 128
@@ -88,12 +90,12 @@ def test_groups_follow_the_links_that_work(tmp_path):
             await deployment.settled()
             leaf = deployment.switches["leaf1"]
             [whole] = leaf.sets
-            deployment.controller.links.reported("leaf1", "spine1", down=True)
+            deployment.controller.link_probes.reported("leaf1", "spine1", down=True)
             await deployment.settled()
             deployment.assert_exact()
             assert not leaf.sets, "one way is left, which needs no group"
             assert 8 not in leaf.members
-            deployment.controller.links.reported("leaf1", "spine1", down=False)
+            deployment.controller.link_probes.reported("leaf1", "spine1", down=False)
             await deployment.settled()
             deployment.assert_exact()
             assert list(leaf.sets) == [whole], "the same set has the same number"
@@ -143,17 +145,17 @@ def test_slots_are_reset_in_every_pipe_or_stay_worn(tmp_path):
 
 @pytest.mark.parametrize("fabric", [leaf_spine(3, 3, 2), fat_tree(4)], ids=["leaf-spine", "fat-tree"])
 def test_sets_are_spelled_out_and_nothing_refers_to_what_is_not_there(fabric):
-    setting = Setting(fabric, addresses(fabric), mark=2000)
-    for contents in Infrastructure(setting).contents(Broken()).values():
-        written = spelled_out(contents)
-        assert spelled_out(contents) == written
+    setting = FabricConfig(fabric, addresses(fabric), management_tree=2000)
+    for contents in BaseEntries(setting).contents(FailedElements()).values():
+        written = expand_action_sets(contents)
+        assert expand_action_sets(contents) == written
         held: dict = {}
-        for step in steps({}, written):
+        for step in write_batches({}, written):
             for entity in step.entities:
                 for needed in _needs(entity):
                     assert needed in held, f"{entity} comes before {needed}"
             held |= {e.key: e for e in step.entities}
-        phases = [phase_of(step.entities[0]) for step in steps(written, {})]
+        phases = [phase_of(step.entities[0]) for step in write_batches(written, {})]
         assert phases == sorted(phases, reverse=True), "what refers goes before what it refers to"
         assert {Phase.MEMBERS, Phase.SETS} <= set(phases) or not _ecmp(contents)
         assert _back(written) == contents
@@ -241,7 +243,7 @@ def test_the_file_says_what_each_switch_is(tmp_path):
         ("target: tofino", "target: tofina", 1, "'v1model' or 'tofino'"),
         ("cpu_port", "cpuport", 3, "unknown key 'cpuport'; known are target, address"),
         ("320", "512", 3, "must be less than or equal to 511"),
-        ("320", "132", 3, "port 132 of 'leaf1' is the controller's; the fabric gives it away"),
+        ("320", "132", 3, "port 132 of 'leaf1' is the controller's; the fabric has a link or loopback there"),
         ("320", "68", 3, "port 68 of 'leaf1' is the controller's"),
         ('"10.0.0.11:9339"', "localhost", 3, "must match pattern"),
         ('address: "10.0.0.11:9339", ', "", 3, "'leaf1' is a tofino and needs 'address'"),

@@ -11,24 +11,20 @@ import os
 import subprocess
 from pathlib import Path
 
-import finsy as fy
 import grpc
 import pytest
 
-from netfold.api import connection as api
-from netfold.api.netfold_pb2_grpc import ControllerServicer
 from netfold.controller.operator import controller_commands
 from netfold.controller.service.server import ListenError, serving
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, best_lanes
-from netfold.controller.switches.endpoint import Endpoint, Tls
-from netfold.controller.switches.port_counters import ARRIVALS, PortCounts, PortReader, cell
-from netfold.controller.switches.port_watch import PortWatch
+from netfold.controller.switches.endpoint import Tls
+from netfold.protocol import connection as api
+from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 from netfold.testbed.deployment import Setup
 from netfold.topologies.generators import leaf_spine, single_switch
-from netfold.topologies.marked_yaml import SpecError
-from tests.controller.deployment import DEADLINE_S, PIPELINE, Deployment
-from tests.controller.fake_switch import FakeSwitch
+from netfold.topologies.yaml_locations import SpecError
+from tests.controller.deployment import Deployment
 from tests.controller.test_tofino import chips
 
 
@@ -85,40 +81,26 @@ def test_a_switch_is_spoken_to_by_tls_and_in_the_clear_it_is_not(pki, tmp_path):
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("name", ["switch", "another"])
-def test_ports_are_counted_by_tls_where_the_switch_is_the_right_one(pki, name):
-    """Without gRPC (docs/decisions/0029); what is another switch by its certificate is not asked."""
-
+def test_a_switch_with_another_certificate_is_not_read(pki, tmp_path):
     async def scenario():
-        switch = FakeSwitch()
+        fabric = single_switch(2)
+        (tmp_path / "switches.yaml").write_text(
+            f"defaults: {{tls_ca: {pki}/switch.pem, tls_cert: {pki}/controller.pem, tls_key: {pki}/controller.key}}\n"
+            "switches: {s1: {tls_server_name: another}}\n"
+        )
+        devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
+        deployment = Deployment(fabric, tmp_path, devices=devices)
+        switch = deployment.switches["s1"]
         switch.credentials = _mutual(pki)
         await switch.start()
-        cells = [(ARRIVALS, cell(1, foreign)) for foreign in (True, False)]
-        switch.state.ports = {cells[0]: 700, cells[1]: 50_000}
-        heard: asyncio.Queue[PortCounts | None] = asyncio.Queue()
-
-        def counted(counts: PortCounts, asked: float) -> bool:
-            assert asked == 7.0
-            heard.put_nowait(counts)
-            return False
-
-        tls = Tls(pki / "switch.pem", pki / "controller.pem", pki / "controller.key", name)
-        reader = PortReader(fy.P4Schema(PIPELINE.p4info), 1, (1,), ())
-        refused: list[str] = []
-        watch = PortWatch(reader, 0.0, 1.5, counted, lambda: heard.put_nowait(None), refused.append)
         try:
-            assert await watch.open(Endpoint("s1", switch.address, 1, (), tls=tls)) == (name == "switch")
-            for _ in range(50 if name == "switch" else 0):
-                watch.look(7.0)  # asks,
-                watch.look(7.5)  # and listens
-                counts = await asyncio.wait_for(heard.get(), DEADLINE_S)
-                assert counts is not None
-                assert sorted(counts[0].tolist()) == [700, 50_000]
-                switch.state.ports[cells[0]] = 700
-            assert switch.reads == (50 if name == "switch" else 0)
-            assert bool(refused) == (name != "switch")
+            deployment.start()
+            await deployment.until(
+                lambda: "UNAVAILABLE" in deployment.controller.fleet.health("s1").error, "refused"
+            )
+            assert switch.reads == 0
         finally:
-            watch.close()
+            await deployment.kill()
             await switch.stop()
 
     asyncio.run(scenario())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 
-from netfold.api import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import MemberStream, asked, deployed
 

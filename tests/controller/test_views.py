@@ -13,15 +13,15 @@ from typing import ClassVar
 
 from rich.console import Console
 
-from netfold.api import netfold_pb2 as pb
 from netfold.controller.health.counters import Counters
 from netfold.controller.operator.top import Snapshot, document, screen
 from netfold.controller.service.metrics import ControllerCollector
-from netfold.controller.switches.endpoint import Health
-from netfold.controller.switches.session import SwitchAwayError
+from netfold.controller.switches.session import SwitchUnreachableError
+from netfold.controller.switches.switch_health import Health
 from netfold.controller.switches.verdicts import cell
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import single_switch
-from netfold.traffic.packets.wire import Verdict
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "grafana" / "netfold.json"
@@ -39,7 +39,7 @@ def _run(tmp_path, scenario):
             await deployment.settled()
             await deployment.controller.submit(SPEC, queue=False)
             await deployment.runs("job")
-            tree = deployment.controller.book.get("job").placement.trees[0].tree
+            tree = deployment.controller.registry.get("job").placement.trees[0].tree
             await deployment.until(lambda: ("s1", tree) in deployment.controller.counters.trees, "counted")
             await scenario(deployment, stub, tree)
 
@@ -49,19 +49,19 @@ def _run(tmp_path, scenario):
 def test_packets_are_counted_for_their_job_also_when_the_switch_starts_from_zero(tmp_path):
     async def scenario(deployment, stub, tree):
         counters = deployment.controller.counters
-        absorbed = cell(tree, Verdict.ABSORBED)
+        accumulated = cell(tree, Verdict.ACCUMULATED)
         switch = deployment.switches["s1"].state.counters
         for value in (5, 12, 3):  # the last after a restart
-            switch[absorbed] = value
+            switch[accumulated] = value
             await counters.refresh()
-        assert _samples(deployment)["netfold_packets_total", ("s1", "job", "absorbed")] == 15
+        assert _samples(deployment)["netfold_packets_total", ("s1", "job", "accumulated")] == 15
 
     _run(tmp_path, scenario)
 
 
 class _GoneSession:
     async def read_counters(self, cells):
-        raise SwitchAwayError("gone, and its health does not say so yet")
+        raise SwitchUnreachableError("gone, and its health does not say so yet")
 
 
 class _GoneFleet:
@@ -123,15 +123,15 @@ def test_top_shows_rates_since_the_last_look(tmp_path):
             return Snapshot(at, tuple(jobs.jobs), await stub.GetStatus(pb.StatusRequest()))
 
         switch = deployment.switches["s1"].state.counters
-        switch[cell(tree, Verdict.ABSORBED)] = 10
+        switch[cell(tree, Verdict.ACCUMULATED)] = 10
         before = await look(1.0)
-        switch[cell(tree, Verdict.ABSORBED)] = 30
+        switch[cell(tree, Verdict.ACCUMULATED)] = 30
         now = await look(3.0)
         row = {
             "switch": "s1",
             "job": "job",
             "tree": tree,
-            "verdict": "absorbed",
+            "verdict": "accumulated",
             "packets": 30,
             "per_second": 10.0,
         }
@@ -139,7 +139,7 @@ def test_top_shows_rates_since_the_last_look(tmp_path):
         console = Console(width=150, record=True, file=io.StringIO())
         console.print(screen(before, now))
         text = console.export_text()
-        assert "absorbed 10" in text
+        assert "accumulated 10" in text
         assert "25/100" in text
         assert "/4096" in text
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 
-from netfold.controller.jobs.records import PlannedTree
+from netfold.controller.jobs.records import AllocatedTree
 from netfold.controller.switches.entries import Contents, MulticastGroup, TableEntry
 from netfold.topologies.fabric import Fabric
 
@@ -32,7 +32,7 @@ class Walk:
     `looped` are the loopback ports that packets took, `added` the pipes in which they were added up."""
 
     def __init__(
-        self, fabric: Fabric, switches: dict[str, Contents], planned: PlannedTree, tree, epoch: int
+        self, fabric: Fabric, switches: dict[str, Contents], planned: AllocatedTree, tree, epoch: int
     ) -> None:
         self.fabric, self.switches = fabric, switches
         self.planned, self.tree, self.epoch = planned, tree, epoch
@@ -86,16 +86,16 @@ class Walk:
         args = dict(chosen.args)
         if chosen.name == "refuse":
             self.dropped.append((switch, args["reason"]))
-        elif chosen.name == "pass":
+        elif chosen.name == "forward":
             yield args["port"], packet
-        elif chosen.name == "relay":
+        elif chosen.name == "multicast":
             yield from self._down(switch, packet)
         elif chosen.name in ("add_at_inner", "add_at_root"):
             root = chosen.name == "add_at_root"
             self.added[switch].add(self.fabric.switch(switch).pipe(port))
-            again = self._seen[switch] & args["bit_of_child"]
-            self._seen[switch] |= args["bit_of_child"]
-            if self._seen[switch] != args["full"]:
+            again = self._seen[switch] & args["child_mask"]
+            self._seen[switch] |= args["child_mask"]
+            if self._seen[switch] != args["full_mask"]:
                 return
             if not root:
                 up = dict(self._action(switch, "uplink", {"tree_index": packet.tree}).args)

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from netfold.controller.health.foreign import reckoned
+from netfold.controller.health.cross_traffic import planning_load
 from netfold.controller.health.link_loads import Link, LinkLoad
+from netfold.controller.health.link_room import LinkRoom
 from netfold.controller.health.reroute import Rerouter
-from netfold.controller.jobs.file import JobOrder, read_order
+from netfold.controller.jobs.file import ResolvedJob, resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, background_of, plan_order
-from netfold.controller.lifecycle.presence import Progress
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_order
+from netfold.controller.lifecycle.member_status import Progress
 from netfold.controller.planning.plan import Loads
 from netfold.topologies.fabric import Fabric
 
@@ -35,12 +36,12 @@ def job_of(name: str, hosts: Iterable[int], **more: object) -> str:
 @dataclass
 class World:
     """A network in which jobs run and others send, without switches: what jobs get is what links leave them, and what
-    is elastic takes what jobs leave. It is book, loads and planner to the one who re-routes."""
+    is elastic takes what jobs leave. It is registry, loads and planner to the one who re-routes."""
 
     fabric: Fabric
     now: float = 0.0
     jobs: dict[str, JobRecord] = field(default_factory=dict)
-    orders: dict[str, JobOrder] = field(default_factory=dict)
+    orders: dict[str, ResolvedJob] = field(default_factory=dict)
     wanted: dict[Link, float] = field(default_factory=dict)
     """Of links that others send over."""
     moves: list[tuple[float, str]] = field(default_factory=list)
@@ -49,9 +50,10 @@ class World:
     told: dict[str, dict[str, Progress]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.rerouter = Rerouter(self.fabric, self, self, self, self, lambda: self.now)  # type: ignore[arg-type]
+        self.room = LinkRoom(self.fabric, self, self, self)  # type: ignore[arg-type]
+        self.rerouter = Rerouter(self.fabric, self, self.room, self, lambda: self.now)  # type: ignore[arg-type]
 
-    # ---- the book ---------------------------------------------------------------------------------------
+    # ---- the registry ---------------------------------------------------------------------------------------
 
     def all(self) -> list[JobRecord]:
         return list(self.jobs.values())
@@ -62,16 +64,16 @@ class World:
     def __contains__(self, name: object) -> bool:
         return name in self.jobs
 
-    def order(self, name: str) -> JobOrder:
+    def order(self, name: str) -> ResolvedJob:
         return self.orders[name]
 
     # ---- what others send -------------------------------------------------------------------------------
 
-    def foreign(self) -> Loads:
+    def cross_traffic(self) -> Loads:
         found = {}
         for link, wanted in self.wanted.items():
             rate = self.fabric.link(*link).rate
-            if load := reckoned(min(wanted, rate - self.of_jobs(link)), rate):
+            if load := planning_load(min(wanted, rate - self.of_jobs(link)), rate):
                 found[link] = load
         return Loads(links=found)
 
@@ -109,10 +111,10 @@ class World:
     # ---- the planner ------------------------------------------------------------------------------------
 
     def submit(self, text: str) -> None:
-        order = read_order(text, self.fabric)
+        order = resolve_job(text, self.fabric)
         name = order.file.name
         self.orders[name] = order
-        plan = plan_order(self.fabric, PlanRequest(order, background_of(self.all()), self.foreign()))
+        plan = plan_order(self.fabric, PlanRequest(order, background_of(self.all()), self.cross_traffic()))
         placement = Placement(plan=plan, trees=(), epoch=1)
         self.jobs[name] = JobRecord(
             name=name, seq=len(self.jobs), spec_yaml=text, state=JobState.RUNNING, placement=placement
@@ -123,7 +125,7 @@ class World:
         if self.tried[-1:] != [turn]:
             self.tried.append(turn)
         others = background_of(j for j in self.all() if j.name != name)
-        foreign = Loads(links={**self.foreign().links, **taken.links})
+        foreign = Loads(links={**self.cross_traffic().links, **taken.links})
         request = PlanRequest(self.orders[name], others, foreign, self.plan(name).trees)
         try:
             plan = plan_order(self.fabric, request)
@@ -142,7 +144,7 @@ class World:
             for _ in range(round(seconds / STEP_S)):
                 self.now += STEP_S
                 every()
-                await self.rerouter.look()
+                await self.rerouter.step()
 
         asyncio.run(whole())
 

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
-from netfold.traffic.packets.wire import Kind, Verdict
+from netfold.protocol.wire import Kind, Verdict
 from tests.dataplane.device import Device, Frames
 from tests.dataplane.frames import Netfold, gradient, ip
 from tests.dataplane.legal import why_illegal, why_illegal_roce

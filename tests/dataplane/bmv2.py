@@ -30,11 +30,11 @@ import numpy as np
 from finsy.proto import p4r
 from finsy.proto.p4.v1 import p4runtime_pb2_grpc
 
-from netfold.controller.switches.admission_table import CPU_PORT, relayed
+from netfold.controller.switches.admission_table import CPU_PORT, multicast_results
 from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
-from netfold.controller.switches.groups import down
+from netfold.controller.switches.groups import result_group
 from netfold.controller.switches.tree_routes import downlink
-from netfold.traffic.packets.wire import Kind
+from netfold.protocol.wire import Kind
 from tests import simple_switch
 from tests.dataplane.device import VERDICTS, Device, Frames, compiled
 from tests.dataplane.frames import JOB_PORT, Netfold, gradient
@@ -151,8 +151,8 @@ class Bmv2Device(Device):
             ),
             timeout=TIMEOUT_S,
         )
-        self.insert([down(MARKER_TREE, PORTS), downlink(MARKER_TREE, MARKER_TREE)])
-        self.insert(relayed(port, JOB_PORT, MARKER_TREE, MARKER_EPOCH) for port in PORTS)
+        self.insert([result_group(MARKER_TREE, PORTS), downlink(MARKER_TREE, MARKER_TREE)])
+        self.insert(multicast_results(port, JOB_PORT, MARKER_TREE, MARKER_EPOCH) for port in PORTS)
 
     def insert(self, entities: Iterable[Entity]) -> None:
         new = list(entities)

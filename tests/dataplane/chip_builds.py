@@ -11,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from netfold.p4src.tools.p4build import REPOSITORY, P4BuildError
+from netfold.p4src.tools.tofino import find_tools
 from tests.dataplane import chip
 from tests.dataplane.chip import CHIP_CPU_PORT
-from tools.p4build import REPOSITORY, BuildError
-from tools.tofino import find_tools
 
 DEADLINE_S = 4 * 3600.0
 
@@ -23,7 +23,7 @@ def why_not(name: str) -> str | None:
     """Why a chip's program cannot run here; None if it can."""
     try:
         find_tools()
-    except BuildError as missing:
+    except P4BuildError as missing:
         return str(missing)
     return chip.missing(name)
 
@@ -39,7 +39,7 @@ class ChipBuilds:
         """Does nothing for a chip that has been started."""
         if name in self._running:
             return
-        command = ["nice", "-n", "15", sys.executable, "-m", "tools.tofino", name]
+        command = ["nice", "-n", "15", sys.executable, "-m", "netfold.p4src.tools.tofino", name]
         command += ["--cpu-port", str(CHIP_CPU_PORT), "--out", self._folder.name]
         self._running[name] = subprocess.Popen(
             command,
@@ -55,7 +55,7 @@ class ChipBuilds:
         self.start(name)
         _, said = self._running[name].communicate(timeout=DEADLINE_S)
         if self._running[name].returncode:
-            raise BuildError(said)
+            raise P4BuildError(said)
         (context,) = (Path(self._folder.name) / name).glob("*/context.json")
         return context.parent
 

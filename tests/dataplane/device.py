@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from netfold.controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
-from netfold.softswitch.build.native import default_cache_dir
-from netfold.softswitch.state.entities import (
+from softswitch.build.native import default_cache_dir
+from softswitch.state.entities import (
     ActionCall,
     ActionSet,
     Exact,
@@ -23,10 +22,12 @@ from netfold.softswitch.state.entities import (
     Ternary,
     WeightedAction,
 )
-from netfold.softswitch.state.entities import TableEntry as SoftEntry
-from netfold.softswitch.state.pipeline import Pipeline
-from netfold.softswitch.state.switch import Switch
-from tools.p4build import COMPILED, REPOSITORY
+from softswitch.state.entities import TableEntry as SoftEntry
+from softswitch.state.pipeline import Pipeline
+from softswitch.state.switch import Switch
+
+from netfold.controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
+from netfold.p4src.tools.p4build import COMPILED, REPOSITORY
 
 VERDICTS = 32  # cells of the counter `verdicts` for each tree
 Frames = list[tuple[int, bytes]]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from netfold.controller.switches.admission_table import MANAGEMENT_PORT
-from netfold.traffic.packets.wire import Kind
+from netfold.protocol.wire import Kind
 from tests.dataplane.frames import ECT0, JOB_PORT, LANES, Ip, Netfold, gradient
 from tests.dataplane.node import ArpAnswer, Child, Management, Neighbor, Pass, Route, TreeAt
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from netfold.traffic.packets.wire import VERSION, Kind, make_tag
+from netfold.protocol.wire import VERSION, Kind, make_tag
 
 LANES = 32  # of the program under test, unless a test says otherwise
 JOB_PORT = 0xF001

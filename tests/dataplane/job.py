@@ -11,10 +11,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag
-from netfold.traffic.server.quorum import QuorumPool
-from netfold.traffic.server.slots import SlotPool
+from netfold.protocol.wire import LANE_MAX, LANE_MIN, Flag
 from tests.dataplane.layout import TreeShape
+from tests.quorum_oracle import QuorumPool
+from tests.slot_oracle import SlotPool
 
 Words = NDArray[np.int32]
 Result = tuple[Flag, int, tuple[int, ...], int]  # overflow or not, exponent, lanes, contributions
@@ -27,7 +27,7 @@ class Worker:
     host: int
     epoch: int
     received: dict[int, Result] = field(default_factory=dict)
-    lapped: bool = False
+    slot_reused: bool = False
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Job:
     results: dict[tuple[int, int], Result] = field(default_factory=dict)
 
     def contribution(self, child: int, epoch: int, chunk: int) -> tuple[int, Words]:
-        """Exponent and lanes: small numbers, and in some chunks numbers at the rails."""
+        """Exponent and lanes: small numbers, and in some chunks numbers at the limits."""
         made = np.random.default_rng([self.shape.tree, epoch, child, chunk])
         lanes = made.integers(-1000, 1000, self.lanes)
         if chunk % 3 == 2:
@@ -84,7 +84,7 @@ class Job:
         """The chunks that a worker may send now (docs/protocol.md, section 7)."""
         return [
             chunk
-            for chunk in range(0 if worker.lapped else self.chunks)
+            for chunk in range(0 if worker.slot_reused else self.chunks)
             if chunk not in worker.received
             and (chunk < self.window or chunk - self.window in worker.received)
         ]
@@ -92,5 +92,5 @@ class Job:
     @property
     def done(self) -> bool:
         return all(
-            w.epoch == self.epoch and (w.lapped or len(w.received) == self.chunks) for w in self.workers
+            w.epoch == self.epoch and (w.slot_reused or len(w.received) == self.chunks) for w in self.workers
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from netfold.controller.switches.admission_table import MANAGEMENT_PORT
-from netfold.traffic.packets.wire import Kind
+from netfold.protocol.wire import Kind
 from tests.dataplane.disguises import Disguises
 from tests.dataplane.frames import (
     ARP,

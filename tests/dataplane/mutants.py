@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from netfold.p4src.tools import p4build
 from tests.dataplane.frames import LANES
-from tools import p4build
 
 Mutant = tuple[str, str, str, str]
 """What, the file, the right text, the wrong one."""
@@ -55,5 +55,5 @@ def compiled(folder: Path, lanes: int = LANES) -> Path:
 def skip_without_compiler() -> None:
     try:
         p4build.compiler_version()
-    except p4build.BuildError as missing:
+    except p4build.P4BuildError as missing:
         pytest.skip(str(missing))

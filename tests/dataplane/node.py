@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding, groups, tree_routes
 from netfold.controller.switches.entries import Entity
-from netfold.traffic.packets.wire import Kind
+from netfold.protocol.wire import Kind
 from tests.dataplane.frames import JOB_PORT
 
 
@@ -60,20 +60,20 @@ class TreeAt:
         full = (1 << len(self.children)) - 1
         for bit, child in enumerate(self.children):
             sender = self._sender(child)
-            yield from admission.added_up(sender, root=self.root, bit=bit, full=full, base=self.base)
+            yield from admission.accumulate(sender, root=self.root, bit=bit, full=full, base=self.base)
         for bit, child in enumerate(self.below, len(self.children)):
             sender = self._sender(child)
-            yield from admission.added_up(sender, root=True, bit=bit, full=full, base=self.base)
+            yield from admission.accumulate(sender, root=True, bit=bit, full=full, base=self.base)
         if self.quorum is not None:
             yield tree_routes.quorum(self.tree, self.quorum)
         for way in self.passes:
-            yield admission.passed_up(self._sender(way), way.to_port)
+            yield admission.forward_up(self._sender(way), way.to_port)
         for way in self.answers:
-            yield admission.answer_passed(self._sender(way), way.to_port)
+            yield admission.forward_result(self._sender(way), way.to_port)
         if self.results_from is not None:
-            yield admission.relayed(self.results_from, self.udp_port, self.tree, self.epoch)
+            yield admission.multicast_results(self.results_from, self.udp_port, self.tree, self.epoch)
         if self.down:
-            yield groups.down(self.tree, self.down)
+            yield groups.result_group(self.tree, self.down)
             yield tree_routes.downlink(self.tree, self.tree)
         if self.up is not None:
             yield tree_routes.uplink(self.tree, *self.up)
@@ -127,7 +127,7 @@ class Management:
 
     def entities(self) -> Iterator[Entity]:
         kinds = (Kind.READ, Kind.RESET)
-        yield from admission.managed(self.port, MANAGED, *kinds)
+        yield from admission.slot_access(self.port, MANAGED, *kinds)
 
 
 Setting = TreeAt | Neighbor | Route | ArpAnswer | Management

@@ -12,9 +12,9 @@ from ipaddress import IPv4Address, IPv4Network
 
 import numpy as np
 
-from netfold.controller.lifecycle.switch_needs import FLOAT_LANES
+from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
-from netfold.traffic.packets.wire import (
+from netfold.protocol.wire import (
     FLAGS,
     LANE_MAX,
     LANE_MIN,
@@ -25,8 +25,6 @@ from netfold.traffic.packets.wire import (
     Kind,
     Verdict,
 )
-from netfold.traffic.server.quorum import QuorumPool
-from netfold.traffic.server.slots import Outcome, SlotPool, SlotState, Sum
 from tests.dataplane.device import Frames
 from tests.dataplane.frames import (
     ARP,
@@ -46,6 +44,8 @@ from tests.dataplane.frames import (
 from tests.dataplane.node import MANAGED, ArpAnswer, Child, Management, Neighbor, Pass, Route, Setting, TreeAt
 from tests.dataplane.roce_node import RoceHost, RoceWorker
 from tests.dataplane.roce_oracle import Contribution, RoceLeaf
+from tests.quorum_oracle import QuorumPool
+from tests.slot_oracle import SlotOutcome, SlotPool, SlotState, Sum
 
 _SENT_BACK_TTL = 64
 _EMPTY = SlotState(0, frozenset(), Flag(0), 0, np.zeros(1, np.int32))
@@ -192,7 +192,7 @@ class Oracle:
         way = _way(at.passes, port, child)
         if way is None or epoch != at.epoch or slot >= at.slots:
             return 0, Verdict.UNADMITTED, []
-        return self._onwards(at, Verdict.PASSED, (way.to_port,), frame)
+        return self._onwards(at, Verdict.FORWARDED, (way.to_port,), frame)
 
     def _onwards(
         self, at: TreeAt, verdict: Verdict, ports: tuple[int, ...], frame: bytes
@@ -224,11 +224,11 @@ class Oracle:
         if epoch != at.epoch:
             return 0, Verdict.UNADMITTED, []
         if port == at.results_from:
-            return self._onwards(at, Verdict.RELAYED, at.down, frame)
+            return self._onwards(at, Verdict.MULTICAST, at.down, frame)
         way = _way(at.answers, port, child)
         if way is None:
             return 0, Verdict.UNADMITTED, []
-        return self._onwards(at, Verdict.PASSED, (way.to_port,), frame)
+        return self._onwards(at, Verdict.FORWARDED, (way.to_port,), frame)
 
     def _add(
         self, installed: _Installed, bit: int, answer_port: int, frame: bytes
@@ -252,11 +252,11 @@ class Oracle:
         else:
             outcome = pool.gradient(tag, slot, bit, flags & self._flags | marked, exponent, lanes)
         self._memory[at.base + slot] = pool.read(slot)
-        if outcome.verdict is Verdict.PASSED:
-            return self._onwards(at, Verdict.PASSED, (at.up[0],) if at.up else (), frame)
-        if outcome.verdict is Verdict.LAPPED:
-            told = Sum(Flag.QUORUM | Flag.LAPPED, exponent, lanes.astype(np.int32))
-            outcome = Outcome(Verdict.LAPPED, told)
+        if outcome.verdict is Verdict.FORWARDED:
+            return self._onwards(at, Verdict.FORWARDED, (at.up[0],) if at.up else (), frame)
+        if outcome.verdict is Verdict.SLOT_REUSED:
+            told = Sum(Flag.QUORUM | Flag.SLOT_REUSED, exponent, lanes.astype(np.int32))
+            outcome = SlotOutcome(Verdict.SLOT_REUSED, told)
         if outcome.packet is None:
             return at.tree, outcome.verdict, []
         out = _carrying(frame, outcome.packet)
@@ -273,7 +273,7 @@ class Oracle:
             return at.tree, outcome.verdict, [self._deliver(at.up[0], out)]
         out[NETFOLD_AT] = VERSION << 4 | Kind.RESULT
         out[IP_AT + 12 : IP_AT + 20] = out[IP_AT + 16 : IP_AT + 20] + out[IP_AT + 12 : IP_AT + 16]
-        if outcome.verdict in (Verdict.RESULT_REPEATED, Verdict.LATE, Verdict.LAPPED):
+        if outcome.verdict in (Verdict.RESULT_RESENT, Verdict.LATE, Verdict.SLOT_REUSED):
             return at.tree, outcome.verdict, [self._deliver(answer_port, out)]
         if not at.down:
             return at.tree, Verdict.UNROUTED, []
@@ -285,9 +285,11 @@ class Oracle:
         if kind is Kind.RESET:
             self._reset(slot)
         lanes = np.broadcast_to(state.lanes, self._lanes)
-        at_rail = Flag.FLOATS not in state.flags and bool(((lanes == LANE_MAX) | (lanes == LANE_MIN)).any())
+        is_saturated = Flag.FLOATS not in state.flags and bool(
+            ((lanes == LANE_MAX) | (lanes == LANE_MIN)).any()
+        )
         out = _carrying(
-            frame, Sum(state.flags | (Flag.OVERFLOW if at_rail else Flag(0)), state.exponent, lanes)
+            frame, Sum(state.flags | (Flag.OVERFLOW if is_saturated else Flag(0)), state.exponent, lanes)
         )
         struct.pack_into(">I", out, NETFOLD_AT + 4, state.tag)
         header = _packet_in(sum(1 << bit for bit in state.seen), port)

@@ -12,15 +12,16 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.controller.jobs.records import JobRecord, PlannedTree
+from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.planning.plan import Tree
-from netfold.controller.switches.desired import Broken, Setting, desired
+from netfold.controller.switches.desired_state import desired_contents
+from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.protocol.wire import Flag, Kind, Packet, Verdict, make_tag
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
-from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict, make_tag
-from netfold.traffic.server.slots import SlotPool
 from tests.dataplane.device import Frames, SoftDevice
 from tests.dataplane.frames import LANES, Ip, Netfold, gradient
+from tests.slot_oracle import SlotPool
 
 MARK = 2000  # the controller's own tree number
 MAX_IN_FLIGHT = 300
@@ -42,11 +43,13 @@ class PlannedRun:
         self._addresses = addresses(self.fabric)
         placement = self.job.placement
         assert placement is not None
-        self._trees: dict[int, tuple[PlannedTree, Tree]] = {
+        self._trees: dict[int, tuple[AllocatedTree, Tree]] = {
             planned.tree: (planned, tree)
             for planned, tree in zip(placement.trees, placement.plan.trees, strict=True)
         }
-        held = desired(Setting(self.fabric, self._addresses, MARK), [self.job], Broken())
+        held = desired_contents(
+            FabricConfig(self.fabric, self._addresses, MARK), [self.job], FailedElements()
+        )
         for name, contents in held.items():
             self.devices[name].insert(contents.values())
         self._servers: dict[int, SlotPool] = {}

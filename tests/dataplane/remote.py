@@ -50,13 +50,13 @@ from finsy.proto import p4r
 from finsy.proto.p4.v1 import p4runtime_pb2_grpc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from netfold.controller.switches.admission_table import CPU_PORT, relayed
+from netfold.controller.switches.admission_table import CPU_PORT, multicast_results
 from netfold.controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
-from netfold.controller.switches.groups import down
-from netfold.controller.switches.selectors import spelled_out
+from netfold.controller.switches.groups import result_group
+from netfold.controller.switches.selectors import expand_action_sets
 from netfold.controller.switches.tree_routes import downlink
-from netfold.controller.switches.widths import widened, widened_packet
-from netfold.traffic.packets.wire import Kind
+from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
+from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames
 from tests.dataplane.frames import JOB_PORT, LANES, NETFOLD_AT, Netfold, gradient
 
@@ -208,8 +208,8 @@ class RemoteDevice(Device):
         )
         self._write(p4r.Update.DELETE, list(self._groups()))
         marker = self.trees - 1
-        self.insert([down(marker, self._out), downlink(marker, marker)])
-        self.insert(relayed(port, JOB_PORT, marker, MARKER_EPOCH) for port in self._out)
+        self.insert([result_group(marker, self._out), downlink(marker, marker)])
+        self.insert(multicast_results(port, JOB_PORT, marker, MARKER_EPOCH) for port in self._out)
         self._own = set(self._held)
 
     def start_over(self, counted: Counter[tuple[int, int]]) -> None:
@@ -306,7 +306,7 @@ class RemoteDevice(Device):
 
     def _written(self, entity: Entity) -> list[Entity]:
         known = self._renumbered(entity)
-        return [known] if self._spec.one_shot else list(spelled_out({known.key: known}).values())
+        return [known] if self._spec.one_shot else list(expand_action_sets({known.key: known}).values())
 
     def _renumbered(self, entity: Entity) -> Entity:
         if isinstance(entity, MulticastGroup):
@@ -331,7 +331,7 @@ class RemoteDevice(Device):
 
     def _encoded(self, entity: Entity) -> p4r.Entity:
         encoded = self._codec.encode(entity).encode(self._schema)
-        return widened(encoded, self._schema) if self._spec.full_width else encoded
+        return pad_to_width(encoded, self._schema) if self._spec.full_width else encoded
 
     # ---- frames ----------------------------------------------------------------------------------
 
@@ -343,7 +343,7 @@ class RemoteDevice(Device):
         fields = {"egress_port": self._out.get(head >> 7, head >> 7), "padding": head & 0x7F}
         packet = fy.P4PacketOut(frame[2:], **fields).encode_update(self._schema)
         assert isinstance(packet, p4r.StreamMessageRequest)
-        self._requests.put(widened_packet(packet, self._schema) if self._spec.full_width else packet)
+        self._requests.put(pad_packet_to_width(packet, self._schema) if self._spec.full_width else packet)
 
     def _arrived(self, timeout_s: float) -> Frames:
         """What has come by now, or within the time if nothing has."""

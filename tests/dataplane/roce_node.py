@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 
 from netfold.controller.switches import roce
 from netfold.controller.switches.entries import Entity
-from netfold.controller.switches.roce import HIDDEN_QPN, NOBODY
+from netfold.controller.switches.roce import HIDDEN_QPN, NO_PORT
 from tests.dataplane.node import TreeAt
 
 
@@ -43,12 +43,12 @@ class RoceWorker:
         after = self._connection(self.own, self.successor, self.first_psn)
         root = _ip(self.root_address)
         yield roce.contributions(after, child=self.child, epoch=self.at.epoch, root=root, floats=self.floats)
-        yield roce.reserved(after.src, self.own.receiving, NOBODY, 0)
-        yield roce.reserved(after.src, self.own.sending, after.next_port, after.dst)
+        yield roce.reserved(after.src, self.own.receiving, NO_PORT, 0)
+        yield roce.reserved(after.src, self.own.sending, after.successor_port, after.dst)
         yield roce.sums(self._connection(self.predecessor, self.own, self.expected_psn))
 
-    def _connection(self, source: Peer, target: Peer, first_psn: int) -> roce.Connection:
-        return roce.Connection(
+    def _connection(self, source: Peer, target: Peer, first_psn: int) -> roce.RoceConnection:
+        return roce.RoceConnection(
             self.at.udp_port,
             self.at.tree,
             self.at.slots,
@@ -68,7 +68,7 @@ class RoceHost:
     address: str
 
     def entities(self) -> Iterator[Entity]:
-        yield roce.reserved(_ip(self.address), HIDDEN_QPN, NOBODY, 0)
+        yield roce.reserved(_ip(self.address), HIDDEN_QPN, NO_PORT, 0)
 
 
 def _ip(text: str) -> int:

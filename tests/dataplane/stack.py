@@ -5,7 +5,7 @@
 make run TARGET=tofino-model          # compiles the program, among other things
 NETFOLD_SWITCH=tofino-model pytest tests/dataplane -k remote -m "not long"
 
-python -m tools.tofino tofino2 --lanes 32 --out out/tofino2-model
+python -m netfold.p4src.tools.tofino tofino2 --lanes 32 --out out/tofino2-model
 NETFOLD_SWITCH=tofino2-model pytest tests/dataplane -k remote -m "not long"
 """
 
@@ -24,13 +24,13 @@ from tempfile import TemporaryDirectory
 import grpc
 import numpy as np
 
-from netfold.topologies.network import tofino_model
+from netfold.p4src.tools.p4build import REPOSITORY
+from netfold.testbed.network import tofino_model
 from netfold.topologies.ports import Chip
 from tests import simple_switch
 from tests.dataplane.bmv2 import link, sweep
 from tests.dataplane.remote import PORTS, RemoteDevice, RemotePort, RemoteSwitch, opened
 from tests.ports import free_port
-from tools.p4build import REPOSITORY
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def profile(stack: Stack, address: str, interfaces: dict[int, str]) -> RemoteSwi
 def running(stack: Stack) -> Iterator[RemoteDevice]:
     """Both processes and their links go whatever happens. Raises NetworkError where something is missing."""
     tofino_model.check()
-    tofino_model.check_room()
+    tofino_model.check_capacity()
     with ExitStack() as left:
         sweep()
         name = f"nf{np.base_repr(os.getpid(), 36).lower()}x{next(_numbers)}"

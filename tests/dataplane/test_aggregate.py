@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from netfold.traffic.packets.wire import Kind, Packet, Verdict
+from netfold.protocol.wire import Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, UPLINK, inner, passing, root, sent
 from tests.dataplane.frames import LANES, Ip, Netfold, gradient
@@ -62,15 +62,15 @@ def test_a_switch_on_the_way_passes_packets_on_unchanged(bench: Bench):
         frame[14:22],
         frame[26:],
     )  # addresses of the link, time to live, nothing else
-    assert bench.verdict_of(1, frame) is Verdict.PASSED
-    assert bench.verdict_of(UPLINK, sent(1, kind=Kind.RESULT)) is Verdict.RELAYED
+    assert bench.verdict_of(1, frame) is Verdict.FORWARDED
+    assert bench.verdict_of(UPLINK, sent(1, kind=Kind.RESULT)) is Verdict.MULTICAST
 
 
 @pytest.mark.parametrize("kind", [Kind.GRADIENT, Kind.RESULT])
 def test_what_a_switch_only_sends_on_dies_in_the_end(bench: Bench, kind: Kind):
     """Wrong entries that send packets round in a circle, or multiply them, are no storm."""
     port = 1 if kind is Kind.GRADIENT else UPLINK
-    passed = Verdict.PASSED if kind is Kind.GRADIENT else Verdict.RELAYED
+    passed = Verdict.FORWARDED if kind is Kind.GRADIENT else Verdict.MULTICAST
     bench.install(*SETTINGS, passing(1, 2))
     for ttl in (0, 1):
         assert bench.verdict_of(port, sent(1, kind=kind, ttl=ttl)) is Verdict.EXPIRED
@@ -90,11 +90,11 @@ def test_what_a_node_makes_lives_long_and_has_nothing_of_the_last_contributor(be
 
 
 @pytest.mark.parametrize(
-    ("node", "repeated"), [(root(2), Verdict.RESULT_REPEATED), (inner(2), Verdict.SUM_REPEATED)], ids=["root", "inner"]
+    ("node", "repeated"), [(root(2), Verdict.RESULT_RESENT), (inner(2), Verdict.SUM_RESENT)], ids=["root", "inner"]
 )  # fmt: skip
 def test_a_child_that_asks_again_gets_the_same_sum_again(bench: Bench, node: TreeAt, repeated: Verdict):
     bench.install(*SETTINGS, node)
-    assert bench.verdict_of(1, sent(1, 1)) is Verdict.ABSORBED
+    assert bench.verdict_of(1, sent(1, 1)) is Verdict.ACCUMULATED
     assert bench.verdict_of(1, sent(1, 1)) is Verdict.DUPLICATE
     first = bench.send(2, sent(2, 2))
     for worker in (1, 2, 1):
@@ -108,7 +108,7 @@ def test_a_child_that_asks_again_gets_the_same_sum_again(bench: Bench, node: Tre
 def test_a_newer_chunk_claims_the_slot_and_the_older_one_is_stale(bench: Bench):
     bench.install(*SETTINGS, root(2))
     bench.send(1, sent(1, 1000, round=0, exponent=200, flags=0xC0))
-    assert bench.verdict_of(2, sent(2, 1, round=1, exponent=3)) is Verdict.ABSORBED
+    assert bench.verdict_of(2, sent(2, 1, round=1, exponent=3)) is Verdict.ACCUMULATED
     assert bench.verdict_of(2, sent(2, 1000, round=0)) is Verdict.STALE_CHUNK
     (_, frame), _ = bench.send(1, sent(1, 2, round=1))
     result = payload(frame)
@@ -119,7 +119,7 @@ def test_a_newer_chunk_claims_the_slot_and_the_older_one_is_stale(bench: Bench):
 def test_rounds_are_compared_as_unsigned_numbers(bench: Bench):
     bench.install(*SETTINGS, root(2).at(4095))
     for round_ in (0, 1, 0x7FFFF, 0x80000, 0xFFFFF):
-        assert bench.verdict_of(1, sent(1, round=round_, epoch=4095)) is Verdict.ABSORBED
+        assert bench.verdict_of(1, sent(1, round=round_, epoch=4095)) is Verdict.ACCUMULATED
     assert bench.verdict_of(1, sent(1, round=0x7FFFF, epoch=4095)) is Verdict.STALE_CHUNK
 
 
@@ -136,7 +136,7 @@ def test_chunks_in_different_slots_do_not_meet(bench: Bench):
 def test_a_tree_with_one_child_completes_with_every_packet(bench: Bench):
     bench.install(*SETTINGS, root(1))
     assert bench.verdict_of(1, sent(1, 4)) is Verdict.RESULT_SENT
-    assert bench.verdict_of(1, sent(1, 5)) is Verdict.RESULT_REPEATED
+    assert bench.verdict_of(1, sent(1, 5)) is Verdict.RESULT_RESENT
     assert bench.verdict_of(1, sent(1, 6, round=1)) is Verdict.RESULT_SENT
     assert bench.verdict_of(1, sent(1, 6)) is Verdict.STALE_CHUNK
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import p4build
+from netfold.p4src.tools import p4build
 
 COMPILED = p4build.REPOSITORY / p4build.COMPILED
 
@@ -78,10 +78,10 @@ def test_the_program_has_one_register_for_each_lane_and_ids_that_do_not_depend_o
 
 
 def _ids(lanes: int) -> dict[str, int]:
-    """P4Runtime ids by name, of all that a controller writes or reads; 32 lanes know nothing of RoCE."""
+    """P4Runtime ids by name, of all that a controller writes or reads; 32 lanes have no RoCE."""
     text = (COMPILED / f"netfold-v1model-{lanes}.p4info.txtpb").read_text()
     found = re.findall(r'preamble \{\s+id: (\d+)\s+name: "([^"]+)"', text)
-    return {name: int(number) for number, name in found if "lane_" not in name and ".roce_" not in name}
+    return {name: int(number) for number, name in found if "lane_" not in name and ".transport_" not in name}
 
 
 @pytest.mark.parametrize("lanes", p4build.LANES)
@@ -96,7 +96,7 @@ def test_a_slot_costs_what_the_readme_says(lanes: int):
 def test_compiling_again_gives_the_same_artifacts(tmp_path: Path):
     try:
         here = p4build.compiler_version()
-    except p4build.BuildError as missing:
+    except p4build.P4BuildError as missing:
         pytest.skip(str(missing))
     committed = p4build.Manifest.model_validate_json((COMPILED / p4build.MANIFEST).read_bytes())
     if here != committed.compiler:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from netfold.traffic.packets.wire import PORT_FIRST, PORT_LAST
+from netfold.p4src.tools.tofino import CHIPS, build
+from netfold.protocol.wire import PORT_FIRST, PORT_LAST
 from tests.dataplane import chip
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import why_not
@@ -17,20 +18,19 @@ from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, root, sent
 from tests.dataplane.frames import Ip, Netfold, ethernet, udp
 from tests.dataplane.mutants import changed_copy, check_that_it_differs, each_of
 from tests.dataplane.test_chips import play
-from tools.tofino import CHIPS, build
 
 NAME, SEEDS = "tofino", 6
 
 MUTANTS = [
     ("the same chunk claims again", "tna/slot_tag.p4", "hdr.netfold.tag > held", "hdr.netfold.tag >= held"),
-    ("the bitmap forgets", "tna/slot_bitmap.p4", "held = held | meta.bit_of_child;", "held = meta.bit_of_child;"),
-    ("the smallest exponent wins", "tna/slot_marks.p4", "max(held,", "min(held,"),
-    ("marks are not carried", "tna/slot_marks.p4", "held = held | own;", "held = own;"),
+    ("the bitmap forgets", "tna/slot_bitmap.p4", "held = held | meta.child_mask;", "held = meta.child_mask;"),
+    ("the smallest exponent wins", "tna/slot_attributes.p4", "max(held,", "min(held,"),
+    ("flags are not merged", "tna/slot_attributes.p4", "held = held | own;", "held = own;"),
     ("sums wrap", "tna/lanes.p4", "|+|", "+"),
-    ("the lower rail is not flagged", "tna/rails.p4", "RAIL(0x80000000) \\\n", ""),
-    ("a frame that is cut is taken", "tna/ingress_parser.p4", "packet.lookahead<bit<32>>()[7:0]", "hdr.netfold.kind"),
-    ("what is cut short is routed", "tna/netfold.p4", "if (from_parser.parser_err == 0) {", "if (true) {"),
-    ("options hide a packet", "tna/ingress_parser.p4", "meta.buried = 1;", ""),
+    ("saturation at the lower limit is not flagged", "tna/saturation.p4", "SATURATED(0x80000000) \\\n", ""),
+    ("a truncated frame is taken", "tna/ingress_parser.p4", "packet.lookahead<bit<32>>()[7:0]", "hdr.netfold.kind"),
+    ("a truncated frame is routed", "tna/netfold.p4", "if (from_parser.parser_err == 0) {", "if (true) {"),
+    ("options hide a packet", "tna/ingress_parser.p4", "meta.ports_unparsed = 1;", ""),
     ("results keep the header's checksum", "tna/netfold.p4", "if (meta.bridge.netfold == 1) {", "if (false) {"),
 ]  # fmt: skip
 CASES = each_of(MUTANTS)

@@ -15,6 +15,7 @@ from random import Random
 import pytest
 from _pytest.mark import ParameterSet
 
+from netfold.p4src.tools.tofino import CHIPS
 from tests.dataplane import chip
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import ChipBuilds, why_not
@@ -22,7 +23,6 @@ from tests.dataplane.layout import Fabric
 from tests.dataplane.test_isolation import besiege
 from tests.dataplane.test_stateful import BASES, new_shape, window_and_chunks
 from tests.dataplane.world import World
-from tools.tofino import CHIPS
 
 Chips = dict[str, chip.ChipDevice]
 EVENTS = 300

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from netfold.controller.switches.delivery import mark_above
-from netfold.traffic.packets.wire import Flag, Kind, Packet
+from netfold.controller.switches.delivery import ecn_threshold
+from netfold.protocol.wire import Flag, Kind, Packet
 from tests.dataplane.device import Frames, SoftDevice, compiled
 from tests.dataplane.fixtures import HOSTS, SETTINGS, UPLINK, passing, root, sent
 from tests.dataplane.frames import CE, ECT0, ECT1, LANES, NOT_ECT, Ip, checksum, ethernet, mac, udp
@@ -26,7 +26,7 @@ def device() -> Iterator[SoftDevice]:
     with SoftDevice(PROGRAM) as device:
         device.insert(entity for setting in SETTINGS for entity in setting.entities())
         for port in (1, UPLINK):
-            device.insert([mark_above(port, THRESHOLD)])
+            device.insert([ecn_threshold(port, THRESHOLD)])
             device.switch.port_config(port, SLOW_BPS, QUEUE)
         yield device
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT
-from netfold.traffic.packets.wire import Kind, Verdict
+from netfold.protocol.wire import Kind, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.device import VERDICTS, SoftDevice, compiled
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, UPLINK, inner, passing, root, sent
@@ -15,11 +15,11 @@ from tests.dataplane.frames import LANES, Ip, arp_request, ethernet, udp
 from tests.dataplane.node import MANAGED, TreeAt
 
 EACH_AT_A_ROOT = [
-    (1, sent(1), Verdict.ABSORBED),
+    (1, sent(1), Verdict.ACCUMULATED),
     (1, sent(1), Verdict.DUPLICATE),
     (2, sent(2), Verdict.RESULT_SENT),
-    (1, sent(1), Verdict.RESULT_REPEATED),
-    (1, sent(1, round=1), Verdict.ABSORBED),
+    (1, sent(1), Verdict.RESULT_RESENT),
+    (1, sent(1, round=1), Verdict.ACCUMULATED),
     (2, sent(2), Verdict.STALE_CHUNK),
     (1, sent(1, slot=SLOTS), Verdict.BAD_SLOT),
     (1, sent(1, epoch=EPOCH + 1), Verdict.STALE_EPOCH),
@@ -29,14 +29,14 @@ EACH_AT_A_ROOT = [
     (CPU_PORT, b"\0\0" + sent(0, kind=Kind.RESET, tree=MANAGED), Verdict.SLOT_RESET),
 ]
 EACH_AT_AN_INNER_NODE = [
-    (1, sent(1), Verdict.ABSORBED),
+    (1, sent(1), Verdict.ACCUMULATED),
     (2, sent(2), Verdict.SUM_SENT),
-    (2, sent(2), Verdict.SUM_REPEATED),
-    (UPLINK, sent(2, kind=Kind.RESULT), Verdict.RELAYED),
+    (2, sent(2), Verdict.SUM_RESENT),
+    (UPLINK, sent(2, kind=Kind.RESULT), Verdict.MULTICAST),
 ]
 
 
-EACH_ON_THE_WAY = [(1, sent(1), Verdict.PASSED), (1, sent(1, ttl=1), Verdict.EXPIRED)]
+EACH_ON_THE_WAY = [(1, sent(1), Verdict.FORWARDED), (1, sent(1, ttl=1), Verdict.EXPIRED)]
 NOWHERE = TreeAt(TREE, EPOCH, SLOTS, root=True, children=root(1).children)
 EACH_NOWHERE = [(1, sent(1), Verdict.UNROUTED)]
 CASES = [
@@ -55,7 +55,7 @@ def test_every_verdict_has_a_cell_of_its_own(bench: Bench, node: TreeAt, packets
 
 
 def test_no_verdict_is_forgotten_here():
-    elsewhere = {Verdict.LATE, Verdict.LAPPED}  # test_quorum.py: not every target has them
+    elsewhere = {Verdict.LATE, Verdict.SLOT_REUSED}  # test_quorum.py: not every target has them
     assert {verdict for _, packets in CASES for _, _, verdict in packets} | elsewhere == set(Verdict)
 
 
@@ -65,8 +65,8 @@ def test_the_cells_of_two_trees_are_apart(bench: Bench):
     for _ in range(3):
         bench.send(1, sent(1))
     bench.send(1, sent(1, tree=last))
-    assert bench.device.verdicts(TREE) == {Verdict.ABSORBED: 1, Verdict.DUPLICATE: 2}
-    assert bench.device.verdicts(last) == {Verdict.ABSORBED: 1}
+    assert bench.device.verdicts(TREE) == {Verdict.ACCUMULATED: 1, Verdict.DUPLICATE: 2}
+    assert bench.device.verdicts(last) == {Verdict.ACCUMULATED: 1}
     assert bench.device.verdicts(0) == {}
 
 

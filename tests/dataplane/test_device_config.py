@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tools import tofino
-from tools.p4build import BuildError
-from tools.tofino_configs import Program, drivers_config, stratum_config
-from tools.tofino_parsers import check_parsers, share_with_checksums
+from netfold.p4src.tools import tofino
+from netfold.p4src.tools.p4build import P4BuildError
+from netfold.p4src.tools.tofino_configs import TofinoProgram, drivers_config, stratum_config
+from netfold.p4src.tools.tofino_parsers import check_parsers, share_with_checksums
 
 # ---- the message, read by hand (protobuf.dev/programming-guides/encoding) ----------------------------
 
@@ -55,7 +55,7 @@ def varints(data: bytes) -> list[int]:
 
 def test_stratum_finds_every_part_where_it_looks_for_it():
     context, binary, bfrt = b"c" * 300, bytes(range(256)) * 100, b"{}"
-    program = Program("netfold", bfrt, "pipe", context, binary)
+    program = TofinoProgram("netfold", bfrt, "pipe", context, binary)
     config = list(fields(stratum_config(program, [0, 1, 300])))
     assert [number for number, _ in config] == [1, 2, 3], "p4_name, bfruntime_info, one of profiles"
     assert config[:2] == [(1, b"netfold"), (2, bfrt)]
@@ -66,14 +66,14 @@ def test_stratum_finds_every_part_where_it_looks_for_it():
 
 
 def test_a_program_goes_into_all_pipes_unless_told_otherwise():
-    (*_, (_, profile)) = fields(stratum_config(Program("p", b"", "pipe", b"x", b"y")))
+    (*_, (_, profile)) = fields(stratum_config(TofinoProgram("p", b"", "pipe", b"x", b"y")))
     (*_, (_, pipes)) = fields(profile)
     assert varints(pipes) == [0, 1, 2, 3]
 
 
 def test_the_drivers_find_every_part_by_the_lengths_before_it():
     context, binary, bfrt = b'{"tables": []}', bytes(range(256)) * 300, b"{}"
-    config = drivers_config(Program("netfold", bfrt, "pipe", context, binary))
+    config = drivers_config(TofinoProgram("netfold", bfrt, "pipe", context, binary))
     assert config[:11] == b"\x07\0\0\0netfold"
     assert chunks(config) == [b"netfold", binary, context, b"pipe", bfrt]
 
@@ -109,7 +109,7 @@ def table(kind: str) -> dict[str, object]:
 
 def drivers_context(*tables: dict[str, object]) -> dict[str, object]:
     context = json.dumps({"chip": "t", "tables": tables}).encode()
-    found = chunks(drivers_config(Program("netfold", b"{}", "pipe", context, b"")))[2]
+    found = chunks(drivers_config(TofinoProgram("netfold", b"{}", "pipe", context, b"")))[2]
     return dict(json.loads(found))
 
 
@@ -124,7 +124,7 @@ def test_a_key_that_is_part_of_a_field_counts_for_itself_with_the_drivers():
 
 
 def test_an_exact_key_that_is_part_of_a_field_is_refused():
-    with pytest.raises(BuildError, match="table admission: epoch is a part of a field"):
+    with pytest.raises(P4BuildError, match="table admission: epoch is a part of a field"):
         drivers_context(table("hash_match"))
 
 
@@ -227,28 +227,28 @@ def test_the_controller_s_port_can_be_another(tools: Path, tmp_path: Path):
 
 def test_a_build_that_fails_leaves_nothing_and_says_why(tools: Path, tmp_path: Path):
     (tools.parent / "bin" / "bfas").write_text("#!/bin/sh\necho 'no such stage' >&2; exit 1\n")
-    with pytest.raises(BuildError, match="no such stage"):
+    with pytest.raises(P4BuildError, match="no such stage"):
         tofino.build(tofino.CHIPS["tofino"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (tools.parent / "bin" / "bfas").write_text("#!/bin/sh\n")
-    with pytest.raises(BuildError, match=r"one context \(context.json\) should be in"):
+    with pytest.raises(P4BuildError, match=r"one context \(context.json\) should be in"):
         tofino.build(tofino.CHIPS["tofino"], tmp_path / "out")
 
 
 def test_a_program_that_takes_more_stages_than_there_are_fails_by_the_table(tools: Path, tmp_path: Path):
     compiler = tools.parent / "bin" / "p4c-barefoot"
     compiler.write_text(COMPILER.format(log=tools, resources=RESOURCES % 12, assembly=ASSEMBLY))
-    with pytest.raises(BuildError, match="not fit into the 12 stages of tofino: shifted_port left over"):
+    with pytest.raises(P4BuildError, match="not fit into the 12 stages of tofino: shifted_port left over"):
         tofino.build(tofino.CHIPS["tofino"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_missing_tools_are_named(tools: Path, tmp_path: Path):
     (tools.parent / "bin" / "bfas").unlink()
-    with pytest.raises(BuildError, match="bfas is neither on PATH nor beside"):
+    with pytest.raises(P4BuildError, match="bfas is neither on PATH nor beside"):
         tofino.find_tools()
     (tools.parent / "bin" / "p4c-barefoot").unlink()
-    with pytest.raises(BuildError, match="p4c-barefoot is not on PATH"):
+    with pytest.raises(P4BuildError, match="p4c-barefoot is not on PATH"):
         tofino.find_tools()
 
 
@@ -268,14 +268,14 @@ def test_a_program_whose_parsers_branch_is_taken():
 
 @pytest.mark.parametrize(("ingress", "egress", "named"), [("", MATCH, "ingress"), (MATCH, "", "egress")])
 def test_a_program_whose_parser_lost_what_it_branches_on_is_refused(ingress: str, egress: str, named: str):
-    with pytest.raises(BuildError, match=f"{named} parser"):
+    with pytest.raises(P4BuildError, match=f"{named} parser"):
         check_parsers(PARSERS.format(ingress=ingress, egress=egress))
 
 
 def test_a_parser_that_lost_what_one_state_branches_on_is_refused():
     """Tofino 2's keeps what goes by way of its scratch registers."""
     blind = f"{MATCH}      0x****:\n        next: parse_ipv4\n    parse_ipv4:\n      *:\n        next: end\n      *:\n"
-    with pytest.raises(BuildError, match=r"the ingress parser .*\(state parse_ipv4"):
+    with pytest.raises(P4BuildError, match=r"the ingress parser .*\(state parse_ipv4"):
         check_parsers(PARSERS.format(ingress=blind, egress=MATCH))
 
 

@@ -32,14 +32,14 @@ MUTANTS = [
     ("nothing has a sign", SUM, "f_large & f_small & FLOAT_SIGN", "f_large & FLOAT_SIGN"),
     ("NaN is a number", SUM, "MAGNITUDE(f_large) > FLOAT_INFINITY || ", ""),
     ("infinities of both signs", SUM, " && f_large != f_small", " && false"),
-    ("rails of floats are told", "v1model/lanes.p4", "if (!floats && (", "if (true && ("),
+    ("saturation is flagged for floats", "v1model/lanes.p4", "if (!is_float && (", "if (true && ("),
     (
-        "floats are not told",
-        "v1model/arch.p4",
+        "floats are not flagged",
+        "v1model/lanes_float.p4",
         "FLAG_OVERFLOW | FLAG_CONGESTION | FLAG_FLOATS",
         "FLAG_OVERFLOW | FLAG_CONGESTION",
     ),
-    ("copies are added", "v1model/lanes.p4", " && meta.slot.again == 0", ""),
+    ("duplicates are added", "v1model/lanes.p4", " && meta.slot.own_bit_seen == 0", ""),
 ]
 CASES = each_of(MUTANTS)
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from netfold.controller.lifecycle.switch_needs import FLOAT_LANES
+from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.protocol.wire import Flag, Kind, Packet
 from netfold.traffic.numerics import floats_error_bound
-from netfold.traffic.packets.wire import Flag, Kind, Packet
 from tests.dataplane.bench import Bench
 from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT
-from netfold.traffic.packets.wire import Kind
+from netfold.protocol.wire import Kind
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
 from tests.dataplane.frames import NETFOLD_AT, TCP, Ip, arp_request, ethernet, udp

@@ -17,7 +17,7 @@ from random import Random
 import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
-from netfold.traffic.packets.wire import PORT_FIRST, PORT_LAST, Kind
+from netfold.protocol.wire import PORT_FIRST, PORT_LAST, Kind
 from tests.dataplane import bmv2
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.conftest import Devices

@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag, Packet, Verdict
+from netfold.p4src.tools.p4build import LANES as PROGRAMS
+from netfold.protocol.wire import LANE_MAX, LANE_MIN, Flag, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, inner, root
 from tests.dataplane.frames import Ip, Netfold, gradient
 from tests.dataplane.node import Child, TreeAt
-from tools.p4build import LANES as PROGRAMS
 
 MAX, MIN = int(LANE_MAX), int(LANE_MIN)
 
@@ -39,9 +39,9 @@ def test_every_lane_is_added_to_its_own_sum(wide: Bench):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("limit", [1000, 2**28, 2**31 - 1], ids=["small", "below the rails", "all"])
+@pytest.mark.parametrize("limit", [1000, 2**28, 2**31 - 1], ids=["small", "below the limits", "all"])
 def test_running_sums_of_mixed_signs(wide: Bench, seed: int, limit: int):
-    """Seven children, so that sums cross zero and the rails in both directions."""
+    """Seven children, so that sums cross zero and the limits in both directions."""
     random = Random(seed)
     children = tuple(Child(1 + number % 3, number) for number in range(7))
     wide.install(*SETTINGS, TreeAt(TREE, EPOCH, 4, root=True, children=children, down=(1, 2, 3)))
@@ -56,13 +56,13 @@ def test_running_sums_of_mixed_signs(wide: Bench, seed: int, limit: int):
 
 
 @pytest.mark.parametrize("node", [root(2), inner(2)], ids=["root", "inner"])
-@pytest.mark.parametrize("rail", [MAX, MIN])
-def test_each_single_lane_at_a_rail_flags_the_sum_and_its_repetition(wide: Bench, node: TreeAt, rail: int):
+@pytest.mark.parametrize("limit", [MAX, MIN])
+def test_each_single_saturated_lane_flags_the_sum_and_its_duplicate(wide: Bench, node: TreeAt, limit: int):
     wide.install(*SETTINGS, node)
     one, two = node.children
     for round_, lane in enumerate({0, 1, wide.lanes // 2, wide.lanes - 2, wide.lanes - 1}):
         values = [-5] * wide.lanes
-        values[lane] = rail
+        values[lane] = limit
         give(wide, one, [0] * wide.lanes, round=round_)
         (done, *_) = give(wide, two, values, round=round_)
         (again, *_) = give(wide, one, [0] * wide.lanes, round=round_)

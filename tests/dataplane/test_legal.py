@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from netfold.traffic.packets.wire import Kind
+from netfold.protocol.wire import Kind
 from tests.dataplane.frames import LANES, TCP, Ip, Netfold, ethernet, gradient, udp
 from tests.dataplane.legal import why_illegal
 

@@ -9,14 +9,14 @@ from random import Random
 
 import pytest
 
-from netfold.controller.jobs.file import read_order
+from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.admission import PlanRequest, Wire, plan_order
-from netfold.controller.lifecycle.numbering import Numbers, place
+from netfold.controller.lifecycle.allocation import AllocationState, allocate
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_order
 from netfold.controller.planning.pipes import loops
+from netfold.protocol.wire import Kind, Packet, Verdict
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
 from netfold.topologies.ports import Chip
-from netfold.traffic.packets.wire import Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.device import Frames, SoftDevice, compiled
 from tests.dataplane.fixtures import EPOCH, HOSTS, SETTINGS, SLOTS, TREE, UPLINK, sent
@@ -84,7 +84,7 @@ def test_a_looped_child_completes_a_sum_as_any_other(looping: Looping):
     looping.send(1, sent(1, 10))
     looping.send(2, sent(2, 20))
     left = looping.send(LOOPED, sent(LOOPED, 3))
-    assert looping.passes == [Verdict.PASSED, Verdict.RESULT_SENT]
+    assert looping.passes == [Verdict.FORWARDED, Verdict.RESULT_SENT]
     assert [port for port, _ in left] == [1, 2, 3], "the result reaches all directly"
     assert {lane for _, frame in left for lane in result(frame).lane} == {33}
     looping.bench.check_counters()
@@ -95,27 +95,27 @@ def test_an_answer_takes_the_way_back_to_the_looped_child_alone(looping: Looping
     for worker in (LOOPED, 1, 2):
         first = looping.send(worker, sent(worker, worker))
     ((port, frame),) = looping.send(LOOPED, sent(LOOPED, 77))
-    assert looping.passes == [Verdict.PASSED, Verdict.RESULT_REPEATED, Verdict.PASSED]
+    assert looping.passes == [Verdict.FORWARDED, Verdict.RESULT_RESENT, Verdict.FORWARDED]
     assert port == LOOPED
     assert result(frame).lane == result(first[0][1]).lane
     host = HOSTS[LOOPED - 1]
     assert frame[:6].hex(":") == host.dst, "addressed to the host by the port that leads to it"
     assert ".".join(map(str, frame[30:34])) == host.address
     ((port, _),) = looping.send(1, sent(1, 77))
-    assert (port, looping.passes) == (1, [Verdict.RESULT_REPEATED])
+    assert (port, looping.passes) == (1, [Verdict.RESULT_RESENT])
     looping.bench.check_counters()
 
 
 def test_stale_and_doubled_packets_over_a_loopback_port_change_nothing(looping: Looping):
     looping.bench.install(node(root=True))
     assert looping.send(LOOPED, sent(LOOPED, 5, round=1)) == []
-    assert looping.passes == [Verdict.PASSED, Verdict.ABSORBED]
+    assert looping.passes == [Verdict.FORWARDED, Verdict.ACCUMULATED]
     for frame, verdict in (
         (sent(LOOPED, 5, round=1), Verdict.DUPLICATE),
         (sent(LOOPED, 1000, round=0), Verdict.STALE_CHUNK),
     ):
         assert looping.send(LOOPED, frame) == []
-        assert looping.passes == [Verdict.PASSED, verdict]
+        assert looping.passes == [Verdict.FORWARDED, verdict]
     for frame in (sent(LOOPED, epoch=EPOCH + 1), sent(LOOPED, slot=SLOTS), sent(2)):
         assert looping.send(LOOPED, frame) == []
         assert looping.passes == [Verdict.UNADMITTED], "refused before it takes the loopback port's room"
@@ -129,10 +129,10 @@ def test_an_inner_node_s_sum_leaves_upwards_also_when_a_looped_child_repeats(loo
     looping.bench.install(node(root=False))
     for worker in (1, 2):
         looping.send(worker, sent(worker, worker))
-    for verdict in (Verdict.SUM_SENT, Verdict.SUM_REPEATED):
+    for verdict in (Verdict.SUM_SENT, Verdict.SUM_RESENT):
         ((port, frame),) = looping.send(LOOPED, sent(LOOPED, 3))
         assert (port, result(frame).child, set(result(frame).lane)) == (UPLINK, 40, {6})
-        assert looping.passes == [Verdict.PASSED, verdict]
+        assert looping.passes == [Verdict.FORWARDED, verdict]
     assert [port for port, _ in looping.send(UPLINK, sent(40, 6, kind=Kind.RESULT))] == [1, 2, 3]
     looping.bench.check_counters()
 
@@ -182,10 +182,10 @@ def two_pipes() -> Fabric:
 @pytest.mark.parametrize("scheme", ["switchml", "panama", "grid", "atp"])
 def test_a_plan_with_looped_children_adds_up(scheme: str):
     fabric = two_pipes()
-    order = read_order(f"name: j\nscheme: {scheme}\nslots: 16\n", fabric)
+    order = resolve_job(f"name: j\nscheme: {scheme}\nslots: 16\n", fabric)
     plan = plan_order(fabric, PlanRequest(order))
     assert any(loops(fabric, tree) for tree in plan.trees), "the case has something to loop"
-    placement = place(fabric, Wire(LANES), order, plan, [], Numbers(0, {}), after_epoch=0)
+    placement = allocate(fabric, PacketModel(LANES), order, plan, [], AllocationState(0, {}), after_epoch=0)
     state = JobState.RUNNING
     job = JobRecord(name="j", seq=1, spec_yaml="", state=state, placement=placement, udp_port=0xF000)
     devices = {s.name: SoftDevice(compiled(LANES)[0]) for s in fabric.switches}

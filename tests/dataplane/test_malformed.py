@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from netfold.traffic.packets.wire import Packet, Verdict
+from netfold.protocol.wire import Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, ROOT_ADDRESS, SETTINGS, TREE, root, sent
 from tests.dataplane.frames import LANES, Ip, Netfold, checksum, ethernet, gradient, udp

@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT
-from netfold.traffic.packets.wire import LANE_MAX, Flag, Kind, Packet, Verdict
+from netfold.protocol.wire import LANE_MAX, Flag, Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, root, sent
 from tests.dataplane.frames import LANES
@@ -50,7 +50,7 @@ def test_a_slot_shows_all_that_it_holds(bench: Bench):
     bench.check_counters()
 
 
-def test_lanes_at_a_rail_are_flagged(bench: Bench):
+def test_saturated_lanes_are_flagged(bench: Bench):
     bench.install(*SETTINGS, root(2))
     bench.send(1, sent(1, int(LANE_MAX)))
     assert manage(bench, Kind.READ, 0)[1].flags == Flag.OVERFLOW
@@ -65,7 +65,7 @@ def test_a_reset_slot_takes_any_epoch_again(bench: Bench):
     bitmap, found = manage(bench, Kind.RESET, 0)
     assert (bitmap, found.epoch, found.round) == (0b01, 4095, 0xFFFFF)
     assert manage(bench, Kind.READ, 0)[1].epoch == 0
-    assert bench.verdict_of(1, sent(1, 1, epoch=1)) is Verdict.ABSORBED
+    assert bench.verdict_of(1, sent(1, 1, epoch=1)) is Verdict.ACCUMULATED
     (_, frame), _ = bench.send(2, sent(2, 2, epoch=1))
     assert set(Packet.parse(frame[42:]).lane) == {3}
     bench.check_counters()

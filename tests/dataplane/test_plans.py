@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
-from netfold.controller.jobs.file import read_order
+from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
-from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, Wire, plan_order
-from netfold.controller.lifecycle.numbering import Numbers, place
+from netfold.controller.lifecycle.allocation import AllocationState, allocate
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
 from netfold.controller.planning.plan import PlanningError
-from netfold.controller.planning.planner import SCHEMES
+from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import fat_tree, leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
@@ -45,9 +45,9 @@ def spare() -> list[SoftDevice]:
 def placed(fabric: Fabric, scheme: str) -> JobRecord:
     """A running job over all hosts. Raises RefusedError where the fabric has no room for it."""
     text = f"name: j\nscheme: {scheme}\nslots: 16\n"
-    order = read_order(text, fabric)
+    order = resolve_job(text, fabric)
     plan = plan_order(fabric, PlanRequest(order))
-    placement = place(fabric, Wire(LANES), order, plan, [], Numbers(0, {}), after_epoch=0)
+    placement = allocate(fabric, PacketModel(LANES), order, plan, [], AllocationState(0, {}), after_epoch=0)
     return JobRecord(
         name="j", seq=1, spec_yaml=text, state=JobState.RUNNING, placement=placement, udp_port=0xF000
     )

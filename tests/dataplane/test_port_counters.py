@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT
-from netfold.controller.switches.port_counters import ARRIVALS, DEPARTURES, cell
-from netfold.traffic.packets.wire import Kind
+from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
+from netfold.protocol.wire import Kind
 from tests.dataplane import roce_fixtures
 from tests.dataplane.device import SoftDevice, compiled
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, UPLINK, inner, root, sent
@@ -33,7 +33,7 @@ def device() -> Iterator[SoftDevice]:
 def counted(device: SoftDevice) -> Counted:
     """(packets, bytes) by counter, port and whether they are of a job; what is 0 is left out."""
     found: Counted = {}
-    for name, control in ((ARRIVALS, "SwitchIngress"), (DEPARTURES, "SwitchEgress")):
+    for name, control in ((PORT_RX, "SwitchIngress"), (PORT_TX, "SwitchEgress")):
         for port in (1, 2, 3, UPLINK, CPU_PORT):
             for ours in (False, True):
                 seen = device.pipeline.counter_read(f"{control}.{name}", cell(port, ours))
@@ -50,7 +50,7 @@ def test_foreign_packets_count_where_they_come_in_and_where_they_go_out(device: 
     for _ in range(2):
         device.inject(1, FOREIGN)
     size = len(FOREIGN)
-    assert counted(device) == {(ARRIVALS, 1, False): (2, 2 * size), (DEPARTURES, 2, False): (2, 2 * size)}
+    assert counted(device) == {(PORT_RX, 1, False): (2, 2 * size), (PORT_TX, 2, False): (2, 2 * size)}
 
 
 def test_each_copy_of_a_result_counts_at_its_port(device: SoftDevice):
@@ -59,10 +59,10 @@ def test_each_copy_of_a_result_counts_at_its_port(device: SoftDevice):
     device.inject(2, sent(2))
     each = (1, len(sent(1)))
     assert counted(device) == {
-        (ARRIVALS, 1, True): each,
-        (ARRIVALS, 2, True): each,
-        (DEPARTURES, 1, True): each,
-        (DEPARTURES, 2, True): each,
+        (PORT_RX, 1, True): each,
+        (PORT_RX, 2, True): each,
+        (PORT_TX, 1, True): each,
+        (PORT_TX, 2, True): each,
     }
 
 
@@ -70,7 +70,7 @@ def test_a_sum_counts_at_the_uplink(device: SoftDevice):
     installed(device, inner(2))
     device.inject(1, sent(1))
     device.inject(2, sent(2))
-    assert counted(device)[DEPARTURES, UPLINK, True] == (1, len(sent(1)))
+    assert counted(device)[PORT_TX, UPLINK, True] == (1, len(sent(1)))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_sum_counts_at_the_uplink(device: SoftDevice):
 def test_what_nobody_admitted_is_not_a_jobs(device: SoftDevice, frame: bytes, ours: bool):
     installed(device, root(2))
     device.inject(1, frame)
-    assert counted(device) == {(ARRIVALS, 1, ours): (1, len(frame))}
+    assert counted(device) == {(PORT_RX, 1, ours): (1, len(frame))}
 
 
 def test_roce_counts_at_its_true_ports():
@@ -99,14 +99,14 @@ def test_roce_counts_at_its_true_ports():
             device.inject(worker, frames[worker - 1])
         size = len(frames[0])
         assert counted(device) == {
-            (ARRIVALS, 1, True): (2, 2 * size),
-            (ARRIVALS, 2, True): (1, size),
-            (DEPARTURES, 1, True): (1, size),
-            (DEPARTURES, 2, True): (2, 2 * size),
+            (PORT_RX, 1, True): (2, 2 * size),
+            (PORT_RX, 2, True): (1, size),
+            (PORT_TX, 1, True): (1, size),
+            (PORT_TX, 2, True): (2, 2 * size),
         }
 
 
 def test_the_controllers_own_packets_pass_for_a_jobs(device: SoftDevice):
     device.inject(CPU_PORT, (2 << 7).to_bytes(2, "big") + sent(0, kind=Kind.READ))
-    packets, _ = counted(device)[DEPARTURES, 2, True]
+    packets, _ = counted(device)[PORT_TX, 2, True]
     assert packets == 1

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from netfold.traffic.packets.wire import Flag, Packet, Verdict
+from netfold.protocol.wire import Flag, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
 from tests.dataplane.frames import NETFOLD_AT
 from tests.dataplane.node import Child
 
-Q, S, L = int(Flag.QUORUM), int(Flag.SEAL), int(Flag.LAPPED)
+Q, S, L = int(Flag.QUORUM), int(Flag.SEAL), int(Flag.SLOT_REUSED)
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def of(worker: int, value: int, *, seal: bool = False, **fields: int) -> bytes:
 
 def test_a_sum_goes_without_one_when_a_deadline_is_over_and_the_late_one_is_told(small: Bench):
     small.install(replace(root(3), quorum=2))
-    assert small.verdict_of(1, of(1, 5)) is Verdict.ABSORBED
-    assert small.verdict_of(2, of(2, 7)) is Verdict.ABSORBED
+    assert small.verdict_of(1, of(1, 5)) is Verdict.ACCUMULATED
+    assert small.verdict_of(2, of(2, 7)) is Verdict.ACCUMULATED
     results = small.send(1, of(1, 5, seal=True))
     assert [port for port, _ in results] == [1, 2, 3]
     assert {(told(frame).lane[0], told(frame).count) for _, frame in results} == {(12, 2)}
@@ -48,21 +48,21 @@ def test_a_sum_goes_without_one_when_a_deadline_is_over_and_the_late_one_is_told
     assert told(late).exponent == told(results[0][1]).exponent
     assert told(late).flags == Flag.QUORUM | Flag.SEAL
     assert small.verdict_of(3, of(3, 100)) is Verdict.LATE
-    assert small.verdict_of(2, of(2, 7, seal=True)) is Verdict.RESULT_REPEATED
+    assert small.verdict_of(2, of(2, 7, seal=True)) is Verdict.RESULT_RESENT
 
 
 def test_one_deadline_is_not_enough_below_the_quorum(small: Bench):
     small.install(replace(root(3), quorum=2))
-    assert small.verdict_of(1, of(1, 5, seal=True)) is Verdict.ABSORBED
+    assert small.verdict_of(1, of(1, 5, seal=True)) is Verdict.ACCUMULATED
     assert small.verdict_of(1, of(1, 5, seal=True)) is Verdict.DUPLICATE
-    assert small.verdict_of(2, of(2, 7, count=0)) is Verdict.ABSORBED  # it had nothing that fits
+    assert small.verdict_of(2, of(2, 7, count=0)) is Verdict.ACCUMULATED  # it had nothing that fits
     assert small.verdict_of(3, of(3, 9)) is Verdict.RESULT_SENT
 
 
 def test_without_a_deadline_all_are_awaited(small: Bench):
     small.install(replace(root(3), quorum=1))
-    assert small.verdict_of(1, of(1, 5)) is Verdict.ABSORBED
-    assert small.verdict_of(2, of(2, 5)) is Verdict.ABSORBED
+    assert small.verdict_of(1, of(1, 5)) is Verdict.ACCUMULATED
+    assert small.verdict_of(2, of(2, 5)) is Verdict.ACCUMULATED
     assert small.verdict_of(3, of(3, 5)) is Verdict.RESULT_SENT
 
 
@@ -70,27 +70,27 @@ def test_a_chunk_whose_slot_has_moved_on_is_answered(small: Bench):
     small.install(replace(root(2), quorum=1))
     assert small.verdict_of(1, of(1, 5, round=1, seal=True)) is Verdict.RESULT_SENT
     ((port, answer),) = small.send(2, of(2, 5, round=0))
-    assert (port, told(answer).flags, told(answer).round) == (2, Flag.QUORUM | Flag.LAPPED, 0)
-    assert small.verdict_of(2, of(2, 5, round=0)) is Verdict.LAPPED
+    assert (port, told(answer).flags, told(answer).round) == (2, Flag.QUORUM | Flag.SLOT_REUSED, 0)
+    assert small.verdict_of(2, of(2, 5, round=0)) is Verdict.SLOT_REUSED
 
 
 def test_an_inner_node_seals_at_once_and_passes_on_what_is_late(small: Bench):
     small.install(replace(inner(3), quorum=0))
-    assert small.verdict_of(1, of(1, 5)) is Verdict.ABSORBED
+    assert small.verdict_of(1, of(1, 5)) is Verdict.ACCUMULATED
     ((port, up),) = small.send(2, of(2, 7, seal=True))
     assert (port, told(up).lane[0], told(up).count, told(up).child) == (UPLINK, 12, 2, 40)
     assert told(up).flags == Flag.QUORUM | Flag.SEAL
     ((port, passed),) = small.send(3, of(3, 9))
     assert (port, told(passed).lane[0], told(passed).count, told(passed).child) == (UPLINK, 9, 1, 3)
-    assert small.verdict_of(3, of(3, 9)) is Verdict.PASSED
-    assert small.verdict_of(1, of(1, 5)) is Verdict.SUM_REPEATED
-    assert small.verdict_of(1, of(1, 5, round=1)) is Verdict.ABSORBED
-    assert small.verdict_of(2, of(2, 7)) is Verdict.PASSED  # only the root knows whether it can be had
+    assert small.verdict_of(3, of(3, 9)) is Verdict.FORWARDED
+    assert small.verdict_of(1, of(1, 5)) is Verdict.SUM_RESENT
+    assert small.verdict_of(1, of(1, 5, round=1)) is Verdict.ACCUMULATED
+    assert small.verdict_of(2, of(2, 7)) is Verdict.FORWARDED  # only the root knows whether it can be had
 
 
 def test_a_root_adds_what_an_inner_node_passed_on(small: Bench):
     small.install(replace(root(2), quorum=3, below=(Child(1, 11), Child(1, 12))))
-    assert small.verdict_of(1, of(1, 5, count=2, seal=True)) is Verdict.ABSORBED
+    assert small.verdict_of(1, of(1, 5, count=2, seal=True)) is Verdict.ACCUMULATED
     results = small.send(1, of(1, 7, child=12))
     assert {(told(frame).lane[0], told(frame).count) for _, frame in results} == {(12, 3)}
     assert small.verdict_of(2, of(2, 1)) is Verdict.LATE
@@ -98,7 +98,7 @@ def test_a_root_adds_what_an_inner_node_passed_on(small: Bench):
 
 def test_packets_of_other_trees_that_say_so_are_as_if_they_did_not(small: Bench):
     small.install(root(2))
-    assert small.verdict_of(1, of(1, 5, seal=True)) is Verdict.ABSORBED
+    assert small.verdict_of(1, of(1, 5, seal=True)) is Verdict.ACCUMULATED
     results = small.send(2, of(2, 7, seal=True))
     assert {(told(frame).lane[0], told(frame).flags, told(frame).count) for _, frame in results} == {
         (12, Flag(0), 0)

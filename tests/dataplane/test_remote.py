@@ -19,14 +19,14 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from netfold.topologies.network.targets import TofinoModel
+from netfold.p4src.tools.p4build import REPOSITORY
+from netfold.testbed.network.targets import TofinoModel
 from tests.dataplane import bmv2, stack
 from tests.dataplane.chip import TREES
 from tests.dataplane.device import compiled
 from tests.dataplane.frames import LANES
 from tests.dataplane.remote import PORTS, RemoteSwitch
 from tests.ports import free_port
-from tools.p4build import REPOSITORY
 
 NUMBERS = {port: 128 * (port % 2) + 3 * port for port in PORTS}
 _WRITES = "test_writes.py::test_no_result_is_wrong_between_two_writes"
@@ -54,12 +54,11 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
         for port in PORTS:
             stack.enter_context(bmv2.link(f"{name}p{port}"))
         address = f"127.0.0.1:{free_port()}"
-        start = "from netfold.cli.main import main; main()"
+        start = "from softswitch.cli import main; main()"
         command = [
             sys.executable,
             "-c",
             start,
-            "softswitch",
             "--no-p4",
             "--device-id",
             "7",

@@ -13,8 +13,8 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from netfold.controller.switches.roce import ROCE_SIDE
+from netfold.protocol.wire import LANE_MAX, Kind, Packet, Verdict
 from netfold.traffic import scapy_roce
-from netfold.traffic.packets.wire import LANE_MAX, Kind, Packet, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import EPOCH, SERVER, TREE, UPLINK
@@ -159,7 +159,7 @@ def test_a_leaf_on_the_way_passes_contributions_on_in_the_protocol_s_form(leaf: 
 def test_a_packet_sent_again_brings_the_sum_to_the_successor_again(leaf: Bench):
     leaf.install(*settings(at_root(4), 4))
     frames = {worker: sent(worker, 0, one(leaf, worker), 4) for worker in PORTS}
-    assert leaf.verdict_of(1, frames[1]) is Verdict.ABSORBED
+    assert leaf.verdict_of(1, frames[1]) is Verdict.ACCUMULATED
     assert leaf.verdict_of(1, frames[1]) is Verdict.DUPLICATE
     for worker in PORTS[1:]:
         results = leaf.send(worker, frames[worker])
@@ -167,7 +167,7 @@ def test_a_packet_sent_again_brings_the_sum_to_the_successor_again(leaf: Bench):
         ((port, frame),) = leaf.send(worker, frames[worker])
         assert port == successor(worker, 4).port
         assert frame == dict(results)[port]
-    assert leaf.verdict_of(2, frames[2]) is Verdict.RESULT_REPEATED
+    assert leaf.verdict_of(2, frames[2]) is Verdict.RESULT_RESENT
 
 
 def test_congestion_marks_survive_the_sum(leaf: Bench):
@@ -177,7 +177,7 @@ def test_congestion_marks_survive_the_sum(leaf: Bench):
     assert {received(frame)[IP].tos for _, frame in results} == {CE}
 
 
-def test_a_lane_at_a_rail_stays_there(leaf: Bench):
+def test_a_saturated_lane_stays_saturated(leaf: Bench):
     leaf.install(*settings(at_root()))
     leaf.send(1, sent(1, 0, one(leaf, int(LANE_MAX))))
     results = leaf.send(2, sent(2, 0, one(leaf, -5)))
@@ -187,10 +187,10 @@ def test_a_lane_at_a_rail_stays_there(leaf: Bench):
 def test_a_connection_carries_2_to_the_23_chunks_and_what_is_behind_them_is_of_before(leaf: Bench):
     leaf.install(*settings(at_root()))
     for chunk, verdict in (
-        (0, Verdict.ABSORBED),
+        (0, Verdict.ACCUMULATED),
         (-1, Verdict.STALE_EPOCH),
         (-(1 << 22), Verdict.STALE_EPOCH),
-        ((1 << 23) - 1, Verdict.ABSORBED),
+        ((1 << 23) - 1, Verdict.ACCUMULATED),
         (1 << 23, Verdict.STALE_EPOCH),
     ):
         assert leaf.verdict_of(1, sent(1, chunk, one(leaf))) is verdict
@@ -215,7 +215,7 @@ def test_a_send_that_cannot_be_added_up_is_malformed(leaf: Bench):
     right = Rc(lanes=[1] * (leaf.lanes - 1), payload=bytes(4))
     for what, wrong in WRONG.items():
         assert leaf.verdict_of(1, sent(1, 0, replace(right, **wrong))) is Verdict.MALFORMED, what
-    assert leaf.verdict_of(1, sent(1, 0, right)) is Verdict.ABSORBED
+    assert leaf.verdict_of(1, sent(1, 0, right)) is Verdict.ACCUMULATED
 
 
 def test_the_icrc_covers_what_nobody_changes_on_the_way(leaf: Bench):
@@ -227,7 +227,7 @@ def test_the_icrc_covers_what_nobody_changes_on_the_way(leaf: Bench):
         frame = bytearray(sent(1, chunk, one(leaf, opcode=SUMMANDS[chunk % 4])))
         frame[place] ^= 0x01 if place == 42 else 0x80  # one SEND into another
         frame = bytearray(with_checksum(bytes(frame)))
-        assert leaf.verdict_of(1, bytes(frame)) is (Verdict.ABSORBED if free else Verdict.MALFORMED), place
+        assert leaf.verdict_of(1, bytes(frame)) is (Verdict.ACCUMULATED if free else Verdict.MALFORMED), place
     broken = bytearray(sent(1, 100, one(leaf)))
     broken[24] ^= 1
     assert leaf.verdict_of(1, bytes(broken)) is Verdict.MALFORMED

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from netfold.controller.lifecycle.switch_needs import FLOAT_LANES
-from netfold.traffic.packets.wire import Flag, Packet
+from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
+from netfold.protocol.wire import Flag, Packet
 from tests.dataplane.bench import Bench
 from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import UPLINK

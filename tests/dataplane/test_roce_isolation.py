@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
-from netfold.traffic.packets.wire import Kind
+from netfold.protocol.wire import Kind
 from tests.dataplane.bench import Tally
 from tests.dataplane.conftest import Devices
 from tests.dataplane.frames import Ip, Netfold, ethernet, gradient

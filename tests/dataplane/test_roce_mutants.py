@@ -16,10 +16,11 @@ from tests.dataplane.rc_world import RcWorld
 from tests.dataplane.test_roce_isolation import RoceSiege
 
 LANES, EVENTS, BURSTS = 64, 3000, 30
-IN, OUT = "v1model/roce_in.p4", "v1model/roce_out.p4"
+ROCE = "transport/roce"
+IN, OUT, BOTH = f"{ROCE}/roce_to_gradient.p4", f"{ROCE}/result_to_roce.p4", f"{ROCE}/transport.p4"
 MUTANTS = [
     ("any ICRC is right", IN, "ICRC_BYTES(crc) == hdr.icrc.crc", "true"),
-    ("who asks is answered", IN, "answer_port = next_worker;", ""),
+    ("a resent result goes to its sender", IN, "meta.reply_port = next_worker;", ""),
     ("the whole circle is ahead", IN, "(chunk[23:23] == 0 ? epoch : 0)", "epoch"),
     (
         "a round is of another length",
@@ -28,14 +29,14 @@ MUTANTS = [
         "(bit<20>)(chunk >> log2_slots >> 1)",
     ),
     ("a worker's own form is admitted too", IN, "meta.ingress_port | ROCE_SIDE", "meta.ingress_port"),
-    ("ends take from any port", IN, "meta.ingress_port != peer_port || ", ""),
-    ("ends take from any address", IN, " || hdr.ipv4.src != peer_address", ""),
-    ("what shows no QPN passes", IN, "qpn = 0;", "qpn = 1;"),
+    ("queue pairs receive from any port", IN, "meta.ingress_port != peer_port || ", ""),
+    ("queue pairs receive from any address", IN, " || hdr.ipv4.src != peer_address", ""),
+    ("a packet without a QPN passes", IN, "qpn = 0;", "qpn = 1;"),
     ("SENDs with immediate data pass", IN, "hdr.bth.opcode <= LAST_OF_SENDS || ", ""),
     ("SENDs that invalidate pass", IN, " || hdr.bth.opcode & INVALIDATING_OF == INVALIDATING", ""),
     ("ack requests are lost", IN, "1w1 ++ hdr.bth.ack_request", "1w1 ++ 1w0"),
     (
-        "congestion is not told",
+        "congestion is not sent",
         OUT,
         "hdr.netfold.flags & FLAG_CONGESTION == 0 ? ECN_ECT0 : ECN_CE",
         "ECN_ECT0",
@@ -44,8 +45,8 @@ MUTANTS = [
     ("the DSCP stays", OUT, "hdr.ipv4.dscp = 0;", ""),
     ("the TTL stays", OUT, "hdr.ipv4.ttl = 64;", ""),
     ("gradients become RoCE", OUT, "hdr.netfold.kind == kind_t.RESULT && ", ""),
-    ("nodes forget what was said", "v1model/netfold.p4", "said & SAID_ROCE != 0", "false"),
-    ("a padded packet is taken", "v1model/parser.p4", "(SEND_ONLY,   0, 0)", "(SEND_ONLY,   _, 0)"),
+    ("nodes drop the BTH bits", BOTH, "hdr.netfold.reserved & BTH_PRESENT != 0", "false"),
+    ("a padded packet is taken", f"{ROCE}/roce_parser.p4", "(SEND_ONLY,   0, 0)", "(SEND_ONLY,   _, 0)"),
 ]
 CASES = each_of(MUTANTS)
 

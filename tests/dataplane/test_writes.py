@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from netfold.controller.switches.entries import Contents, Entity, add
-from netfold.controller.switches.install import Op, apply, steps
-from netfold.traffic.packets.wire import Kind, Packet
+from netfold.controller.switches.install import Op, apply, write_batches
+from netfold.protocol.wire import Kind, Packet
 from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import SETTINGS, SLOTS, TREE, inner, root, sent
 from tests.dataplane.frames import NETFOLD_AT
@@ -45,7 +45,7 @@ def contents(at: TreeAt | None) -> Contents:
 
 def single_writes(held: Contents, wanted: Contents, random: Random) -> Iterator[tuple[Op, Entity]]:
     """One entity after the other. A server may reorder within a step."""
-    for step in steps(dict(held), wanted):
+    for step in write_batches(dict(held), wanted):
         shuffled = list(step.entities)
         random.shuffle(shuffled)
         for entity in shuffled:
@@ -99,6 +99,6 @@ def test_no_result_is_wrong_between_two_writes(bench: Bench, change: str, seed: 
 def test_the_steps_end_at_what_is_wanted():
     for before, after in CHANGES.values():
         held, wanted = contents(before), contents(after)
-        for step in steps(dict(held), wanted):
+        for step in write_batches(dict(held), wanted):
             apply(held, step)
         assert held == wanted

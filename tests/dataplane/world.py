@@ -16,9 +16,7 @@ from random import Random
 import numpy as np
 
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
-from netfold.traffic.packets.wire import FLAGS, Flag, Kind, Packet, Verdict, WireError, make_tag
-from netfold.traffic.server.quorum import QuorumPool
-from netfold.traffic.server.slots import SlotPool, Sum
+from netfold.protocol.wire import FLAGS, Flag, Kind, Packet, Verdict, WireError, make_tag
 from tests.dataplane.bench import Bench
 from tests.dataplane.frames import (
     CE,
@@ -36,6 +34,8 @@ from tests.dataplane.frames import (
 from tests.dataplane.job import Job, Server, Worker
 from tests.dataplane.layout import SERVER, UPLINK, Fabric, TreeShape
 from tests.dataplane.node import MANAGED
+from tests.quorum_oracle import QuorumPool
+from tests.slot_oracle import SlotPool, Sum
 
 MAX_IN_FLIGHT = 200
 MAX_SLOTS = 16  # of a tree
@@ -88,7 +88,7 @@ class World:
         self._later += steps
 
     def _restart(self, worker: Worker, epoch: int) -> None:
-        worker.epoch, worker.received, worker.lapped = epoch, {}, False
+        worker.epoch, worker.received, worker.slot_reused = epoch, {}, False
 
     def _restart_server(self, job: Job, epoch: int) -> None:
         job.server = Server(self._pool(job.shape), epoch)
@@ -198,8 +198,8 @@ class World:
         chunk = packet.round * job.shape.slots + packet.slot
         if chunk not in job.in_window(worker):
             return
-        if Flag.LAPPED in packet.flags:
-            worker.lapped = True
+        if Flag.SLOT_REUSED in packet.flags:
+            worker.slot_reused = True
             return
         result = (packet.flags & Flag.OVERFLOW, packet.exponent, packet.lane, packet.count)
         assert job.is_sum(packet.epoch, chunk, result)  # I1, I2, I6
@@ -224,8 +224,8 @@ class World:
         else:
             outcome = pool.gradient(tag, packet.slot, bit, flags & FLAGS, packet.exponent, packet.lane)
         sums = outcome.packet
-        if outcome.verdict is Verdict.LAPPED:
-            sums = Sum(Flag.QUORUM | Flag.LAPPED, 0, np.zeros(self.lanes, np.int32))
+        if outcome.verdict is Verdict.SLOT_REUSED:
+            sums = Sum(Flag.QUORUM | Flag.SLOT_REUSED, 0, np.zeros(self.lanes, np.int32))
         if sums is not None:
             answer = Netfold(
                 Kind.RESULT,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from netfold.traffic.packets.wire import Flag, Kind
+from netfold.protocol.wire import Flag, Kind
 from tests.dataplane.frames import CE, Ip, Netfold, ethernet, gradient, udp
 
 GOLDEN = Path(__file__).parent / "netfold.pcap"

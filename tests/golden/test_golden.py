@@ -14,12 +14,12 @@ from scapy.layers.inet import UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap
 
-from netfold.traffic.packets.wire import Packet, WireError
+from netfold.p4src.tools.p4build import REPOSITORY
+from netfold.protocol.wire import Packet, WireError
 from netfold.traffic.scapy_netfold import Netfold
 from tests.golden.make import GOLDEN, SUM, frames, pcap
-from tools.p4build import REPOSITORY
 
-DISSECTOR = REPOSITORY / "tools/wireshark/netfold.lua"
+DISSECTOR = REPOSITORY / "protocol/wireshark/netfold.lua"
 MALFORMED = ["wrong version", "unknown kind", "more lanes than there are", "header cut short"]
 WELLFORMED = [name for name in frames() if name not in {*MALFORMED, "another port"}]
 
@@ -67,7 +67,7 @@ def test_the_scapy_layer_reads_and_writes_it(number: int):
         )
         assert (layer.slot, layer.child, layer.exponent) == (packet.slot, packet.child, packet.exponent)
         assert tuple(layer.lane) == packet.lane
-        flags = (layer.overflow, layer.congestion, layer.quorum, layer.seal, layer.lapped, layer.floats)
+        flags = (layer.overflow, layer.congestion, layer.quorum, layer.seal, layer.slot_reused, layer.floats)
         assert sum(bit << 7 - place for place, bit in enumerate(flags)) == int(packet.flags)
         for packet_again in (read.copy(), Ether(bytes(read))):
             packet_again[UDP].remove_payload()

@@ -13,7 +13,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from netfold.traffic.packets.wire import Kind
+from netfold.protocol.wire import Kind
 from netfold.traffic.scapy_netfold import Netfold
 from netfold.traffic.scapy_roce import lanes_of, send
 from tests.dataplane import frames, roce_frames

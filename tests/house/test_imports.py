@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The house has an order: who stands below knows nobody above (docs/architecture.md)."""
+"""Imports follow the layers of docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -13,22 +13,29 @@ import pytest
 from tests.house.imports import PACKAGE, REPOSITORY, Graph, import_graph, includes, modules, rooms
 
 ALLOWED = {
-    "api": set(),
+    "protocol": set(),
+    "p4src": {"protocol"},
     "topologies": set(),
-    "softswitch": set(),
-    "traffic": {"api"},
-    "controller": {"api", "topologies", "traffic"},
-    "simulator": {"controller", "topologies", "traffic"},
-    "experiments": {"controller", "simulator", "topologies"},
-    "testbed": {"api", "topologies", "traffic", "controller", "experiments"},
-    "measure": {"api", "topologies", "traffic", "controller", "simulator", "experiments", "testbed"},
-    "cli": {
-        "softswitch"
-    },  # the names that it is called by; else it names modules, and imports the one that is called
+    "traffic": {"protocol"},
+    "controller": {"protocol", "topologies", "traffic"},
+    "simulator": {"protocol", "controller", "topologies", "traffic"},
+    "testbed": {"protocol", "topologies", "traffic", "controller"},
+    "evaluation": {"protocol", "topologies", "traffic", "controller", "simulator", "testbed"},
+    "cli": set(),  # names modules, and imports the one that is called
 }
-"""What a folder may import of the others. `netfold` itself, the public face, imports traffic and api."""
+"""What a folder may import of the others. `netfold` itself, the public face, imports traffic and protocol."""
 
-CONTROLLER = ["planning", "jobs", "switches", "lifecycle", "health", "core", "service", "operator"]
+CONTROLLER = [
+    "planning",
+    "jobs",
+    "switches",
+    "lifecycle",
+    "scheduling",
+    "health",
+    "core",
+    "service",
+    "operator",
+]
 """From below: a room imports of those before it only."""
 
 
@@ -63,9 +70,21 @@ def test_planning_knows_nothing_of_the_controller(graph: Graph):
     assert all(b.startswith("topologies") for b in beyond)
 
 
-def test_the_simulator_knows_plans_and_not_the_controller(graph: Graph):
-    beyond = {b for a, b in rooms(graph, 2).edges if a.startswith("simulator") and b.startswith("controller")}
+def test_the_simulator_imports_plans_and_not_the_controller(graph: Graph):
+    """Its command alone reads job files and admits jobs as the controller does."""
+    beyond = {
+        b
+        for a, b in rooms(graph, 2).edges
+        if a.startswith("simulator") and a != "simulator.command" and b.startswith("controller")
+    }
     assert beyond <= {"controller.planning"}
+
+
+def test_the_simulate_command_imports_jobs_and_admission_only(graph: Graph):
+    """No service, no store, no switch: of the controller only what turns a job file into a plan."""
+    beyond = {b for a, b in graph.edges if ".simulator.command." in a and ".controller." in b}
+    allowed = ("controller.planning", "controller.jobs", "controller.lifecycle.job_admission")
+    assert [b for b in beyond if not b.removeprefix("netfold.").startswith(allowed)] == []
 
 
 def test_everything_is_imported_by_its_one_name():
@@ -79,9 +98,12 @@ def test_everything_is_imported_by_its_one_name():
     assert wrong == []
 
 
-def test_softswitch_c_files_form_a_tree():
-    for folder in ("core", "engine", "runtime"):
-        assert _circles(includes(REPOSITORY / "softswitch" / folder)) == []
+@pytest.mark.parametrize(
+    "folder",
+    [*(f"softswitch/softswitch/{name}" for name in ("core", "engine", "runtime")), "simulator/flow"],
+)
+def test_c_files_form_a_tree(folder: str):
+    assert _circles(includes(REPOSITORY / folder)) == []
 
 
 def _circles(graph: Graph) -> list[list[str]]:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What C writes into Python's memory has room there: each structure that both know is the same size, field by field."""
+"""C and Python agree: each structure that both use is the same, field by field, and so is each enumeration."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from softswitch.build import capi
+from softswitch.engine import abi
 
-from netfold.simulator.flow import engine as flow
+from netfold.simulator.flow import native as flow
 from netfold.simulator.packet import native as packet
-from netfold.softswitch.build import capi
-from netfold.softswitch.engine import abi
+from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine import engine
 from netfold.traffic.roce import worker as roce
 from tests.traffic import cores, test_codec, test_congestion
 
 ROOT = Path(__file__).parents[2]
 SHARED = {
-    "traffic/engine/core.h": {
+    "traffic/engine/session/core.h": {
         "nf_tree_spec": engine.TreeSpec,
-        "nf_timing": engine.Timing,
-        "nf_assignment": engine.Epoch,
+        "nf_timing": engine.EngineTiming,
+        "nf_assignment": engine.EngineAssignment,
         "nf_request": engine.Request,
-        "nf_outcome": engine.Outcome,
+        "nf_outcome": engine.CallOutcome,
         "nf_totals": engine.Totals,
         "nf_tree_report": engine.TreeReport,
         "nf_out": cores._Out,
     },
-    "traffic/engine/control.h": {
-        "nf_came": test_congestion.Came,
+    "traffic/engine/congestion/window.h": {
+        "nf_ack_summary": test_congestion.AckSummary,
         "nf_window": test_congestion.Control,
         "nf_rtt": test_congestion.Rtt,
     },
-    "traffic/engine/codec.h": {"nf_excess": test_codec._Excess},
+    "traffic/engine/numerics/codec.h": {"nf_excess": test_codec._Excess},
     "traffic/roce/worker.h": {"nr_options": roce._Options},
-    "simulator/flow/engine.h": {
-        "nf_network": flow._Network,
-        "nf_streams": flow._Streams,
-        "nf_jobs": flow._Jobs,
+    "simulator/flow/flow.h": {
+        "sf_network": flow._Network,
+        "sf_streams": flow._Streams,
+        "sf_jobs": flow._Jobs,
     },
     "simulator/packet/packet.h": {"np_tcp_settings": packet.TcpSettings, "np_setup": packet._Setup},
-    "softswitch/core/internal.h": {
+    "softswitch/softswitch/core/control.h": {
         "ss_action_spec": capi.ActionSpec,
         "ss_counter": capi.Counter,
         "ss_replica": capi.ReplicaC,
@@ -51,14 +52,30 @@ SHARED = {
         "ss_port_stats": capi.PortStats,
         "ss_stats": capi.Stats,
     },
-    "softswitch/engine/engine.h": {
-        "fault_settings": abi.FaultSettings,
-        "port_counters": abi.PortCounters,
-        "fault_counters": abi.FaultCounters,
-        "engine_port_status": abi.PortStatus,
-        "engine_stats": abi.EngineStats,
+    "softswitch/softswitch/engine/engine.h": {
+        "ss_fault_settings": abi.FaultSettings,
+        "ss_interface_counters": abi.InterfaceCounters,
+        "ss_fault_counters": abi.FaultCounters,
+        "ss_engine_port_status": abi.PortStatus,
+        "ss_engine_stats": abi.EngineStats,
     },
 }
+
+NUMBERS = {
+    **{f"NF_{status.name}": int(status) for status in engine.Status},
+    **{f"NF_{op.name}": number for op, number in engine._OPS.items()},
+    **{f"NF_{dtype.name.upper()}": number for dtype, number in engine._DTYPES.items()},
+    **{f"NF_{congestion.name}": number for number, congestion in enumerate(Congestion)},
+    **dict(
+        zip(
+            ("NF_BLOCK_FLOAT", "NF_FIXED_SCALE", "NF_INTEGER", "NF_PACKED_HALF", "NF_FLOAT32_SUM"),
+            engine._SCHEMES.values(),
+            strict=True,
+        )
+    ),
+    "NF_TREES_MAX": engine.TREES_MAX,
+}
+"""Constants of the engine that Python states, by their names in C."""
 
 
 @pytest.mark.parametrize("header", SHARED)
@@ -79,9 +96,9 @@ def test_structures_of_c_and_python_are_the_same(header, tmp_path):
             expected.append(f"{name}.{field} {getattr(structure, field).offset}")
     source, program = tmp_path / "sizes.c", tmp_path / "sizes"
     source.write_text("\n".join([*lines, "}", ""]))
-    folders = [f"-I{ROOT / folder}" for folder in ("softswitch/runtime", "traffic/engine")]
+    includes = f"-I{ROOT / 'softswitch/softswitch/runtime'}"
     done = subprocess.run(
-        ["gcc", "-std=gnu11", *folders, "-o", program, source],
+        ["gcc", "-std=gnu11", includes, "-o", program, source],
         check=False,
         capture_output=True,
         text=True,
@@ -89,3 +106,13 @@ def test_structures_of_c_and_python_are_the_same(header, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert subprocess.check_output([program], text=True, timeout=60).splitlines() == expected
+
+
+def test_constants_of_c_and_python_are_the_same(tmp_path):
+    source, program = tmp_path / "numbers.c", tmp_path / "numbers"
+    prints = "".join(f'printf("{name} %d\\n", (int){name});' for name in NUMBERS)
+    header = ROOT / "traffic/engine/session/core.h"
+    source.write_text(f'#include <stdio.h>\n#include "{header}"\nint main(void) {{ {prints} }}\n')
+    subprocess.run(["gcc", "-std=gnu11", "-o", program, source], check=True, timeout=60)
+    found = dict(line.split() for line in subprocess.check_output([program], text=True).splitlines())
+    assert {name: int(value) for name, value in found.items()} == NUMBERS

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel, installed where there is no checkout: it has all that its commands need.
+"""The wheels of netfold and softswitch, installed without a checkout, hold all files that their commands need.
 
-The quick form takes what netfold depends on from the environment that runs the tests; the long one installs it too,
-from the package index, as a user would.
+The quick form takes dependencies from the environment of the tests; the long one installs them from the package index,
+as a user would.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEADLINE_S = 240.0
 
 @dataclass(frozen=True)
 class Installed:
-    """A virtual environment with the wheel, and an empty folder to call it from."""
+    """A virtual environment with both wheels, and an empty folder to call their commands from."""
 
     python: Path
     folder: Path
@@ -41,6 +41,10 @@ class Installed:
     @property
     def netfold(self) -> Path:
         return self.python.with_name("netfold")
+
+    @property
+    def softswitch(self) -> Path:
+        return self.python.with_name("softswitch")
 
     def run(self, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **more}
@@ -55,10 +59,18 @@ class Installed:
         )
 
 
+@dataclass(frozen=True)
+class Wheels:
+    """The wheels of the two distributions of this repository, in one folder."""
+
+    netfold: Path
+    softswitch: Path
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built of a copy, so that the checkout stays as it is."""
-    folder = tmp_path_factory.mktemp("wheel")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
+    """Built from a copy, which leaves the checkout unchanged."""
+    folder = tmp_path_factory.mktemp("wheels")
     copy = folder / "netfold"
     built = {".git", "build", "dist", "out", "logs", "pcaps"}
 
@@ -68,24 +80,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return left | top | {n for n in names if n.startswith(".venv")}
 
     shutil.copytree(REPOSITORY, copy, symlinks=True, ignore=ignore)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        folder,
-        copy,
-    ]
-    subprocess.run(command, check=True, timeout=DEADLINE_S)
-    return next(folder.glob("*.whl"))
+    options = ["-q", "--no-deps", "--no-build-isolation", "-w", folder]
+    for source in (copy, copy / "softswitch"):
+        subprocess.run(
+            [sys.executable, "-m", "pip", "wheel", *options, source], check=True, timeout=DEADLINE_S
+        )
+    return Wheels(next(folder.glob("netfold-*.whl")), next(folder.glob("softswitch-*.whl")))
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     folder = tmp_path_factory.mktemp("clean")
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True, timeout=DEADLINE_S
@@ -105,26 +109,36 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
         "-q",
         "--no-deps",
         "--no-index",
-        wheel,
+        wheels.netfold,
+        wheels.softswitch,
     ]
     subprocess.run(command, check=True, timeout=DEADLINE_S)
-    # Folders named in a .pth file have their own .pth files left alone: the checkout's editable install does not come
-    # along.
+    # Python ignores .pth files in a folder that a .pth file names, hence the checkout's editable installs.
     (Path(purelib) / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
     (folder / "empty").mkdir()
     return Installed(python, folder / "empty")
 
 
-def test_it_serves_every_python_and_brings_the_workers_code_built(wheel: Path):
-    assert "-py3-none-linux_" in wheel.name
-    names = zipfile.ZipFile(wheel).namelist()
+def test_it_serves_every_python_and_brings_the_workers_code_built(wheels: Wheels):
+    assert "-py3-none-linux_" in wheels.netfold.name
+    names = zipfile.ZipFile(wheels.netfold).namelist()
     built = sorted(re.sub("-[0-9a-f]{16}", "", n) for n in names if n.endswith(".so"))
     assert built == [
-        "netfold/simulator/flow/engine.so",
+        "netfold/simulator/flow/flow.so",
         "netfold/simulator/packet/packet.so",
         "netfold/traffic/engine/_native.so",
     ]
     assert {n.split("/")[0].split("-")[0] for n in names} == {"netfold"}, "one import name, and no tests"
+
+
+def test_softswitchs_wheel_serves_every_python_and_has_its_c_sources(wheels: Wheels):
+    assert wheels.softswitch.name.endswith("-py3-none-any.whl")
+    names = set(zipfile.ZipFile(wheels.softswitch).namelist())
+    package = REPOSITORY / "softswitch" / "softswitch"
+    sources = {str(p.relative_to(package.parent)) for p in package.rglob("*.[ch]")}
+    assert sources
+    assert sources <= names
+    assert {n.split("/")[0].split("-")[0] for n in names} == {"softswitch"}, "one import name, and no tests"
 
 
 def test_what_is_imported_is_the_wheels(installed: Installed):
@@ -140,7 +154,7 @@ def test_workers_need_no_compiler(installed: Installed):
 
 
 def test_nor_does_the_simulator(installed: Installed, tmp_path: Path):
-    code = "from netfold.simulator.flow.engine import rates; from netfold.simulator.packet.native import library; "
+    code = "from netfold.simulator.flow.native import rates; from netfold.simulator.packet.native import library; "
     code += "library(); print(rates([1.0], [])[0].size)"
     nothing = {"PATH": "/nonexistent", "XDG_CACHE_HOME": str(tmp_path)}
     found = installed.run(installed.python, "-c", code, **nothing)
@@ -148,11 +162,16 @@ def test_nor_does_the_simulator(installed: Installed, tmp_path: Path):
     assert not list(tmp_path.glob("netfold/*.so"))
 
 
-@pytest.mark.parametrize(
-    "arguments", [["plan", "grid-fig1"], ["doctor"], ["fabric", "list"], ["softswitch", "--help"], ["--help"]]
-)
+@pytest.mark.parametrize("arguments", [["plan", "grid-fig1"], ["doctor"], ["fabric", "list"], ["--help"]])
 def test_its_commands_work_in_an_empty_folder(installed: Installed, arguments: list[str]):
     done = installed.run(installed.netfold, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["cli", "--help"]])
+def test_softswitchs_commands_work_in_an_empty_folder(installed: Installed, arguments: list[str]):
+    done = installed.run(installed.softswitch, *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
@@ -176,17 +195,20 @@ def test_a_whole_run_works_in_an_empty_folder(installed: Installed):
 
 
 @pytest.mark.long
-def test_pip_installs_it_with_all_that_it_needs(wheel: Path, tmp_path: Path):
+def test_pip_installs_it_with_all_that_it_needs(wheels: Wheels, tmp_path: Path):
+    """From the index, with the two wheels as a local source: netfold's extra `switch` finds softswitch there."""
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, timeout=DEADLINE_S)
     bin_folder = tmp_path / "venv" / "bin"
-    constraint = ["--constraint", REPOSITORY / "requirements.lock"]
+    options = ["-q", "--constraint", REPOSITORY / "requirements.lock", "--find-links", wheels.netfold.parent]
     subprocess.run(
-        [bin_folder / "pip", "install", "-q", *constraint, f"{wheel}[all]"], check=True, timeout=600
+        [bin_folder / "pip", "install", *options, f"{wheels.netfold}[all]"], check=True, timeout=600
     )
     clean = Installed(bin_folder / "python", tmp_path)
-    for arguments in (["plan", "grid-fig1"], ["doctor"], ["reproduce", "--help"], ["softswitch", "--help"]):
+    for arguments in (["plan", "grid-fig1"], ["doctor"], ["reproduce", "--help"]):
         done = clean.run(clean.netfold, *arguments)
         assert done.returncode == 0, done.stderr
+    done = clean.run(clean.softswitch, "--version")
+    assert done.returncode == 0, done.stderr
 
 
 @contextmanager
@@ -196,7 +218,7 @@ def _softswitch(installed: Installed) -> Iterator[None]:
     programs = Path(installed.run(installed.python, "-c", code).stdout.strip())
     address, log = f"127.0.0.1:{free_port()}", installed.folder / "switch.log"
     stem = programs / "netfold-v1model-64"
-    command = [installed.netfold, "softswitch", "--grpc-server-addr", address]
+    command = [installed.softswitch, "--grpc-server-addr", address]
     command += ["--p4info", f"{stem}.p4info.txtpb", f"{stem}.json"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=installed.folder, stdout=output, stderr=output)

@@ -3,8 +3,8 @@
 """One slot of docs/protocol.md, section 3, as a pure function, and the rules around it, each one a method
 that a mutant can break.
 
-The model's values are exact integers: rails and exponents have tests of their own.
-`test_machine.py` compares `Machine.step` with `netfold.traffic.server.slots.SlotPool` on every small state.
+The model's values are exact integers: saturation and exponents have tests of their own.
+`test_machine.py` compares `Machine.step` with `tests.slot_oracle.SlotPool` on every small state.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class Step(Enum):
     """What the table of section 3.2 says about one packet."""
 
     STALE = "stale_chunk"
-    ABSORBED = "absorbed"
+    ACCUMULATED = "accumulated"
     DUPLICATE = "duplicate"
     COMPLETED = "sent"
-    REPEATED = "repeated"
+    RESENT = "resent"
 
 
 class Reply(Enum):
@@ -72,13 +72,13 @@ class Machine:
         else:
             after = Slot(tag, slot.seen | bit, slot.marks | marks, slot.total + value)
         if after.seen != full:
-            return after, Step.DUPLICATE if repeated else Step.ABSORBED
-        return after, Step.REPEATED if repeated else Step.COMPLETED
+            return after, Step.DUPLICATE if repeated else Step.ACCUMULATED
+        return after, Step.RESENT if repeated else Step.COMPLETED
 
     def reply(self, root: bool, step: Step) -> Reply:
         if step is Step.COMPLETED:
             return Reply.RESULT_TO_ALL if root else Reply.SUM_UP
-        if step is Step.REPEATED:
+        if step is Step.RESENT:
             return Reply.RESULT_TO_CHILD if root else Reply.SUM_UP
         return Reply.NOTHING
 

@@ -17,7 +17,7 @@ class NoBitmap(Machine):
             after = Slot(tag, 1, marks, value)
         else:
             after = Slot(tag, (slot.seen << 1 | 1) & full, slot.marks | marks, slot.total + value)
-        return after, Step.COMPLETED if after.seen == full else Step.ABSORBED
+        return after, Step.COMPLETED if after.seen == full else Step.ACCUMULATED
 
 
 class TagIgnored(Machine):
@@ -75,25 +75,25 @@ class InnerAnswers(Machine):
     """An inner node answers a repetition from its own slot, which holds a part of the sum."""
 
     def reply(self, root: bool, step: Step) -> Reply:
-        return Reply.RESULT_TO_CHILD if step is Step.REPEATED else super().reply(root, step)
+        return Reply.RESULT_TO_CHILD if step is Step.RESENT else super().reply(root, step)
 
 
 class InnerForgets(Machine):
     """An inner node sends its sum only once."""
 
     def reply(self, root: bool, step: Step) -> Reply:
-        return Reply.NOTHING if step is Step.REPEATED and not root else super().reply(root, step)
+        return Reply.NOTHING if step is Step.RESENT and not root else super().reply(root, step)
 
 
 class RootForgets(Machine):
     """A root sends the result only once."""
 
     def reply(self, root: bool, step: Step) -> Reply:
-        return Reply.NOTHING if step is Step.REPEATED and root else super().reply(root, step)
+        return Reply.NOTHING if step is Step.RESENT and root else super().reply(root, step)
 
 
 class PartialResult(Machine):
     """Answers a repetition although others are awaited."""
 
     def reply(self, root: bool, step: Step) -> Reply:
-        return super().reply(root, Step.REPEATED if step is Step.DUPLICATE else step)
+        return super().reply(root, Step.RESENT if step is Step.DUPLICATE else step)

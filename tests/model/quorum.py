@@ -43,12 +43,12 @@ class Packet(NamedTuple):
 
 
 class Does(Enum):
-    NOTHING = "absorbed, duplicate"
-    SENT = "the sum goes, up or to all"
-    REPEATED = "the sum goes again, up or to who asks"
-    PASSED = "the packet goes on to the parent as it came"
-    LATE = "the sealed sum goes to who was late"
-    LAPPED = "who asks is told that the slot has moved on"
+    NOTHING = "accumulated, duplicate"
+    SENT = "the sum is sent, up or to all"
+    RESENT = "the sum is resent, up or to the sender"
+    FORWARDED = "the packet is forwarded unchanged to the parent"
+    LATE = "the sealed sum is sent to the late sender"
+    SLOT_REUSED = "the sender is notified that the slot was reused"
 
 
 class Rules:
@@ -69,7 +69,7 @@ class Rules:
         if not mine:
             after = self.add(after, packet)
         if held.sealed:
-            return after, Does.REPEATED
+            return after, Does.RESENT
         if not self.finished(after, children, least):
             return after, Does.NOTHING
         return after._replace(sealed=True), Does.SENT
@@ -83,25 +83,25 @@ class Rules:
         )
 
     def stale(self, root: bool) -> Does:
-        return Does.LAPPED if root else Does.PASSED
+        return Does.SLOT_REUSED if root else Does.FORWARDED
 
     def late(self, held: Slot, packet: Packet, root: bool) -> tuple[Slot, Does]:
-        return held, Does.LATE if root else Does.PASSED
+        return held, Does.LATE if root else Does.FORWARDED
 
     def climbs(self, slot: Slot) -> bool:
         """Whether a sum that goes up says that a deadline is over."""
         return slot.asked
 
-    def leaves(self, lapped: bool) -> bool:
+    def leaves(self, slot_reused: bool) -> bool:
         """Whether a worker that gets an answer for a chunk it awaits leaves the epoch; else it takes a result."""
-        return lapped
+        return slot_reused
 
 
 PROTOCOL = Rules()
 
 
 class Message(NamedTuple):
-    """To a node, from a part of the tree; or to a worker (`result`), which may tell it that it is `lapped`."""
+    """To a node, from a part of the tree; or to a worker (`result`), which may notify it of `slot_reused`."""
 
     to: int
     sender: int
@@ -110,7 +110,7 @@ class Message(NamedTuple):
     value: int
     seal: bool
     result: bool = False
-    lapped: bool = False
+    slot_reused: bool = False
 
 
 class State(NamedTuple):
@@ -179,7 +179,7 @@ class QuorumSystem:
 
     def _pruned(self, state: State) -> State:
         """Without messages that can do nothing any more: results of what all they go to have, and contributions to a
-        slot that has moved on, to a chunk that nobody lacks."""
+        slot that holds a newer chunk, to a chunk that no worker lacks."""
         useless = 0
         for bit, message in self._messages.within(state.net):
             if message.result:
@@ -222,13 +222,13 @@ class QuorumSystem:
         after, does = self.rules.step(state.slots[index], packet, own, self.least if root else 0, root)
         state = state._replace(slots=put(state.slots, index, after))
         match does:
-            case Does.PASSED:
+            case Does.FORWARDED:
                 return self._sent(state, message._replace(to=self.tree.parents[node]))
-            case Does.LAPPED:
-                return self._down(state, message, after, message.sender, lapped=True)
+            case Does.SLOT_REUSED:
+                return self._down(state, message, after, message.sender, slot_reused=True)
             case Does.LATE:
                 return self._down(state, message, after, message.sender)
-            case Does.SENT | Does.REPEATED if not root:
+            case Does.SENT | Does.RESENT if not root:
                 up = Message(
                     self.tree.parents[node],
                     node,
@@ -240,7 +240,7 @@ class QuorumSystem:
                 return self._sent(state, up)
             case Does.SENT:
                 return self._down(self._seal(state, message.chunk, after), message, after, 0)
-            case Does.REPEATED:
+            case Does.RESENT:
                 return self._down(state, message, after, message.sender)
         return state
 
@@ -261,15 +261,15 @@ class QuorumSystem:
             raise Violation("I3", f"chunk {chunk} is sealed as {slot}, and was as {state.sealed[chunk]}")
         return state._replace(sealed=put(state.sealed, chunk, (slot.total, slot.count)))
 
-    def _down(self, state: State, message: Message, slot: Slot, to: int, lapped: bool = False) -> State:
-        """To all workers below the child that asks (all of its own switch's, as relayed), or the root."""
+    def _down(self, state: State, message: Message, slot: Slot, to: int, slot_reused: bool = False) -> State:
+        """To all workers below the child that asks (all of its own switch's, as multicast), or the root."""
         child = to
         while child and self.tree.parents[child]:
             child = self.tree.parents[child]
         net = state.net
         for worker in self.tree.workers_below(child):
             net |= self._messages.bit(
-                Message(worker, 0, message.chunk, slot.count, slot.total, False, True, lapped)
+                Message(worker, 0, message.chunk, slot.count, slot.total, False, True, slot_reused)
             )
         return state._replace(net=net)
 
@@ -280,9 +280,11 @@ class QuorumSystem:
         received = state.workers[message.to]
         if received < 0 or message.chunk not in self._awaited(received):
             return state
-        if self.rules.leaves(message.lapped):
+        if self.rules.leaves(message.slot_reused):
             if not self.deadlines:
-                raise Violation("lapped", f"worker {message.to} has to leave though no deadline was over")
+                raise Violation(
+                    "slot_reused", f"worker {message.to} has to leave though no deadline was over"
+                )
             return state._replace(workers=put(state.workers, message.to, -1))
         if (message.value, message.count) != state.sealed[message.chunk]:
             raise Violation("I3", f"worker {message.to} took {message} of {state.sealed[message.chunk]}")
@@ -301,7 +303,7 @@ class AddsLate(Rules):
     """A sealed sum goes on growing."""
 
     def late(self, held: Slot, packet: Packet, root: bool) -> tuple[Slot, Does]:
-        return self.add(held, packet), Does.REPEATED
+        return self.add(held, packet), Does.RESENT
 
 
 class SealsBelowQuorum(Rules):
@@ -349,21 +351,21 @@ class LateUntold(Rules):
     """A root drops what is late."""
 
     def late(self, held: Slot, packet: Packet, root: bool) -> tuple[Slot, Does]:
-        return held, Does.NOTHING if root else Does.PASSED
+        return held, Does.NOTHING if root else Does.FORWARDED
 
 
-class LappedUntold(Rules):
+class SlotReusedUntold(Rules):
     """A root drops what is stale."""
 
     def stale(self, root: bool) -> Does:
-        return Does.NOTHING if root else Does.PASSED
+        return Does.NOTHING if root else Does.FORWARDED
 
 
 class InnerDropsStale(Rules):
     """An inner node drops what is stale, as it does in trees without a quorum."""
 
     def stale(self, root: bool) -> Does:
-        return Does.LAPPED if root else Does.NOTHING
+        return Does.SLOT_REUSED if root else Does.NOTHING
 
 
 class SumForgetsDeadline(Rules):
@@ -385,12 +387,12 @@ class PassesWhatIsIn(Rules):
 
     def step(self, slot: Slot, packet: Packet, children: int, least: int, root: bool) -> tuple[Slot, Does]:
         if not root and slot.sealed and slot.tag == packet.tag:
-            return slot, Does.PASSED
+            return slot, Does.FORWARDED
         return super().step(slot, packet, children, least, root)
 
 
-class WorkerTakesLapped(Rules):
-    """A worker takes what tells it that it was lapped for a result."""
+class WorkerTakesSlotReused(Rules):
+    """A worker takes the notice that its slot was reused for a result."""
 
-    def leaves(self, lapped: bool) -> bool:
+    def leaves(self, slot_reused: bool) -> bool:
         return False

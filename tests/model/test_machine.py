@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ties the model to the code: `Machine.step` and `netfold.traffic.server.slots.SlotPool` agree on every small state and
+"""Ties the model to the code: `Machine.step` and `tests.slot_oracle.SlotPool` agree on every small state and
 every packet; and the arithmetic, which the model leaves out, is exact or flagged in every tree, over
-values at the rails."""
+values at the limits."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import itertools
 import numpy as np
 import pytest
 
-from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag, Verdict, make_tag
-from netfold.traffic.server.slots import SlotPool
+from netfold.protocol.wire import LANE_MAX, LANE_MIN, Flag, Verdict, make_tag
 from tests.model.machine import EMPTY, Machine, Slot, Step
 from tests.model.network import CONGESTION, OVERFLOW, Tree, flat, two_levels
+from tests.slot_oracle import SlotPool, Sum
 
 TAGS = [make_tag(1, 0), make_tag(1, 1), make_tag(2, 0)]
 VERDICTS = {
     (True, Step.COMPLETED): Verdict.RESULT_SENT,
-    (True, Step.REPEATED): Verdict.RESULT_REPEATED,
+    (True, Step.RESENT): Verdict.RESULT_RESENT,
     (False, Step.COMPLETED): Verdict.SUM_SENT,
-    (False, Step.REPEATED): Verdict.SUM_REPEATED,
+    (False, Step.RESENT): Verdict.SUM_RESENT,
 }
 PLAIN = {
     Step.STALE: Verdict.STALE_CHUNK,
-    Step.ABSORBED: Verdict.ABSORBED,
+    Step.ACCUMULATED: Verdict.ACCUMULATED,
     Step.DUPLICATE: Verdict.DUPLICATE,
 }
 
@@ -70,7 +70,7 @@ def test_the_model_is_the_code(children: int, root: bool):
     assert compared == len(known) * len(TAGS) * children * 4
 
 
-RAILS = [int(LANE_MIN), int(LANE_MIN) + 1, -1, 0, 1, int(LANE_MAX) - 1, int(LANE_MAX)]
+LIMITS = [int(LANE_MIN), int(LANE_MIN) + 1, -1, 0, 1, int(LANE_MAX) - 1, int(LANE_MAX)]
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ RAILS = [int(LANE_MIN), int(LANE_MIN) + 1, -1, 0, 1, int(LANE_MAX) - 1, int(LANE
     ],
     ids=["flat", "2+2", "3 and 1", "1, 2 and 1", "three levels"],
 )
-def test_sums_at_the_rails_are_exact_or_flagged_at_every_level(tree: Tree):
-    contributions = np.array(list(itertools.product(RAILS, repeat=4)), np.int64)  # (cases, workers)
+def test_sums_at_the_limits_are_exact_or_flagged_at_every_level(tree: Tree):
+    contributions = np.array(list(itertools.product(LIMITS, repeat=4)), np.int64)  # (cases, workers)
     flags, lanes = _sum_at(tree, 0, contributions)
     exact = contributions.sum(axis=1)
     flagged = (flags & Flag.OVERFLOW) != 0
@@ -95,20 +95,19 @@ def test_sums_at_the_rails_are_exact_or_flagged_at_every_level(tree: Tree):
 
 
 def _sum_at(tree: Tree, part: int, contributions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What a part of the tree sends up in each case: one slot for each, all taken as batches."""
+    """Flags and lane that a part of the tree sends up in each case; each case has a slot of its own."""
     cases = len(contributions)
     if part >= tree.nodes:
         return np.zeros(cases, np.uint8), contributions[:, part - tree.nodes].astype(np.int32)
     children = tree.children(part)
     pool = SlotPool(slots=4096, lanes=1, children=len(children), root=part == 0)
+    sums: list[Sum | None] = []
     for bit, child in enumerate(children):
         flags, lanes = _sum_at(tree, child, contributions)
-        outcomes = pool.gradients(
-            np.full(cases, make_tag(1, 0), np.uint32),
-            np.arange(cases),
-            np.full(cases, bit),
-            flags,
-            np.zeros(cases, np.uint8),
-            lanes[:, None],
-        )
-    return outcomes.flags, outcomes.lanes[:, 0]
+        sums = [
+            pool.gradient(make_tag(1, 0), case, bit, int(flags[case]), 0, [lanes[case]]).packet
+            for case in range(cases)
+        ]
+    whole = [one for one in sums if one is not None]
+    assert len(whole) == cases
+    return np.array([int(one.flags) for one in whole]), np.array([one.lanes[0] for one in whole])

@@ -76,14 +76,14 @@ def test_larger_bounds(name: str, record_property: Callable[..., None]):
         (quorum.CountsPackets, "two levels, 2 of 3", {"count"}),
         (quorum.CountsRepeats, "2 of 3", {"count"}),
         (quorum.LateUntold, "2 of 3", {"progress"}),
-        (quorum.LappedUntold, "1 of 2, slots reused", {"progress"}),
+        (quorum.SlotReusedUntold, "1 of 2, slots reused", {"progress"}),
         pytest.param(
             quorum.InnerDropsStale, "two levels, 1 of 2, slots reused", {"progress"}, marks=pytest.mark.long
         ),
         (quorum.SumForgetsDeadline, "two levels, a half is absent", {"progress"}),
         (quorum.ForgetsDeadlineOnceSealed, "two levels, a half is absent", {"progress"}),
         (quorum.PassesWhatIsIn, "two levels, 2 of 3", {"I1", "count"}),
-        (quorum.WorkerTakesLapped, "1 of 2, slots reused", {"I3"}),
+        (quorum.WorkerTakesSlotReused, "1 of 2, slots reused", {"I3"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )

@@ -71,7 +71,7 @@ def test_the_rules_are_the_code(slots: int, seed: int):
     core.assign(assignment(slots=slots))
     core.submit(np.zeros((rules.chunks - 1 - alone) * LANES, np.int32))  # behind an opening chunk
     sender, now, packets = Sender(0, 0, 0), 0.0, {}
-    core.turn(now)
+    core.process(now)
     if not alone:
         ((_, resume),) = core.send(now)
         assert place_of(resume, slots) == -1
@@ -79,7 +79,7 @@ def test_the_rules_are_the_code(slots: int, seed: int):
     while sender.received != (1 << rules.chunks) - 1:
         now += 1e-7  # not long enough for anything to be sent again
         assert now < 4e-4
-        core.turn(now)
+        core.process(now)
         window = core.report().window
         begun = 1 if alone and not sender.received else rules.chunks
         allowed = []

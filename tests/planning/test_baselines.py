@@ -212,4 +212,4 @@ def test_trees_rooted_at_switches_go_down_the_way_they_came_up(scheme: str) -> N
     for fabric in (small_leaf_spine(), fat_tree(4)):
         for tree in make_plan(fabric, job_on(fabric, scheme)).trees:
             up = {hop for e in tree.edges for hop in pairwise(e.path)}
-            assert {(b, a) for a, b in up} == set(tree.down)
+            assert {(b, a) for a, b in up} == set(tree.result_links)

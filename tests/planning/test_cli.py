@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold plan` and `netfold reproduce` as a user calls them, and job files."""
+"""`netfold plan` as a user calls it, and job files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from netfold.cli.main import build
-from netfold.controller.jobs.file import JobError, read_order
+from netfold.cli import build
+from netfold.controller.jobs.file import JobError, resolve_job
 from netfold.controller.jobs.lookup import default_job, example_names, load_job
 from netfold.controller.planning.plan import Loads
-from netfold.controller.planning.planner import SCHEMES, SideBySide, make_plan
+from netfold.controller.planning.planner import SchemeComparison, make_plan
 from netfold.controller.planning.plot import plot_plan
-from netfold.experiments.cli import app as reproduce_app
-from netfold.experiments.published import GRID_FIGURES, INART_FIGURES, Paper
-from netfold.experiments.run import FIGURES, Extent, reproduce
-from netfold.experiments.setups import draw
-from netfold.experiments.sweep.sweep import Place
+from netfold.controller.planning.scheme_registry import SCHEMES
+from netfold.evaluation.papers.inart import INART
 from netfold.topologies.generators import fat_tree
 from netfold.topologies.spec import load_fabric
 
 KEYS = {"algorithm", "rate", "unit", "bound", "gap", "rounded_rate", "published", "solve_s", "trees", "loads"}
-HERE = Place(jobs=1)
 
 
 def _netfold(*arguments: str) -> Result:
@@ -170,7 +166,7 @@ def test_the_file_of_a_job_that_is_submitted_can_be_planned(tmp_path: Path) -> N
     assert max(row["load"] for row in plan["loads"]["links"].values()) <= 9
     fast = json.loads(_netfold("grid-fig1", str(file), "-a", "none", "--json").stdout)
     assert fast["rate"] < 2.0 + 1e-9
-    order = read_order(SUBMITTED, load_fabric("grid-fig1"))
+    order = resolve_job(SUBMITTED, load_fabric("grid-fig1"))
     assert load_job(file, load_fabric("grid-fig1")).spec == order.spec()
     assert load_job(file, load_fabric("grid-fig1")).seed == 3
 
@@ -197,53 +193,9 @@ def test_a_fabric_without_an_example_gets_a_job_over_all_hosts() -> None:
     assert json.loads(result.stdout)["rate"] > 0
 
 
-def test_setups_have_the_papers_sizes() -> None:
-    for figure in GRID_FIGURES:
-        setup = draw(Paper.GRID, figure, figure.x[-1], 0)
-        assert len(setup.job.workers) == figure.x[-1]
-        able = sum(s.aggregates for s in setup.fabric.switches)
-        assert able == {"11a": 32, "11b": 30, "12a": 16, "12b": 12}[figure.name]
-    for figure in INART_FIGURES:
-        setup = draw(Paper.INART, figure, figure.x[-1], 0)
-        assert len(setup.fabric.switches) == 45
-        assert setup.fabric == draw(Paper.INART, figure, figure.x[-1], 0).fabric
-        assert setup.fabric != draw(Paper.INART, figure, figure.x[-1], 1).fabric
-
-
-def test_reproduced_columns_stand_in_the_right_order() -> None:
-    point = next(reproduce(Paper.INART, Extent(draws=1), HERE))
-    v = point.values
-    assert v["scaled"] <= v["repaired"] <= v["optimal"] <= v["optimal <="] <= v["LP bound"] * (1 + 1e-6)
-    assert v["lbmm"] == pytest.approx(80 / point.x)
-    assert v["lbmm"] < v["atp"] < v["repaired"]
-
-
-def test_draws_are_told_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    extent = Extent(draws=2, stride=100)
-    assert [(f.name, x) for f, x in extent.points(Paper.INART)] == [(f.name, f.x[0]) for f in INART_FIGURES]
-    told: list[tuple[int, int]] = []
-    monkeypatch.setitem(FIGURES, Paper.INART, INART_FIGURES[:1])
-    found = list(reproduce(Paper.INART, extent, HERE, progress=lambda done, of: told.append((done, of))))
-    assert [p.draws for p in found] == [2]
-    assert told == [(0, 2), (1, 2), (2, 2)]
-
-
-def test_a_quick_reproduction_prints_tables_and_draws_plots(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setitem(FIGURES, Paper.INART, [f for f in INART_FIGURES if f.name == "12a"])
-    result = CliRunner().invoke(reproduce_app, ["inart", "--quick", "--jobs", "1", "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert "InArt, Fig. 12a" in result.stdout
-    found = json.loads((tmp_path / "reproduce-inart.json").read_text())
-    assert [p["servers"] for p in found["points"]] == [2, 4, 6]
-    assert (tmp_path / "reproduce-inart-fig12a.png").read_bytes()[:4] == b"\x89PNG"
-
-
 def test_plans_side_by_side_are_those_made_alone() -> None:
-    setup = draw(Paper.INART, INART_FIGURES[0], 10, 0)
-    several = SideBySide(setup.fabric, setup.job, seed=4)
+    setup = INART.draw(INART.figures[0], 10, 0)
+    several = SchemeComparison(setup.fabric, setup.job, seed=4)
     for scheme, options in (
         ("inart", {}),
         ("inart", {"trees_per_server": 4}),
@@ -254,9 +206,3 @@ def test_plans_side_by_side_are_those_made_alone() -> None:
         together = several.plan(scheme, options)
         alone = make_plan(setup.fabric, replace(setup.job, scheme=scheme, options=options), seed=4)
         assert replace(together, solve_s=0.0) == replace(alone, solve_s=0.0)
-
-
-def test_reproduce_refuses_a_place_it_cannot_write() -> None:
-    result = CliRunner().invoke(reproduce_app, ["grid", "--out", "/proc/nowhere"])
-    assert result.exit_code == 2
-    assert "/proc/nowhere" in result.stderr

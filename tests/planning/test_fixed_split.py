@@ -10,13 +10,13 @@ import pytest
 
 from netfold.controller.jobs.lookup import default_job
 from netfold.controller.planning.plan import JobSpec, Loads, Plan, PlanningError
-from netfold.controller.planning.planner import SideBySide, make_plan
+from netfold.controller.planning.planner import SchemeComparison, make_plan
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
 
 
 def replanned(fabric: Fabric, job: JobSpec, plan: Plan, foreign: Loads) -> Plan:
-    return SideBySide(fabric, job, background=foreign).plan_fixed_split(plan.trees)
+    return SchemeComparison(fabric, job, background=foreign).plan_fixed_split(plan.trees)
 
 
 def split(plan: Plan) -> list[tuple[str, float]]:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from netfold.cli.main import build
-from netfold.controller.jobs.file import JobError, read_order
-from netfold.controller.lifecycle.admission import slowed
+from netfold.cli import build
+from netfold.controller.jobs.file import JobError, resolve_job
+from netfold.controller.lifecycle.job_admission import cap_rate
 from netfold.controller.planning.document import plan_document, plan_from_document
 from netfold.controller.planning.hierarchy import Machines, Ranks, Reduction, ring_bytes, ring_s, stream_s
 from netfold.controller.planning.plan import JobSpec, Plan
@@ -113,7 +113,7 @@ def test_trees_that_have_little_lose_to_a_ring(fabric: Fabric) -> None:
     plan = _plan(fabric, 125_000_000, Ranks(8, intra_gbs=50.0))
     assert plan.hierarchy is not None
     assert plan.hierarchy.chosen(plan.rate).reduction is Reduction.PARALLEL
-    less = slowed(plan, plan.rate / 4)
+    less = cap_rate(plan, plan.rate / 4)
     assert less.hierarchy is not None
     assert less.hierarchy.chosen(less.rate).reduction is Reduction.FLAT
 
@@ -169,4 +169,4 @@ def test_netfold_plan_is_silent_where_hosts_are_ranks() -> None:
 )
 def test_ranks_that_cannot_be_are_refused(fabric: Fabric, ranks: str, said: str) -> None:
     with pytest.raises(JobError, match=said):
-        read_order(f"name: a\nranks: {ranks}\n", fabric)
+        resolve_job(f"name: a\nranks: {ranks}\n", fabric)

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from netfold.controller.jobs.file import read_order
+from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.admission import PlanRequest, RefusedError, background_of, plan_order
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_order
 from netfold.controller.planning.document import plan_document, plan_from_document
 from netfold.controller.planning.pipes import Loop, loops, pipe_of_node
-from netfold.controller.planning.plan import InvalidPlan, Loads, Plan, PlanningError
+from netfold.controller.planning.plan import InvalidPlanError, Loads, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.validate import recompute_loads, validate
-from netfold.controller.switches.desired import Broken
+from netfold.controller.switches.fabric_config import FailedElements
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
 from netfold.topologies.ports import Chip
 from tests.planning.cases import job_on
@@ -80,7 +80,7 @@ def test_the_same_ports_without_a_chip_lie_in_one_pipe() -> None:
 def test_without_a_loopback_port_the_tree_is_refused_by_name(scheme: str) -> None:
     with pytest.raises(PlanningError) as caught:
         planned(chips(SPREAD), scheme)
-    assert not isinstance(caught.value, InvalidPlan), "the wiring is at fault, not the scheme"
+    assert not isinstance(caught.value, InvalidPlanError), "the wiring is at fault, not the scheme"
     for part in ("switch 's'", "by pipe 0 w0, w1, w2", "by pipe 1 w3", "one in pipe 0 would do", "tree"):
         assert part in str(caught.value)
 
@@ -96,15 +96,15 @@ def test_the_validator_refuses_what_no_scheme_should_have_made() -> None:
     validate(fabric, job, plan)
     unlooped = chips(SPREAD)
     with pytest.raises(
-        InvalidPlan, match=r"tree 0 \(root s\): the children of switch 's' enter by several pipes"
+        InvalidPlanError, match=r"tree 0 \(root s\): the children of switch 's' enter by several pipes"
     ):
         validate(unlooped, job, replace(plan, loads=recompute_loads(unlooped, plan.trees, plan.rate)))
     slower = chips(SPREAD, Loopback(68, 30))
-    with pytest.raises(InvalidPlan, match="loopback port 68 of switch s carries 100 of 30"):
+    with pytest.raises(InvalidPlanError, match="loopback port 68 of switch s carries 100 of 30"):
         validate(slower, job, plan)
-    with pytest.raises(InvalidPlan, match="loopback port 68 of switch s carries 110 of 100"):
+    with pytest.raises(InvalidPlanError, match="loopback port 68 of switch s carries 110 of 100"):
         validate(fabric, job, plan, Loads(loopbacks={("s", 68): 10.0}))
-    with pytest.raises(InvalidPlan, match="the plan says 0"):
+    with pytest.raises(InvalidPlanError, match="the plan has 0"):
         validate(fabric, job, replace(plan, loads=replace(plan.loads, loopbacks={})))
 
 
@@ -123,7 +123,7 @@ def test_jobs_share_a_loopback_port() -> None:
     fabric = chips(SPREAD, Loopback(68, 30))
 
     def order(rate: float):
-        return read_order(f"name: j\nscheme: switchml\nrate: {rate}\n", fabric)
+        return resolve_job(f"name: j\nscheme: switchml\nrate: {rate}\n", fabric)
 
     first = plan_order(fabric, PlanRequest(order(20.0)))
     placement = Placement(plan=first, trees=(), epoch=1)
@@ -151,7 +151,7 @@ def test_pipes_are_kept_when_a_part_of_the_fabric_fails() -> None:
     others = (Switch("up1", capacity=100.0), Switch("up2", capacity=100.0))
     links = tuple(Link(n, "leaf", 100.0) for n, _ in ports)
     fabric = Fabric("f", (Host("h1"), Host("h2")), (chip, *others), links)
-    order = read_order("name: j\nscheme: switchml\n", fabric)
-    broken = Broken(frozenset({frozenset(("leaf", "up1"))}))
+    order = resolve_job("name: j\nscheme: switchml\n", fabric)
+    broken = FailedElements(frozenset({frozenset(("leaf", "up1"))}))
     plan = plan_order(fabric, PlanRequest(order, broken=broken))
     assert (plan.rate, plan.loads.loopbacks) == (pytest.approx(50), {("leaf", 6): pytest.approx(50)})

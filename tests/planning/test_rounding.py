@@ -16,10 +16,10 @@ from scipy.optimize import linprog
 from netfold.controller.planning.inart import lagrange_splits
 from netfold.controller.planning.layout import feasible_rate, total_load
 from netfold.controller.planning.models import FixedShares, FreeShares
-from netfold.controller.planning.network import Limits, Network
 from netfold.controller.planning.packing import packing_bound
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.relaxed import free_routing_bound
+from netfold.controller.planning.residual_network import Limits, ResidualNetwork
 from netfold.controller.planning.rounding import repair, round_once
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine, with_capacities, with_parameter_servers
@@ -72,7 +72,7 @@ def _gria(capacities: list[float], ingress: float, workers: int) -> float:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_model_gives_the_relaxation_of_gria_as_printed(seed: int) -> None:
     fabric, workers, server = _roomy(seed)
-    network = Network(fabric, limits=Limits(fan_in=1000))
+    network = ResidualNetwork(fabric, limits=Limits(fan_in=1000))
     nodes = network.aggregators()
     printed = _gria([fabric.switch(v).capacity for v in nodes], 100.0, len(workers))
     ours = FixedShares(network, workers, [server], nodes, [1.0]).solve().rate
@@ -85,7 +85,7 @@ def test_the_model_gives_the_relaxation_of_gria_as_printed(seed: int) -> None:
 def test_rounding_keeps_the_relaxations_rate_and_gives_each_worker_one_node(seed: int) -> None:
     """R-GRIA's Theorems 1 and 7."""
     fabric, workers, server = _roomy(seed)
-    network = Network(fabric)
+    network = ResidualNetwork(fabric)
     model = FixedShares(network, workers, [server], network.aggregators(), [1.0])
     solution = model.solve()
     [draft] = round_once(network, model, solution, np.random.default_rng(seed))
@@ -100,7 +100,7 @@ def test_rounding_keeps_the_relaxations_rate_and_gives_each_worker_one_node(seed
 def test_rounding_overruns_switches_within_the_stated_factor(seed: int) -> None:
     """Theorem 5: O(log |S|), and 2 when every switch could take 3 log |S| times what all workers send."""
     fabric, workers, server = _roomy(seed)
-    network = Network(fabric, limits=Limits(fan_in=1000))
+    network = ResidualNetwork(fabric, limits=Limits(fan_in=1000))
     model = FixedShares(network, workers, [server], network.aggregators(), [1.0])
     solution = model.solve()
     drafts = round_once(network, model, solution, np.random.default_rng(seed))
@@ -115,7 +115,7 @@ def test_rounding_overruns_switches_within_the_stated_factor(seed: int) -> None:
 def test_rounding_asks_the_server_for_at_most_one_stream_per_used_switch_and_direct_worker(seed: int) -> None:
     """Theorem 6 states O(log |N||S|); what holds without its assumption is the number of streams."""
     fabric, workers, server = _roomy(seed)
-    network = Network(fabric)
+    network = ResidualNetwork(fabric)
     model = FixedShares(network, workers, [server], network.aggregators(), [1.0])
     solution = model.solve()
     [draft] = round_once(network, model, solution, np.random.default_rng(seed))
@@ -126,7 +126,7 @@ def test_rounding_asks_the_server_for_at_most_one_stream_per_used_switch_and_dir
 @pytest.mark.parametrize("seed", range(6))
 def test_repair_is_never_worse_than_scaling_down(seed: int) -> None:
     fabric, workers, server = _roomy(seed)
-    network = Network(fabric)
+    network = ResidualNetwork(fabric)
     nodes = network.aggregators()
     model = FixedShares(network, workers, [server], nodes, [1.0])
     solution = model.solve()
@@ -159,7 +159,7 @@ def test_optimal_and_the_packing_bound_agree_with_brute_force(seed: int) -> None
     best = _best_assignment(list(capacities.values()), 100.0, len(job.workers))
     plan = make_plan(fabric, job)
     assert plan.rate == pytest.approx(best, rel=1e-5)
-    network = Network(fabric)
+    network = ResidualNetwork(fabric)
     assert packing_bound(network, job.workers, [server], network.aggregators()) == pytest.approx(
         best, rel=1e-5
     )
@@ -175,7 +175,7 @@ def test_grid_reaches_the_optimum_of_small_fabrics_with_links_to_spare(seed: int
 
 def test_exact_and_relaxed_forms_agree_where_nothing_has_to_be_split() -> None:
     fabric = star(4, 1, rate=10.0, capacity=40.0, ingress=10.0)
-    network = Network(fabric)
+    network = ResidualNetwork(fabric)
     job = job_on(fabric)
     forms = [
         FixedShares(network, job.workers, ["ps0"], ["s"], [1.0], whole=w).solve().rate for w in (False, True)
@@ -217,7 +217,7 @@ def test_no_scheme_beats_the_sum_of_all_capacities_over_workers() -> None:
 
 def test_rounding_is_spread_as_the_relaxation_says() -> None:
     fabric, workers, server = _roomy(3, workers=30)
-    network = Network(fabric)
+    network = ResidualNetwork(fabric)
     model = FixedShares(network, workers, [server], network.aggregators(), [1.0])
     solution = model.solve()
     expected: Counter[str] = Counter()

@@ -13,12 +13,13 @@ import pytest
 import netfold.controller.planning.optimal as optimal_module
 from netfold.controller.planning.layout import Draft, feasible_rate, pass_single_children
 from netfold.controller.planning.models import FixedShares
-from netfold.controller.planning.network import Network
 from netfold.controller.planning.plan import JobSpec, Loads, PlanningError
-from netfold.controller.planning.planner import SCHEMES, make_plan
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.residual_network import ResidualNetwork
 from netfold.controller.planning.rounding import drafts_of
+from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.planning.search import improve
-from netfold.controller.planning.sparse import Effort, Outcome, Program, Stopped
+from netfold.controller.planning.sparse import Effort, LinearProgram, Outcome, Stopped
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.generators import leaf_spine, with_capacities
 from tests.planning.cases import job_on, star, tiny_fabric
@@ -53,7 +54,7 @@ def test_chains_of_single_children_all_pass_on() -> None:
     names = ("a", "b", "c")
     hosts = (Host("w"), Host("ps", True))
     links = (Link("w", "a", 1.0), Link("a", "b", 1.0), Link("b", "c", 1.0), Link("c", "ps", 1.0))
-    network = Network(Fabric("line", hosts, tuple(Switch(n, capacity=5.0) for n in names), links))
+    network = ResidualNetwork(Fabric("line", hosts, tuple(Switch(n, capacity=5.0) for n in names), links))
     for order in (("w", *names), (*reversed(names), "w")):
         draft, above = Draft("ps", 1.0), {"w": "a", "a": "b", "b": "c", "c": "ps"}
         for child in order:
@@ -93,17 +94,17 @@ def test_optimal_keeps_the_way_down_that_it_solved() -> None:
         *(Link(h, s, 8.0) for h, s in ends.items()),
         *(Link(x, y, 4.0) for x, y in (("a", "b"), ("b", "c"), ("a", "c"))),
     )
-    network = Network(Fabric("ring", hosts, tuple(Switch(n) for n in "abc"), links))
+    network = ResidualNetwork(Fabric("ring", hosts, tuple(Switch(n) for n in "abc"), links))
     model = FixedShares(network, ("w0", "w1", "w2"), ["ps"], [], [1.0], whole=True)
     ways = ((_route(network, "ps", "b", "c"), 1.0), (_route(network, "ps", "b", "c", "a"), 1.0))
-    [draft] = drafts_of(network, model, replace(model.solve(), down={0: ways}))
+    [draft] = drafts_of(network, model, replace(model.solve(), result_routes={0: ways}))
     around = {("ps", "b"), ("b", "c"), ("c", "a"), ("a", "w0"), ("a", "w1"), ("c", "w2")}
-    assert {network.links[i] for i in draft.down} == around
+    assert {network.links[i] for i in draft.result_links} == around
     known = feasible_rate(network, [draft])
     assert improve(network, [draft], model.groups[0].workers + model.groups[1].workers, []) >= known
 
 
-def _route(network: Network, *path: str) -> tuple[int, ...]:
+def _route(network: ResidualNetwork, *path: str) -> tuple[int, ...]:
     return tuple(network.link_id[hop] for hop in pairwise(path))
 
 
@@ -111,9 +112,9 @@ def test_optimal_takes_no_point_at_which_nothing_is_sent(monkeypatch: pytest.Mon
     """HiGHS may have found but the empty point when it is stopped."""
     fabric = tiny_fabric(0, 2)
     inart = make_plan(fabric, job_on(fabric, "inart"))
-    solve = Program.solve
+    solve = LinearProgram.solve
 
-    def emptied(self: Program, effort: Effort) -> Outcome:
+    def emptied(self: LinearProgram, effort: Effort) -> Outcome:
         outcome = solve(self, effort)
         if not any(self.integer) or outcome.values is None:
             return outcome
@@ -121,7 +122,7 @@ def test_optimal_takes_no_point_at_which_nothing_is_sent(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(optimal_module, "packing_bound", lambda *_: 1e9)
     monkeypatch.setattr(optimal_module, "upper_bound", lambda *_: 1e9)
-    monkeypatch.setattr(Program, "solve", emptied)
+    monkeypatch.setattr(LinearProgram, "solve", emptied)
     plan = make_plan(fabric, job_on(fabric, "optimal"))
     assert plan.rate == pytest.approx(inart.rate)
     assert plan.stopped is Stopped.STEPS
@@ -130,15 +131,15 @@ def test_optimal_takes_no_point_at_which_nothing_is_sent(monkeypatch: pytest.Mon
 def test_what_the_clock_stops_is_the_rounded_plan_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     fabric = tiny_fabric(0, 2)
     inart = make_plan(fabric, job_on(fabric, "inart"))
-    solve = Program.solve
+    solve = LinearProgram.solve
 
-    def late(self: Program, effort: Effort) -> Outcome:
+    def late(self: LinearProgram, effort: Effort) -> Outcome:
         outcome = solve(self, effort)
         return replace(outcome, stopped=Stopped.TIME) if any(self.integer) else outcome
 
     monkeypatch.setattr(optimal_module, "packing_bound", lambda *_: 1e9)
     monkeypatch.setattr(optimal_module, "upper_bound", lambda *_: 1e9)
-    monkeypatch.setattr(Program, "solve", late)
+    monkeypatch.setattr(LinearProgram, "solve", late)
     plan = make_plan(fabric, job_on(fabric, "optimal"))
     assert plan.trees == inart.trees
     assert plan.stopped is Stopped.TIME
@@ -147,7 +148,7 @@ def test_what_the_clock_stops_is_the_rounded_plan_and_says_so(monkeypatch: pytes
 def test_work_bounds_a_search_and_every_run_ends_at_the_same_point() -> None:
     fabric = leaf_spine(6, 3, 6, parameter_servers=1, rate=10.0)
     fabric = with_capacities(fabric, {f"leaf{i}": 7.0 * i for i in range(1, 7)})
-    job, network = job_on(fabric), Network(fabric)
+    job, network = job_on(fabric), ResidualNetwork(fabric)
     model = FixedShares(network, job.workers, ["ps1"], network.aggregators(), [1.0], whole=True)
     first, second = (model.solve(Effort(work=20 * model.size)) for _ in range(2))
     assert (first.rate, first.choices, first.stopped) == (second.rate, second.choices, second.stopped)

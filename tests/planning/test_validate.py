@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netfold.controller.planning.network import Limits
-from netfold.controller.planning.plan import Edge, InvalidPlan, JobSpec, Loads, Plan, PlanningError, Tree
-from netfold.controller.planning.planner import SCHEMES, make_plan
+from netfold.controller.planning.plan import Edge, InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.residual_network import Limits
+from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.planning.validate import add_loads, recompute_loads, validate
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.generators import leaf_spine
@@ -54,12 +55,12 @@ BREAKERS: dict[str, tuple[Breaker, str]] = {
         "lead to the root",
     ),
     "results miss a worker": (
-        lambda t: replace(t, down=tuple(d for d in t.down if d[1] != "W7")),
+        lambda t: replace(t, result_links=tuple(d for d in t.result_links if d[1] != "W7")),
         "misses worker 'W7'",
     ),
-    "results arrive twice": (lambda t: replace(t, down=(*t.down, ("S1", "S2"))), "twice"),
+    "results arrive twice": (lambda t: replace(t, result_links=(*t.result_links, ("S1", "S2"))), "twice"),
     "results start nowhere": (
-        lambda t: replace(t, down=tuple(d for d in t.down if d != ("PS", "S3"))),
+        lambda t: replace(t, result_links=tuple(d for d in t.result_links if d != ("PS", "S3"))),
         "root",
     ),
 }
@@ -70,7 +71,7 @@ def test_a_broken_tree_is_refused(what: str) -> None:
     fabric, job = worked_example("grid-fig1", "grid")
     plan = make_plan(fabric, job)
     breaker, message = BREAKERS[what]
-    with pytest.raises(InvalidPlan, match=message):
+    with pytest.raises(InvalidPlanError, match=message):
         validate(fabric, job, replace(plan, trees=(breaker(plan.trees[0]),)))
 
 
@@ -79,7 +80,7 @@ def test_a_wrong_rate_is_refused(rate: float) -> None:
     fabric, job = worked_example("grid-fig1", "grid")
     plan = make_plan(fabric, job)
     loads = recompute_loads(fabric, plan.trees, rate)
-    with pytest.raises(InvalidPlan):
+    with pytest.raises(InvalidPlanError):
         validate(fabric, job, replace(plan, rate=rate, loads=loads))
 
 
@@ -87,14 +88,14 @@ def test_shares_have_to_sum_to_one() -> None:
     fabric, job = worked_example("inart-fig1", "inart")
     plan = make_plan(fabric, job)
     trees = (replace(plan.trees[0], share=plan.trees[0].share / 2), *plan.trees[1:])
-    with pytest.raises(InvalidPlan, match="sum to 1"):
+    with pytest.raises(InvalidPlanError, match="sum to 1"):
         validate(fabric, job, replace(plan, trees=trees))
 
 
 def test_loads_other_than_stated_are_refused() -> None:
     fabric, job = worked_example("grid-fig1", "grid")
     plan = make_plan(fabric, job)
-    with pytest.raises(InvalidPlan, match="the plan says"):
+    with pytest.raises(InvalidPlanError, match="the plan has"):
         validate(fabric, job, replace(plan, loads=Loads()))
 
 
@@ -107,7 +108,7 @@ def test_background_counts_against_every_capacity() -> None:
         Loads(switches={"S1": 0.1}),
         Loads(servers={"PS": 0.1}),
     ):
-        with pytest.raises(InvalidPlan):
+        with pytest.raises(InvalidPlanError):
             validate(fabric, job, plan, busy)
 
 
@@ -128,7 +129,7 @@ def test_more_than_32_children_are_refused_at_a_switch_but_not_at_a_server() -> 
     edges = tuple(Edge(w, "s", (w, "s")) for w in job.workers)
     tree = Tree("ps0", 1.0, (*edges, Edge("s", "ps0", ("s", "ps0"))), down)
     plan = Plan("job", "star", "none", "", (tree,), 0.1, recompute_loads(fabric, (tree,), 0.1))
-    with pytest.raises(InvalidPlan, match="33 children"):
+    with pytest.raises(InvalidPlanError, match="33 children"):
         validate(fabric, job, plan)
 
 
@@ -138,7 +139,7 @@ def test_every_scheme_makes_valid_plans_or_says_why_not(fabric: Fabric, scheme: 
     job = job_on(fabric, scheme, time_limit=1.0, roundings=3)
     try:
         plan = make_plan(fabric, job, seed=seed)  # validates
-    except InvalidPlan:
+    except InvalidPlanError:
         raise
     except PlanningError:
         return
@@ -159,7 +160,7 @@ def test_a_second_job_fits_beside_the_first(fabric: Fabric, seed: int) -> None:
     slower = replace(first, rate=first.rate / 2, loads=recompute_loads(fabric, first.trees, first.rate / 2))
     try:
         second = make_plan(fabric, job, seed=seed, background=slower.loads)
-    except InvalidPlan:
+    except InvalidPlanError:
         raise
     except PlanningError:
         return
@@ -205,5 +206,5 @@ def test_answers_of_a_root_that_is_a_switch_have_to_reach_the_workers_a_child_sp
     job = JobSpec("job", ("w0", "w1", "w2"))
     trees = (Tree("root", 1.0, edges, down),)
     plan = Plan("job", "round", "test", "Mbit/s", trees, 1.0, recompute_loads(fabric, trees, 1.0))
-    with pytest.raises(InvalidPlan, match="answers to 'a'"):
+    with pytest.raises(InvalidPlanError, match="resent results for 'a'"):
         validate(fabric, job, plan)

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 
 from netfold.controller.jobs.lookup import default_job
-from netfold.controller.planning.planner import SCHEMES, make_plan
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.topologies.spec import load_fabric
 from tests.planning.cases import EPS, worked_example
 

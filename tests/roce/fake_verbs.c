@@ -57,9 +57,7 @@ void fake_start(int hosts, enum fault fault, int at) {
     pthread_mutex_unlock(&net.lock);
 }
 
-void fake_address(int host, const char *address) {
-    snprintf(net.addresses[host], sizeof net.addresses[host], "%s", address);
-}
+void fake_address(int host, const char *address) { snprintf(net.addresses[host], sizeof net.addresses[host], "%s", address); }
 
 void fake_floats(void) { net.floats = 1; }
 
@@ -72,8 +70,8 @@ static void made(int change) { net.things += change; }
 static void complete(struct ibv_cq *queue, uint64_t id, enum ibv_wc_opcode opcode, uint32_t bytes, int good) {
     struct fake_cq *cq = (struct fake_cq *)queue;
     if (cq->count == COMPLETED) abort();
-    cq->done[cq->count++] = (struct ibv_wc){.wr_id = id, .opcode = opcode, .byte_len = bytes,
-                                            .status = good ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR};
+    cq->done[cq->count++] = (struct ibv_wc){
+        .wr_id = id, .opcode = opcode, .byte_len = bytes, .status = good ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR};
     uint64_t one = 1;
     if (cq->armed && write(queue->channel->fd, &one, sizeof one) < 0) abort();
     cq->armed = 0;
@@ -265,8 +263,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 }
 
 /* Each host finds its address at index i: that is how it becomes host i. */
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
-                      uint32_t flags, size_t size) {
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry, uint32_t flags,
+                      size_t size) {
     (void)context, (void)port, (void)flags, (void)size;
     memset(entry, 0, sizeof *entry);
     entry->gid_type = IBV_GID_TYPE_ROCE_V2;
@@ -318,8 +316,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel) {
     return 0;
 }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int size, void *own, struct ibv_comp_channel *channel,
-                             int vector) {
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int size, void *own, struct ibv_comp_channel *channel, int vector) {
     (void)size, (void)own, (void)vector;
     struct fake_cq *cq = calloc(1, sizeof *cq);
     cq->cq.context = context;

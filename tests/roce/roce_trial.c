@@ -19,14 +19,14 @@
 
 enum { MOST = 8, LANES = 256 };
 
-#define CHECK(condition, ...)                                             \
-    do {                                                                  \
-        if (!(condition)) {                                               \
-            fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);               \
-            fprintf(stderr, __VA_ARGS__);                                 \
-            fputc('\n', stderr);                                          \
-            exit(1);                                                      \
-        }                                                                 \
+#define CHECK(condition, ...) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
+            fprintf(stderr, __VA_ARGS__); \
+            fputc('\n', stderr); \
+            exit(1); \
+        } \
     } while (0)
 
 /* ---- the controller ---- */
@@ -58,8 +58,8 @@ static void assign(int worker) {
     char trees[512];
     int said = 0;
     for (int t = 0; t < control.trees; t++)
-        said += snprintf(trees + said, sizeof trees - (size_t)said, " %d %d %d %d", t + 5, 2 * control.window,
-                         control.window, 1000000000 / control.trees);
+        said += snprintf(trees + said, sizeof trees - (size_t)said, " %d %d %d %d", t + 5, 2 * control.window, control.window,
+                         1000000000 / control.trees);
     tell(worker, "assign %d 10.0.0.%d %d %d %d %s 300 %d%s\n", control.epoch, worker + 1, worker, control.workers, LANES,
          control.numerics, control.trees, trees);
 }
@@ -95,8 +95,8 @@ static void tell_rings(void) {
         int next = (w + 1) % control.workers, before = (w + control.workers - 1) % control.workers, said = 0;
         char trees[1024];
         for (int t = 0; t < control.trees; t++)
-            said += snprintf(trees + said, sizeof trees - (size_t)said, " %d 10.0.0.%d %u 10.0.0.%d %u %u", t + 5,
-                             next + 1, of[next][3 * t + 1], before + 1, of[before][3 * t], of[before][3 * t + 2]);
+            said += snprintf(trees + said, sizeof trees - (size_t)said, " %d 10.0.0.%d %u 10.0.0.%d %u %u", t + 5, next + 1,
+                             of[next][3 * t + 1], before + 1, of[before][3 * t], of[before][3 * t + 2]);
         if (control.epoch != control.short_epoch || w + 1 < control.workers)
             tell(w, "ring %d %llu %llu %d %d%s\n", control.epoch, least, most, giver, control.trees, trees);
     }
@@ -115,13 +115,14 @@ static void leave(int worker) {
         usleep(200000); /* who does not wait for it is gone then; who does would have said that it is alive (lease: 300 ms) */
         fake_send_again();
     }
-    for (int w = 0; w < control.workers && control.left == control.workers; w++) tell(w, "over job j is done: every worker left\n");
+    for (int w = 0; w < control.workers && control.left == control.workers; w++)
+        tell(w, "ended job j is done: every worker left\n");
 }
 
 /* They are in a call then, and have sent. */
 static void end_job_soon(void) {
     if (!control.linked || control.ends_after == 0 || --control.ends_after > 0) return;
-    for (int w = 1; w < control.workers; w++) tell(w, "over job j is canceled\n");
+    for (int w = 1; w < control.workers; w++) tell(w, "ended job j is canceled\n");
 }
 
 static void hear(int worker, char *line) {
@@ -130,13 +131,13 @@ static void hear(int worker, char *line) {
     CHECK(!control.has_left[worker], "'%s' behind the last word", line);
     if (strcmp(line, "alive") == 0) end_job_soon();
     if (strcmp(line, "hello 1") == 0) assign(worker);
-    if (sscanf(line, "ends %d %llu %d%n", &epoch, &calls, &trees, &used) == 3 && epoch == control.epoch) {
+    if (sscanf(line, "qps %d %llu %d%n", &epoch, &calls, &trees, &used) == 3 && epoch == control.epoch) {
         snprintf(control.ends[worker], sizeof control.ends[worker], "%s", line + used);
         control.calls[worker] = calls;
         control.known[worker] = true;
         tell_rings();
     }
-    if (sscanf(line, "worn %d", &epoch) == 1 && epoch == control.epoch) new_epoch();
+    if (sscanf(line, "new-epoch %d", &epoch) == 1 && epoch == control.epoch) new_epoch();
     if (strcmp(line, "leave") == 0) leave(worker);
 }
 
@@ -208,7 +209,9 @@ struct part {
     bool in_step;           /* nobody begins a call before all have the sums of the one before */
 };
 
-static int32_t whole(size_t i, int rank, int round) { return (int32_t)((i * 31 + (size_t)rank * 7 + (size_t)round) % 2001) - 1000; }
+static int32_t whole(size_t i, int rank, int round) {
+    return (int32_t)((i * 31 + (size_t)rank * 7 + (size_t)round) % 2001) - 1000;
+}
 static float real(size_t i, int rank, int round) { return (float)whole(i, rank, round) * ldexpf(1.0f, -(int)(i / 4096)); }
 
 static void *work(void *given) {
@@ -219,7 +222,7 @@ static void *work(void *given) {
     struct nr_options options = {.agent = agent, .epoch_packets = p->epoch_packets};
     struct nr_worker *worker;
     enum nr_error joined = nr_join(&worker, &options, p->join_seconds);
-    CHECK(joined == NR_OK, "rank %d does not join: %s", p->rank, nr_why(worker));
+    CHECK(joined == NR_OK, "rank %d does not join: %s", p->rank, nr_error_message(worker));
     int workers = nr_workers(worker);
     void *array = malloc(4 * p->elements + 4), *before = malloc(4 * p->elements + 4);
     size_t count = p->elements;
@@ -240,7 +243,7 @@ static void *work(void *given) {
         if (p->special == 6 && p->rank == 0) pthread_barrier_wait(p->end);
         if (p->special == 6 && p->rank == 0) expected = NR_TIMEOUT;
         enum nr_error error = nr_all_reduce(worker, array, count, p->dtype, p->op, p->seconds);
-        CHECK(error == expected, "rank %d round %d: error %d: %s", p->rank, round, error, nr_why(worker));
+        CHECK(error == expected, "rank %d round %d: error %d: %s", p->rank, round, error, nr_error_message(worker));
         double divisor = p->op == NR_AVERAGE ? workers : 1;
         if (error != NR_OK) CHECK(memcmp(array, before, 4 * count) == 0, "rank %d: an error touched the array", p->rank);
         for (size_t i = 0; i < count && error == NR_OK; i++) {
@@ -254,7 +257,8 @@ static void *work(void *given) {
             } else {
                 if (isinf(sum)) CHECK(((float *)array)[i] == sum, "rank %d element %zu is no infinity", p->rank, i);
                 if (isinf(sum)) continue;
-                double off = fabs(((float *)array)[i] * divisor - sum), allowed = workers * ldexp(most, 3 - 31) + fabs(sum) * 1e-6;
+                double off = fabs(((float *)array)[i] * divisor - sum),
+                       allowed = workers * ldexp(most, 3 - 31) + fabs(sum) * 1e-6;
                 CHECK(off <= allowed, "rank %d element %zu is off by %g", p->rank, i, off);
             }
         }
@@ -291,7 +295,8 @@ int main(int count, char **words) {
     CHECK(count == 3, "roce_trial SCENARIO FOLDER");
     const char *scenario = words[1];
     control.folder = words[2];
-    struct part plan = {.rounds = 3, .elements = 200000, .dtype = NR_INT32, .expected = NR_OK, .join_seconds = 20, .seconds = 30};
+    struct part plan = {
+        .rounds = 3, .elements = 200000, .dtype = NR_INT32, .expected = NR_OK, .join_seconds = 20, .seconds = 30};
     int workers = 4, trees = 1, window = 512;
     enum fault fault = FAULT_NONE;
     const char *numerics = "integer";
@@ -334,11 +339,12 @@ int main(int count, char **words) {
         plan.special = 1, plan.rounds = 2, plan.expected = NR_MISMATCH;
     } else if (strcmp(scenario, "mismatch-once") == 0) {
         plan.special = 5, plan.rounds = 3, plan.expected = NR_MISMATCH;
-    } else if (strcmp(scenario, "mismatch-and-fault") == 0) { /* seen by one worker alone; the epoch in which it tells ends, too */
+    } else if (strcmp(scenario, "mismatch-and-fault") ==
+               0) { /* seen by one worker alone; the epoch in which it tells ends, too */
         fault = FAULT_SOME, plan.special = 5, plan.rounds = 3, plan.expected = NR_MISMATCH, control.short_epoch = 2;
         plan.elements = 300; /* worker 0 has none in its first call: one message, so that it sees the sum before the break */
     } else if (strcmp(scenario, "over-in-a-call") == 0) { /* what they sent is added up behind it */
-        plan.special = 6, plan.rounds = 1, plan.seconds = 5, plan.expected = NR_JOB_OVER, control.ends_after = 6 * workers;
+        plan.special = 6, plan.rounds = 1, plan.seconds = 5, plan.expected = NR_JOB_ENDED, control.ends_after = 6 * workers;
     } else if (strcmp(scenario, "infinity") == 0) {
         plan.special = 2, plan.rounds = 2, plan.expected = NR_NUMBERS, numerics = "block", plan.dtype = NR_FLOAT32;
     } else if (strcmp(scenario, "rail") == 0) {
@@ -354,7 +360,12 @@ int main(int count, char **words) {
     /* a call of 200,000 elements is five messages with data and one more, of floats three before: `given` breaks at the
      * last message of the first call */
     bool last = fault == FAULT_UNHEARD || fault == FAULT_UNSENT || fault == FAULT_BEHIND; /* message of the last call */
-    fake_start(workers, fault, last ? 17 : control.short_epoch ? 0 : fault != FAULT_SOME ? 2 : plan.dtype == NR_INT32 || plan.raw ? 5 : 8);
+    fake_start(workers, fault,
+               last                                 ? 17
+               : control.short_epoch                ? 0
+               : fault != FAULT_SOME                ? 2
+               : plan.dtype == NR_INT32 || plan.raw ? 5
+                                                    : 8);
     if (plan.raw) fake_floats();
     start_control(workers, trees, window, numerics);
     all_work(plan, workers);

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import Connection
 from netfold.controller.jobs.records import MISMATCHED, JobState
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import Connection
 from netfold.topologies.spec import load_fabric
-from netfold.traffic.errors import AllReduceTimeout, JobFailed
-from netfold.traffic.roce.adopted import Adoption, Ends
+from netfold.traffic.errors import AllReduceTimeoutError, JobFailedError
+from netfold.traffic.roce.adopted import AdoptedQueuePairs, Adoption
 from tests.controller.deployment import Deployment, asked, deployed
 
 HOSTS = ("h1", "h2", "h5", "h6")
@@ -48,22 +48,24 @@ def told(tmp_path: Path, story: Story) -> None:
 
 async def adopt(members: list[Adoption]) -> None:
     for rank, member in enumerate(members):
-        window = await asyncio.to_thread(member.adopt, Ends(100 + rank, 200 + rank, 1000 * rank), 20.0)
+        window = await asyncio.to_thread(
+            member.adopt, AdoptedQueuePairs(100 + rank, 200 + rank, 1000 * rank), 20.0
+        )
         assert window == 32  # half the slots, which are what a queue of 64 packets has room for
 
 
 def test_connections_that_are_there_already_are_added_up(tmp_path: Path):
     async def story(deployment: Deployment, stub: rpc.ControllerStub, members: list[Adoption]) -> None:
         await adopt(members[:3])
-        with pytest.raises(AllReduceTimeout, match="another worker has not registered"):
+        with pytest.raises(AllReduceTimeoutError, match="another worker has not registered"):
             await asyncio.to_thread(members[0].wait_added_up, 0.01)
         await adopt(members)
         for member in members:
             await asyncio.to_thread(member.wait_added_up, 20.0)
         deployment.assert_exact()
-        registered = deployment.controller.book.get("j").registered
+        registered = deployment.controller.registry.get("j").registered
         [connection] = registered["h2"].connections
-        assert (connection.out_qpn, connection.in_qpn, connection.first_psn) == (101, 201, 1000)
+        assert (connection.send_qpn, connection.recv_qpn, connection.first_psn) == (101, 201, 1000)
         for member in members:
             await asyncio.to_thread(member.close)
         await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
@@ -74,11 +76,13 @@ def test_connections_that_are_there_already_are_added_up(tmp_path: Path):
 def test_in_a_new_epoch_they_hear_that_nothing_is_added_up(tmp_path: Path):
     async def story(deployment: Deployment, stub: rpc.ControllerStub, members: list[Adoption]) -> None:
         await adopt(members)
-        deployment.controller.members.attend("j", "h1", worn_epoch=deployment.controller.book.get("j").epoch)
+        deployment.controller.members.heartbeat(
+            "j", "h1", unusable_epoch=deployment.controller.registry.get("j").epoch
+        )
         for member in members:
-            await asyncio.to_thread(member.wait_over)
-            assert member.over == "the job's connections have to begin anew"
-        with pytest.raises(JobFailed, match="begin anew"):
+            await asyncio.to_thread(member.wait_ended)
+            assert member.end_reason == "the job needs new connections"
+        with pytest.raises(JobFailedError, match="new connections"):
             await asyncio.to_thread(members[0].wait_added_up, 20.0)
 
     told(tmp_path, story)
@@ -88,9 +92,11 @@ def test_why_tells_of_workers_that_called_with_different_arrays(tmp_path: Path):
     async def story(deployment: Deployment, stub: rpc.ControllerStub, members: list[Adoption]) -> None:
         await adopt(members)
         await asyncio.to_thread(members[0].wait_added_up, 20.0)
-        job = deployment.controller.book.get("j")
-        seen = tuple(e.model_copy(update={"calls": MISMATCHED}) if e.host == "h2" else e for e in job.ends)
-        deployment.controller.lifecycle.commit(job.model_copy(update={"ends": seen}))
+        job = deployment.controller.registry.get("j")
+        seen = tuple(
+            e.model_copy(update={"calls": MISMATCHED}) if e.host == "h2" else e for e in job.queue_pairs
+        )
+        deployment.controller.lifecycle.commit(job.model_copy(update={"queue_pairs": seen}))
         steps = (await stub.ExplainJob(pb.JobName(name="j"))).steps
         assert any("called with different arrays" in s for s in steps)
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import Connection
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import Connection
 from netfold.traffic.roce import agent
 from netfold.traffic.roce.agent import Agent, WorkerLineError
 
@@ -24,12 +24,14 @@ class Controller(rpc.ControllerServicer):  # type: ignore[misc]
     """Answers each stream's first word with `notices`; keeps what it hears."""
 
     def __init__(self) -> None:
-        self.heard: list[pb.Attendance] = []
-        self.notices: list[pb.Notice] = []
-        self.farewell: list[pb.Notice] = []
+        self.heard: list[pb.MemberUpdate] = []
+        self.notices: list[pb.ControllerUpdate] = []
+        self.farewell: list[pb.ControllerUpdate] = []
         self.left = threading.Event()
 
-    def Attend(self, words: Iterator[pb.Attendance], context: grpc.ServicerContext) -> Iterator[pb.Notice]:  # noqa: N802
+    def JoinJob(  # noqa: N802
+        self, words: Iterator[pb.MemberUpdate], context: grpc.ServicerContext
+    ) -> Iterator[pb.ControllerUpdate]:
         self.heard.append(next(words))
         yield from self.notices
         for word in words:
@@ -73,35 +75,42 @@ def worker(controller: Controller, tmp_path: Path) -> Iterator[tuple[socket.sock
 
 def test_a_worker_is_told_in_lines_and_heard(controller, worker):
     ours, _ = worker
-    trees = [pb.TreePart(tree=9, slots=1024, window=512, share=1.0)]
+    trees = [pb.TreeAssignment(tree=9, slots=1024, window=512, share=1.0)]
     told = pb.Assignment(
         epoch=3, rank=1, workers=4, lanes=256, trees=trees, transport="roce", address="10.0.0.2",
         numerics=pb.Numerics(mode="auto"),
     )  # fmt: skip
-    n = pb.RoceNeighbors(tree=9, next="10.0.0.3", next_qpn=7, before="10.0.0.1", before_qpn=8, before_psn=6)
-    ring = pb.RoceRing(epoch=3, least_calls=2, most_calls=3, giver=1, trees=[n])
-    controller.notices = [pb.Notice(assignment=told, lease_ms=900), pb.Notice(ring=ring)]
+    n = pb.RoceNeighbors(
+        tree=9,
+        successor="10.0.0.3",
+        successor_qpn=7,
+        predecessor="10.0.0.1",
+        predecessor_qpn=8,
+        predecessor_psn=6,
+    )
+    ring = pb.RoceRing(epoch=3, min_calls=2, max_calls=3, source_rank=1, trees=[n])
+    controller.notices = [pb.ControllerUpdate(assignment=told, lease_ms=900), pb.ControllerUpdate(ring=ring)]
     ours.sendall(b"hello 1\n")
     with ours.makefile("r") as lines:
         assert lines.readline() == "assign 3 10.0.0.2 1 4 256 block 900 1 9 1024 512 1000000000\n"
         assert lines.readline() == "ring 3 2 3 1 1 9 10.0.0.3 7 10.0.0.1 8 6\n"
-        ours.sendall(b"ends 3 2 1 9 17 18 42\nalive\nworn 3\nreport 77\nleave\n")
+        ours.sendall(b"qps 3 2 1 9 17 18 42\nalive\nnew-epoch 3\nreport 77\nleave\n")
         assert controller.left.wait(20)
     last = controller.heard[-1]
     assert last.leave
-    assert last.worn_epoch == 3
+    assert last.unusable_epoch == 3
     assert last.report.chunks == 77
-    assert (last.ends.epoch, last.ends.calls) == (3, 2)
-    [end] = last.ends.connections
-    assert (end.tree, end.out_qpn, end.in_qpn, end.first_psn) == (9, 17, 18, 42)
+    assert (last.queue_pairs.epoch, last.queue_pairs.calls) == (3, 2)
+    [end] = last.queue_pairs.connections
+    assert (end.tree, end.send_qpn, end.recv_qpn, end.first_psn) == (9, 17, 18, 42)
 
 
 def test_a_worker_that_has_left_hears_when_the_job_is_over(controller, worker):
     ours, _ = worker
-    controller.farewell = [pb.Notice(over=pb.JobOver(state=pb.DONE, reason="every worker left"))]
+    controller.farewell = [pb.ControllerUpdate(ended=pb.JobEnded(state=pb.DONE, reason="every worker left"))]
     ours.sendall(b"hello 1\nleave\nalive\n")
     with ours.makefile("r") as lines:
-        assert lines.readline() == "over job j is done: every worker left\n"
+        assert lines.readline() == "ended job j is done: every worker left\n"
     assert [word.leave for word in controller.heard][-1:] == [True]
 
 
@@ -110,28 +119,32 @@ def test_an_agent_does_not_stay_for_a_worker_that_is_silent_when_the_job_is_over
 ):
     """Killed behind a serial port, which tells of no end."""
     monkeypatch.setattr(agent, "SILENCE_S", 0.2)
-    controller.notices = [pb.Notice(over=pb.JobOver(state=pb.FAILED, reason="the lease of h1 expired"))]
+    controller.notices = [
+        pb.ControllerUpdate(ended=pb.JobEnded(state=pb.FAILED, reason="the lease of h1 expired"))
+    ]
     ours, agents = socket.socketpair()
     with ours, agents:
         ours.sendall(b"hello 1\n")
         Agent(Connection(f"unix:{tmp_path}/c"), "j", "h1", agents).run()
-        assert ours.recv(100) == b"over job j is failed: the lease of h1 expired\n"
+        assert ours.recv(100) == b"ended job j is failed: the lease of h1 expired\n"
 
 
-@pytest.mark.parametrize("line", [b"nonsense\n", b"ends 1 0 2 9 17 18 42\n", b"worn x\n", b"ends -1 0 0\n"])
+@pytest.mark.parametrize(
+    "line", [b"nonsense\n", b"qps 1 0 2 9 17 18 42\n", b"new-epoch x\n", b"qps -1 0 0\n"]
+)
 def test_what_no_worker_says_ends_the_attendance_with_its_words(controller, worker, line):
     ours, failures = worker
     ours.sendall(b"hello 1\n" + line)
     with ours.makefile("r") as lines:
         heard = lines.readlines()
-    assert heard[-1].startswith("over the agent does not understand this worker")
+    assert heard[-1].startswith("ended the agent cannot read a line of this worker")
     assert failures
 
 
 def test_a_job_of_another_transport_is_over_for_a_roce_worker(controller, worker):
     ours, _ = worker
     controller.notices = [
-        pb.Notice(assignment=pb.Assignment(job="j", epoch=1, transport="udp"), lease_ms=900)
+        pb.ControllerUpdate(assignment=pb.Assignment(job="j", epoch=1, transport="udp"), lease_ms=900)
     ]
     ours.sendall(b"hello 1\n")
     with ours.makefile("r") as lines:

@@ -22,18 +22,18 @@ from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapReader
 
 from netfold.controller.planning.plan import Tree
+from netfold.protocol.wire import LaneArray
 from netfold.testbed.counters import read_verdicts
 from netfold.testbed.errors import RunError
+from netfold.testbed.network.faults import Faults, request
 from netfold.testbed.roce.bandwidth import SEND, WRITE, Messages, plain_connection, ring
-from netfold.testbed.roce.lab import Call, Lab
+from netfold.testbed.roce.lab import CallReport, Lab
 from netfold.testbed.roce.packages import QEMU
-from netfold.topologies.network.faults import Faults, ask
-from netfold.traffic.packets.wire import Words
 from netfold.traffic.scapy_roce import lanes_of
-from netfold.traffic.server.slots import add_saturating
 from tests.dataplane.frames import Ip
 from tests.dataplane.rc import NAK
 from tests.dataplane.roce_frames import CNP, ONLY, Rc, acknowledgment, roce
+from tests.slot_oracle import add_saturating
 
 pytestmark = [
     pytest.mark.machines,
@@ -66,10 +66,10 @@ def _start_endless(lab: Lab, job: str, flags: str = "") -> None:
         _wait_for_calls(lab, job, host, 1)
 
 
-def _calls(lab: Lab, job: str) -> dict[str, list[Call]]:
+def _calls(lab: Lab, job: str) -> dict[str, list[CallReport]]:
     """What each worker has done so far."""
     told = {host: lab.machines[host].run(f"cat /tmp/{job}", 60.0).splitlines() for host in lab.hosts}
-    return {host: [Call(**json.loads(line)) for line in lines] for host, lines in told.items()}
+    return {host: [CallReport(**json.loads(line)) for line in lines] for host, lines in told.items()}
 
 
 def _assert_more_right_calls(lab: Lab, job: str, calls: int) -> None:
@@ -80,7 +80,7 @@ def _assert_more_right_calls(lab: Lab, job: str, calls: int) -> None:
         assert not any(c.wrong for c in made), host
 
 
-def _assert_right(calls: dict[str, list[Call]], hosts: int, sizes: list[int]) -> None:
+def _assert_right(calls: dict[str, list[CallReport]], hosts: int, sizes: list[int]) -> None:
     assert len(calls) == hosts
     for host, made in calls.items():
         assert [c.bytes for c in made] == sizes, host
@@ -190,18 +190,18 @@ def test_an_unmodified_program_on_admitted_connections_is_added_up(lab: Lab, tmp
     fabric, net = lab.deployment.fabric, lab.deployment.net
     leaves = sorted({fabric.attachment(h) for h in lab.hosts})
     [tree] = lab.submit("perftest", scheme="switchml", slots=256).trees
-    messages = Messages(bytes=8192, count=40, under_way=8)
+    messages = Messages(bytes=8192, count=40, in_flight=8)
     for leaf in leaves:
-        ask(net.switches[leaf].control_socket, [{"op": "capture", "folder": str(tmp_path / leaf)}])
+        request(net.switches[leaf].control_socket, [{"op": "capture", "folder": str(tmp_path / leaf)}])
     rates = ring(lab, "perftest", messages, STEP_S)
     for leaf in leaves:
-        ask(net.switches[leaf].control_socket, [{"op": "capture", "folder": None}])
+        request(net.switches[leaf].control_socket, [{"op": "capture", "folder": None}])
     assert set(rates) == set(lab.hosts)
     packets = messages.count * messages.bytes // 1024
     for capture in tmp_path.glob("*/*.pcap"):
         _assert_well_formed(capture)
 
-    def passed(host: str, way: str) -> Words:
+    def passed(host: str, way: str) -> LaneArray:
         leaf = fabric.attachment(host)
         return _sent(tmp_path / leaf / f"{net.interface(leaf, host)}_{way}.pcap", packets)
 
@@ -233,14 +233,14 @@ def _assert_well_formed(capture: Path) -> None:
     assert done.stdout.splitlines() == read
 
 
-def _sums(tree: Tree, node: str, own: Mapping[str, Words]) -> list[Words]:
+def _sums(tree: Tree, node: str, own: Mapping[str, LaneArray]) -> list[LaneArray]:
     """What `node` sends up, or down from the root: (packets, lanes) for each order in which its children's come."""
     children = [_sums(tree, child, own) for child in tree.children(node)]
     orders = (parts for chosen in product(*children) for parts in permutations(chosen))
     return [reduce(add_saturating, parts) for parts in orders] if children else [own[node]]
 
 
-def _sent(capture: Path, packets: int) -> Words:
+def _sent(capture: Path, packets: int) -> LaneArray:
     """Lanes of the SENDs in a capture, in the order of their PSNs; (packets, lanes)."""
     found: dict[int, tuple[int, ...]] = {}
     for frame in RawPcapReader(str(capture)):
@@ -302,12 +302,12 @@ def test_a_worker_or_its_machine_that_is_killed_ends_the_job_with_a_reason_at_al
         _wait_for_calls(lab, name, victim.host, 1)
         if name == "worker":
             victim.run("killall -9 netfold-roce", 60.0)
-            with pytest.raises(RunError, match=r"job over: .*lease|ended with 137"):
+            with pytest.raises(RunError, match=r"job ended: .*lease|ended with exit code 137"):
                 lab.finish(running, 120.0)
         else:
             victim.close()
         for host in lab.hosts[:-1]:
             answer = running.answers[host].result(timeout=60)
-            assert (answer.code, "job over" in answer.output) == (1, True), answer.output[-300:]
+            assert (answer.code, "job ended" in answer.output) == (1, True), answer.output[-300:]
         for agent in running.agents:
             agent.join(60.0)

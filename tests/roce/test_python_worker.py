@@ -13,14 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api.connection import Connection
 from netfold.controller.jobs.records import JobState
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.connection import Connection
 from netfold.topologies.addressing import addresses
 from netfold.topologies.spec import load_fabric
 from netfold.traffic.engine.native import build
-from netfold.traffic.errors import JobFailed, WrongNumbers
+from netfold.traffic.errors import JobFailedError, UnsupportedDtypeError
 from netfold.traffic.numerics import ReduceOp
+from netfold.traffic.roce.recipe import HERE
 from netfold.traffic.roce.worker import SOURCES, RoceWorker, library
 from tests.controller.deployment import asked, deployed
 
@@ -36,10 +37,14 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     fakes = [Path(__file__).with_name(name) for name in ("fake_verbs.c", "fake_verbs.h")]
     headers = [s for s in SOURCES if s.suffix == ".h"]
     folder = tmp_path_factory.mktemp("code")
+    copies = {}
     for file in (*SOURCES, *fakes):
-        (folder / file.name).write_bytes(file.read_bytes())
-    names = [s.name for s in (*SOURCES, *fakes) if s not in headers]
-    made = library(build([folder / n for n in names], folder / "built"))
+        place = folder / "roce" / (file.relative_to(HERE) if file.is_relative_to(HERE) else file.name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(file.read_bytes())
+        copies[file] = place
+    sources = [copies[file] for file in (*SOURCES, *fakes) if file not in headers]
+    made = library(build(sources, folder / "built"))
     known = addresses(load_fabric("leaf-spine-2x2"))
     for index, host in enumerate(HOSTS):
         made.fake_address(index, str(known.ip(host)).encode())
@@ -60,7 +65,7 @@ def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str
             worker.all_reduce(array, 60.0)
             if numerics == "block":
                 worker.all_reduce(array, 60.0, ReduceOp.AVERAGE)
-            with pytest.raises(WrongNumbers):
+            with pytest.raises(UnsupportedDtypeError):
                 worker.all_reduce(np.zeros(4, other))
             return array
 
@@ -89,7 +94,7 @@ def test_a_refused_worker_hears_why(code: ctypes.CDLL, tmp_path: Path):
     async def scenario() -> None:
         fabric = load_fabric("leaf-spine-2x2")
         async with deployed(fabric, tmp_path, lanes=256) as deployment, asked(deployment):
-            with pytest.raises(JobFailed, match="there is no job 'none'"):
+            with pytest.raises(JobFailedError, match="there is no job 'none'"):
                 await asyncio.to_thread(
                     RoceWorker, Connection(f"unix:{tmp_path}/s"), "none", "h1", 20.0, code
                 )

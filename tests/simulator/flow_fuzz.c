@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine.h"
+#include "flow.h"
 
 enum { LINKS = 12, FLOWS = 300, JOBS = 6, CHANNELS = 2 * JOBS, BUCKETS = 3, ROUNDS = 4, ROW = 5 };
 
@@ -26,7 +26,7 @@ int main(int count, char **arguments) {
     static double completion[FLOWS], carried[CHANNELS], busy[CHANNELS], fastest[CHANNELS];
     static int64_t rows[ALL + 1], channels[JOBS + 1], buckets[JOBS + 1], iterations[JOBS], first[JOBS], reduced[JOBS];
     static int32_t links[ALL * ROW];
-    static uint8_t kind[ALL];
+    static uint8_t type[ALL];
     static double share[CHANNELS], size[JOBS * BUCKETS], ready[JOBS * BUCKETS], compute[JOBS], latency[JOBS];
     static double local[JOBS], begin[JOBS], began[JOBS * ROUNDS], ended[JOBS * ROUNDS], was[REDUCED], done[REDUCED];
     state = 88172645463325252u + 7919 * strtoull(count > 1 ? arguments[1] : "1", NULL, 10);
@@ -44,7 +44,7 @@ int main(int count, char **arguments) {
         rows[i + 1] = used;
         weight[i] = drawn() < 0.5 ? 1 : 0.2 + 5 * drawn();
         cap[i] = drawn() < 0.8 ? INFINITY : 100 + 1e3 * drawn();
-        kind[i] = (uint8_t)(4 * drawn());
+        type[i] = (uint8_t)(4 * drawn());
         window[i] = 1e3 * drawn();
         delay[i] = 0.01 * drawn();
     }
@@ -66,26 +66,22 @@ int main(int count, char **arguments) {
             ready[BUCKETS * j + b] = compute[j] * b / BUCKETS; /* some at once */
         }
     }
-    for (int i = 0; i < FLOWS; i++)
-        completion[i] = NAN;
-    struct nf_network network = {LINKS, capacity, queue, 500, 100, 1, drawn() < 0.5 ? 0 : 0.02, 1, sent, mean, most};
-    struct nf_streams streams = {FLOWS, CHANNELS, rows,  links, coefs,      weight,  cap,  kind,   window,
-                                 delay, start,    bytes, completion, carried, busy, fastest};
-    struct nf_jobs jobs = {JOBS,  channels,   buckets, share,   size,  ready, compute, latency, local,
+    for (int i = 0; i < FLOWS; i++) completion[i] = NAN;
+    struct sf_network network = {LINKS, capacity, queue, 500, 100, 1, drawn() < 0.5 ? 0 : 0.02, 1, sent, mean, most};
+    struct sf_streams streams = {FLOWS,  CHANNELS, rows,  links, coefs,      weight,  cap,  type,
+                                 window, delay,    start, bytes, completion, carried, busy, fastest};
+    struct sf_jobs jobs = {JOBS,  channels,   buckets, share,   size,  ready, compute, latency, local,
                            begin, iterations, first,   reduced, began, ended, was,     done};
     double end;
     int64_t events;
-    if (nf_flow_run(&network, &streams, &jobs, INFINITY, &end, &events))
-        return 1;
+    if (sf_flow_run(&network, &streams, &jobs, INFINITY, &end, &events)) return 1;
     for (int i = 0; i < FLOWS; i++)
-        if (!(completion[i] > 0))
-            return printf("flow %d is not over\n", i), 1;
+        if (!(completion[i] > 0)) return printf("flow %d is not over\n", i), 1;
     for (int j = 0; j < JOBS; j++)
-        if (!(ended[ROUNDS * (j + 1) - 1] > begin[j]))
-            return printf("job %d is not over\n", j), 1;
+        if (!(ended[ROUNDS * (j + 1) - 1] > begin[j])) return printf("job %d is not over\n", j), 1;
     for (int l = 0; l < LINKS; l++)
         if (sent[l] > capacity[l] * end * (1 + 1e-6))
             return printf("link %d carried %g of %g bytes\n", l, sent[l], capacity[l] * end), 1;
-    printf("%lld events, over at %g\n", (long long)events, end);
+    printf("%lld events, over at %.17g\n", (long long)events, end);
     return 0;
 }

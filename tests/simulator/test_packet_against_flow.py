@@ -14,7 +14,15 @@ from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
 from netfold.simulator.flow.run import simulate as by_flow
 from netfold.simulator.packet.run import simulate as by_packet
-from netfold.simulator.scenario import Bucket, Flow, InNetwork, Job, Model, Scenario, Settings
+from netfold.simulator.scenario import (
+    Bucket,
+    Flow,
+    InNetworkCollective,
+    Job,
+    Model,
+    NetworkSettings,
+    Scenario,
+)
 from netfold.topologies.generators import GBIT, leaf_spine
 
 LEAST, MOST = 7e3, 2e6
@@ -36,8 +44,8 @@ def scenario(hosts: int, load: float, flows: int, seed: int = 1) -> Scenario:
         found.append(Flow(source, destination, int(LEAST * (MOST / LEAST) ** rng.random()), at))
     plan = make_plan(fabric, JobSpec("j", workers, elements=5_000_000, scheme="panama"))
     model = Model("array", 0.0, 0.0, (Bucket(20_000_000),))
-    job = Job("j", workers, model, InNetwork(plan), iterations=max(1, int(at / 2e-3)))
-    return Scenario(fabric, (job,), tuple(found), settings=Settings(queue_bytes=1_000_000))
+    job = Job("j", workers, model, InNetworkCollective(plan), iterations=max(1, int(at / 2e-3)))
+    return Scenario(fabric, (job,), tuple(found), settings=NetworkSettings(queue_bytes=1_000_000))
 
 
 @pytest.mark.parametrize(

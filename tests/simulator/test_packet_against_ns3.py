@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from netfold.simulator.packet.details import Details
+from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.packet.run import simulate
-from netfold.simulator.scenario import Flow, Scenario, Settings, Transport
+from netfold.simulator.scenario import Flow, NetworkSettings, Scenario, TcpVariant
 from netfold.topologies.fabric import Fabric, Host, Link, Switch, Unit
 from tests.simulator.ns3_cases import REFERENCE, ask_ns3, cases, ns3_is_here
 
@@ -38,19 +38,21 @@ def completions(case: dict[str, Any]) -> list[float]:
         Unit("bit/s", 1.0),
     )
     flows = tuple(
-        Flow(*pair, size, start, Transport(case["transport"]))
+        Flow(*pair, size, start, TcpVariant(case["transport"]))
         for pair, (start, size) in zip(pairs, case["flows"], strict=True)
     )
-    settings = Settings(segment_bytes=case["segment_bytes"], header_bytes=54, gap_bytes=0, handshake=True)
-    details = Details(
-        marking_packets=case["marking_packets"] or float("inf"),
-        least_timeout=case["least_timeout_s"],
-        first_timeout=case["first_timeout_s"],
-        delay=case["ack_delay_s"],
+    settings = NetworkSettings(
+        segment_bytes=case["segment_bytes"], header_bytes=54, gap_bytes=0, handshake=True
+    )
+    options = PacketOptions(
+        marking_threshold=case["marking_packets"] or float("inf"),
+        min_rto_s=case["least_timeout_s"],
+        initial_rto_s=case["first_timeout_s"],
+        delayed_ack_s=case["ack_delay_s"],
         host_queue=10**6,
         hosts_mark=False,
     )
-    found = simulate(Scenario(fabric, flows=flows, settings=settings), details).completions
+    found = simulate(Scenario(fabric, flows=flows, settings=settings), options).completions
     return [seconds for seconds in found if seconds is not None]
 
 

@@ -44,8 +44,8 @@ def test_two_jobs(row: dict[str, Any]):
 @pytest.mark.parametrize(("fabric", "scheme"), [("grid-fig1", "atp"), ("inart-fig1", "inart")])
 def test_measured_anew(fabric: str, scheme: str):
     row = next(r for r in MEASURED if (r["fabric"], r["scheme"]) == (fabric, scheme))
-    netfold = [sys.executable, "-c", "from netfold.cli.main import main; main()"]
-    command = [*netfold, "measure", "plans", fabric, "--json", "-"]
+    netfold = [sys.executable, "-c", "from netfold.cli import main; main()"]
+    command = [*netfold, "measure", "plans", fabric, "--json"]
     options = ["--schemes", scheme, "--scale", str(row["scale"]), "--size", str(row["size"])]
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr

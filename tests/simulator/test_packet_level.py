@@ -13,33 +13,33 @@ import pytest
 
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
-from netfold.simulator.packet.details import Details
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.packet.run import simulate
 from netfold.simulator.scenario import (
     Bucket,
-    Exchange,
+    CollectiveEdge,
     Flow,
-    Free,
-    Hop,
-    InNetwork,
+    HostCollective,
+    IdealCollective,
+    InNetworkCollective,
     Job,
     Model,
+    NetworkSettings,
     Scenario,
-    Settings,
-    Transport,
+    TcpVariant,
 )
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import GBIT, leaf_spine, single_switch
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.membership.assignment import Timing
-from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 FABRIC = leaf_spine(2, 2, 3, rate=10, fabric_rate=10, parameter_servers=1, unit=GBIT)
 WORKERS = tuple(h.name for h in FABRIC.hosts if not h.parameter_server)
 SERVERS = tuple(h.name for h in FABRIC.hosts if h.parameter_server)
 LANES = 256
 SIZE = 4 * LANES * 200
-DEEP = Settings(queue_bytes=10**6)
+DEEP = NetworkSettings(queue_bytes=10**6)
 CHUNK = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES + 24
 
 
@@ -54,12 +54,18 @@ def plan_of(scheme: str, fabric: Fabric = FABRIC) -> Plan:
 
 
 def training(scheme: str, iterations: int = 2, congestion: Congestion = Congestion.PANAMA) -> Job:
-    return Job("j", WORKERS, model(SIZE, SIZE), InNetwork(plan_of(scheme), congestion), iterations=iterations)
+    return Job(
+        "j",
+        WORKERS,
+        model(SIZE, SIZE),
+        InNetworkCollective(plan_of(scheme), congestion),
+        iterations=iterations,
+    )
 
 
 def test_a_flow_alone_takes_the_time_of_its_bytes():
     fabric = single_switch(2, rate=10, unit=GBIT)
-    settings = Settings(initial_segments=50)
+    settings = NetworkSettings(initial_segments=50)
     result = simulate(Scenario(fabric, flows=(Flow("h1", "h2", 20 * 1460 + 10, 0.5),), settings=settings))
     full, last = settings.packet_bytes, settings.packet_bytes - 1450
     # the short last one waits at the switch for the one before
@@ -71,7 +77,7 @@ def test_a_handshake_costs_a_round_trip():
     fabric = single_switch(2, rate=10, unit=GBIT)
     flows = (Flow("h1", "h2", 1460, 0.0),)
     quick = simulate(Scenario(fabric, flows=flows)).completions[0]
-    whole = simulate(Scenario(fabric, flows=flows, settings=Settings(handshake=True))).completions[0]
+    whole = simulate(Scenario(fabric, flows=flows, settings=NetworkSettings(handshake=True))).completions[0]
     assert quick is not None
     assert whole is not None
     assert whole - quick == pytest.approx(4 * (1e-6 + 78 * 0.8e-9), abs=1e-9)
@@ -85,8 +91,8 @@ def test_a_network_that_loses_much_takes_seconds_and_not_minutes(workers: int, l
     fabric = single_switch(workers, rate=0.1, unit=GBIT)
     hosts = tuple(h.name for h in fabric.hosts)
     plan = make_plan(fabric, JobSpec("j", hosts, (), elements=1 << 16, scheme="switchml"))
-    job = Job("j", hosts, model(1 << 18), InNetwork(plan, Congestion.PANAMA), iterations=8)
-    result = simulate(Scenario(fabric, jobs=(job,)), Details(timing=Timing(), paced=True, loss=loss))
+    job = Job("j", hosts, model(1 << 18), InNetworkCollective(plan, Congestion.PANAMA), iterations=8)
+    result = simulate(Scenario(fabric, jobs=(job,)), PacketOptions(timing=Timing(), paced=True, loss=loss))
     assert statistics.median(i.end - i.start for i in result.jobs[0].iterations[1:]) < most
 
 
@@ -94,11 +100,11 @@ def test_a_network_that_loses_much_takes_seconds_and_not_minutes(workers: int, l
 def test_every_edge_carries_each_chunk_once(scheme: str):
     job = training(scheme, iterations=1)
     result = simulate(Scenario(FABRIC, (job,), settings=DEEP))
-    assert isinstance(job.scheme, InNetwork)
+    assert isinstance(job.scheme, InNetworkCollective)
     chunks, trees = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for tree in job.scheme.plan.trees:
         hops = [hop for edge in tree.edges for hop in itertools.pairwise(edge.path)]
-        for hop in (*hops, *tree.down):
+        for hop in (*hops, *tree.result_links):
             chunks[hop] += 2 * SIZE / (4 * LANES) * tree.share
             trees[hop] += 1
     for hop, count in chunks.items():
@@ -109,7 +115,7 @@ def test_every_edge_carries_each_chunk_once(scheme: str):
 
 @pytest.mark.parametrize("scheme", ["switchml", "panama", "grid", "none"])
 def test_sums_are_right_whatever_is_lost(scheme: str):
-    result = simulate(Scenario(FABRIC, (training(scheme),), seed=3), Details(loss=0.02))
+    result = simulate(Scenario(FABRIC, (training(scheme),), seed=3), PacketOptions(loss=0.02))
     assert len(result.jobs[0].iterations) == 2
 
 
@@ -129,28 +135,42 @@ def test_a_job_alone_fills_its_links_though_queues_are_short_and_mark_early(dela
     fabric = leaf_spine(2, 2, 4, rate=0.1, fabric_rate=0.1, unit=GBIT)
     workers, size = tuple(h.name for h in fabric.hosts if not h.parameter_server), 4 << 20
     plan = make_plan(fabric, JobSpec("j", workers, (), elements=size // 4, scheme="panama"))
-    job = Job("j", workers, model(size), InNetwork(plan, Congestion.PANAMA), iterations=4)
-    settings = Settings(queue_bytes=64 * 1514, hop_delay_s=delay)
-    result = simulate(Scenario(fabric, (job,), settings=settings), Details(timing=Timing(), paced=True))
+    job = Job("j", workers, model(size), InNetworkCollective(plan, Congestion.PANAMA), iterations=4)
+    settings = NetworkSettings(queue_bytes=64 * 1514, hop_delay_s=delay)
+    result = simulate(Scenario(fabric, (job,), settings=settings), PacketOptions(timing=Timing(), paced=True))
     stream = size / (4 * LANES) * CHUNK * 8 / 1e8
     assert result.jobs[0].iterations[-1].duration < stream / 0.95
 
 
 def test_a_ring_moves_the_gradient_almost_twice():
     n = len(WORKERS)
-    hops = tuple(Hop(a, b, 2 * (n - 1) / n) for a, b in zip(WORKERS, (*WORKERS[1:], WORKERS[0]), strict=True))
-    exchange = Exchange(hops, 2 * (n - 1))
+    hops = tuple(
+        CollectiveEdge(a, b, 2 * (n - 1) / n)
+        for a, b in zip(WORKERS, (*WORKERS[1:], WORKERS[0]), strict=True)
+    )
+    exchange = HostCollective(hops, 2 * (n - 1))
     result = simulate(Scenario(FABRIC, (Job("j", WORKERS, model(4 * 10**6), exchange, iterations=2),)))
-    bound = 2 * (n - 1) / n * 4 * 10**6 * Settings().wire * 0.8e-9
+    bound = 2 * (n - 1) / n * 4 * 10**6 * NetworkSettings().wire * 0.8e-9
     assert bound < result.jobs[0].iterations[-1].duration < 1.15 * bound
 
 
 def test_buckets_overlap_the_backward_pass_and_iterations_follow_each_other():
     job = Job(
-        "j", WORKERS, model(SIZE, SIZE, compute=0.01), InNetwork(plan_of("switchml")), start=0.1, iterations=3
+        "j",
+        WORKERS,
+        model(SIZE, SIZE, compute=0.01),
+        InNetworkCollective(plan_of("switchml")),
+        start=0.1,
+        iterations=3,
     )
-    ring = Job("k", WORKERS, model(SIZE, compute=0.02), Exchange((Hop("h1", "h2", 1.0),), 1), iterations=2)
-    free = Job("l", WORKERS, model(10, 10, compute=0.01), Free(1000.0))
+    ring = Job(
+        "k",
+        WORKERS,
+        model(SIZE, compute=0.02),
+        HostCollective((CollectiveEdge("h1", "h2", 1.0),), 1),
+        iterations=2,
+    )
+    free = Job("l", WORKERS, model(10, 10, compute=0.01), IdealCollective(1000.0))
     result = simulate(Scenario(FABRIC, (job, ring, free)))
     first, second, third = result.job("j").iterations
     assert first.start == 0.1
@@ -164,27 +184,30 @@ def test_buckets_overlap_the_backward_pass_and_iterations_follow_each_other():
 
 def test_the_same_seed_gives_the_same_result():
     flows = tuple(
-        Flow(WORKERS[i % 3], WORKERS[3 + i % 3], 300_000, 1e-5 * i, list(Transport)[i % 3]) for i in range(12)
+        Flow(WORKERS[i % 3], WORKERS[3 + i % 3], 300_000, 1e-5 * i, list(TcpVariant)[i % 3])
+        for i in range(12)
     )
     scenario = Scenario(FABRIC, (training("panama"),), flows, seed=5)
-    details = Details(loss=0.01)
-    assert simulate(scenario, details) == simulate(scenario, details)
-    assert simulate(scenario, details) != simulate(Scenario(FABRIC, scenario.jobs, flows, seed=6), details)
+    options = PacketOptions(loss=0.01)
+    assert simulate(scenario, options) == simulate(scenario, options)
+    assert simulate(scenario, options) != simulate(Scenario(FABRIC, scenario.jobs, flows, seed=6), options)
 
 
-@pytest.mark.parametrize("transport", list(Transport))
-def test_flows_arrive_whatever_is_lost(transport: Transport):
+@pytest.mark.parametrize("transport", list(TcpVariant))
+def test_flows_arrive_whatever_is_lost(transport: TcpVariant):
     flows = tuple(
         Flow(WORKERS[i % 3], WORKERS[3 + i % 3], 200_000 + i, 1e-5 * i, transport) for i in range(9)
     )
-    result = simulate(Scenario(FABRIC, flows=flows, settings=Settings(handshake=True)), Details(loss=0.05))
+    result = simulate(
+        Scenario(FABRIC, flows=flows, settings=NetworkSettings(handshake=True)), PacketOptions(loss=0.05)
+    )
     assert None not in result.completions
 
 
 def test_a_lost_retransmission_or_a_lost_tail_seldom_costs_a_timeout():
     """Of ten seconds here. What still does: a single segment that is lost, a probe that is lost."""
-    patient = Details(loss=0.02, least_timeout=10.0)
-    long = Flow(WORKERS[0], WORKERS[1], 900_000, 0.0, Transport.CUBIC)
+    patient = PacketOptions(loss=0.02, min_rto_s=10.0)
+    long = Flow(WORKERS[0], WORKERS[1], 900_000, 0.0, TcpVariant.CUBIC)
     short = tuple(Flow(WORKERS[i % 3], WORKERS[3 + i % 3], 30_000, 1e-3 * i) for i in range(60))
     first, *others = simulate(Scenario(FABRIC, flows=(long, *short), seed=3), patient).completions
     assert first is not None
@@ -194,14 +217,14 @@ def test_a_lost_retransmission_or_a_lost_tail_seldom_costs_a_timeout():
 
 def test_dctcp_keeps_the_queue_at_its_mark_and_reno_fills_it():
     longest = {}
-    for transport in (Transport.DCTCP, Transport.RENO):
+    for transport in (TcpVariant.DCTCP, TcpVariant.RENO):
         flows = tuple(Flow(w, SERVERS[0], 10_000_000, 0.0, transport) for w in WORKERS[:2])
-        settings = Settings(marking_bytes=65 * 1538, queue_bytes=400 * 1538)
+        settings = NetworkSettings(marking_bytes=65 * 1538, queue_bytes=400 * 1538)
         result = simulate(Scenario(FABRIC, flows=flows, settings=settings))
         into = result.links["leaf1", SERVERS[0]]
         longest[transport] = into.queue_max / 1538
-    assert longest[Transport.DCTCP] < 150
-    assert longest[Transport.RENO] > 395
+    assert longest[TcpVariant.DCTCP] < 150
+    assert longest[TcpVariant.RENO] > 395
 
 
 def test_it_ends_when_it_is_told_to():

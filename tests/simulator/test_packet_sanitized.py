@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from netfold.simulator.native import sources_of
+from netfold.simulator.recipe import OPTIONS
 
 SCRIPT = """
 import ctypes, sys
 from netfold.simulator.packet import native
-from netfold.traffic.engine import native as engine
-ctypes.CDLL(engine.library()._name, ctypes.RTLD_GLOBAL)
 code = ctypes.CDLL(sys.argv[1])
 native.library = lambda: code
 from tests.simulator import test_packet_level as level
@@ -40,7 +39,19 @@ def test_no_fault_is_found(tmp_path: Path):
     sources = [str(s) for s in sources_of("packet") if s.suffix == ".c"]
     checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(
-        ["gcc", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared", *checks, "-o", built, *sources, "-lm"],
+        [
+            "gcc",
+            "-std=gnu11",
+            "-O1",
+            "-g",
+            "-fPIC",
+            "-shared",
+            *checks,
+            "-o",
+            built,
+            *sources,
+            *OPTIONS["packet"],
+        ],
         check=True,
     )
     asan = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True).strip()

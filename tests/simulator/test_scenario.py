@@ -9,8 +9,17 @@ from collections import Counter
 
 import pytest
 
-from netfold.simulator.routes import Wires, choice_of
-from netfold.simulator.scenario import Bucket, Flow, Free, Job, Model, Scenario, ScenarioError, Settings
+from netfold.simulator.routes import LinkTable, path_hash
+from netfold.simulator.scenario import (
+    Bucket,
+    Flow,
+    IdealCollective,
+    Job,
+    Model,
+    NetworkSettings,
+    Scenario,
+    ScenarioError,
+)
 from netfold.topologies.generators import fat_tree, single_switch
 
 FABRIC = single_switch(3)
@@ -32,20 +41,20 @@ def test_a_flow_that_cannot_be_is_named(flow: Flow, said: str):
 
 def test_a_job_that_cannot_be_is_named():
     with pytest.raises(ScenarioError, match="job 'a': 'h7' is no host"):
-        Scenario(FABRIC, (Job("a", ("h1", "h7"), MODEL, Free(1.0)),))
+        Scenario(FABRIC, (Job("a", ("h1", "h7"), MODEL, IdealCollective(1.0)),))
     with pytest.raises(ScenarioError, match="job 'a': the name is given twice"):
-        Scenario(FABRIC, (Job("a", ("h1",), MODEL, Free(1.0)),) * 2)
+        Scenario(FABRIC, (Job("a", ("h1",), MODEL, IdealCollective(1.0)),) * 2)
 
 
 def test_equal_cost_paths_are_shortest_and_all_in_use():
-    wires = Wires(fat_tree(4), Settings())
-    paths = [wires.path("h1", "h16", choice_of(3, "flow", i)) for i in range(400)]
+    table = LinkTable(fat_tree(4), NetworkSettings())
+    paths = [table.path("h1", "h16", path_hash(3, "flow", i)) for i in range(400)]
     assert {len(p) for p in paths} == {6}
     for path in paths:
-        ends = [wires.pairs[i] for i in path]
+        ends = [table.pairs[i] for i in path]
         assert ends[0][0] == "h1"
         assert ends[-1][1] == "h16"
         assert all(a[1] == b[0] for a, b in itertools.pairwise(ends))
     assert len(set(paths)) == 4
     assert min(Counter(paths).values()) > 50
-    assert len(wires.path("h1", "h2", 12345)) == 2
+    assert len(table.path("h1", "h2", 12345)) == 2

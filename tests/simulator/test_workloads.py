@@ -10,7 +10,7 @@ import pytest
 from netfold.simulator.scenario import ScenarioError
 from netfold.simulator.workloads.models import MODELS, Accelerator, model
 from netfold.simulator.workloads.sizes import HADOOP, PANAMA, WEB_SEARCH, Sizes, pareto
-from netfold.simulator.workloads.traffic import Placement, background, place
+from netfold.simulator.workloads.traffic import WorkerPlacement, background, place
 from netfold.topologies.generators import GBIT, fat_tree
 
 
@@ -49,13 +49,13 @@ def test_buckets_make_up_the_gradient_and_become_ready_in_order(name: str):
 def test_racks_are_filled_or_workers_scattered():
     fabric = fat_tree(8, unit=GBIT)
     random = np.random.default_rng(3)
-    packed = place(fabric, 12, Placement.RACK, random)
-    spread = place(fabric, 12, Placement.SCATTERED, random)
+    packed = place(fabric, 12, WorkerPlacement.RACK, random)
+    spread = place(fabric, 12, WorkerPlacement.SCATTERED, random)
     assert len({fabric.attachment(w) for w in packed}) == 3
     assert len({fabric.attachment(w) for w in spread}) > 6
     assert len(set(spread)) == 12
     with pytest.raises(ScenarioError, match="129 workers do not fit on 128 hosts"):
-        place(fabric, 129, Placement.RACK, random)
+        place(fabric, 129, WorkerPlacement.RACK, random)
 
 
 def test_background_flows_offer_the_load():

@@ -11,31 +11,31 @@ from statistics import median
 from typing import Any
 
 from netfold.controller.jobs.lookup import default_job
-from netfold.controller.lifecycle.admission import Wire
+from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.timing import timing_of
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.service.timing import timing_of
-from netfold.controller.switches.desired import Setting
-from netfold.simulator.packet.details import Details
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.simulator.packet.packet_options import PacketOptions
 from netfold.simulator.packet.run import simulate
-from netfold.simulator.scenario import Bucket, InNetwork, Job, Model, Scenario, Settings
+from netfold.simulator.scenario import Bucket, InNetworkCollective, Job, Model, NetworkSettings, Scenario
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, Unit
 from netfold.topologies.spec import load_fabric
 from netfold.traffic.membership.assignment import Timing
-from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
 LANES = 256
 FRAME = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES
 HOST_RTT_S = 0.002
-"""What hosts and switches add to a round trip: the controller's own figure (lifecycle/admission.py), by which it sizes
-windows. Here it lies on the eight links of a long round trip."""
+"""Delay of hosts and switches in an RTT: the controller's figure (lifecycle/job_admission.py) for windows.
+Here it lies on the eight links of a long round trip."""
 
-KERNEL = Details(
+KERNEL = PacketOptions(
     paced=True,
     host_queue=1000,
     hosts_mark=False,
-    host_burst_bytes=3 * 1514,  # topologies/network/kernel.py
+    host_burst_bytes=3 * 1514,  # testbed/network/kernel.py
     switch_burst_bytes=FRAME,  # softswitch sends a packet when its turn comes, then waits for as long as it takes
 )
 
@@ -45,16 +45,16 @@ def rates(row: dict[str, Any]) -> list[float]:
     fabric = load_fabric(row["fabric"])
     fabric = replace(fabric, unit=Unit(fabric.unit.name, fabric.unit.bits_per_second * row["scale"]))
     jobs = _jobs(fabric, row["scheme"], row["size"], len(row["mbps"]))
-    scenario = Scenario(fabric, jobs, settings=Settings(gap_bytes=0, hop_delay_s=HOST_RTT_S / 8))
-    details = replace(KERNEL, timings={job.name: _timing(fabric, job) for job in jobs})
+    scenario = Scenario(fabric, jobs, settings=NetworkSettings(gap_bytes=0, hop_delay_s=HOST_RTT_S / 8))
+    options = replace(KERNEL, timings={job.name: _timing(fabric, job) for job in jobs})
     wire = row["size"] * 8 * FRAME / (4 * LANES)
     return [
-        wire / median(i.duration for i in job.iterations) / 1e6 for job in simulate(scenario, details).jobs
+        wire / median(i.duration for i in job.iterations) / 1e6 for job in simulate(scenario, options).jobs
     ]
 
 
 def _jobs(fabric: Fabric, scheme: str, size: int, count: int) -> tuple[Job, ...]:
-    """Each takes its part of workers and servers, on what the earlier ones leave, as measure/plans has it."""
+    """Each takes its part of workers and servers, on what the earlier ones leave, as evaluation/testbed/plans."""
     spec, used, found = default_job(fabric).spec, Loads(), []
     for number in range(count):
         workers, servers = spec.workers[number::count], spec.parameter_servers[number::count]
@@ -62,7 +62,9 @@ def _jobs(fabric: Fabric, scheme: str, size: int, count: int) -> tuple[Job, ...]
         plan = make_plan(fabric, replace(own, elements=size // 4, scheme=scheme), background=used)
         used = _both(used, plan.loads)
         model = Model("array", 0.0, 0.0, (Bucket(size),))
-        found.append(Job(own.name, workers, model, InNetwork(plan, slots=_slots(fabric, plan)), iterations=4))
+        found.append(
+            Job(own.name, workers, model, InNetworkCollective(plan, slots=_slots(fabric, plan)), iterations=4)
+        )
     return tuple(found)
 
 
@@ -75,8 +77,10 @@ def _slots(fabric: Fabric, plan: Plan) -> int:
 
 def _timing(fabric: Fabric, job: Job) -> Timing:
     """What the controller tells the job's workers."""
-    assert isinstance(job.scheme, InNetwork)
-    return timing_of(Setting(fabric, addresses(fabric), mark=2000), job.scheme.plan, Wire(LANES))
+    assert isinstance(job.scheme, InNetworkCollective)
+    return timing_of(
+        FabricConfig(fabric, addresses(fabric), management_tree=2000), job.scheme.plan, PacketModel(LANES)
+    )
 
 
 def _both(a: Loads, b: Loads) -> Loads:

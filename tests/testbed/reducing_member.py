@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from netfold.traffic.errors import Straggled
-from netfold.traffic.membership.membership import Attending
+from netfold.traffic.errors import StragglerError
+from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.worker.worker import Worker
 
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--late-calls", type=int, default=0, help="before each third of so many it pauses")
     parser.add_argument("--late", type=float, default=0.0, help="for so many seconds")
     told = parser.parse_args()
-    member = Attending(told.controller, told.job, told.host)
+    member = ControllerMembership(told.controller, told.job, told.host)
     straggled = 0
     with Worker(member) as worker, told.out.with_suffix(".progress").open("w") as progress:
         member.wait(60)
@@ -48,14 +48,14 @@ def main() -> None:
             array[0] = told.stop.exists() or (told.late_calls > 0 and turn >= told.late_calls)
             try:
                 contributors = worker.all_reduce(array, 40, told.op)
-            except Straggled:
+            except StragglerError:
                 straggled += 1
                 continue
             row = {
                 "digest": hashlib.sha256(array.tobytes()).hexdigest(),
                 "values": np.unique(array[1:]).tolist(),
-                "least": contributors.least if contributors is not None else worker.workers,
-                "most": contributors.most if contributors is not None else worker.workers,
+                "least": contributors.minimum if contributors is not None else worker.workers,
+                "most": contributors.maximum if contributors is not None else worker.workers,
             }
             progress.write(json.dumps(row) + "\n")
             progress.flush()

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from netfold.controller.jobs.file import JobFile, read_order
+from netfold.controller.jobs.file import JobFile, resolve_job
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import TofinoServer
 from netfold.controller.switches.fleet import FleetOptions
-from netfold.controller.switches.session import ANSWER_S
+from netfold.controller.switches.session import RPC_TIMEOUT_S
 from netfold.testbed import chips
 from netfold.testbed.errors import RunError
-from netfold.testbed.patience import patience_with
+from netfold.testbed.step_timeouts import step_timeouts_of
 from netfold.topologies.spec import load_fabric
 
 
@@ -34,8 +34,10 @@ def test_the_controller_reads_of_every_switch_that_its_drivers_speak(tmp_path: P
     options = chips.options(tmp_path / "switches.yaml", tmp_path, switches)  # type: ignore[arg-type]
     assert options[:2] == ["--switches", str(tmp_path / "switches.yaml")]
     told = dict(zip(options[2::2], map(float, options[3::2]), strict=True))
-    assert told["--answer-s"] > ANSWER_S
-    assert told["--look-s"] > FleetOptions().look_s, "reading a counter holds a model's packets up"
+    assert told["--rpc-timeout-s"] > RPC_TIMEOUT_S
+    assert told["--counter-poll-s"] > FleetOptions().counter_poll_s, (
+        "reading a counter holds a model's packets up"
+    )
     devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
     assert {n: d.address for n, d in devices.items()} == {s.name: s.grpc_address for s in switches}
     assert {(d.server, d.device_id, d.cpu_port) for d in devices.values()} == {(TofinoServer.DRIVERS, 0, 320)}
@@ -44,19 +46,21 @@ def test_the_controller_reads_of_every_switch_that_its_drivers_speak(tmp_path: P
 
 
 def test_a_program_that_is_missing_is_said_with_how_it_is_made(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"make one by `python -m tools.tofino tofino --cpu-port 320`"):
+    with pytest.raises(
+        RunError, match=r"build it with `python -m netfold.p4src.tools.tofino tofino --cpu-port 320`"
+    ):
         chips.options(tmp_path / "switches.yaml", tmp_path, [])
 
 
 def test_its_jobs_keep_their_members_longer_than_others() -> None:
-    patience = patience_with("tofino-model")
-    order = read_order(
-        yaml.safe_dump({"name": "job", "workers": 2, **patience.job}), load_fabric("tofino-leaf")
+    timeouts = step_timeouts_of("tofino-model")
+    order = resolve_job(
+        yaml.safe_dump({"name": "job", "workers": 2, **timeouts.job}), load_fabric("tofino-leaf")
     )
     assert order.file.lease_ms > JobFile.model_fields["lease_ms"].default
 
 
 def test_a_model_is_waited_for_longer_than_a_switch_in_software() -> None:
-    model, usual = patience_with("tofino-model"), patience_with("softswitch")
+    model, usual = step_timeouts_of("tofino-model"), step_timeouts_of("softswitch")
     for name in ("start_s", "ready_s", "job_s", "call_s", "step_s"):
         assert getattr(model, name) > getattr(usual, name)

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from netfold.measure.cli import app as measure
+from netfold.evaluation.testbed.cli import app as measure
 from netfold.testbed import cli
 from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
-from netfold.testbed.run import Options, Run, Watcher
+from netfold.testbed.run import Run, RunObserver, RunOptions
 
 COMMANDS = [
     (cli.run, ["--target", "softswitch"]),
@@ -54,7 +54,7 @@ def test_without_root_it_runs_itself_through_sudo(command, arguments, monkeypatc
     [
         (["--fabric", "no-such-fabric"], "no-such-fabric"),
         (["--target", "nonsense"], "no switch target"),
-        (["--restart", "leaf9"], "'leaf9' is no switch of leaf-spine-2x2; there are leaf1"),
+        (["--restart", "leaf9"], "'leaf9' is no switch of leaf-spine-2x2; expected one of leaf1"),
         (["--loss", "2"], "loss is 2.0"),
     ],
 )
@@ -82,7 +82,7 @@ def by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def a_run(out: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """One that is over."""
-    run = Run(Options(Setup("single"), out=out), Watcher())
+    run = Run(RunOptions(Setup("single"), out=out), RunObserver())
     run._check_out()
     run._plan, run._loads = (None, None)  # type: ignore[assignment]
     monkeypatch.setattr("netfold.testbed.run.plot_plan", lambda _f, _p, file, _l: file.write_bytes(b"png"))

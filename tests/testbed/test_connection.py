@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netfold.api import connection as api
-from netfold.api.connection import connection
+from netfold.protocol import connection as api
+from netfold.protocol.connection import connection
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import grpc
 import pytest
 from finsy.proto import p4r, p4r_grpc
 
+from netfold.protocol.wire import Verdict
 from netfold.testbed.counters import VERDICTS_PER_TREE, read_verdicts
-from netfold.traffic.packets.wire import Verdict
 
 
 class Counting(p4r_grpc.P4RuntimeServicer):  # type: ignore[misc]
@@ -31,7 +31,7 @@ class Counting(p4r_grpc.P4RuntimeServicer):  # type: ignore[misc]
         answer = p4r.ReadResponse()
         for tree, packets in ((1, 5), (2, 7)):
             cell = answer.entities.add().counter_entry
-            cell.index.index = tree * VERDICTS_PER_TREE + int(Verdict.ABSORBED)
+            cell.index.index = tree * VERDICTS_PER_TREE + int(Verdict.ACCUMULATED)
             cell.data.packet_count = packets
         yield answer
 
@@ -58,4 +58,4 @@ def test_verdicts_are_added_up_over_trees_and_no_proxy_is_asked(
         "dead": SimpleNamespace(grpc_address="127.0.0.1:1", device_id=2),
     }
     net = SimpleNamespace(switches=switches)
-    assert read_verdicts(net) == {"s1": {"absorbed": 12}}  # type: ignore[arg-type]
+    assert read_verdicts(net) == {"s1": {"accumulated": 12}}  # type: ignore[arg-type]

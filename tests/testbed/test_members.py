@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from netfold.testbed.deployment import Deployment, Setup
-from netfold.testbed.processes import Group, Task
-from netfold.topologies.network.faults import Faults
-from netfold.topologies.network.targets import netfold_command
+from netfold.testbed.network.faults import Faults
+from netfold.testbed.network.targets import installed_command
+from netfold.testbed.processes import HostTask, ProcessGroup
 from tests.testbed.test_scenarios import until
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
@@ -30,11 +30,11 @@ def stop_file(system: Deployment) -> Path:
     return system.directory / "stop"
 
 
-def task(system: Deployment, host: str, *options: object) -> Task:
+def task(system: Deployment, host: str, *options: object) -> HostTask:
     out = system.directory / f"{host}.json"
     number = system.workers.index(host)
     command = [sys.executable, MEMBER, system.service.address, "job", host, number, out, stop_file(system)]
-    return Task(host, [*command, *options], out)
+    return HostTask(host, [*command, *options], out)
 
 
 def calls(system: Deployment, host: str) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def test_nobody_waits_for_a_worker_that_pauses_and_all_have_the_same_averages(lo
         system.submit("job", workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
         pauses = ("--late-calls", LATE_CALLS, "--late", 0.7)
         tasks = [task(system, h, "--op", "average", *(pauses if h == workers[3] else ())) for h in workers]
-        with Group(system.net, tasks) as members:
+        with ProcessGroup(system.net, tasks) as members:
             told = members.wait(100, system.check)
         had = {h: calls(system, h) for h in workers}
     steady = [had[h] for h in workers if not told[h]["straggled"]]
@@ -99,16 +99,24 @@ def test_workers_go_come_back_and_are_added_and_every_sum_is_of_those_who_are_in
             until(lambda: any(r["values"] == wanted for r in calls(system, first)[-20:]), f"sum of {hosts}")
             system.check()
 
-        veterans = Group(system.net, [task(system, h) for h in workers[:2]])
-        with veterans, Group(system.net, [task(system, lost)]) as leaves:
+        veterans = ProcessGroup(system.net, [task(system, h) for h in workers[:2]])
+        with veterans, ProcessGroup(system.net, [task(system, lost)]) as leaves:
             in_it(*workers)
             leaves.kill(lost)
             in_it(*workers[:2])
-            with Group(system.net, [task(system, lost)]) as again:
+            with ProcessGroup(system.net, [task(system, lost)]) as again:
                 in_it(*workers)
-                add = [netfold_command(), "job", "add", "job", added, "--controller", system.service.address]
+                add = [
+                    installed_command("netfold"),
+                    "job",
+                    "add",
+                    "job",
+                    added,
+                    "--controller",
+                    system.service.address,
+                ]
                 subprocess.run([str(word) for word in add], check=True, capture_output=True)
-                with Group(system.net, [task(system, added)]) as more:
+                with ProcessGroup(system.net, [task(system, added)]) as more:
                     in_it(*workers, added)
                     stop_file(system).touch()
                     for group in (veterans, again, more):

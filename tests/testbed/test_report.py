@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from netfold.testbed import doctor
-from netfold.testbed.report import AllReduce, Report
+from netfold.testbed.report import AllReduce, RunReport
 
 PROMISED = {
     "accuracy", "reference_accuracy", "wrong_elements", "target", "workers", "link_mbps", "allreduce_ms_p50",
@@ -21,9 +21,9 @@ PROMISED = {
 
 
 @pytest.fixture
-def report() -> Report:
+def report() -> RunReport:
     trained = AllReduce(ms_p50=5.0, ms_p99=9.0, algbw_mbps=40.0, wrong_elements=0, checked_elements=100)
-    return Report(
+    return RunReport(
         fabric="leaf-spine-2x2",
         target="softswitch",
         target_reason="softswitch, the default",
@@ -49,13 +49,13 @@ def report() -> Report:
         bandwidth=trained,
         bandwidth_ring=None,
         seconds=42.0,
-        switches={"leaf1": {"absorbed": 11}, "spine1": {"result_sent": 22}},
+        switches={"leaf1": {"accumulated": 11}, "spine1": {"result_sent": 22}},
         frames_lost=4321,
         restarted="spine1",
     )
 
 
-def test_the_json_has_what_is_promised(report: Report) -> None:
+def test_the_json_has_what_is_promised(report: RunReport) -> None:
     written = json.loads(report.to_json())
     assert written.keys() >= PROMISED
     assert written["wrong_elements"] == 3
@@ -63,7 +63,7 @@ def test_the_json_has_what_is_promised(report: Report) -> None:
     assert written["switches"]["spine1"] == {"result_sent": 22}
 
 
-def test_the_table_shows_errors_rates_and_every_switch(report: Report) -> None:
+def test_the_table_shows_errors_rates_and_every_switch(report: RunReport) -> None:
     console = Console(width=120)
     with console.capture() as captured:
         console.print(report.render())
@@ -76,7 +76,7 @@ def test_the_table_shows_errors_rates_and_every_switch(report: Report) -> None:
         "123,456",
         "1 MiB",
         "4,321",
-        "started again",
+        "restarted during the training",
         "leaf1",
         "spine1",
         "result_sent",
@@ -84,7 +84,7 @@ def test_the_table_shows_errors_rates_and_every_switch(report: Report) -> None:
         assert shown in text
 
 
-def test_a_goodput_of_a_model_is_not_shown_as_none_at_all(report: Report) -> None:
+def test_a_goodput_of_a_model_is_not_shown_as_none_at_all(report: RunReport) -> None:
     slow = dataclasses.replace(report, goodput_mbps_per_worker=0.033)
     console = Console(width=120)
     with console.capture() as captured:

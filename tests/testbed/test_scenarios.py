@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from netfold.testbed.deployment import Deployment, Results, RunningJob, Setup
-from netfold.testbed.errors import ProcessFailed, RunError
-from netfold.topologies.network.faults import Faults
+from netfold.testbed.errors import ProcessFailedError, RunError
+from netfold.testbed.network.faults import Faults
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
@@ -76,7 +76,7 @@ def test_a_killed_worker_fails_the_job_and_the_others_say_so(system: Deployment)
     survivors = {h: o for h, o in outcomes.items() if h != victim}
     assert all(code == 1 for code, _ in survivors.values()), survivors
     assert all(victim in line for _, line in survivors.values()), survivors
-    assert system.service.wait_over("killed", 10.0).reason
+    assert system.service.wait_ended("killed", 10.0).reason
 
 
 def test_a_job_goes_on_without_a_killed_worker_if_it_says_so(system: Deployment) -> None:
@@ -132,7 +132,7 @@ def test_a_killed_process_ends_a_run_with_one_line(system: Deployment, victim: s
         job.workers.kill(system.workers[0])
     else:
         system.service.kill()
-    with pytest.raises(ProcessFailed, match=r"was killed by SIGKILL$") as failed:
+    with pytest.raises(ProcessFailedError, match=r"was killed by SIGKILL$") as failed:
         system.finish(job, FINISH_S)
     assert victim == "controller" or system.workers[0] in str(failed.value)
 
@@ -141,5 +141,5 @@ def test_a_worker_that_fails_ends_the_wait_with_its_own_words(system: Deployment
     job = system.start_job(
         "broken", ["--workload", "no-such-model"], workers=system.workers[:2], scheme="switchml"
     )
-    with pytest.raises(ProcessFailed, match="no-such-model"):
+    with pytest.raises(ProcessFailedError, match="no-such-model"):
         system.finish(job, FINISH_S)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,9 @@ from hypothesis import strategies as st
 
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Loopback, Switch, SwitchRole
-from netfold.topologies.marked_yaml import SpecError
 from netfold.topologies.ports import Chip
-from netfold.topologies.spec import SCHEMA, load_fabric, schema_text, spec_names
+from netfold.topologies.spec import FabricSpec, load_fabric, schema_text, spec_names
+from netfold.topologies.yaml_locations import SpecError
 
 GOOD = """\
 name: two-racks
@@ -104,20 +106,25 @@ def test_a_program_has_one_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "says"),
     [
-        ("h2: 4, ", "", 8, "the ports of 's1' lack h2; give all of them or none"),
-        ("    ports: {h1: 132, h2: 4, s2: 5}\n", "", 7, "follow from its 'ports': give all of them"),
+        ("h2: 4, ", "", 8, "the ports of 's1' lack h2; expected all neighbors or none"),
+        ("    ports: {h1: 132, h2: 4, s2: 5}\n", "", 7, "follow from its 'ports': expected all neighbors"),
         ("h2: 4", "h2: 4, h3: 6", 8, "a port to 'h3', but no link to it; its neighbors are h1, h2, s2"),
-        ("h2: 4", "h2: 132", 8, "port 132 of 's1' is the port to 'h1' already"),
-        ("h2: 4", "h2: 68", 10, "port 68 of 's1' is the port to 'h2' already"),
-        ("h2: 4", "h2: 72", 8, "port 72 is none of a tofino; pipe p has the ports 128 p ... 128 p + 71"),
+        ("h2: 4", "h2: 132", 8, "port 132 of 's1' is already the port to 'h1'"),
+        ("h2: 4", "h2: 68", 10, "port 68 of 's1' is already the port to 'h2'"),
+        (
+            "h2: 4",
+            "h2: 72",
+            8,
+            "port 72 does not exist on a tofino; pipe p has the ports 128 p ... 128 p + 71",
+        ),
         ("h2: 4", "h2: 0", 8, "must be greater than or equal to 1"),
         ("h2: 4", "h2: 510", 8, "must be less than or equal to 509"),
         ("h2: 4", "h2: yes", 8, "not a truth value"),
         ("port: 196", "prt: 196", 11, "unknown key 'prt'; did you mean 'port'?"),
-        ("port: 196", "port: 200", 11, "port 200 is none of a tofino"),
+        ("port: 196", "port: 200", 11, "port 200 does not exist on a tofino"),
         ("rate: 100, ", "", 10, "loopback 68 has no rate"),
         ("chip: tofino", "chip: tofino3", 7, "it must be 'tofino' or 'tofino2'"),
-        ("    chip: tofino\n", "", 8, "'s1' has one pipe and needs no loopbacks"),
+        ("    chip: tofino\n", "", 8, "'s1' has one pipe: loopbacks require a 'chip'"),
     ],
 )
 def test_what_is_wrong_with_ports_and_pipes(tmp_path: Path, old: str, new: str, line: int, says: str) -> None:
@@ -132,11 +139,11 @@ def test_a_fabric_that_is_no_spec_is_checked_too() -> None:
     hosts, links = (Host("h1"), Host("h2")), (Link("h1", "s", 1.0), Link("h2", "s", 1.0))
     for switch, says in (
         (Switch("s", ports=(("h1", 3),)), "lack h2"),
-        (Switch("s", ports=(("h1", 3), ("h2", 0))), "port numbers are 1 ... 509"),
+        (Switch("s", ports=(("h1", 3), ("h2", 0))), "expected 1 ... 509"),
         (Switch("s", chip=Chip.TOFINO2), "follow from its 'ports'"),
         (
             Switch("s", ports=(("h1", 3), ("h2", 4)), chip=Chip.TOFINO, loopbacks=(Loopback(5, 0.0),)),
-            "both must be above 0",
+            "expected both above 0",
         ),
     ):
         with pytest.raises(FabricError, match=says):
@@ -161,16 +168,16 @@ def test_a_fabric_that_is_no_spec_is_checked_too() -> None:
         ("[s1, s2]", "[s1, h1]", 13, "'h1' is a host"),
         ("[s1, s2]", "[s1, s1]", 13, "joins 's1' with itself"),
         ("[s1, s2]", "[s1]", 13, "at least 2"),
-        ("[s1, s2], rate: 5}", "[s1, s2]}\n  - {between: [s2, s1]}", 14, "is in line 13 already"),
-        ("rate: 10, ", "", 10, "give 'rate' here or in defaults.link"),
+        ("[s1, s2], rate: 5}", "[s1, s2]}\n  - {between: [s2, s1]}", 14, "is given twice, first in line 13"),
+        ("rate: 10, ", "", 10, "expected 'rate' here or in defaults.link"),
         (
             "  h1: {at: s1}",
             "  h1: {at: s1}\n  h1: {at: s2}",
             11,
             "'h1' is given twice; the first is in line 10",
         ),
-        ("  h1: {at: s1}", "  s1: {at: s1}", 10, "the name of a switch too"),
-        ("  - {between: [s1, s2], rate: 5}", "  []", 1, "falls into parts"),
+        ("  h1: {at: s1}", "  s1: {at: s1}", 10, "also the name of a switch"),
+        ("  - {between: [s1, s2], rate: 5}", "  []", 1, "is not connected"),
         ("unit: Gbit/s", "unit: [Gbit/s", 3, "not YAML"),
         ("unit: Gbit/s", "unit: 2026-13-01", 2, "not YAML: month must be in 1..12"),
         ("unit: Gbit/s", "generate: {fat_tree: {k: 4}}", 6, "exclude each other"),
@@ -230,7 +237,7 @@ def test_not_text_and_no_file(tmp_path: Path) -> None:
     path.write_bytes(b"name: a\nunit: \xff\n")
     with pytest.raises(SpecError, match=r"f\.yaml:2:1: not UTF-8"):
         load_fabric(path)
-    with pytest.raises(FabricError, match=r"no spec of netfold .*grid-fig1"):
+    with pytest.raises(FabricError, match=r"nor a spec of netfold .*grid-fig1"):
         load_fabric("grid-fig2")
 
 
@@ -270,10 +277,13 @@ def _racks(fabric: Fabric) -> dict[str, set[str]]:
     }
 
 
-def test_schema_is_up_to_date() -> None:
-    assert SCHEMA.read_text() == schema_text(), (
-        "write it anew: netfold fabric schema > topologies/schema.json"
-    )
+def test_the_schema_names_every_key_of_a_spec_and_allows_no_others() -> None:
+    schema = json.loads(schema_text())
+    assert schema["properties"].keys() == FabricSpec.model_fields.keys()
+    for part in (schema, *(p for p in schema["$defs"].values() if p["type"] == "object")):
+        assert part["additionalProperties"] is False, part["title"]
+    referenced = set(re.findall(r'"#/\$defs/(\w+)"', schema_text()))
+    assert referenced == schema["$defs"].keys()
 
 
 TUTORIAL = (

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from netfold.topologies.marked_yaml import SpecError
 from netfold.topologies.spec import load_fabric
+from netfold.topologies.yaml_locations import SpecError
 
 POD: dict[str, Any] = {
     "hosts": {

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
 
 import torch.distributed as dist  # noqa: E402
+import torch.distributed._functional_collectives as functional  # noqa: E402
 
-from netfold.traffic.pytorch.call import KINDS  # noqa: E402
+from netfold.traffic.numerics import ReduceOp  # noqa: E402
+from netfold.traffic.pytorch.tensor_call import SUPPORTED_DTYPES  # noqa: E402
 from tests.torch.world import World, world  # noqa: E402
 
 HOSTS = ("h1", "h1", "h2")
@@ -46,7 +49,7 @@ def of(answer: bytes, dtype: str) -> Any:
     return torch.frombuffer(bytearray(answer), dtype=getattr(torch, dtype))
 
 
-@pytest.mark.parametrize("dtype", [str(kind).removeprefix("torch.") for kind in KINDS])
+@pytest.mark.parametrize("dtype", [str(kind).removeprefix("torch.") for kind in SUPPORTED_DTYPES])
 def test_every_rank_has_the_same_bits_and_they_are_the_sum(ranks: World, dtype: str):
     answers = ranks.run(summed, dtype, "SUM", 3000)
     assert len(set(answers)) == 1
@@ -186,3 +189,175 @@ def no_memory_of_a_size() -> float:
 
 def test_arrays_without_elements_and_without_dimensions(ranks: World):
     assert ranks.run(no_memory_of_a_size) == [3.0] * RANKS
+
+
+def repeatedly(what: str, times: int) -> float:
+    rank = dist.get_rank()
+    some = dist.new_group([0, 2])
+    ours = [torch.ones(3)]
+    for _ in range(times):
+        ours = [torch.ones(3)]
+        match what:
+            case "subgroup":
+                if rank != 1:
+                    dist.all_reduce(ours[0], group=some)
+            case "subgroup gather":
+                if rank != 1:
+                    dist.all_gather([torch.empty(3), torch.empty(3)], ours[0], group=some)
+                    dist.broadcast(ours[0], 0, group=some)
+            case "all to all":
+                dist.all_to_all_single(ours[0], torch.arange(3.0) + 3 * rank)
+            case "coalesced":
+                ours = [torch.ones(3), torch.ones(5)]
+                dist.all_reduce_coalesced(ours)
+            case "functional":
+                ours = [functional.all_reduce(ours[0], "max", dist.group.WORLD)]
+                functional.all_gather_tensor(torch.ones(20000), 0, dist.group.WORLD).sum()
+    return float(ours[0].sum())
+
+
+@pytest.mark.parametrize(
+    ("what", "sums"),
+    [
+        ("subgroup", [6, 3, 6]),
+        ("subgroup gather", [3, 3, 3]),
+        ("all to all", [9, 12, 15]),
+        ("coalesced", [9, 9, 9]),
+        ("functional", [3, 3, 3]),
+    ],
+)
+def test_collectives_of_gloo_never_wait_for_the_interpreter_s_lock(
+    ranks: World, what: str, sums: list[float]
+):
+    """Gloo's thread and a rank's once waited for each other after some 10 to 50 calls."""
+    assert ranks.run(repeatedly, what, 300) == sums
+
+
+def waiting_callbacks() -> float:
+    """Callbacks that wait for collectives, as PowerSGD's hook has them."""
+    futures = []
+    for number in range(4):
+        first = dist.all_reduce(torch.full((2000,), float(number)), async_op=True).get_future()
+
+        def again(future: Any) -> Any:
+            return dist.all_reduce(future.value()[0], async_op=True).get_future().wait()[0]
+
+        futures.append(first.then(again))
+        futures[-1].wait()
+    return float(futures[3].value()[0])
+
+
+def test_a_future_s_callback_may_wait_for_another_collective(ranks: World):
+    assert ranks.run(waiting_callbacks) == [27.0] * RANKS
+
+
+def refused(what: str) -> str:
+    try:
+        match what:
+            case "expanded":
+                dist.all_reduce(torch.ones(1).expand(5000))
+            case "scattered":
+                dist.reduce_scatter_single(torch.zeros(3), torch.ones(8))
+            case "gathered":
+                dist.all_gather_single(torch.zeros(4), torch.ones(3))
+    except (ValueError, RuntimeError) as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("expanded", "share memory"),
+        ("scattered", "the sizes must match"),
+        ("gathered", "the sizes must match"),
+    ],
+)
+def test_tensors_that_cannot_take_the_result_are_refused_at_all_ranks(ranks: World, what: str, message: str):
+    for answer in ranks.run(refused, what):
+        assert message in answer
+    assert ranks.run(overlapping) == [[3.0] * 4] * RANKS
+
+
+def failing_copy_back() -> str:
+    group = dist.distributed_c10d._get_default_group()
+
+    def copy_back() -> None:
+        raise OSError("no room")
+
+    work = group._reduce("all-reduce", torch.ones(8), ReduceOp.SUM, [], None, copy_back)
+    try:
+        work.wait(timedelta(seconds=20))
+    except dist.DistBackendError as error:
+        return str(error)
+    return ""
+
+
+def test_an_error_while_a_result_is_copied_ends_the_collective(ranks: World):
+    for rank, answer in enumerate(ranks.run(failing_copy_back)):
+        assert answer == f"netfold: rank {rank}: all-reduce: no room"
+
+
+def small_sums() -> list[list[float]]:
+    results = []
+    for dtype, values in ((torch.float32, [1e9, 0.0123]), (torch.float16, [4e4, 0.5])):
+        tensor = torch.tensor(values, dtype=dtype)
+        dist.all_reduce(tensor, dist.ReduceOp.AVG)
+        results.append(tensor.tolist())
+    return results
+
+
+def test_small_tensors_of_floats_are_exact_whatever_their_magnitudes(ranks: World):
+    expected = [[1e9, float(torch.tensor(0.0123))], [40000.0, 0.5]]
+    assert ranks.run(small_sums) == [expected] * RANKS
+
+
+def inference() -> list[float]:
+    with torch.inference_mode():
+        large, strided = torch.ones(5000), torch.ones(100, 50).t()
+        for tensor in (large, strided):
+            dist.all_reduce(tensor)
+        gathered = torch.empty(RANKS * 2)
+        dist.all_gather_single(gathered, torch.ones(2))
+        return [float(large[0]), float(strided[0, 0]), float(gathered.sum())]
+
+
+def test_inference_mode_is_as_any_other(ranks: World):
+    assert ranks.run(inference) == [[3.0, 3.0, 6.0]] * RANKS
+
+
+def wide(beside: int, alone: int) -> str:
+    tensor = torch.tensor([1, beside if dist.get_rank() < 2 else alone], dtype=torch.int64)
+    try:
+        dist.all_reduce(tensor)
+    except dist.DistBackendError as error:
+        return str(error)
+    return str(tensor.tolist())
+
+
+def test_int64_sums_that_fit_over_all_ranks_are_exact_and_others_are_refused_by_all(ranks: World):
+    """Ranks 0 and 1 share a host, where the sum of 2 * 2^62 does not fit by itself."""
+    assert ranks.run(wide, 2**62, -(2**62)) == [str([3, 2**62])] * RANKS
+    for answer in ranks.run(wide, -(2**62), -(2**62)):
+        assert "the sum of all gradients[1]" in answer
+    assert ranks.run(overlapping) == [[3.0] * 4] * RANKS
+
+
+def mean_of_integers() -> list[int]:
+    tensor = torch.tensor([dist.get_rank(), -1, 7], dtype=torch.int64)
+    dist.all_reduce(tensor, dist.ReduceOp.AVG)
+    return tensor.tolist()
+
+
+def test_an_average_of_integers_is_truncated(ranks: World):
+    assert ranks.run(mean_of_integers) == [[1, -1, 7]] * RANKS
+
+
+def profiled() -> bool:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        dist.all_reduce(torch.ones(5000))
+    return any(event.key == "netfold:all-reduce" for event in profile.key_averages())
+
+
+def test_a_profiler_sees_the_collectives(ranks: World):
+    assert ranks.run(profiled) == [True] * RANKS

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-import json
 import os
+import secrets
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,9 +19,9 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 
 import torch.distributed as dist  # noqa: E402
 
-from netfold.traffic.errors import JobFailed, TrafficError, UnknownHost  # noqa: E402
+from netfold.traffic.errors import JobFailedError, TrafficError, UnknownHostError  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
-from netfold.traffic.pytorch.places import agree  # noqa: E402
+from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
 from tests.torch.world import Fabric, free_port, rank_environment, world  # noqa: E402
 
 
@@ -55,16 +57,58 @@ def test_a_network_that_is_gone_ends_backward_in_an_error(tmp_path: Path):
         for good, text in ranks.answers():
             assert not good
             assert "DistBackendError: netfold: rank" in text
-            assert "the deadline passed" in text
+            assert "timeout; missing" in text
 
 
-def store_of(*others: str) -> dist.HashStore:
-    """Where rank 1 and so on have told that they are at these hosts."""
+def different_roots() -> None:
+    dist.broadcast(torch.ones(100), dist.get_rank())
+
+
+def different_collectives() -> None:
+    tensor = torch.ones(100, dtype=torch.int32)
+    dist.all_reduce(tensor) if dist.get_rank() == 0 else dist.broadcast(tensor, 1)
+
+
+def different_groups() -> None:
+    """Two groups of all ranks, in another order at each."""
+    groups = [dist.new_group(), dist.new_group()]
+    for number in (0, 1) if dist.get_rank() == 0 else (1, 0):
+        dist.all_reduce(torch.full((5000,), float(number)), group=groups[number])
+
+
+@pytest.mark.parametrize("hosts", [["h1", "h2"], ["h1", "h1"]])
+@pytest.mark.parametrize("what", [different_roots, different_collectives, different_groups])
+def test_ranks_in_different_collectives_get_an_error(
+    tmp_path: Path, hosts: list[str], what: Callable[[], None]
+):
+    with world(hosts, tmp_path, timeout=20.0) as (ranks, _):
+        ranks.start(what)
+        for rank, (good, text) in enumerate(ranks.answers()):
+            assert not good
+            assert text.startswith(f"DistBackendError: netfold: rank {rank}: ")
+            assert "of another collective or group" in text or "in different calls" in text
+
+
+def empty_store() -> dist.HashStore:
     store = dist.HashStore()
     store.set_timeout(timedelta(seconds=30))
-    for rank, host in enumerate(others, 1):
-        store.set(f"spot{rank}", json.dumps({"machine": f"m{rank}", "addresses": [], "wanted": host}))
     return store
+
+
+def outcomes(
+    store: dist.HashStore, *hosts: str, options: TorchOptions | None = None
+) -> list[RankLayout | Exception]:
+    """What the rendezvous gives at ranks that run on these hosts, each a machine of its own."""
+
+    def of(rank: int) -> RankLayout | Exception:
+        info = HostInfo(f"m{rank}", (), hosts[rank], secrets.token_hex(4))
+        try:
+            return rendezvous(store, rank, len(hosts), options or TorchOptions(), 30, info)
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        return list(pool.map(of, range(len(hosts))))
 
 
 @pytest.fixture
@@ -78,37 +122,61 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_a_job_that_is_refused_is_refused_to_all_ranks(fabric: Fabric):
     fabric.controller.refuse = "link h1-leaf1 is full"
-    store = store_of("h2")
-    with pytest.raises(JobFailed, match="refused it: link h1-leaf1 is full"):
-        agree(store, 0, 2, TorchOptions(), 30)
-    with pytest.raises(TrafficError, match=r"rank 0 says: .*link h1-leaf1 is full"):
-        agree(store, 1, 2, TorchOptions(), 30)
+    first, second = outcomes(empty_store(), "h1", "h2")
+    assert isinstance(first, JobFailedError)
+    assert "refused it: link h1-leaf1 is full" in str(first)
+    assert isinstance(second, TrafficError)
+    assert str(second) == f"rank 0: {first}"
 
 
 def test_a_host_that_the_controller_does_not_know(fabric: Fabric):
-    with pytest.raises(UnknownHost, match="'h9' is no host"):
-        agree(store_of("h9"), 0, 2, TorchOptions(), 30)
+    error, _ = outcomes(empty_store(), "h1", "h9")
+    assert isinstance(error, UnknownHostError)
+    assert "'h9' is no host" in str(error)
 
 
 def test_machines_that_claim_one_host(fabric: Fabric):
-    with pytest.raises(UnknownHost, match="all at host 'h1'"):
-        agree(store_of("h1"), 0, 2, TorchOptions(), 30)
+    error, _ = outcomes(empty_store(), "h1", "h1")
+    assert isinstance(error, UnknownHostError)
+    assert "all at host 'h1'" in str(error)
+
+
+def test_a_rendezvous_ignores_what_an_earlier_attempt_left_in_the_store(fabric: Fabric):
+    """As with `torchrun --max-restarts`: the store outlives the processes."""
+    store = empty_store()
+    first = outcomes(store, "h1", "h2", options=TorchOptions(job="first"))
+    late = HostInfo("m1", (), "h2", "new")
+    with ThreadPoolExecutor(2) as pool:  # rank 1 is back before rank 0
+        second = pool.submit(rendezvous, store, 1, 2, TorchOptions(), 30, late)
+        assert not wait([second], timeout=1.0).done
+        leader = pool.submit(
+            rendezvous, store, 0, 2, TorchOptions(job="second"), 30, HostInfo("m0", (), "h1", "new")
+        )
+        layouts = [leader.result(30), second.result(30)]
+    assert [one.job for one in first if isinstance(one, RankLayout)] == ["first"] * 2
+    assert [one.job for one in layouts] == ["second"] * 2
+    assert layouts[0].session == layouts[1].session
+    assert isinstance(first[0], RankLayout)
+    assert first[0].session != layouts[0].session
 
 
 def test_the_job_is_what_options_and_environment_say(fabric: Fabric, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NETFOLD_NUMERICS", "half")
     monkeypatch.setenv("NETFOLD_PRIORITY", "7")
-    plan = agree(store_of("h2"), 0, 2, TorchOptions.of({"job": "mine", "priority": 3}), 30)
-    assert (plan.job, plan.names, plan.places) == ("mine", ("h1", "h2"), (0, 1))
+    options = TorchOptions.of({"job": "mine", "priority": 3})
+    for layout in outcomes(empty_store(), "h1", "h2", options=options):
+        assert isinstance(layout, RankLayout)
+        assert (layout.job, layout.names, layout.places) == ("mine", ("h1", "h2"), (0, 1))
     (job,) = fabric.controller.jobs
     assert job == {
         "name": "mine", "workers": ["h1", "h2"], "parameter_servers": 0, "numerics": {"mode": "half"}, "priority": 3,
+        "lease_ms": 20_000,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"jobs": 1}, "pg_options has 'jobs'; netfold knows job"), (3, "pg_options is a int")],
+    [({"jobs": 1}, "pg_options has 'jobs'; the options are job"), (3, "pg_options is of type int")],
 )
 def test_options_that_nobody_knows(given: object, message: str):
     with pytest.raises(ValueError, match=message):
@@ -141,6 +209,66 @@ def test_torchrun_needs_nothing_but_the_name(tmp_path: Path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["sum [2.0, 2.0, 2.0, 2.0] netfold"] * 2
+
+
+FORKING = """
+import atexit, os, torch, torch.distributed as dist
+dist.init_process_group("netfold")
+child = os.fork()
+if child == 0:
+    atexit._run_exitfuncs()
+    os._exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+one = torch.ones(4)
+dist.all_reduce(one)
+os.write(1, f"sum {one.tolist()}\\n".encode())
+dist.destroy_process_group()
+"""
+
+
+def test_a_forked_child_ends_and_the_group_goes_on(tmp_path: Path):
+    script = tmp_path / "program.py"
+    script.write_text(FORKING)
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        str(script),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["sum [2.0, 2.0, 2.0, 2.0]"] * 2
+
+
+RESTARTING = """
+import os, sys, torch, torch.distributed as dist
+from pathlib import Path
+dist.init_process_group("netfold")
+one = torch.ones(4)
+dist.all_reduce(one)
+first = Path(sys.argv[1])
+if dist.get_rank() == 1 and not first.exists():
+    first.touch()
+    os._exit(1)
+dist.barrier()
+os.write(1, f"sum {one.tolist()}\\n".encode())
+dist.destroy_process_group()
+"""
+
+
+def test_torchrun_restarts_a_group_that_lost_a_rank(tmp_path: Path):
+    script = tmp_path / "program.py"
+    script.write_text(RESTARTING)
+    command = [
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
+        *("--max-restarts", "2", str(script), str(tmp_path / "first")),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["sum [2.0, 2.0, 2.0, 2.0]"] * 2
 
 
 RAISING = """

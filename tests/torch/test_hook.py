@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.membership.part import Alone
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
+from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 
 def assignment(rank: int, children: tuple[int, ...] = ()) -> Assignment:
-    tree = TreePart(7, 1.0, SLOTS, SLOTS // 2, rank, SERVER, children)
+    tree = TreeAssignment(7, 1.0, SLOTS, SLOTS // 2, rank, SERVER, children)
     return Assignment("torch", 1, PORT, LANES, rank, WORKERS, (tree,))
 
 
@@ -99,7 +99,7 @@ def train(rank: int, gloo_port: int, over_netfold: bool) -> tuple[list[bytes], l
         torch.manual_seed(0)  # the same model everywhere
         layers = (torch.nn.Linear(20, 50), torch.nn.ReLU(), torch.nn.Linear(50, 3))
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
-        worker = Worker(Alone(assignment(rank)), host(rank))
+        worker = Worker(StaticMembership(assignment(rank)), host(rank))
         if over_netfold:
             model.register_comm_hook(HookState(worker, DEADLINE_S), allreduce_hook)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -137,7 +137,7 @@ def backward_with_an_infinity(rank: int, gloo_port: int) -> bytes:
     hosts = [host(other) for other in range(WORKERS)]
     with (
         GlooWorker(hosts, rank, gloo_port, timeout=DEADLINE_S),
-        Worker(Alone(assignment(rank)), host(rank)) as one,
+        Worker(StaticMembership(assignment(rank)), host(rank)) as one,
     ):
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
         model.register_comm_hook(HookState(one), allreduce_hook)
@@ -156,7 +156,7 @@ def backward_without_a_root(rank: int, gloo_port: int) -> str:
     torch.set_num_threads(1)
     with GlooWorker([host(0)], 0, gloo_port, timeout=DEADLINE_S):
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
-        with Worker(Alone(assignment(0)), host(0)) as worker:
+        with Worker(StaticMembership(assignment(0)), host(0)) as worker:
             model.register_comm_hook(HookState(worker, 0.5), allreduce_hook)
             try:
                 model(torch.ones(1, 2)).sum().backward()
@@ -168,8 +168,7 @@ def backward_without_a_root(rank: int, gloo_port: int) -> str:
 def test_an_error_of_the_all_reduce_comes_out_of_backward_in_its_words():
     (said,) = on_all_ranks(backward_without_a_root, free_port(), workers=1)
     assert (
-        "DistBackendError: netfold: communication hook: job torch, epoch 1, rank 0: the deadline passed"
-        in said
+        "DistBackendError: netfold: communication hook: job torch, epoch 1, rank 0: timeout; missing" in said
     )
 
 

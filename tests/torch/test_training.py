@@ -145,3 +145,34 @@ def test_fsdp_trains_as_one_machine_would(ranks: World):
     for one, other, reference in zip(ours, theirs, alone("plain"), strict=True):
         assert one.tobytes() == other.tobytes()
         torch.testing.assert_close(torch.from_numpy(one), torch.from_numpy(reference), rtol=1e-4, atol=1e-5)
+
+
+def compiled() -> list[Any]:
+    """Dynamo leaves the group's methods alone."""
+    model = DistributedDataParallel(nn.BatchNorm1d(4))  # its buffers are broadcast before each step
+    step = torch.compile(model, backend="eager")
+    for _ in range(2):
+        step(torch.ones(3, 4) * dist.get_rank()).sum().backward()
+    return weights(model.module)
+
+
+def test_a_compiled_model_trains(ranks: World):
+    ours, theirs = ranks.run(compiled)
+    assert [one.tobytes() for one in ours] == [other.tobytes() for other in theirs]
+
+
+def hooked() -> list[Any]:
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power  # noqa: PLC0415
+
+    model = DistributedDataParallel(Branches())
+    state = power.PowerSGDState(process_group=None, matrix_approximation_rank=1, start_powerSGD_iter=2)
+    model.register_comm_hook(state, power.powerSGD_hook)
+    for _ in range(5):
+        (loss_of(model, dist.get_rank()) + 0 * loss_of(model, dist.get_rank(), right=True)).backward()
+    return [p.grad.numpy() for p in model.parameters() if p.grad is not None]
+
+
+def test_power_sgd_s_hook_ends(ranks: World):
+    ours, theirs = ranks.run(hooked)
+    assert len(ours) == 6
+    assert [one.tobytes() for one in ours] == [other.tobytes() for other in theirs]

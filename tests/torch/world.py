@@ -19,9 +19,9 @@ from typing import Any
 
 import grpc
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as rpc
-from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 
@@ -67,13 +67,15 @@ class Controller(rpc.ControllerServicer):
             self.over = self.over or reason
             self._changed.notify_all()
 
-    def Attend(self, requests: Any, context: Any) -> Iterator[pb.Notice]:
+    def JoinJob(self, requests: Any, context: Any) -> Iterator[pb.ControllerUpdate]:
         first = next(requests)
         workers = self.jobs[-1]["workers"]
         rank = workers.index(first.host)
-        tree = pb.TreePart(tree=7, share=1.0, slots=SLOTS, window=SLOTS // 2, child=rank, destination=SERVER)
+        tree = pb.TreeAssignment(
+            tree=7, share=1.0, slots=SLOTS, window=SLOTS // 2, child=rank, destination=SERVER
+        )
         mode = self.jobs[-1].get("numerics", {}).get("mode", "block")
-        yield pb.Notice(
+        yield pb.ControllerUpdate(
             lease_ms=1000,
             assignment=pb.Assignment(
                 job=first.job, epoch=1, udp_port=PORT, lanes=LANES, rank=rank, workers=len(workers), trees=[tree],
@@ -84,7 +86,7 @@ class Controller(rpc.ControllerServicer):
         with self._changed:
             self._changed.wait_for(lambda: self.over or first.host in self.left)
         if self.over:
-            yield pb.Notice(over=pb.JobOver(state=pb.FAILED, reason=self.over))
+            yield pb.ControllerUpdate(ended=pb.JobEnded(state=pb.FAILED, reason=self.over))
 
     def _listen(self, requests: Any, host: str) -> None:
         try:
@@ -109,7 +111,7 @@ class Fabric:
         self.environment = {"NETFOLD_CONTROLLER": f"unix:{folder}/c"}
         self._server.add_insecure_port(self.environment["NETFOLD_CONTROLLER"])
         self._server.start()
-        tree = TreePart(7, 1.0, SLOTS, SLOTS // 2, 0, SERVER, tuple(range(len(hosts))))
+        tree = TreeAssignment(7, 1.0, SLOTS, SLOTS // 2, 0, SERVER, tuple(range(len(hosts))))
         assignment = Assignment("torch", 1, PORT, LANES, 0, len(hosts), (tree,))
         self._root = ParameterServer(assignment, SERVER, [Address(address(h), PORT) for h in hosts])
         self._thread = threading.Thread(target=self._root.serve)

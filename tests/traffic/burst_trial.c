@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* sockets.c and bursts.c between a core that has packets to send and one that takes them, both made up here, over loopback; as
+/* sockets.c and udp_batch.c between a core that has packets to send and one that takes them, both made up here, over loopback; as
  * test_engine_sanitized.py builds it, with sendmmsg wrapped. Argument: what of bursts the kernel refuses, an errno, or 0. */
 
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "sockets.h"
+#include "io/sockets.h"
 
 enum { LANES = 60, STRIDE = NF_HEADER_BYTES + 4 * LANES, PACKETS = 150 };
 

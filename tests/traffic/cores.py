@@ -11,53 +11,33 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from netfold.protocol.wire import VERSION, Kind, Verdict, packet
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import (
     NEVER,
-    Epoch,
-    Outcome,
+    CallOutcome,
     Status,
     Totals,
     TreeReport,
-    epoch_of,
     request_of,
+    to_engine_assignment,
 )
-from netfold.traffic.engine.native import library
-from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.numerics import ReduceOp, Scheme, SharedExponent
-from netfold.traffic.packets.wire import VERSION, Kind, Verdict, packet
-from netfold.traffic.server.slots import SlotPool, Sum
+from netfold.traffic.engine.native import HEADERS, library
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
+from netfold.traffic.numerics import BlockFloat, ReduceOp, Scheme
+from tests.slot_oracle import SlotPool, Sum
 
 LANES = 4
-_P, _N, _R = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 
 
 class _Out(ctypes.Structure):
-    _fields_ = (("packet", _P), ("endpoint", _N))
+    _fields_ = HEADERS.fields("nf_out")
 
 
 def code() -> ctypes.CDLL:
     """The core's own functions."""
     found = library()
-    for name, result, *arguments in (
-        ("nf_core_create", _P),
-        ("nf_core_destroy", None, _P),
-        ("nf_core_assign", ctypes.c_int, _P, _P, _R),
-        ("nf_core_submit", _P, _P, _P),
-        ("nf_core_outcome", _P, _P),
-        ("nf_core_release", None, _P, _P),
-        ("nf_core_abort", None, _P),
-        ("nf_core_receive", None, _P, _N, _P, _N, ctypes.c_int, _R),
-        ("nf_core_turn", None, _P, _R),
-        ("nf_core_send", _N, _P, _P, _N, _R),
-        ("nf_core_next", _R, _P, _R),
-        ("nf_core_gather", _R, _P),
-        ("nf_core_totals", Totals, _P),
-        ("nf_core_trees", _N, _P),
-        ("nf_core_report", TreeReport, _P, _N),
-    ):
-        function = getattr(found, name)
-        function.restype, function.argtypes = result, list(arguments)
+    HEADERS.declare(found, "nf_core_", nf_totals=Totals, nf_tree_report=TreeReport)
     return found
 
 
@@ -72,7 +52,9 @@ def assignment(
     rate_mbps: float = 0.0,
 ) -> Assignment:
     trees = tuple(
-        TreePart(40 + number, share, slots, window or slots // 2, rank * 3 + number, f"10.0.0.{number + 1}")
+        TreeAssignment(
+            40 + number, share, slots, window or slots // 2, rank * 3 + number, f"10.0.0.{number + 1}"
+        )
         for number, share in enumerate(shares)
     )
     return Assignment("test", epoch, 61440, lanes, rank, workers, trees, rate_mbps)
@@ -94,7 +76,7 @@ class Core:
 
     def assign(self, part: Assignment, now: float = 0.0) -> None:
         self.lanes = part.lanes
-        epoch: Epoch = epoch_of(part, [tree.destination for tree in part.trees], self._congestion)
+        epoch = to_engine_assignment(part, [tree.destination for tree in part.trees], self._congestion)
         if self._rounds:
             epoch.rounds = self._rounds
         assert self._code.nf_core_assign(self._core, ctypes.byref(epoch), now) == 0
@@ -106,14 +88,14 @@ class Core:
         scheme: Scheme | None = None,
         deadline: float = NEVER,
     ) -> int:
-        request = request_of(array, op, scheme or SharedExponent(), deadline)
+        request = request_of(array, op, scheme or BlockFloat(), deadline)
         self._arrays.append(array)
         handle: int = self._code.nf_core_submit(self._core, ctypes.byref(request))
         return handle
 
-    def outcome(self, call: int) -> Outcome:
-        return Outcome.from_buffer_copy(
-            ctypes.string_at(self._code.nf_core_outcome(call), ctypes.sizeof(Outcome))
+    def outcome(self, call: int) -> CallOutcome:
+        return CallOutcome.from_buffer_copy(
+            ctypes.string_at(self._code.nf_core_outcome(call), ctypes.sizeof(CallOutcome))
         )
 
     def status(self, call: int) -> Status:
@@ -124,21 +106,21 @@ class Core:
         self._code.nf_core_receive(self._core, endpoint, aligned.ctypes.data, len(payload), int(marked), now)
 
     def send(self, now: float, room: int = 1 << 10) -> list[tuple[int, bytes]]:
-        """The packets that go now, with their endpoints."""
+        """The packets to send now, with their endpoints."""
         out = (_Out * room)()
         count = self._code.nf_core_send(self._core, out, room, now)
         size = 16 + 4 * self.lanes
         return [(out[i].endpoint, ctypes.string_at(out[i].packet, size)) for i in range(count)]
 
-    def turn(self, now: float) -> None:
-        self._code.nf_core_turn(self._core, now)
+    def process(self, now: float) -> None:
+        self._code.nf_core_process(self._core, now)
 
-    def next(self, now: float) -> float:
-        due: float = self._code.nf_core_next(self._core, now)
+    def next_deadline(self, now: float) -> float:
+        due: float = self._code.nf_core_next_deadline(self._core, now)
         return due
 
-    def gather(self) -> float:
-        seconds: float = self._code.nf_core_gather(self._core)
+    def coalescing_delay(self) -> float:
+        seconds: float = self._code.nf_core_coalescing_delay(self._core)
         return seconds
 
     def totals(self) -> Totals:
@@ -156,7 +138,7 @@ class Core:
 def result(
     chunk: int, slots: int, tree: int = 40, epoch: int = 1, lanes: int = LANES, **fields: int
 ) -> bytes:
-    """The RESULT of a chunk, zeros in all lanes unless said otherwise."""
+    """The RESULT of a chunk, zeros in all lanes unless given."""
     record = np.zeros(1, packet(lanes))
     record["version_kind"] = VERSION << 4 | Kind.RESULT
     record["tag"], record["slot"], record["lanes"] = epoch << 20 | chunk // slots, chunk % slots, lanes
@@ -204,7 +186,7 @@ def becomes(record: np.ndarray, found: Sum) -> None:
 @dataclass
 class Fabric:
     """Cores, and above them one root for each tree, or two inner nodes and a root; packets between them are lost,
-    doubled and overtaken as `rng` wants."""
+    duplicated and reordered by `rng`."""
 
     cores: list[Core]
     rng: random.Random
@@ -212,18 +194,18 @@ class Fabric:
     duplicate: float = 0.0
     two_levels: bool = False
     now: float = 0.0
-    flying: list[tuple[str, int, int, np.ndarray]] = field(
+    in_transit: list[tuple[str, int, int, np.ndarray]] = field(
         default_factory=list
     )  # (to, which, endpoint, record)
     parts: list[Assignment] = field(default_factory=list)
-    deaf: set[int] = field(default_factory=set)  # workers whose packets are all lost
-    hears: dict[int, Callable[[int], bool]] = field(
+    unreachable: set[int] = field(default_factory=set)  # workers whose packets are all lost
+    accepted: dict[int, Callable[[int], bool]] = field(
         default_factory=dict
-    )  # by worker: which results come, by their place
+    )  # by worker: which results arrive, by their place
     sent: list[int] = field(default_factory=lambda: [0] * 64)  # by worker
 
     def assign(self, parts: list[Assignment]) -> None:
-        """A new epoch, first at the nodes; what flies stays in the air."""
+        """Starts an epoch at the nodes; packets stay in transit."""
         self.parts = parts
         trees = parts[0].trees
         self.levels = self.two_levels and len(parts) > 1
@@ -234,7 +216,7 @@ class Fabric:
         self.roots = [self.pool(tree.slots, above, root=True) for tree in trees]
 
     def begin(self, parts: list[Assignment]) -> None:
-        """The same, and then at the workers."""
+        """Starts an epoch at the nodes, then at the workers."""
         self.assign(parts)
         for core, part in zip(self.cores, parts, strict=True):
             core.assign(part, self.now)
@@ -243,39 +225,39 @@ class Fabric:
         return SlotPool(slots, self.parts[0].lanes, children, root)
 
     def step(self) -> bool:
-        """Lets one packet arrive, or time pass. False: there is nothing to wait for."""
+        """Lets one packet arrive, or time pass. False: there is no event."""
         self.collect()
-        if self.flying:
-            self._arrive(*self.flying.pop(self.rng.randrange(min(len(self.flying), 6))))
+        if self.in_transit:
+            self._arrive(*self.in_transit.pop(self.rng.randrange(min(len(self.in_transit), 6))))
             self.now += 0.0001
             return True
-        due = min(core.next(self.now) for core in self.cores)
+        due = min(core.next_deadline(self.now) for core in self.cores)
         if due >= NEVER:
             return False
         self.now = max(due, self.now + 1e-6)
         return True
 
     def collect(self) -> None:
-        """Lets the workers send what they have to send now."""
+        """Sends what the workers have to send now."""
         for rank, core in enumerate(self.cores):
-            core.turn(self.now)
+            core.process(self.now)
             for endpoint, payload in core.send(self.now):
                 self.sent[rank] += 1
-                if rank not in self.deaf:
+                if rank not in self.unreachable:
                     record = np.frombuffer(payload, packet(core.lanes)).copy()
-                    self.flying.append(("node", rank, endpoint, record))
+                    self.in_transit.append(("node", rank, endpoint, record))
 
     def _arrive(self, to: str, which: int, endpoint: int, record: np.ndarray) -> None:
         if self.rng.random() < self.loss:
             return
         if self.rng.random() < self.duplicate:
-            self.flying.append((to, which, endpoint, record.copy()))
+            self.in_transit.append((to, which, endpoint, record.copy()))
         if to == "worker":
             slots = self.parts[0].trees[endpoint].slots
-            if which in self.hears and not self.hears[which](place(_number(record[0], slots), slots)):
+            if which in self.accepted and not self.accepted[which](place(_number(record[0], slots), slots)):
                 return
             self.cores[which].receive(record.tobytes(), self.now, endpoint)
-            self.cores[which].turn(self.now)
+            self.cores[which].process(self.now)
             return
         if int(record[0]["tag"]) >> 20 != self.parts[0].epoch:
             return  # stale_epoch
@@ -288,15 +270,15 @@ class Fabric:
         if verdict is None:
             return
         if to == "node" and self.levels:
-            child = 2 + which if verdict is Verdict.PASSED else side
-            self.flying.append(("root", child, endpoint, record))
+            child = 2 + which if verdict is Verdict.FORWARDED else side
+            self.in_transit.append(("root", child, endpoint, record))
             return
         record["version_kind"] = VERSION << 4 | Kind.RESULT
-        for rank in self._asked(which, verdict):
-            self.flying.append(("worker", rank, endpoint, record.copy()))
+        for rank in self._receivers(which, verdict):
+            self.in_transit.append(("worker", rank, endpoint, record.copy()))
 
     def take(self, pool: SlotPool, bit: int, record: np.ndarray) -> Verdict | None:
-        """A node's verdict on a packet; `record` becomes what leaves the node. None: nothing does."""
+        """A node's verdict on a packet; `record` becomes the packet that leaves the node. None: none does."""
         row = record[0]
         done = pool.gradient(
             int(row["tag"]), int(row["slot"]), bit, int(row["flags"]), int(row["exponent"]), row["lane"]
@@ -306,7 +288,7 @@ class Fabric:
         becomes(record, done.packet)
         return done.verdict
 
-    def _asked(self, child: int, verdict: Verdict) -> range:
+    def _receivers(self, child: int, verdict: Verdict) -> range:
         everyone = range(len(self.parts))
         if verdict is Verdict.RESULT_SENT:
             return everyone

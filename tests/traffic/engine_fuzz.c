@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
-#include "tree.h"
+#include "session/core.h"
 
 enum { CALLS = 4, ELEMENTS = 900, OUT = 64 };
 
@@ -30,8 +29,8 @@ static struct nf_assignment epoch_of(int64_t epoch) {
     struct nf_assignment a = {.epoch = epoch, .lanes = 4 + 4 * below(8), .workers = 1 + below(2), .rounds = 1 + below(40)};
     if (quorums) {
         a.lanes = 32;
-        a.newcomers = below(3) == 0;
-        a.quorum = a.newcomers ? 0 : 1 + below(a.workers);
+        a.allow_newcomers = below(3) == 0;
+        a.quorum = a.allow_newcomers ? 0 : 1 + below(a.workers);
         a.quorum_deadline = 0.002;
     }
     a.congestion = below(3);
@@ -44,7 +43,7 @@ static struct nf_assignment epoch_of(int64_t epoch) {
         a.trees[i] = (struct nf_tree_spec){.tree = 40 + i, .child = i, .slots = slots, .window = 1 + below(slots / 2)};
         a.trees[i].endpoint = i;
         a.trees[i].share = 1.0 / (double)a.tree_count;
-        a.trees[i].upto = (double)(i + 1) / (double)a.tree_count;
+        a.trees[i].cumulative_share = (double)(i + 1) / (double)a.tree_count;
         strcpy(a.trees[i].destination, "10.0.0.1");
     }
     return a;
@@ -70,29 +69,30 @@ int main(int argc, char **argv) {
     double now = 0;
     if (nf_core_assign(core, &a, now)) return 3;
     for (int64_t step = 0; step < steps; step++) {
-        int64_t which = below(CALLS);
-        if (calls[which] && nf_core_outcome(calls[which])->status != NF_PENDING) {
-            done += nf_core_outcome(calls[which])->status == NF_DONE;
-            failed += nf_core_outcome(calls[which])->status != NF_DONE;
-            nf_core_release(core, calls[which]);
-            calls[which] = NULL;
+        int64_t chosen = below(CALLS);
+        if (calls[chosen] && nf_core_outcome(calls[chosen])->status != NF_PENDING) {
+            done += nf_core_outcome(calls[chosen])->status == NF_DONE;
+            failed += nf_core_outcome(calls[chosen])->status != NF_DONE;
+            nf_core_release(core, calls[chosen]);
+            calls[chosen] = NULL;
         }
-        if (!calls[which] && below(4) == 0) {
-            fill(arrays[which]);
-            struct nf_request r = {arrays[which], 1 + below(ELEMENTS), below(NF_DTYPES), 0, below(NF_HALF + 1), below(40), now + 5};
+        if (!calls[chosen] && below(4) == 0) {
+            fill(arrays[chosen]);
+            struct nf_request r = {
+                arrays[chosen], 1 + below(ELEMENTS), below(NF_DTYPES), 0, below(NF_PACKED_HALF + 1), below(40), 0, now + 5};
             if (quorums && (r.dtype == NF_INT32 || r.dtype == NF_INT64)) r.dtype = NF_FLOAT32; /* as its workers refuse them */
             r.op = r.dtype == NF_INT32 || r.dtype == NF_INT64 ? NF_SUM : below(2);
-            calls[which] = nf_core_submit(core, &r);
+            calls[chosen] = nf_core_submit(core, &r);
         }
         struct nf_totals totals = nf_core_totals(core);
-        if (below(2000) == 0 || ((totals.worn || totals.broken) && below(10) == 0)) {
+        if (below(2000) == 0 || ((totals.unusable_epoch || totals.has_failed_call) && below(10) == 0)) {
             a = epoch_of(epoch = epoch % 4095 + 1);
             a.lanes = lanes;
             if (nf_core_assign(core, &a, now)) return 3;
         }
-        if (below(3000) == 0) nf_core_no_epoch(core);
+        if (below(3000) == 0) nf_core_fail_epoch_waiters(core);
         if (below(20000) == 0) nf_core_abort(core);
-        nf_core_turn(core, now);
+        nf_core_process(core, now);
         int64_t size = NF_HEADER_BYTES + 4 * lanes, count = nf_core_send(core, out, 1 + below(OUT), now);
         int64_t generation = nf_core_generation(core);
         for (int64_t i = 0; i < count && nf_core_generation(core) == generation; i++) {
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
         for (int64_t k = 0; k < 64; k++) packet[k] = (uint8_t)next();
         if (below(10) == 0) nf_core_receive(core, below(3), packet, size, 0, now);
         now += below(3) ? 1e-5 * (double)below(100) : 0;
-        double due = nf_core_next(core, now);
+        double due = nf_core_next_deadline(core, now);
         if (!count && due < NF_UNKNOWN && due > now) now = due;
     }
     printf("%lld calls done, %lld failed\n", (long long)done, (long long)failed);

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine.h"
-#include "root.h"
+#include "io/engine.h"
+#include "server/root.h"
 
 enum { WORKERS = 2, LANES = 16, SLOTS = 16, ELEMENTS = 700, PORT = 61691, TREE = 5, FOREGROUND = 5, CALLS_MAX = 1000 };
 
@@ -45,7 +45,8 @@ static double seconds(void) {
 }
 
 static struct sockaddr_in address(int host) {
-    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = {htonl(0x7F420000u + (uint32_t)host)}};
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr = {htonl(0x7F420000u + (uint32_t)host)}};
 }
 
 static int open_socket(int host, int peer) {
@@ -64,8 +65,8 @@ static void *serve(void *none) {
     while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) {
         int epoch = __atomic_load_n(&epoch_of_root, __ATOMIC_ACQUIRE);
         if (epoch != planted) {
-            nf_root_begin(root, planted = epoch);
-            check(!nf_root_tree(root, TREE, SLOTS, children, WORKERS, NULL, starts), "tree");
+            nf_root_start_epoch(root, planted = epoch);
+            check(!nf_root_add_tree(root, TREE, SLOTS, children, WORKERS, NULL, starts), "tree");
         }
         check(!nf_root_serve(root, 1), "serve");
     }
@@ -82,15 +83,16 @@ static void assign(struct worker *w, int epoch) {
     a.wire_bytes = 150;
     a.tree_count = 1;
     a.timing = (struct nf_timing){0.05, 0.04, 1, 0.0005, 0.025, 0.004, 0.001};
-    a.trees[0] = (struct nf_tree_spec){.tree = TREE, .child = w->rank, .slots = SLOTS, .window = SLOTS / 2, .share = 1, .upto = 1};
-    nf_engine_retire(w->engine);
+    a.trees[0] = (struct nf_tree_spec){
+        .tree = TREE, .child = w->rank, .slots = SLOTS, .window = SLOTS / 2, .share = 1, .cumulative_share = 1};
+    nf_engine_close_sockets(w->engine);
     int32_t fd = open_socket(1 + w->rank, 9);
     check(!nf_engine_assign(w->engine, &a, &fd, 1), "assign");
 }
 
 static struct nf_call *submit(struct worker *w, int number, int background) {
     for (int i = 0; i < ELEMENTS; i++) w->arrays[number][i] = (float)(number + i);
-    struct nf_request r = {w->arrays[number], ELEMENTS, NF_FLOAT32, NF_SUM, NF_SHARED, 0, seconds() + 100};
+    struct nf_request r = {w->arrays[number], ELEMENTS, NF_FLOAT32, NF_SUM, NF_BLOCK_FLOAT, 0, 0, seconds() + 100};
     struct nf_call *call = nf_engine_submit(w->engine, &r, background);
     check(call != NULL, "submit");
     return call;
@@ -117,7 +119,7 @@ static void *submit_all(void *worker) {
 static void *finish_all(void *worker) {
     struct worker *w = worker;
     while (__atomic_load_n(&w->over, __ATOMIC_RELAXED) < w->calls) {
-        struct nf_call *call = nf_engine_next(w->engine, seconds() + 0.05);
+        struct nf_call *call = nf_engine_next_completed(w->engine, seconds() + 0.05);
         if (!call) continue;
         finish(w, call);
         __atomic_add_fetch(&w->over, 1, __ATOMIC_RELEASE);
@@ -156,11 +158,13 @@ int main(int argc, char **argv) {
                   !pthread_create(&w->watcher, NULL, watch, w),
               "threads");
     }
-    while (__atomic_load_n(&workers[0].over, __ATOMIC_ACQUIRE) < workers[0].calls / 2) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    while (__atomic_load_n(&workers[0].over, __ATOMIC_ACQUIRE) < workers[0].calls / 2)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
     __atomic_store_n(&epoch_of_root, 2, __ATOMIC_RELEASE);
     wake_root();
     for (int i = 0; i < WORKERS; i++) assign(&workers[i], 2);
-    for (int i = 0; i < WORKERS; i++) check(!pthread_join(workers[i].submitter, NULL) && !pthread_join(workers[i].finisher, NULL), "join");
+    for (int i = 0; i < WORKERS; i++)
+        check(!pthread_join(workers[i].submitter, NULL) && !pthread_join(workers[i].finisher, NULL), "join");
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
     wake_root();
     pthread_join(server, NULL);

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""docs/protocol.md, section 6, in numpy: what traffic/engine/numbers.c and codec.c are compared with."""
+"""docs/protocol.md, section 6, in numpy: what traffic/engine/numerics/quantize.c and codec.c are compared with."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.protocol.wire import LaneArray
 from netfold.traffic.numerics import (
     EXPONENT_BIAS,
     PAIR_BITS,
@@ -18,7 +19,6 @@ from netfold.traffic.numerics import (
     WIDE_LEAST,
     headroom,
 )
-from netfold.traffic.packets.wire import Words
 
 Floats: TypeAlias = NDArray[np.float32]
 Exponents: TypeAlias = NDArray[np.uint8]
@@ -44,15 +44,15 @@ def finite_part(blocks: NDArray[Any]) -> NDArray[Any]:
     return finite
 
 
-def kinds(blocks: NDArray[Any]) -> Words:
+def kinds(blocks: NDArray[Any]) -> LaneArray:
     """For each element of `blocks` (n, L) a number whose sum over up to 32767 workers says whether one of them has
     +inf, -inf or NaN there; 0: a finite number."""
     unknown = np.isnan(blocks)
-    sums: Words = _PLUS * ((blocks == np.inf) | unknown) + _MINUS * ((blocks == -np.inf) | unknown)
+    sums: LaneArray = _PLUS * ((blocks == np.inf) | unknown) + _MINUS * ((blocks == -np.inf) | unknown)
     return sums
 
 
-def overlay(values: Floats, sums: Words) -> None:
+def overlay(values: Floats, sums: LaneArray) -> None:
     """Writes into the sums of the finite parts (n, L) what the summed `kinds` (n, L) make of them, as IEEE 754 adds:
     an infinity stays, infinities of both signs or a NaN give NaN."""
     plus, minus = sums & (_MINUS - 1) != 0, sums >> 16 != 0
@@ -69,14 +69,14 @@ def shared_bits(exponents: Exponents, workers: int) -> NDArray[np.int32]:
     return bits
 
 
-def quantize(blocks: NDArray[Any], bits: NDArray[np.int32]) -> Words:
+def quantize(blocks: NDArray[Any], bits: NDArray[np.int32]) -> LaneArray:
     """Rows of float16 or float32 times 2^bits, rounded to even, as int32 (n, L). No value may reach 2^31."""
     scaled = blocks * np.ldexp(np.float32(1), bits)[:, None]
     np.rint(scaled, out=scaled)
     return scaled.astype(np.int32)
 
 
-def quantize_saturating(blocks: NDArray[Any], bits: NDArray[np.int32]) -> tuple[Words, NDArray[np.bool_]]:
+def quantize_saturating(blocks: NDArray[Any], bits: NDArray[np.int32]) -> tuple[LaneArray, NDArray[np.bool_]]:
     """As `quantize`, but values that do not fit are cut, NaN is 0, and the second answer (n,) says in which rows."""
     scaled = blocks * np.ldexp(np.float32(1), bits)[:, None]
     np.rint(scaled, out=scaled)
@@ -86,7 +86,7 @@ def quantize_saturating(blocks: NDArray[Any], bits: NDArray[np.int32]) -> tuple[
     return scaled.astype(np.int32), cut
 
 
-def dequantize(sums: Words, bits: NDArray[np.int32], divisor: int = 1) -> Floats:
+def dequantize(sums: LaneArray, bits: NDArray[np.int32], divisor: int = 1) -> Floats:
     """Sums (n, L) over `divisor` back to float32, computed as float64 and rounded once. What is beyond float32's range
     becomes infinite, as in float arithmetic (and numpy warns of it where it is not told otherwise)."""
     values = sums * (np.ldexp(1.0, -bits) / divisor)[:, None]
@@ -100,14 +100,14 @@ def pair_bits(exponents: Exponents, workers: int) -> NDArray[np.int32]:
     return bits
 
 
-def pack_pairs(values: Words) -> Words:
+def pack_pairs(values: LaneArray) -> LaneArray:
     """Whole numbers (n, 2 L) two to a lane (n, L): the first half of a row times 2^16, plus the second half."""
     half = values.shape[1] // 2
-    lanes: Words = (values[:, :half] * np.int32(1 << 16) + values[:, half:]).astype(np.int32)
+    lanes: LaneArray = (values[:, :half] * np.int32(1 << 16) + values[:, half:]).astype(np.int32)
     return lanes
 
 
-def unpack_pairs(sums: Words) -> Words:
+def unpack_pairs(sums: LaneArray) -> LaneArray:
     """The summed pairs (n, 2 L) in lanes (n, L)."""
     low = sums.astype(np.int16).astype(np.int32)
     return np.concatenate([(sums - low) >> 16, low], axis=1)
@@ -132,13 +132,13 @@ def quantize_wide(blocks: NDArray[np.float64], bits: NDArray[np.int32]) -> NDArr
     return whole
 
 
-def split_wide(values: NDArray[np.int64]) -> Words:
+def split_wide(values: NDArray[np.int64]) -> LaneArray:
     """int64 (n, L) as four lanes each (n, 4 L): sixteen bits, the lowest of all first; the highest have the sign."""
     pieces = [values & 0xFFFF, values >> 16 & 0xFFFF, values >> 32 & 0xFFFF, values >> 48]
     return np.concatenate(pieces, axis=1).astype(np.int32)
 
 
-def join_wide(sums: Words) -> list[list[int]]:
+def join_wide(sums: LaneArray) -> list[list[int]]:
     """The sums (n, L), of any size, of what `split_wide` split."""
     pieces = [part.astype(object) for part in np.split(sums, 4, axis=1)]
     total = sum(part * (1 << 16 * place) for place, part in enumerate(pieces))
@@ -146,7 +146,7 @@ def join_wide(sums: Words) -> list[list[int]]:
     return rows
 
 
-def split_halves(values: Words) -> Words:
+def split_halves(values: LaneArray) -> LaneArray:
     """int32 (n, L) as its high and low 16 bits (2n, L), alternating: sums of up to 32767 workers cannot
     overflow."""
     halves = np.empty((2 * len(values), values.shape[1]), np.int32)
@@ -155,7 +155,7 @@ def split_halves(values: Words) -> Words:
     return halves
 
 
-def join_halves(halves: Words) -> NDArray[np.int64]:
+def join_halves(halves: LaneArray) -> NDArray[np.int64]:
     """The sums (n, L) of what `split_halves` split."""
     joined: NDArray[np.int64] = halves[0::2].astype(np.int64) * 65536 + halves[1::2]
     return joined

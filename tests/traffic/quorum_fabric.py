@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netfold.traffic.packets.wire import Flag, Verdict
-from netfold.traffic.server.quorum import QuorumPool
+from netfold.protocol.wire import Flag, Verdict
+from tests.quorum_oracle import QuorumPool
 from tests.traffic.cores import Fabric, becomes
 
 
 @dataclass
 class QuorumFabric(Fabric):
     late: int = 0
-    lapped: int = 0
+    slot_reused: int = 0
 
     def pool(self, slots: int, children: int, root: bool) -> QuorumPool:
         part = self.parts[0]
@@ -35,12 +35,12 @@ class QuorumFabric(Fabric):
             int(row["reserved"]),
         )
         self.late += done.verdict is Verdict.LATE
-        self.lapped += done.verdict is Verdict.LAPPED
-        if done.verdict is Verdict.LAPPED:
-            record["flags"] = int(Flag.QUORUM | Flag.LAPPED)
+        self.slot_reused += done.verdict is Verdict.SLOT_REUSED
+        if done.verdict is Verdict.SLOT_REUSED:
+            record["flags"] = int(Flag.QUORUM | Flag.SLOT_REUSED)
         elif done.packet is not None:
             becomes(record, done.packet)
             record["reserved"] = count
-        elif done.verdict is not Verdict.PASSED:
+        elif done.verdict is not Verdict.FORWARDED:
             return None
         return done.verdict

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "root.h"
+#include "server/root.h"
 
 enum { LANES = 9, BYTES = NF_HEADER_BYTES + 4 * LANES, PORT = 61690, CHILDREN_MAX = 130 };
 
@@ -38,7 +38,7 @@ static int plant(struct nf_root *r) {
             for (int64_t k = anywhere ? 2 : below(3); k < 2; k++) sources[found++] = INADDR_LOOPBACK + (uint32_t)k;
             starts[i + 1] = found;
         }
-        if (nf_root_tree(r, tree, 1 << below(4), children, count, sources, starts)) return -1;
+        if (nf_root_add_tree(r, tree, 1 << below(4), children, count, sources, starts)) return -1;
     }
     return 0;
 }
@@ -58,11 +58,11 @@ int main(int argc, char **argv) {
     static uint8_t packet[4 * BYTES] __attribute__((aligned(8))), result[BYTES] __attribute__((aligned(8)));
     static uint8_t back[65536];
     int64_t epoch = 1;
-    nf_root_begin(r, epoch);
+    nf_root_start_epoch(r, epoch);
     if (!r || plant(r)) return 4;
     for (int64_t step = 0; step < steps; step++) {
         if (below(3000) == 0) {
-            nf_root_begin(r, epoch = epoch % 4095 + 1);
+            nf_root_start_epoch(r, epoch = epoch % 4095 + 1);
             if (plant(r)) return 4;
         }
         for (int64_t i = 0; i < BYTES; i++) packet[i] = (uint8_t)next();
@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
         if (below(4)) {
             enum nf_verdict verdict = nf_root_packet(r, packet, length, below(2) == 0, &from, (struct header *)result);
             direct++;
-            answers += verdict == NF_RESULT_SENT || verdict == NF_RESULT_REPEATED;
+            answers += verdict == NF_RESULT_SENT || verdict == NF_RESULT_RESENT;
         } else {
             sendto(peer, packet, (size_t)length, 0, (struct sockaddr *)&here, sizeof here);
             if (below(8) == 0 && nf_root_serve(r, 0)) return 5;

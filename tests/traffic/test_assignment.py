@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netfold.traffic.errors import BadAssignment
-from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.errors import InvalidAssignmentError
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 
 
-def part(tree: int = 1, share: float = 1.0, **changes: object) -> TreePart:
+def part(tree: int = 1, share: float = 1.0, **changes: object) -> TreeAssignment:
     fields = {"slots": 8, "window": 4, "child": 0, "destination": "10.0.0.1", **changes}
-    return TreePart(tree=tree, share=share, **fields)
+    return TreeAssignment(tree=tree, share=share, **fields)
 
 
-def job(*trees: TreePart) -> Assignment:
+def job(*trees: TreeAssignment) -> Assignment:
     return Assignment("j", 1, 61440, 64, 0, 2, trees)
 
 
@@ -36,19 +36,19 @@ def job(*trees: TreePart) -> Assignment:
     ],
 )
 def test_a_bad_tree_is_refused_by_field(changes, what):
-    with pytest.raises(BadAssignment, match=what):
+    with pytest.raises(InvalidAssignmentError, match=what):
         part(**changes)
 
 
 def test_trees_are_told_apart_and_there_is_one():
-    with pytest.raises(BadAssignment, match="trees is empty"):
+    with pytest.raises(InvalidAssignmentError, match="trees is empty"):
         job()
-    with pytest.raises(BadAssignment, match="named twice"):
+    with pytest.raises(InvalidAssignmentError, match="named twice"):
         job(part(3, 0.5), part(3, 0.5))
 
 
 def test_shares_have_to_add_up():
-    with pytest.raises(BadAssignment, match=r"add up to 0\.9"):
+    with pytest.raises(InvalidAssignmentError, match=r"add up to 0\.9"):
         job(part(1, 0.4), part(2, 0.5)).bounds()
 
 

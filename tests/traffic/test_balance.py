@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that are dealt out to trees in laps: a slow tree takes fewer chunks, and the sums are what they are without."""
+"""Calls divided over trees in stripes: a slow tree carries fewer chunks, and the sums are the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import Status
-from netfold.traffic.numerics import Fixed, SharedExponent
+from netfold.traffic.numerics import BlockFloat, Fixed
 from tests.traffic.cores import Core, Fabric, assignment
 from tests.traffic.test_core import numbers, run
 
@@ -23,14 +23,14 @@ LEAST_LAP = 4 * 3  # rows, for each tree
 
 
 class Slow(Fabric):
-    """Trees pass on a packet with the chance that `speeds` gives them, or let it wait."""
+    """Trees forward a packet with the probability of `speeds`, or delay it."""
 
     speeds: tuple[float, ...] = ()
     carried: tuple[int, ...] = (0,) * 4  # by tree: the results that came to the first worker
 
     def _arrive(self, to: str, which: int, endpoint: int, record: np.ndarray) -> None:
         if self.rng.random() > self.speeds[endpoint]:
-            self.flying.append((to, which, endpoint, record))
+            self.in_transit.append((to, which, endpoint, record))
             return
         if to == "worker" and which == 0:
             self.carried = tuple(n + (tree == endpoint) for tree, n in enumerate(self.carried))
@@ -64,16 +64,16 @@ def begin(fabric: Slow, shares: tuple[float, ...], epoch: int) -> None:
     shares=st.sampled_from([(0.5, 0.5), (0.25, 0.25, 0.25, 0.25), (0.2, 0.0, 0.8), (0.01, 0.99)]),
     speeds=st.tuples(*[st.sampled_from([1.0, 0.5, 0.1])] * 4),
     dtype=st.sampled_from(["float32", "float16", "int32", "float64"]),
-    scheme=st.sampled_from([SharedExponent(), Fixed(12)]),
+    scheme=st.sampled_from([BlockFloat(), Fixed(12)]),
     loss=st.sampled_from([0.0, 0.05]),
     duplicate=st.sampled_from([0.0, 0.1]),
     epochs=st.lists(st.integers(1, 800), max_size=2),
     seed=st.integers(0, 10_000),
 )
-def test_sums_are_right_and_the_same_whatever_trees_and_epochs_do(
+def test_sums_are_right_and_the_same_at_any_rates_of_trees_and_in_new_epochs(
     workers, rows, shares, speeds, dtype, scheme, loss, duplicate, epochs, seed
 ):
-    scheme = SharedExponent() if dtype == "float64" else scheme
+    scheme = BlockFloat() if dtype == "float64" else scheme
     draw = np.random.default_rng(seed)
     fabric = team(workers, shares, seed, speeds, loss=loss, duplicate=duplicate)
     before = [[numbers(draw, dtype, LANES * n) for n in rows] for _ in range(workers)]
@@ -124,8 +124,8 @@ def reduce(speeds: tuple[float, ...], rows: int, seed: int) -> tuple[np.ndarray,
     return arrays[0], fabric.carried
 
 
-def test_the_same_bits_whichever_tree_is_slow():
-    """A row's scale is its own exponent, and that of a call's first rows is given by the plan's shares alone."""
+def test_the_bits_do_not_depend_on_which_tree_is_slow():
+    """The scale of a row is its own exponent, that of a call's first rows depends on the plan's shares alone."""
     one, _ = reduce((1.0, 1.0), 600, 1)
     for seed, speeds in ((2, (1.0, 0.1)), (3, (0.1, 1.0)), (4, (0.5, 0.3))):
         sums, carried = reduce(speeds, 600, seed)

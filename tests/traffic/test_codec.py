@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from netfold.protocol.wire import Flag
 from netfold.traffic.engine.native import library
 from netfold.traffic.numerics import (
     BFLOAT16,
@@ -29,8 +30,7 @@ from netfold.traffic.numerics import (
     headroom,
     wide_error_bound,
 )
-from netfold.traffic.packets.wire import Flag
-from netfold.traffic.server.slots import SlotPool
+from tests.slot_oracle import SlotPool
 from tests.traffic import oracle
 
 LANES = 20
@@ -56,8 +56,8 @@ class Codec:
         self._code = library()
         self._code.nf_row_exponent.restype = ctypes.c_uint8
         self._code.nf_row_unpack.restype = _Excess
-        self._code.nf_codec_start(self._room, DTYPES.index(dtype), scheme, 0, ctypes.c_int64(LANES))
-        self._code.nf_codec_workers(self._room, ctypes.c_int64(workers), int(average))
+        self._code.nf_codec_init(self._room, DTYPES.index(dtype), scheme, 0, ctypes.c_int64(LANES))
+        self._code.nf_codec_set_workers(self._room, ctypes.c_int64(workers), int(average))
 
     def exponent(self, row: np.ndarray) -> int:
         found: int = self._code.nf_row_exponent(self._room, at(row), 0)
@@ -101,7 +101,7 @@ def rows(width: int, dtype: np.dtype[Any], elements: st.SearchStrategy[Any]) -> 
 
 @settings(max_examples=200, deadline=None)
 @given(rows(2 * LANES, FLOAT32, float32s), st.booleans())
-def test_pairs_are_numpys_never_near_a_rail_and_keep_the_documented_bound(parts, average):
+def test_16x2_lanes_are_numpys_never_near_a_limit_and_keep_the_documented_bound(parts, average):
     workers = len(parts)
     codec = Codec(FLOAT32, HALF, workers, average)
     exponent = max(codec.exponent(part) for part in parts)
@@ -126,7 +126,7 @@ def test_pairs_are_numpys_never_near_a_rail_and_keep_the_documented_bound(parts,
 
 @pytest.mark.parametrize("sign", [(1, 1), (1, -1), (-1, 1), (-1, -1), (0, -1)])
 @pytest.mark.parametrize("workers", [1, 2, 3, 8, 64])
-def test_the_largest_pairs_of_all_signs_come_apart_again(workers, sign):
+def test_the_largest_16x2_lanes_of_all_signs_are_separated(workers, sign):
     """What the second one borrowed from the first is given back, at the edges too."""
     codec = Codec(FLOAT32, HALF, workers)
     edge = np.nextafter(np.float32(2), np.float32(0))
@@ -139,7 +139,7 @@ def test_the_largest_pairs_of_all_signs_come_apart_again(workers, sign):
 @pytest.mark.parametrize("dtype", [FLOAT16, BFLOAT16], ids=str)
 @settings(max_examples=60, deadline=None)
 @given(parts=rows(2 * LANES, FLOAT32, st.floats(-6e4, 6e4, width=32)))
-def test_short_floats_in_pairs_are_the_rounded_sums_of_their_float32(dtype, parts):
+def test_short_floats_in_16x2_lanes_are_the_rounded_sums_of_their_float32(dtype, parts):
     workers = len(parts)
     short, single = Codec(dtype, HALF, workers), Codec(FLOAT32, HALF, workers)
     parts = [part.astype(dtype) for part in parts]
@@ -195,7 +195,7 @@ def test_int64_sums_are_exact_or_named(parts):
 
 
 @pytest.mark.parametrize("extreme", [2**63 - 1, -(2**63)])
-def test_pieces_of_as_many_workers_as_there_may_be_stay_clear_of_the_rails(extreme):
+def test_int64_lanes_of_the_most_workers_do_not_saturate(extreme):
     codec = Codec(INT64, SHARED, 32767)
     lanes = codec.pack(np.full(LANES // 4, extreme, np.int64), 0).astype(np.int64) * 32767
     assert np.abs(lanes).max() < 2**31 - 1

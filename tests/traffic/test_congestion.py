@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""control.c: windows and timeouts."""
+"""traffic/engine/congestion: windows and timeouts."""
 
 from __future__ import annotations
 
@@ -12,44 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netfold.traffic.congestion import Congestion
-from netfold.traffic.engine.engine import NEVER
-from netfold.traffic.engine.engine import Timing as CTiming
-from netfold.traffic.engine.native import library
+from netfold.traffic.engine.engine import NEVER, EngineTiming
+from netfold.traffic.engine.native import HEADERS, library
 from netfold.traffic.membership.assignment import Timing
 
 FLOOR, UNMARKED_FLOOR, INITIAL, ATP_CEILING = 4, 32, 4, 100
-LATE = Timing().late
+LATE = Timing().delay_threshold
 TRIP = 0.002
 
 
-class Came(ctypes.Structure):
-    """struct nf_came."""
-
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("count", "marked")),
-        *((name, ctypes.c_double) for name in ("delay", "trip")),
-    )
+class AckSummary(ctypes.Structure):
+    _fields_ = HEADERS.fields("nf_ack_summary")
 
 
 class Control(ctypes.Structure):
-    """struct nf_window."""
-
-    _fields_ = (
-        ("kind", ctypes.c_int),
-        ("limit", ctypes.c_int64),
-        *((name, ctypes.c_double) for name in ("size", "alpha", "late", "step")),
-        *((name, ctypes.c_int64) for name in ("seen", "marked")),
-        *((name, ctypes.c_double) for name in ("delay", "trip", "high", "low", "dip", "shallow")),
-        ("full", ctypes.c_int64),
-        *((name, ctypes.c_double) for name in ("before", "held")),
-        ("contending", ctypes.c_int64),
-        *((name, ctypes.c_int) for name in ("starting", "marks_ever", "marks_lately")),
-    )
+    _fields_ = HEADERS.fields("nf_window")
 
     @classmethod
     def start(cls, kind: Congestion, limit: int) -> Control:
         control = cls()
-        library().nf_window_start(
+        library().nf_window_init(
             ctypes.byref(control),
             list(Congestion).index(kind),
             ctypes.c_int64(limit),
@@ -60,47 +42,41 @@ class Control(ctypes.Structure):
 
     @property
     def window(self) -> int:
-        size = library().nf_window_size
+        size = library().nf_window_cwnd
         size.restype = ctypes.c_int64
         return int(size(ctypes.byref(self)))
 
     def on_results(self, count: int, marked: int, delay: float | None = None) -> None:
-        came = Came(count, marked, NEVER if delay is None else delay, TRIP)
-        library().nf_window_results(ctypes.byref(self), ctypes.byref(came))
+        acks = AckSummary(count, marked, NEVER if delay is None else delay, TRIP)
+        library().nf_window_on_acks(ctypes.byref(self), ctypes.byref(acks))
 
     def on_loss(self) -> None:
-        library().nf_window_loss(ctypes.byref(self))
+        library().nf_window_on_loss(ctypes.byref(self))
 
 
 class Rtt(ctypes.Structure):
-    """struct nf_rtt."""
-
-    _fields_ = (
-        *((name, ctypes.c_double) for name in ("smoothed", "least", "variation")),
-        ("backoff", ctypes.c_int64),
-        ("guessed", ctypes.c_int),
-    )
+    _fields_ = HEADERS.fields("nf_rtt")
 
     def __init__(self) -> None:
         super().__init__()
-        self._timing = CTiming(*astuple(Timing()))
-        self._tell("start", ctypes.byref(self._timing))
+        self._timing = EngineTiming(*astuple(Timing()))
+        self._call("init", ctypes.byref(self._timing))
 
-    def _tell(self, what: str, *arguments: object) -> None:
+    def _call(self, what: str, *arguments: object) -> None:
         getattr(library(), f"nf_rtt_{what}")(ctypes.byref(self), *arguments)
 
     def sample(self, seconds: float) -> None:
-        self._tell("sample", ctypes.byref(self._timing), ctypes.c_double(seconds))
+        self._call("sample", ctypes.byref(self._timing), ctypes.c_double(seconds))
 
-    def progress(self) -> None:
-        self._tell("progress")
+    def reset_backoff(self) -> None:
+        self._call("reset_backoff")
 
-    def expired(self) -> None:
-        self._tell("expired", ctypes.byref(self._timing))
+    def on_timeout(self) -> None:
+        self._call("on_timeout", ctypes.byref(self._timing))
 
     @property
-    def timeout(self) -> float:
-        found = library().nf_rtt_timeout
+    def rto(self) -> float:
+        found = library().nf_rtt_rto
         found.restype = ctypes.c_double
         return float(found(ctypes.byref(self), ctypes.byref(self._timing)))
 
@@ -160,7 +136,7 @@ def test_losses_where_nothing_marks_do_not_collapse_the_window():
     assert control.window >= UNMARKED_FLOOR
 
 
-def test_a_line_that_loses_some_does_not_keep_the_window_from_opening():
+def test_random_losses_do_not_keep_the_window_from_opening():
     control = Control.start(Congestion.PANAMA, 512)
     for _ in range(4):
         control.on_loss()
@@ -178,20 +154,20 @@ def slow_switch(control, chunks_s, windows=60, base=0.002):
 
 
 @pytest.mark.parametrize("chunks_s", [200, 1000, 3000])
-def test_a_switch_that_marks_nothing_is_not_buried_in_packets(chunks_s):
+def test_the_queue_of_a_switch_without_marks_stays_bounded(chunks_s):
     trips = slow_switch(Control.start(Congestion.PANAMA, 2048), chunks_s)
     assert max(trips[20:]) < 2 * LATE
     assert min(trips[20:]) > LATE / 4  # and kept busy
 
 
-def test_chunks_that_were_sent_twice_do_not_open_the_window():
+def test_ambiguous_rtts_do_not_open_the_window():
     control = Control.start(Congestion.PANAMA, 512)
     for _ in range(10):
         control.on_results(control.window, 0, None)
     assert control.window == INITIAL
 
 
-def test_delay_says_nothing_where_queues_mark():
+def test_delay_is_no_signal_where_queues_mark():
     control = Control.start(Congestion.PANAMA, 512)
     turn(control, marked=1)
     before = control.window
@@ -226,7 +202,7 @@ def beside(control, theirs, pipe=50, marking=20, windows=400):
     return sizes
 
 
-def test_it_contends_with_those_who_fill_the_queue_whatever_is_marked():
+def test_it_contends_with_senders_that_fill_the_queue_despite_marks():
     control = Control.start(Congestion.PANAMA, 512)
     beside(control, lambda _: 0, windows=100)
     sizes = beside(control, lambda _: 100)
@@ -239,7 +215,7 @@ def test_it_contends_with_those_who_fill_the_queue_whatever_is_marked():
     assert control.window == FLOOR
 
 
-def test_it_knows_how_deep_a_queue_is_that_was_filled_at_once():
+def test_it_measures_the_depth_of_a_queue_that_was_filled_at_once():
     """Where marking begins it has seen by single results; since the others came no queue was ever less than deep."""
     control = Control.start(Congestion.PANAMA, 512)
     for _ in range(100):
@@ -248,7 +224,7 @@ def test_it_knows_how_deep_a_queue_is_that_was_filled_at_once():
         control.on_results(control.window // 2, 0, 0.2 * TRIP)
     for _ in range(40):
         control.on_results(control.window, control.window, 1.5 * TRIP)
-    assert control.contending > 0
+    assert control.contending_windows > 0
 
 
 def test_it_does_not_contend_where_many_queues_are_marked_now_and_then():
@@ -256,34 +232,34 @@ def test_it_does_not_contend_where_many_queues_are_marked_now_and_then():
     control = Control.start(Congestion.PANAMA, 512)
     for number in range(400):
         control.on_results(control.window, control.window, TRIP * (0.4 + 0.5 * (number % 7 == 0)))
-    assert control.contending == 0
+    assert control.contending_windows == 0
     assert control.window == FLOOR
 
 
-def test_it_contends_no_more_when_the_others_have_left():
+def test_it_stops_contending_when_the_other_senders_have_stopped():
     control = Control.start(Congestion.PANAMA, 512)
     beside(control, lambda _: 100)
     alone = beside(control, lambda _: 0, windows=600)[300:]
-    assert max(alone) < 50 + 20 + 10  # what is under way, the threshold, and how far it goes beyond it
+    assert max(alone) < 50 + 20 + 10  # in flight, the threshold, and the overshoot
 
 
 def test_alone_it_never_fills_a_queue():
     control = Control.start(Congestion.PANAMA, 512)
     assert max(beside(control, lambda _: 0, windows=2000)[20:]) < 50 + 20 + 10
-    assert control.contending == 0
+    assert control.contending_windows == 0
 
 
 def test_it_never_contends_with_a_switch_that_is_slow_and_marks_nothing():
-    """The delay is there at any window: nobody else has to fill the queue for that."""
+    """The delay exists at any window, without other senders that fill the queue."""
     control = Control.start(Congestion.PANAMA, 2048)
     trips = slow_switch(control, 20, windows=200)
     assert max(trips[60:]) < 0.5
-    assert control.contending == 0
+    assert control.contending_windows == 0
 
 
 @pytest.mark.parametrize(("part", "left"), [(1.0, 0.8), (0.5, 0.9), (0.1, 0.97)])
-def test_many_marks_all_at_once_cost_a_part_of_the_window_whatever_was_before(part: float, left: float):
-    """Alpha learns a sixteenth in a window: others who come all at once would wait for that."""
+def test_a_window_marked_as_a_whole_backs_off_at_least_a_fifth(part: float, left: float):
+    """Alpha gains a sixteenth a window: too slow for many senders that start at once."""
     control = Control.start(Congestion.PANAMA, 512)
     for _ in range(4):
         control.on_results(control.window, 0, 0.0)
@@ -295,7 +271,7 @@ def test_many_marks_all_at_once_cost_a_part_of_the_window_whatever_was_before(pa
     assert control.window == pytest.approx(left * before, rel=0.02)
 
 
-def test_it_gives_up_as_much_as_all_did_the_last_time():
+def test_it_backs_off_by_the_part_of_all_senders():
     """After marks round trips fell by a quarter: others have cut their windows by more than alpha."""
     meek, even = (Control.start(Congestion.PANAMA, 512) for _ in range(2))
     for control, low in ((meek, 0.0019), (even, 0.001)):
@@ -313,7 +289,7 @@ def test_it_gives_up_as_much_as_all_did_the_last_time():
 
 
 def test_trees_that_share_a_link_grow_together_as_one_connection():
-    step = library().nf_step
+    step = library().nf_window_increase
     step.restype = ctypes.c_double
     whole = step(ctypes.c_double(1096), ctypes.c_double(1))
     quarter = step(ctypes.c_double(1096), ctypes.c_double(0.25))
@@ -341,19 +317,19 @@ def test_the_fixed_window_is_fixed():
 
 def test_the_timeout_follows_rfc_6298_within_its_bounds():
     rtt = Rtt()
-    assert rtt.timeout == Timing().first_timeout
+    assert rtt.rto == Timing().initial_rto
     rtt.sample(0.1)
-    assert rtt.timeout == pytest.approx(0.1 + 4 * 0.05)
+    assert rtt.rto == pytest.approx(0.1 + 4 * 0.05)
     rtt.sample(0.2)  # RTTVAR = 3/4 * 0.05 + 1/4 * 0.1, SRTT = 7/8 * 0.1 + 1/8 * 0.2
-    assert rtt.timeout == pytest.approx(0.1125 + 4 * 0.0625)
+    assert rtt.rto == pytest.approx(0.1125 + 4 * 0.0625)
     for _ in range(200):
         rtt.sample(0.0001)
-    steady = 0.0001 + Timing().least_variance
-    assert rtt.timeout == pytest.approx(steady)
+    steady = 0.0001 + Timing().min_rto_margin
+    assert rtt.rto == pytest.approx(steady)
     for _ in range(20):
-        rtt.expired()
-    assert rtt.timeout == Timing().longest_timeout
-    rtt.progress()
-    assert rtt.timeout == pytest.approx(steady)
+        rtt.on_timeout()
+    assert rtt.rto == Timing().max_rto
+    rtt.reset_backoff()
+    assert rtt.rto == pytest.approx(steady)
     rtt.sample(0.0001)
-    assert rtt.timeout == pytest.approx(steady)
+    assert rtt.rto == pytest.approx(steady)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's core in virtual time, over a network that loses, doubles and reorders as hypothesis wants."""
+"""The engine's core in virtual time, over a network that loses, duplicates and reorders packets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import Status
-from netfold.traffic.numerics import Fixed, ReduceOp, SharedExponent
+from netfold.traffic.numerics import BlockFloat, Fixed, ReduceOp
 from tests.traffic.cores import LANES, Core, Fabric, assignment
 
 RESUME = -1  # place of the resume chunk, the first one of the control stream
@@ -27,7 +27,7 @@ def team(workers: int, congestion: Congestion = Congestion.FIXED, **shape: objec
 
 
 def run(fabric: Fabric, calls: list[list[int]], steps: int = 200_000) -> None:
-    """Until all calls (by worker) are over."""
+    """Runs until all calls (by worker) are finished."""
     for _ in range(steps):
         if all(
             core.status(call) is not Status.PENDING
@@ -54,7 +54,7 @@ def numbers(rng: np.random.Generator, dtype: str, size: int) -> np.ndarray:
     slots=st.sampled_from([2, 4, 8, 16]),
     shares=st.sampled_from([(1.0,), (0.5, 0.5), (0.2, 0.0, 0.8)]),
     dtype=st.sampled_from(["float32", "float16", "int32"]),
-    scheme=st.sampled_from([SharedExponent(), Fixed(12)]),
+    scheme=st.sampled_from([BlockFloat(), Fixed(12)]),
     congestion=st.sampled_from(list(Congestion)),
     two_levels=st.booleans(),
     loss=st.sampled_from([0.0, 0.05, 0.3]),
@@ -62,7 +62,7 @@ def numbers(rng: np.random.Generator, dtype: str, size: int) -> np.ndarray:
     epochs=st.lists(st.integers(1, 400), max_size=2),
     seed=st.integers(0, 10_000),
 )
-def test_every_worker_ends_with_the_same_right_sums_whatever_the_network_and_the_epochs_do(
+def test_all_workers_have_the_same_right_sums_despite_losses_and_new_epochs(
     workers, sizes, slots, shares, dtype, scheme, congestion, two_levels, loss, duplicate, epochs, seed
 ):
     rng, draw = random.Random(seed), np.random.default_rng(seed)
@@ -112,11 +112,11 @@ def test_every_worker_ends_with_the_same_right_sums_whatever_the_network_and_the
         st.integers(1, 40), st.sampled_from(["float32", "int32"]), st.sampled_from(list(ReduceOp))
     ),
     shares=st.sampled_from([(1.0,), (0.5, 0.5)]),
-    scheme=st.sampled_from([SharedExponent(), Fixed(12)]),
+    scheme=st.sampled_from([BlockFloat(), Fixed(12)]),
     loss=st.sampled_from([0.0, 0.2]),
     seed=st.integers(0, 1000),
 )
-def test_calls_that_differ_end_in_an_error_at_every_worker(one, other, shares, scheme, loss, seed):
+def test_different_calls_end_in_an_error_at_every_worker(one, other, shares, scheme, loss, seed):
     cores = team(3, lanes=LANES, shares=shares)
     fabric = Fabric(cores, random.Random(seed), loss)
     fabric.assign([assignment(rank, 3, LANES, shares=shares) for rank in range(3)])
@@ -133,7 +133,7 @@ def test_calls_that_differ_end_in_an_error_at_every_worker(one, other, shares, s
 
 
 def into_epoch(fabric: Fabric, epoch: int, **shape: object) -> None:
-    """A new epoch, at all at once."""
+    """Starts an epoch at all workers at once."""
     workers = len(fabric.cores)
     parts = [assignment(rank, workers, epoch=epoch, **shape) for rank in range(workers)]  # type: ignore[arg-type]
     fabric.begin(parts)
@@ -141,9 +141,9 @@ def into_epoch(fabric: Fabric, epoch: int, **shape: object) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("lacks", [{0}, {2}, {0, 1}])
-def test_what_some_have_finished_and_others_lack_is_handed_over_bit_by_bit(lacks, dtype):
-    """Three calls are under way; the first two are over at some workers, the epoch changes before the others hear of
-    it. In the new epoch, with other trees, a sum of these numbers would come out otherwise."""
+def test_a_result_that_some_workers_lack_is_handed_over_bit_by_bit(lacks, dtype):
+    """Three calls are in flight. Some workers have finished two of them when the epoch changes. With the trees of the
+    new epoch the sums would have other bits."""
     workers, shape = 3, {"lanes": 12, "slots": 64}
     cores = team(workers, **shape)
     fabric = Fabric(cores, random.Random(1))
@@ -153,12 +153,12 @@ def test_what_some_have_finished_and_others_lack_is_handed_over_bit_by_bit(lacks
     arrays = [[(draw.standard_normal(size) * 999).astype(dtype) for size in sizes] for _ in range(workers)]
     calls = [[core.submit(a) for a in mine] for core, mine in zip(cores, arrays, strict=True)]
     done = [rank for rank in range(workers) if rank not in lacks]
-    fabric.hears = dict.fromkeys(lacks, {RESUME, 0, 7, 9}.__contains__)  # the openings
+    fabric.accepted = dict.fromkeys(lacks, {RESUME, 0, 7, 9}.__contains__)  # the openings
     while any(cores[rank].status(calls[rank][1]) is Status.PENDING for rank in done):
         assert fabric.step()
     assert all(cores[rank].status(calls[rank][0]) is Status.PENDING for rank in lacks)
     given = [arrays[done[0]][call].tobytes() for call in range(2)]
-    fabric.hears = {}
+    fabric.accepted = {}
     into_epoch(fabric, 2, lanes=12, slots=16, shares=(0.5, 0.5))
     run(fabric, calls)
     for number in range(3):
@@ -166,39 +166,39 @@ def test_what_some_have_finished_and_others_lack_is_handed_over_bit_by_bit(lacks
     assert [arrays[0][number].tobytes() for number in range(2)] == given
 
 
-def test_workers_without_a_call_hand_over_what_they_have():
-    """All but one are done with the last call and call no more; they answer for it in the next two epochs, the first of
-    which is over before it is of use."""
+def test_workers_without_a_call_hand_over_retained_results():
+    """All but one have finished the last call and have no other; they take part in its handover in the next two epochs,
+    the first of which ends too early."""
     cores = team(3, lanes=12, slots=64)
     fabric = Fabric(cores, random.Random(1))
     fabric.assign([assignment(rank, 3, lanes=12, slots=64) for rank in range(3)])
     arrays = [np.full(40, 1.5 + rank, np.float32) for rank in range(3)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
-    fabric.hears = {1: {RESUME, 0}.__contains__}
+    fabric.accepted = {1: {RESUME, 0}.__contains__}
     run(fabric, [calls[0], [], calls[2]])
     assert cores[1].status(calls[1][0]) is Status.PENDING
-    assert not cores[0].totals().owing
+    assert not cores[0].totals().must_serve_handover
     into_epoch(fabric, 2, lanes=12, slots=64)
     for _ in range(8):
         fabric.step()
-    assert [core.totals().owing for core in cores] == [1, 0, 1]
-    fabric.hears = {}
+    assert [core.totals().must_serve_handover for core in cores] == [1, 0, 1]
+    fabric.accepted = {}
     into_epoch(fabric, 3, lanes=12, slots=64)
     run(fabric, calls)
     assert arrays[1].tolist() == arrays[0].tolist() == [7.5] * 40
-    while any(core.totals().owing for core in cores):
+    while any(core.totals().must_serve_handover for core in cores):
         assert fabric.step()
 
 
-def test_a_sum_that_does_not_fit_is_handed_over_as_such():
+def test_a_sum_overflow_is_handed_over_as_such():
     cores = team(2, lanes=12, slots=64)
     fabric = Fabric(cores, random.Random(1))
     fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
     arrays = [np.array([1, 2**31 - 1 - rank, 3], np.int32) for rank in range(2)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
-    fabric.hears = {1: lambda place: place >= RESUME}  # not the repetition
+    fabric.accepted = {1: lambda place: place >= RESUME}  # not the repetition
     run(fabric, [calls[0], []])
-    fabric.hears = {}
+    fabric.accepted = {}
     into_epoch(fabric, 2, lanes=12, slots=64)
     run(fabric, calls)
     for core, mine in zip(cores, calls, strict=True):
@@ -207,8 +207,8 @@ def test_a_sum_that_does_not_fit_is_handed_over_as_such():
     assert [a.tolist() for a in arrays] == [[1, 2**31 - 1, 3], [1, 2**31 - 2, 3]]
 
 
-def test_who_gave_a_call_up_is_not_given_its_result_for_the_next_one():
-    """One worker is done with a call, the other one's deadline passed; its next call would be taken for the same."""
+def test_the_result_of_a_failed_call_is_not_handed_over_as_that_of_the_next():
+    """One worker has finished a call that timed out at the other, whose next call must not be taken for the same."""
     cores = team(2, lanes=12, slots=64)
     fabric = Fabric(cores, random.Random(1))
     fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
@@ -216,15 +216,15 @@ def test_who_gave_a_call_up_is_not_given_its_result_for_the_next_one():
         cores[0].submit(np.ones(5, np.float32)),
         cores[1].submit(np.ones(5, np.float32), deadline=0.5),
     )
-    fabric.hears = {1: {RESUME, 0}.__contains__}
+    fabric.accepted = {1: {RESUME, 0}.__contains__}
     while fabric.step():
         pass
     assert [cores[0].status(first), cores[1].status(second)] == [Status.DONE, Status.TIMEOUT]
-    fabric.hears = {}
+    fabric.accepted = {}
     into_epoch(fabric, 2, lanes=12, slots=64)
     calls = [[core.submit(np.ones(5, np.float32))] for core in cores]
     run(fabric, calls)
-    assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.OUT_OF_STEP] * 2
+    assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.CALL_DESYNC] * 2
 
 
 def test_a_large_call_ends_with_a_closing_chunk_and_survives_a_new_epoch_before_its_result():
@@ -233,32 +233,32 @@ def test_a_large_call_ends_with_a_closing_chunk_and_survives_a_new_epoch_before_
     fabric.assign([assignment(rank, 2, lanes=256, slots=1024) for rank in range(2)])
     arrays = [np.full((1 << 19) + 1, rank + 1, np.int32) for rank in range(2)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
-    fabric.hears = dict.fromkeys(range(2), lambda place: place >= RESUME)
+    fabric.accepted = dict.fromkeys(range(2), lambda place: place >= RESUME)
     while not all((array == 3).all() for array in arrays):
         for _ in range(200):
             assert fabric.step()
     assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.PENDING] * 2
-    fabric.hears = {}
+    fabric.accepted = {}
     into_epoch(fabric, 2, lanes=256, slots=1024)
     run(fabric, calls)
     assert all((array == 3).all() for array in arrays)
 
 
 def test_a_first_bucket_of_pytorch_ends_without_a_closing_chunk():
-    """It is 1 MiB and the tensor that exceeds it. What is heard of the control stream is the resume chunk alone."""
+    """It is 1 MiB and the tensor that exceeds it. Of the control stream only the resume chunk has a result."""
     cores = team(2, lanes=256, slots=1024)
     fabric = Fabric(cores, random.Random(1))
     fabric.assign([assignment(rank, 2, lanes=256, slots=1024) for rank in range(2)])
     arrays = [np.full(300_000, rank + 1, np.int32) for rank in range(2)]
     calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
-    fabric.hears = dict.fromkeys(range(2), lambda place: place >= RESUME)
+    fabric.accepted = dict.fromkeys(range(2), lambda place: place >= RESUME)
     run(fabric, calls)
     assert all((array == 3).all() for array in arrays)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_a_small_call_takes_one_round_trip_in_steady_state(dtype):
-    """No packet of the call goes after the first of its results is back: an opening and the data."""
+    """All packets of the call are sent before its first result: an opening and the data."""
     cores = team(3, lanes=12, slots=64)
     fabric = Fabric(cores, random.Random(1))
     fabric.assign([assignment(rank, 3, lanes=12, slots=64) for rank in range(3)])
@@ -276,13 +276,13 @@ def test_a_small_call_takes_one_round_trip_in_steady_state(dtype):
             assert fabric.sent == [1 + 9] * 3
         assert len({a.tobytes() for a in arrays}) == 1
         np.testing.assert_allclose(arrays[0], exact, atol=1e-4 if dtype == "float32" else 1)
-    assert all(core.totals().overflows == 0 for core in cores)
+    assert all(core.totals().reencoded_chunks == 0 for core in cores)
 
 
 @pytest.mark.parametrize("scales", [(1.0, 2.0**-20, 2.0**12), (2.0**9, 2.0**-9)])
 @pytest.mark.parametrize("loss_beside", [False, True])
-def test_buckets_of_one_size_have_scales_of_their_own(scales, loss_beside):
-    """A step of training: several buckets of one size, all under way at once, and perhaps the loss behind them."""
+def test_buckets_of_one_size_are_predicted_apart(scales, loss_beside):
+    """A training step: several buckets of one size, all in flight at once, and perhaps the loss after them."""
     cores = team(2, lanes=12, slots=64)
     fabric = Fabric(cores, random.Random(3))
     fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
@@ -293,13 +293,13 @@ def test_buckets_of_one_size_have_scales_of_their_own(scales, loss_beside):
         mine = [[(draw.uniform(0.5, 1, n) * scale).astype(np.float32) for n, scale in kinds] for _ in cores]
         calls = [[core.submit(a) for a in arrays] for core, arrays in zip(cores, mine, strict=True)]
         run(fabric, calls)
-        repeated.append(cores[0].totals().overflows)
+        repeated.append(cores[0].totals().reencoded_chunks)
     assert repeated[-1] == repeated[11], "a repetition is a round trip"
 
 
 @pytest.mark.parametrize("factor", [2.0**-30, 2.0**-6, 2.0**-3, 1.9, 2.0**6, 2.0**40, np.inf, np.nan, 0.0])
 @pytest.mark.parametrize("size", [100, 700])  # all chunks at predicted scales; and some after these
-def test_magnitudes_that_jump_cost_a_repetition_but_no_accuracy(factor, size):
+def test_a_jump_in_magnitude_costs_a_reencoding_but_no_accuracy(factor, size):
     """The bound of docs/protocol.md, section 6, holds whatever was predicted."""
     workers, lanes, slots = 3, 12, 64
     cores = team(workers, lanes=lanes, slots=slots, shares=(0.3, 0.7))
@@ -338,8 +338,8 @@ def test_magnitudes_that_jump_cost_a_repetition_but_no_accuracy(factor, size):
                 assert (far[np.isfinite(exact[block])] <= bound[np.isfinite(exact[block])]).all()
 
 
-def test_a_worker_in_another_call_is_found_out_in_the_next_epoch():
-    """One was restarted: it is in its first call, the other one in its third."""
+def test_a_worker_in_another_call_is_detected_in_the_next_epoch():
+    """One worker restarted: it is in its first call, the other one in its third."""
     cores = team(2)
     fabric = Fabric(cores, random.Random(1))
     fabric.assign([assignment(rank, 2) for rank in range(2)])
@@ -350,4 +350,4 @@ def test_a_worker_in_another_call_is_found_out_in_the_next_epoch():
     fabric.begin(parts)
     calls = [[core.submit(np.ones(5, np.float32))] for core in cores]
     run(fabric, calls)
-    assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.OUT_OF_STEP] * 2
+    assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.CALL_DESYNC] * 2

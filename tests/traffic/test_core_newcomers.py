@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that come while a job runs, or come back, in virtual time: they go on with the call that the others are in,
-and every sum is of exactly those who are in."""
+"""Workers that join or rejoin a running job, in virtual time: they continue with the members' call, and every sum is
+over exactly its members."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from netfold.traffic.engine.engine import Status
-from netfold.traffic.errors import BadAssignment
+from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.numerics import ReduceOp
 from tests.traffic.cores import Core, Fabric, assignment
@@ -30,12 +30,12 @@ def parts_of(workers: int, epoch: int, shares: tuple[float, ...]) -> list[Assign
     for rank in range(workers):
         part = assignment(rank, workers, LANES, SLOTS, shares=shares, epoch=epoch)
         trees = tuple(replace(tree, child=rank) for tree in part.trees)
-        found.append(replace(part, trees=trees, newcomers=epoch > 1))
+        found.append(replace(part, trees=trees, allow_newcomers=epoch > 1))
     return found
 
 
 class Team:
-    """Those who are in, each with what it has submitted: all submit the same calls, in the same order."""
+    """The members, each with its submitted calls: all submit the same calls in the same order."""
 
     def __init__(self, workers: int, seed: int, shares: tuple[float, ...], loss: float) -> None:
         self.rng = random.Random(seed)
@@ -49,7 +49,7 @@ class Team:
 
     def begin(self) -> None:
         self.epoch += 1
-        self.fabric.flying.clear()
+        self.fabric.in_transit.clear()
         self.fabric.begin(parts_of(len(self.fabric.cores), self.epoch, self.shares))
 
     def leave(self, rank: int) -> None:
@@ -57,7 +57,7 @@ class Team:
             del rows[rank]
 
     def join(self, turn: int) -> None:
-        """A new one, whose program knows which call the others are in."""
+        """Adds a newcomer, whose program starts with the members' call."""
         self.fabric.cores.append(Core())
         self.calls.append({})
         self.turn.append(turn)
@@ -76,7 +76,7 @@ class Team:
         return [t for t, (_, call) in self.calls[rank].items() if core.status(call) is Status.PENDING]
 
     def run(self, until: int, steps: int | None = None) -> None:
-        """All calls before `until`, or for so many steps."""
+        """Runs all calls before `until`, or `steps` steps."""
         for step in range(200_000 if steps is None else steps):
             for rank in range(len(self.turn)):
                 while self.turn[rank] < until and len(self.pending(rank)) < 3:
@@ -84,7 +84,7 @@ class Team:
             if not any(self.pending(rank) for rank in range(len(self.turn))):
                 return
             self.fabric.step()
-            assert step < 199_999, "nobody is done"
+            assert step < 199_999, "no worker is finished"
 
     def check(self, turn: int, who: list[Core]) -> None:
         got = {}
@@ -101,7 +101,7 @@ class Team:
 @pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.3, 0.2)], ids=["one tree", "three trees"])
 @pytest.mark.parametrize("loss", [0.0, 0.05])
 @pytest.mark.parametrize("seed", range(2))
-def test_who_comes_goes_on_with_the_call_that_the_others_are_in(shares, loss, seed):
+def test_a_newcomer_continues_with_the_members_call(shares, loss, seed):
     team = Team(3, seed, shares, loss)
     team.run(5)
     before = list(team.fabric.cores)
@@ -109,7 +109,7 @@ def test_who_comes_goes_on_with_the_call_that_the_others_are_in(shares, loss, se
         team.check(turn, before)
     team.run(12, steps=team.rng.randrange(1, 400))
     first = max((min(team.pending(rank), default=turn) for rank, turn in enumerate(team.turn)), default=0)
-    team.join(first)  # with the first call that nobody has
+    team.join(first)  # with the first call that no worker has finished
     team.begin()
     team.run(15)
     for turn in range(15):
@@ -117,37 +117,37 @@ def test_who_comes_goes_on_with_the_call_that_the_others_are_in(shares, loss, se
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_workers_go_and_come_and_each_call_is_of_those_who_are_in(seed):
-    """One is lost in the middle of calls, and comes back as a new process that knows nothing."""
+def test_workers_leave_and_join_and_each_sum_is_of_the_members(seed):
+    """A worker is lost in the middle of calls, and rejoins as a new process without state."""
     team = Team(4, seed, (0.6, 0.4), 0.02)
-    upto = 6
+    end = 6
     for _ in range(4):
-        team.run(upto)
-        team.check(upto - 1, team.fabric.cores)
+        team.run(end)
+        team.check(end - 1, team.fabric.cores)
         if team.rng.random() < 0.5 and len(team.turn) > 2:
             team.leave(team.rng.randrange(len(team.turn)))
         else:
-            team.join(upto)
+            team.join(end)
         team.begin()
-        upto += 5
-        team.run(upto)
-        for turn in range(upto - 5, upto):
+        end += 5
+        team.run(end)
+        for turn in range(end - 5, end):
             team.check(turn, team.fabric.cores)
     team.fabric.cores, team.calls, team.turn = [Core(), Core()], [{}, {}], [0, 0]
-    team.begin()  # and nobody is left who knows: they begin with each other
+    team.begin()  # no worker with call state is left: newcomers start with each other
     team.run(3)
     team.check(2, team.fabric.cores)
 
 
 @pytest.fixture(scope="module")
 def older(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Core, int], None]:
-    """Makes a core as old as if it had made so many calls, which here would take hours."""
+    """Sets the call number of a core: to make so many calls would take hours."""
     program = tmp_path_factory.mktemp("offsets") / "offsets"
     source = f"""#include <stddef.h>
 #include <stdio.h>
-#include "{ENGINE / "core_state.h"}"
+#include "{ENGINE / "session/state.h"}"
 int main(void) {{
-    printf("%zu %zu", offsetof(struct nf_core, number), offsetof(struct nf_core, proven));
+    printf("%zu %zu", offsetof(struct nf_core, next_call), offsetof(struct nf_core, stable_until));
 }}"""
     subprocess.run(["gcc", "-x", "c", "-", "-o", program], input=source, text=True, check=True)
     offsets = [int(word) for word in subprocess.check_output([program], text=True).split()]
@@ -160,33 +160,34 @@ int main(void) {{
 
 
 @pytest.mark.parametrize("calls", [2**24 - 2, 2**24 + 5, 2**31 + 1, 7 * 2**32])
-def test_who_comes_to_a_job_of_millions_of_calls_is_in_step(older: Callable[[Core, int], None], calls: int):
-    """Their numbers are told apart modulo nine: who would know them only modulo some power of two would be in another
-    call than the others believe."""
+def test_a_newcomer_synchronizes_with_a_job_of_millions_of_calls(
+    older: Callable[[Core, int], None], calls: int
+):
+    """Call numbers are compared modulo nine: with those modulo a power of two a newcomer would be in another call."""
     team = Team(3, 1, (0.6, 0.4), 0.02)
     for core in team.fabric.cores:
         older(core, calls)
     team.run(4)
     for _ in range(3):
-        upto = max(team.turn) + 4
+        end = max(team.turn) + 4
         team.join(max(team.turn))
         team.begin()
-        team.run(upto)
-        for turn in range(upto - 4, upto):
+        team.run(end)
+        for turn in range(end - 4, end):
             team.check(turn, team.fabric.cores)
         team.leave(0)
         team.begin()
 
 
-def test_few_lanes_have_no_room_for_who_comes_later():
+def test_newcomers_need_32_lanes():
     part = assignment(lanes=16)
-    with pytest.raises(BadAssignment, match="32 lanes"):
-        replace(part, newcomers=True)
+    with pytest.raises(InvalidAssignmentError, match="32 lanes"):
+        replace(part, allow_newcomers=True)
 
 
 @pytest.mark.parametrize(("seed", "loss"), [(0, 0.0), (5, 0.0), (24, 0.0), (12, 0.1), (16, 0.1), (25, 0.1)])
-def test_who_came_just_now_is_not_asked_for_what_the_others_did_before(seed, loss):
-    """The epoch changes again while what others did is still handed over: whoever came has none of it."""
+def test_a_newcomer_is_no_holder_of_earlier_results(seed, loss):
+    """The epoch changes again during a handover of results that the newcomer does not have."""
     team = Team(3, seed, (0.6, 0.4), loss)
     team.run(12, steps=team.rng.randrange(1, 300 if loss else 400))
     before = list(team.fabric.cores)

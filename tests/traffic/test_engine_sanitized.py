@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The engine and the parameter server under sanitizers: hostile packets, epochs and times; threads."""
+"""The engine and the parameter server under sanitizers: random packets, epochs and times; threads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DNF_P
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 
-def built(folder: Path, name: str, modules: tuple[str, ...], *flags: str) -> Path:
+def built(folder: Path, name: str, engine: tuple[str, ...], *flags: str) -> Path:
     made = folder / name
-    sources = [Path(__file__).with_name(f"{name}.c"), *(FOLDER / f"{module}.c" for module in modules)]
+    sources = [Path(__file__).with_name(f"{name}.c"), *(FOLDER / source for source in engine)]
     command = ["gcc", *STRICT, *flags, f"-I{FOLDER}", "-o", made, *sources, "-lm"]
     subprocess.run(command, check=True, timeout=100)
     return made
@@ -32,13 +32,13 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def bursts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bursts")
-    return built(folder, "burst_trial", ("bursts", "sockets"), *SANITIZE, "-Wl,--wrap=sendmmsg")
+    return built(folder, "burst_trial", ("io/udp_batch.c", "io/sockets.c"), *SANITIZE, "-Wl,--wrap=sendmmsg")
 
 
 @pytest.mark.parametrize(
     ("refusal", "fewest", "most"), [(0, 1, 40), (errno.EIO, 450, 500), (errno.EINVAL, 450, 500)]
 )
-def test_packets_go_in_bursts_where_the_kernel_takes_them_and_one_by_one_where_not(
+def test_packets_are_segmented_where_the_kernel_supports_it_and_else_sent_one_by_one(
     bursts: Path, refusal: int, fewest: int, most: int
 ):
     """450 packets arrive in order in every case; other datagrams never reach the core."""
@@ -56,30 +56,34 @@ def fuzz(fuzzer: Path, seed: int, steps: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_comes_the_core_stays_within_its_memory(fuzzer: Path, seed: int):
+def test_random_packets_do_not_corrupt_the_core(fuzzer: Path, seed: int):
     assert "calls done" in fuzz(fuzzer, seed, 30_000)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 110))
-def test_whatever_comes_for_long_the_core_stays_within_its_memory(fuzzer: Path, seed: int):
+def test_millions_of_random_packets_do_not_corrupt_the_core(fuzzer: Path, seed: int):
     fuzz(fuzzer, seed, 1_000_000)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("server"), "root_fuzz", ("slots", "bursts", "root"), *SANITIZE)
+    return built(
+        tmp_path_factory.mktemp("server"),
+        "root_fuzz",
+        ("server/slot_pool.c", "io/udp_batch.c", "server/root.c"),
+        *SANITIZE,
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_comes_the_parameter_server_stays_within_its_memory(server: Path, seed: int):
+def test_random_packets_do_not_corrupt_the_parameter_server(server: Path, seed: int):
     assert "answers" in fuzz(server, seed, 30_000)
 
 
-def test_the_threads_of_workers_and_their_server_race_for_nothing(tmp_path: Path):
+def test_the_threads_of_workers_and_their_server_have_no_data_race(tmp_path: Path):
     """Submitting, waiting, finishing and watching at once, and a new epoch in the middle. All sums are right."""
-    everything = tuple(source.removesuffix(".c") for source in SOURCES)
-    program = built(tmp_path, "engine_threads", everything, "-fsanitize=thread", "-DNF_PLAIN", "-pthread")
+    program = built(tmp_path, "engine_threads", SOURCES, "-fsanitize=thread", "-DNF_PLAIN", "-pthread")
     command = ["setarch", "-R", program, "100"]  # the sanitizer's shadow memory wants its usual place
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]

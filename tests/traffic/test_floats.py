@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netfold.protocol.wire import FLAGS, Flag
 from netfold.traffic.engine.engine import Status
-from netfold.traffic.errors import CallMismatch
+from netfold.traffic.errors import CollectiveMismatchError
 from netfold.traffic.numerics import (
     BFLOAT16,
-    Floats,
+    BlockFloat,
+    Float32Sum,
     ReduceOp,
-    SharedExponent,
     error_bound,
     floats_error_bound,
 )
-from netfold.traffic.packets.wire import FLAGS, Flag
-from netfold.traffic.server.slots import SlotPool, add_floats
+from tests.slot_oracle import SlotPool, add_floats
 from tests.traffic.cores import LANES, Fabric, assignment
 from tests.traffic.rig import rig
 from tests.traffic.test_core import into_epoch, run, team
@@ -49,7 +49,9 @@ def test_all_workers_have_the_same_bits_near_the_exact_sum(
     fabric.assign([assignment(rank, workers, LANES, slots, shares) for rank in range(workers)])
     before = [[(draw.standard_normal(n) * 100).astype(dtype) for n in sizes] for _ in range(workers)]
     after = [[array.copy() for array in arrays] for arrays in before]
-    calls = [[c.submit(a, op, Floats()) for a in mine] for c, mine in zip(fabric.cores, after, strict=True)]
+    calls = [
+        [c.submit(a, op, Float32Sum()) for a in mine] for c, mine in zip(fabric.cores, after, strict=True)
+    ]
     for number, packets in enumerate(epochs):
         for _ in range(packets):
             fabric.step()
@@ -70,8 +72,8 @@ def test_all_workers_have_the_same_bits_near_the_exact_sum(
         np.testing.assert_array_less(np.abs(results[0].astype(np.float64) - exact), bound + 1e-30)
 
 
-def test_infinities_nan_and_what_leaves_the_range_travel_without_another_round():
-    with rig(2, lanes=8, numerics=Floats()) as fabric:
+def test_special_values_and_overflows_need_no_other_round():
+    with rig(2, lanes=8, numerics=Float32Sum()) as fabric:
         large = np.float32(3e38)
         one = np.array([np.inf, np.inf, np.nan, large, -0.0, 1e-45, 1.0, -large], np.float32)
         other = np.array([1.0, -np.inf, 1.0, large, -0.0, 1e-45, -1.0, -large], np.float32)
@@ -83,45 +85,43 @@ def test_infinities_nan_and_what_leaves_the_range_travel_without_another_round()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
-def test_other_numbers_go_as_in_any_job(dtype):
-    with rig(2, lanes=8, numerics=Floats()) as fabric:
+def test_other_dtypes_are_reduced_as_in_any_job(dtype):
+    with rig(2, lanes=8, numerics=Float32Sum()) as fabric:
         arrays = [np.arange(100).astype(dtype) * (rank + 1) for rank in range(2)]
         assert fabric.all_reduce(arrays) == [None, None]
         np.testing.assert_array_equal(arrays[0], np.arange(100) * 3)
 
 
 def test_bfloat16_is_added_as_float32_and_rounded_once():
-    with rig(2, lanes=8, numerics=Floats()) as fabric:
+    with rig(2, lanes=8, numerics=Float32Sum()) as fabric:
         arrays = [np.array([256, 1], BFLOAT16), np.array([1, 2.0**-8], BFLOAT16)]
         assert fabric.all_reduce(arrays) == [None, None]
         assert arrays[0].astype(float).tolist() == [256.0, 1.0]
 
 
 def test_small_numbers_beside_large_ones_keep_their_bits_where_a_shared_exponent_takes_them():
-    """The measure of the two, against a sum in float64."""
+    """The error of both, beside a sum in float64."""
     draw = np.random.default_rng(5)
     inputs = [
         (draw.standard_normal(512) * 10.0 ** draw.uniform(-8, 3, 512)).astype(np.float32) for _ in range(4)
     ]
     exact = np.sum(inputs, axis=0, dtype=np.float64)
     errors = {}
-    for scheme in (Floats(), SharedExponent()):
+    for scheme in (Float32Sum(), BlockFloat()):
         with rig(4, lanes=64, numerics=scheme) as fabric:
             arrays = [i.copy() for i in inputs]
             assert fabric.all_reduce(arrays) == [None] * 4
             errors[type(scheme)] = np.abs(arrays[0].astype(np.float64) - exact)
     magnitude = np.abs(inputs).sum(axis=0, dtype=np.float64)
     bound = np.array([floats_error_bound(float(v), 4) for v in magnitude])
-    np.testing.assert_array_less(errors[Floats], bound + 1e-45)
-    assert (errors[Floats] / magnitude).max() < 2.0**-22
-    assert (errors[SharedExponent] / magnitude).max() > 2.0**-12, (
-        "it loses what is far below the block's largest"
-    )
-    assert errors[SharedExponent].max() < 16 * error_bound(142, 4)
+    np.testing.assert_array_less(errors[Float32Sum], bound + 1e-45)
+    assert (errors[Float32Sum] / magnitude).max() < 2.0**-22
+    assert (errors[BlockFloat] / magnitude).max() > 2.0**-12, "it loses what is far below the block's largest"
+    assert errors[BlockFloat].max() < 16 * error_bound(142, 4)
 
 
-def test_nodes_that_know_no_floats_are_noticed(monkeypatch: pytest.MonkeyPatch):
-    """As a switch's program of other lanes: it drops the flag, and adds whole numbers."""
+def test_nodes_that_cannot_add_floats_are_detected(monkeypatch: pytest.MonkeyPatch):
+    """Like a switch program without floats: it drops the flag and adds integers."""
 
     class Whole(SlotPool):
         def gradient(self, tag, slot, child_bit, flags, exponent, lanes):  # type: ignore[no-untyped-def]
@@ -132,36 +132,19 @@ def test_nodes_that_know_no_floats_are_noticed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fabric, "pool", lambda slots, n, root: Whole(slots, LANES, n, root))
     fabric.assign([assignment(rank, 2) for rank in range(2)])
     arrays = [np.ones(8, np.float32) for _ in cores]
-    calls = [[core.submit(array, scheme=Floats())] for core, array in zip(cores, arrays, strict=True)]
+    calls = [[core.submit(array, scheme=Float32Sum())] for core, array in zip(cores, arrays, strict=True)]
     run(fabric, calls)
-    assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.NOT_FLOATS] * 2
+    assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [
+        Status.FLOATS_UNSUPPORTED
+    ] * 2
     assert arrays[0].tolist() == [1.0] * 8, "the array is as before"
 
 
-def test_workers_that_differ_in_their_numerics_are_told():
-    with rig(2, lanes=8, numerics=Floats()) as fabric:
-        fabric.workers[1]._scheme = SharedExponent()
+def test_workers_with_different_numerics_fail():
+    with rig(2, lanes=8, numerics=Float32Sum()) as fabric:
+        fabric.workers[1]._scheme = BlockFloat()
         errors = fabric.all_reduce([np.ones(8, np.float32) for _ in range(2)])
-        assert [type(error) for error in errors] == [CallMismatch] * 2
-
-
-def test_a_batch_of_floats_and_whole_numbers_is_what_one_after_the_other_is():
-    draw = np.random.default_rng(3)
-    one, batch = SlotPool(4, 8, 3, True), SlotPool(4, 8, 3, True)
-    n = 200
-    tags, slots = np.sort(draw.integers(1, 20, n)).astype(np.uint32), draw.integers(0, 4, n)
-    bits, lanes = draw.integers(0, 3, n), draw.integers(-(2**31), 2**31, (n, 8)).astype(np.int32)
-    flags = ((slots % 2) * int(Flag.FLOATS)).astype(np.uint8)
-    found = batch.gradients(tags, slots, bits, flags, np.zeros(n, np.uint8), lanes)
-    left = [
-        outcome.packet
-        for i in range(n)
-        if (
-            outcome := one.gradient(int(tags[i]), int(slots[i]), int(bits[i]), int(flags[i]), 0, lanes[i])
-        ).packet
-    ]
-    assert [p.lanes.tolist() for p in left] == found.lanes.tolist()
-    assert [int(p.flags) for p in left] == found.flags.tolist()
+        assert [type(error) for error in errors] == [CollectiveMismatchError] * 2
 
 
 def test_there_is_one_nan():

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from netfold.traffic.errors import UnknownHost
-from netfold.traffic.membership.host import Host, bindable, own_addresses, pick_host
+from netfold.traffic.errors import UnknownHostError
+from netfold.traffic.membership.host import MemberHost, bindable, own_addresses, pick_host
 
-HOSTS = (Host("h1", "10.1.0.1"), Host("h2", "10.1.0.2"))
+HOSTS = (MemberHost("h1", "10.1.0.1"), MemberHost("h2", "10.1.0.2"))
 
 
 def test_a_host_is_known_by_its_address():
@@ -30,7 +30,7 @@ def test_a_name_that_was_given_needs_no_address():
     ],
 )
 def test_who_cannot_be_told_is_refused(addresses, wanted, message):
-    with pytest.raises(UnknownHost, match=message):
+    with pytest.raises(UnknownHostError, match=message):
         pick_host(HOSTS, addresses, wanted)
 
 

@@ -7,6 +7,7 @@ import queue
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,24 +17,26 @@ from pathlib import Path
 import grpc
 import pytest
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import TOKEN_KEY, ConnectError, Connection, connection
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import TOKEN_KEY, ConnectError, Connection, connection
 from netfold.traffic.errors import (
-    AllReduceTimeout,
-    BadAssignment,
-    ControllerUnreachable,
-    JobFailed,
-    MembershipLost,
+    AllReduceTimeoutError,
+    ControllerUnreachableError,
+    InvalidAssignmentError,
+    JobFailedError,
+    MembershipLostError,
 )
 from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS
-from netfold.traffic.membership.membership import Attending, from_proto
-from netfold.traffic.membership.part import Stats, TreeStats
-from netfold.traffic.numerics import Automatic, Fixed, Floats, Half, SharedExponent, WholeNumbers
+from netfold.traffic.membership.base import Stats, TreeStats
+from netfold.traffic.membership.membership import ControllerMembership, from_proto
+from netfold.traffic.numerics import Automatic, BlockFloat, Fixed, Float32Sum, IntegerSum, PackedHalf
 
 
 def assignment(epoch: int = 1, **changes: object) -> pb.Assignment:
-    part = pb.TreePart(tree=1, share=1.0, slots=8, window=4, child=2, destination="10.0.0.9", children=[2, 3])
+    part = pb.TreeAssignment(
+        tree=1, share=1.0, slots=8, window=4, child=2, destination="10.0.0.9", children=[2, 3]
+    )
     message = pb.Assignment(job="j", epoch=epoch, udp_port=61441, lanes=64, rank=0, workers=2, trees=[part])
     for name, value in changes.items():
         setattr(message, name, value)
@@ -44,12 +47,12 @@ class Controller(rpc.ControllerServicer):
     """Answers each stream with what the test puts into `notices`; None breaks the stream."""
 
     def __init__(self) -> None:
-        self.notices: queue.Queue[pb.Notice | None] = queue.Queue()
-        self.heard: queue.Queue[pb.Attendance] = queue.Queue()
+        self.notices: queue.Queue[pb.ControllerUpdate | None] = queue.Queue()
+        self.heard: queue.Queue[pb.MemberUpdate] = queue.Queue()
         self.refuse = ""
         self.token = ""
 
-    def Attend(self, requests, context) -> Iterator[pb.Notice]:  # noqa: N802 (the proto's name)
+    def JoinJob(self, requests, context) -> Iterator[pb.ControllerUpdate]:  # noqa: N802 (the proto's name)
         if self.token and dict(context.invocation_metadata()).get(TOKEN_KEY) != self.token:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
         if self.refuse:
@@ -118,15 +121,15 @@ def test_what_a_worker_waits_for_is_what_the_controller_says():
     assert from_proto(message).timing == SHARED_PROCESSORS, "an older controller says nothing"
     message.timing.CopyFrom(pb.Timing(**asdict(DATA_CENTER)))
     assert from_proto(message).timing == DATA_CENTER
-    message.timing.late = -1
-    with pytest.raises(BadAssignment, match="timing: late is -1"):
+    message.timing.delay_threshold = -1
+    with pytest.raises(InvalidAssignmentError, match="timing: delay_threshold is -1"):
         from_proto(message)
 
 
 def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=60))
-        member = Attending(target, "j", "h1")
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=60))
+        member = ControllerMembership(target, "j", "h1")
         first = servicer.heard.get(timeout=10)
         assert (first.job, first.host, first.leave) == ("j", "h1", False)
         assert member.wait(10).trees[0].children == (2, 3)
@@ -145,62 +148,64 @@ def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():
 def test_a_new_epoch_and_the_end_of_the_job_wake_the_worker():
     woken: queue.Queue[int] = queue.Queue()
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=3000))
-        member = Attending(target, "j", "h1")
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=3000))
+        member = ControllerMembership(target, "j", "h1")
         assert member.wait(10).epoch == 1
         member.on_change(lambda: woken.put(1))
-        servicer.notices.put(pb.Notice(assignment=assignment(epoch=2)))
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(epoch=2)))
         woken.get(timeout=10)
         assert member.current().epoch == 2
-        servicer.notices.put(pb.Notice(over=pb.JobOver(state=pb.FAILED, reason="the lease of h2 expired")))
+        servicer.notices.put(
+            pb.ControllerUpdate(ended=pb.JobEnded(state=pb.FAILED, reason="the lease of h2 expired"))
+        )
         woken.get(timeout=10)
-        with pytest.raises(JobFailed, match="job j is failed: the lease of h2 expired"):
+        with pytest.raises(JobFailedError, match="job j is failed: the lease of h2 expired"):
             member.current()
         member.close()
 
 
 def test_a_worn_epoch_is_told_at_once_and_the_new_one_is_waited_for():
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=600_000))
-        member = Attending(target, "j", "h1")
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=600_000))
+        member = ControllerMembership(target, "j", "h1")
         assert member.wait(10).epoch == 1
-        assert servicer.heard.get(timeout=10).worn_epoch == 0
+        assert servicer.heard.get(timeout=10).unusable_epoch == 0
 
         def raise_epoch() -> None:
-            assert servicer.heard.get(timeout=10).worn_epoch == 1
-            servicer.notices.put(pb.Notice(assignment=assignment(epoch=2)))
+            assert servicer.heard.get(timeout=10).unusable_epoch == 1
+            servicer.notices.put(pb.ControllerUpdate(assignment=assignment(epoch=2)))
 
         raising = threading.Thread(target=raise_epoch)
         raising.start()
-        assert member.renew(1, 10)
+        assert member.request_new_epoch(1, 10)
         raising.join()
         assert member.current().epoch == 2
-        assert member.renew(1, 0), "that one is over already"
-        assert not member.renew(2, 0.1)
-        servicer.notices.put(pb.Notice(over=pb.JobOver(state=pb.CANCELED)))
-        assert member.renew(2, 10), "there is news: the job is over"
-        with pytest.raises(JobFailed):
+        assert member.request_new_epoch(1, 0), "that one is over already"
+        assert not member.request_new_epoch(2, 0.1)
+        servicer.notices.put(pb.ControllerUpdate(ended=pb.JobEnded(state=pb.CANCELED)))
+        assert member.request_new_epoch(2, 10), "there is news: the job is over"
+        with pytest.raises(JobFailedError):
             member.current()
         member.close()
 
 
 def test_a_worn_epoch_is_told_again_when_the_stream_breaks():
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=600_000))
-        member = Attending(target, "j", "h1")
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=600_000))
+        member = ControllerMembership(target, "j", "h1")
         member.wait(10)
-        assert not member.renew(1, 0)
-        while servicer.heard.get(timeout=10).worn_epoch != 1:
+        assert not member.request_new_epoch(1, 0)
+        while servicer.heard.get(timeout=10).unusable_epoch != 1:
             pass
         servicer.notices.put(None)
-        assert servicer.heard.get(timeout=10).worn_epoch == 1
+        assert servicer.heard.get(timeout=10).unusable_epoch == 1
         member.close()
 
 
 def test_a_member_reaches_a_controller_by_tcp_with_its_certificate_and_token(tls, tmp_path):
     with controller(tls) as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=3000))
-        member = Attending(reached(target, tls, tmp_path), "j", "h1")
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=3000))
+        member = ControllerMembership(reached(target, tls, tmp_path), "j", "h1")
         assert member.wait(10).epoch == 1
         member.close()
 
@@ -211,31 +216,33 @@ def test_certificate_token_and_name_are_found_in_the_environment(tls, tmp_path, 
     monkeypatch.setenv("NETFOLD_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("NETFOLD_TLS_SERVER_NAME", "controller.test")
     with controller(tls) as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=3000))
-        member = Attending(target, "j", "h1")
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=3000))
+        member = ControllerMembership(target, "j", "h1")
         assert member.wait(10).epoch == 1
         member.close()
 
 
 def test_a_wrong_token_is_refused_at_once(tls, tmp_path):
     with controller(tls) as (_, target):
-        member = Attending(reached(target, tls, tmp_path, "another"), "j", "h1")
-        with pytest.raises(JobFailed, match=f"controller at {target} refused h1: a token of this controller"):
+        member = ControllerMembership(reached(target, tls, tmp_path, "another"), "j", "h1")
+        with pytest.raises(
+            JobFailedError, match=f"controller at {target} refused h1: a token of this controller"
+        ):
             member.wait(10)
         member.close()
 
 
 @pytest.mark.parametrize("wrong", ["certificate", "name"])
 def test_a_controller_that_cannot_be_trusted_is_not_talked_to(wrong, tls, tmp_path, monkeypatch):
-    monkeypatch.setattr(Attending, "FIRST_LEASE", 0.5)
+    monkeypatch.setattr(ControllerMembership, "DEFAULT_LEASE_S", 0.5)
     with controller(tls) as (servicer, target):
         good = reached(target, tls, tmp_path)
         where = {
             "certificate": Connection(target, None, good.token, good.server_name),
             "name": Connection(target, good.certificate, good.token, "another.test"),
         }[wrong]
-        member = Attending(where, "j", "h1")
-        with pytest.raises(ControllerUnreachable, match=f"no controller at {target}"):
+        member = ControllerMembership(where, "j", "h1")
+        with pytest.raises(ControllerUnreachableError, match=f"no controller at {target}"):
             member.wait(20)
         member.close()
         assert servicer.heard.empty()
@@ -255,11 +262,11 @@ def test_what_cannot_be_read_of_the_way_to_the_controller_is_named(tmp_path):
     [
         (pb.Numerics(), Automatic()),
         (pb.Numerics(mode="auto"), Automatic()),
-        (pb.Numerics(mode="half"), Half()),
-        (pb.Numerics(mode="float32"), Floats()),
-        (pb.Numerics(mode="block"), SharedExponent()),
+        (pb.Numerics(mode="half"), PackedHalf()),
+        (pb.Numerics(mode="float32"), Float32Sum()),
+        (pb.Numerics(mode="block"), BlockFloat()),
         (pb.Numerics(mode="fixed", fraction_bits=12), Fixed(12)),
-        (pb.Numerics(mode="integer"), WholeNumbers()),
+        (pb.Numerics(mode="integer"), IntegerSum()),
     ],
 )
 def test_the_jobs_numerics_come_with_the_assignment(told, known):
@@ -281,22 +288,22 @@ def test_the_jobs_numerics_come_with_the_assignment(told, known):
 def test_numerics_that_are_unknown_are_refused(told, what):
     message = assignment()
     message.numerics.CopyFrom(told)
-    with pytest.raises(BadAssignment, match=what):
+    with pytest.raises(InvalidAssignmentError, match=what):
         from_proto(message)
 
 
 def test_of_a_roce_job_a_parameter_server_serves_and_a_worker_is_sent_elsewhere():
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(transport="roce"), lease_ms=5000))
-        member = Attending(target, "j", "h1")
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(transport="roce"), lease_ms=5000))
+        member = ControllerMembership(target, "j", "h1")
         assert member.wait(10).trees[0].children == (2, 3)
         member.close()
     worker = assignment(transport="roce")
     del worker.trees[0].children[:]
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=worker, lease_ms=5000))
-        member = Attending(target, "j", "h1")
-        with pytest.raises(BadAssignment, match="its workers run netfold-roce"):
+        servicer.notices.put(pb.ControllerUpdate(assignment=worker, lease_ms=5000))
+        member = ControllerMembership(target, "j", "h1")
+        with pytest.raises(InvalidAssignmentError, match="its workers run netfold-roce"):
             member.wait(10)
         member.close()
 
@@ -304,8 +311,8 @@ def test_of_a_roce_job_a_parameter_server_serves_and_a_worker_is_sent_elsewhere(
 def test_a_refused_member_is_told_why():
     with controller() as (servicer, target):
         servicer.refuse = "no job 'j'"
-        member = Attending(target, "j", "h1")
-        with pytest.raises(JobFailed, match=r"refused h1: no job 'j'"):
+        member = ControllerMembership(target, "j", "h1")
+        with pytest.raises(JobFailedError, match=r"refused h1: no job 'j'"):
             member.wait(10)
         member.close()
 
@@ -316,9 +323,9 @@ def test_an_error_that_nobody_foresaw_ends_the_membership_by_type_and_cause(monk
 
     monkeypatch.setattr("netfold.traffic.membership.membership.from_proto", spoiled)
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=5000))
-        member = Attending(target, "j", "h1")
-        with pytest.raises(MembershipLost, match=r"job j.*KeyError") as caught:
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=5000))
+        member = ControllerMembership(target, "j", "h1")
+        with pytest.raises(MembershipLostError, match=r"job j.*KeyError") as caught:
             member.wait(10)
         assert isinstance(caught.value.__cause__, KeyError)
         member.close()
@@ -330,21 +337,21 @@ def test_a_proxy_for_the_web_is_not_asked_for_the_controller(tls, tmp_path, monk
     for name in ("no_proxy", "no_grpc_proxy"):
         monkeypatch.delenv(name, raising=False)
     with controller(tls) as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=3000))
-        member = Attending(reached(target, tls, tmp_path), "j", "h1")
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=3000))
+        member = ControllerMembership(reached(target, tls, tmp_path), "j", "h1")
         assert member.wait(10).epoch == 1
         member.close()
 
 
 def test_a_broken_stream_is_opened_again():
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=5000))
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=5000))
         servicer.notices.put(None)
-        member = Attending(target, "j", "h1")
+        member = ControllerMembership(target, "j", "h1")
         assert member.wait(10).epoch == 1
         woken = threading.Event()
         member.on_change(woken.set)
-        servicer.notices.put(pb.Notice(assignment=assignment(epoch=3)))
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(epoch=3)))
         assert woken.wait(10)
         assert member.current().epoch == 3
         member.close()
@@ -352,32 +359,68 @@ def test_a_broken_stream_is_opened_again():
 
 def test_no_controller_for_too_long_is_an_error_that_names_its_address():
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(), lease_ms=300))
-        member = Attending(target, "j", "h1", patience=0.3)
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=300))
+        member = ControllerMembership(target, "j", "h1", reconnect_timeout_s=0.3)
         member.wait(10)
         woken = threading.Event()
         member.on_change(woken.set)
     assert woken.wait(20)
-    with pytest.raises(ControllerUnreachable, match=f"no controller at {target} for 0.3 s"):
+    with pytest.raises(ControllerUnreachableError, match=f"no controller at {target} for 0.3 s"):
         member.current()
     member.close()
 
 
+def test_a_waiting_member_outlives_a_controller_that_is_away_for_longer_than_a_lease(tmp_path):
+    target = f"unix:{tmp_path}/s"
+    first = grpc.server(ThreadPoolExecutor(2))
+    queued, running = Controller(), Controller()
+    rpc.add_ControllerServicer_to_server(queued, first)
+    first.add_insecure_port(target)
+    first.start()
+    queued.notices.put(pb.ControllerUpdate(lease_ms=300))
+    member = ControllerMembership(target, "j", "h1")
+    queued.heard.get(timeout=10)
+    time.sleep(0.2)  # the update with the lease arrives
+    queued.notices.put(None)
+    first.stop(0).wait()
+    time.sleep(1)
+    second = grpc.server(ThreadPoolExecutor(2))
+    rpc.add_ControllerServicer_to_server(running, second)
+    second.add_insecure_port(target)
+    second.start()
+    running.notices.put(pb.ControllerUpdate(assignment=assignment(), lease_ms=300))
+    assert member.wait(20).epoch == 1
+    running.notices.put(None)
+    member.close()
+    second.stop(0).wait()
+
+
+def test_a_member_that_waits_in_vain_for_a_controller_names_its_address():
+    with controller() as (servicer, target):
+        servicer.notices.put(pb.ControllerUpdate(lease_ms=300))
+        member = ControllerMembership(target, "j", "h1")
+        servicer.heard.get(timeout=10)
+        time.sleep(0.2)  # the update with the lease arrives
+    with pytest.raises(ControllerUnreachableError, match=f"no controller at {target}"):
+        member.wait(1)
+    member.close()
+
+
 def test_a_controller_that_is_not_there_is_told_at_once(tmp_path, caplog):
-    member = Attending(f"unix:{tmp_path}/none", "j", "h1")
-    with pytest.raises(ControllerUnreachable):
+    member = ControllerMembership(f"unix:{tmp_path}/none", "j", "h1")
+    with pytest.raises(ControllerUnreachableError):
         member.wait(60)
     member.close()
     first = caplog.messages[0]
     assert first.startswith(f"job j: no controller at unix:{tmp_path}/none (")
-    assert first.endswith("; h1 tries again for 5 s")
+    assert first.endswith("; h1 retries for 5 s")
     assert len(caplog.messages) == 1
 
 
 def test_a_job_that_waits_for_others_is_a_timeout():
     with controller() as (_, target):
-        member = Attending(target, "j", "h1")
-        with pytest.raises(AllReduceTimeout, match="no assignment for h1"):
+        member = ControllerMembership(target, "j", "h1")
+        with pytest.raises(AllReduceTimeoutError, match="no assignment for h1"):
             member.wait(0.2)
         member.close()
 
@@ -395,8 +438,8 @@ def test_a_job_that_waits_for_others_is_a_timeout():
 )
 def test_an_assignment_that_breaks_the_protocol_is_refused_by_field(changes, what):
     with controller() as (servicer, target):
-        servicer.notices.put(pb.Notice(assignment=assignment(**changes), lease_ms=3000))
-        member = Attending(target, "j", "h1")
-        with pytest.raises(BadAssignment, match=what):
+        servicer.notices.put(pb.ControllerUpdate(assignment=assignment(**changes), lease_ms=3000))
+        member = ControllerMembership(target, "j", "h1")
+        with pytest.raises(InvalidAssignmentError, match=what):
             member.wait(10)
         member.close()

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.membership.part import Alone
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
+from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 
@@ -22,13 +22,13 @@ GRADIENT_MIB = 32
 
 
 def assignment(children: tuple[int, ...] = ()) -> Assignment:
-    tree = TreePart(1, 1.0, 512, 256, 0, SERVER, children)
+    tree = TreeAssignment(1, 1.0, 512, 256, 0, SERVER, children)
     return Assignment("memory", 1, PORT, 256, 0, 1, (tree,))
 
 
 def reduce_twice(answers: Any) -> None:
     gradient = np.ones(GRADIENT_MIB << 18, np.float32)
-    with Worker(Alone(assignment()), CLIENT) as worker:
+    with Worker(StaticMembership(assignment()), CLIENT) as worker:
         for _ in range(2):
             worker.all_reduce(gradient)
     answers.put(peak_mib())

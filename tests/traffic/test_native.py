@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from netfold.traffic.engine import native
-from netfold.traffic.errors import EngineMissing
+from netfold.traffic.errors import EngineUnavailableError
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def forgetful():
     native.library.cache_clear()
 
 
-def test_it_is_built_once_and_appears_whole(tmp_path):
+def test_it_is_built_once_and_renamed_into_place(tmp_path):
     source = tmp_path / "one.c"
     source.write_text("int one(void) { return 1; }\n")
     built = native.build([source], tmp_path / "cache")
@@ -59,20 +59,20 @@ def test_code_that_another_user_may_have_put_there_is_not_loaded(tmp_path, monke
         native.build([source], cache)
 
 
-def test_without_a_compiler_a_worker_is_told_what_is_missing(monkeypatch, tmp_path):
+def test_without_a_compiler_the_error_names_it(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(native, "BUILT_IN", tmp_path / "none.so")
-    with pytest.raises(EngineMissing, match="no C compiler"):
+    with pytest.raises(EngineUnavailableError, match="no C compiler"):
         native.library()
 
 
-def test_without_a_home_a_worker_is_told_what_is_missing(monkeypatch):
+def test_without_a_home_directory_the_error_names_it(monkeypatch):
     def homeless():
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
     monkeypatch.setattr(native, "BUILT_IN", Path("/nonexistent"))
-    with pytest.raises(EngineMissing, match="home directory"):
+    with pytest.raises(EngineUnavailableError, match="home directory"):
         native.library()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""numbers.c against what numpy says, on all kinds of floats."""
+"""numerics/quantize.c against what numpy says, on all kinds of floats."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from netfold.protocol.wire import LANE_MAX, LANE_MIN
 from netfold.traffic.engine.native import library
 from netfold.traffic.numerics import DTYPES, SHORT_FLOATS
-from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN
 from tests.traffic import oracle
 
 LANES = 19  # whole vectors and a rest
@@ -44,15 +44,15 @@ def lanes_of(name: str, values: np.ndarray, *arguments: Any) -> list[int]:
 
 @settings(max_examples=100, deadline=None)
 @given(anything)
-def test_exponents_and_kinds_are_numpys(values):
+def test_exponents_and_special_codes_are_numpys(values):
     block = values[None, :]
     assert call("nf_exponent", at(values), result=ctypes.c_uint8) == oracle.block_exponents(block)[0]
     rest = oracle.block_exponents(oracle.finite_part(block))[0]
     assert call("nf_finite_exponent", at(values), result=ctypes.c_uint8) == rest
-    assert lanes_of("nf_kinds", values) == oracle.kinds(block)[0].tolist()
+    assert lanes_of("nf_special_codes", values) == oracle.kinds(block)[0].tolist()
     expected = oracle.finite_part(block)[0].tobytes()
     cleared = values.copy()
-    call("nf_finite", at(cleared))
+    call("nf_clear_special", at(cleared))
     assert cleared.tobytes() == expected
 
 
@@ -82,7 +82,7 @@ def test_sums_and_averages_are_numpys(words, bits, divisor, kinds):
     call("nf_dequantize", at(got), at(words.astype(">i4")), scale)
     assert got.tobytes() == expected[0].tobytes()
     oracle.overlay(expected, kinds[None, :])
-    overlaid = library().nf_overlaid
+    overlaid = library().nf_with_special
     overlaid.restype, overlaid.argtypes = ctypes.c_double, [ctypes.c_double, ctypes.c_int32]
     pairs = zip(got.tolist(), kinds.tolist(), strict=True)
     np.testing.assert_array_equal([overlaid(*pair) for pair in pairs], expected[0])

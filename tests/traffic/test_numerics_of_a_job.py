@@ -7,14 +7,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from netfold.traffic.errors import WrongNumbers
-from netfold.traffic.numerics import BFLOAT16, FLOAT32, Automatic, Fixed, Half, SharedExponent, WholeNumbers
+from netfold.traffic.errors import UnsupportedDtypeError
+from netfold.traffic.numerics import BFLOAT16, FLOAT32, Automatic, BlockFloat, Fixed, IntegerSum, PackedHalf
 from tests.traffic.rig import rig
 from tests.traffic.test_all_reduce import check, gradients
 
 
 @pytest.mark.parametrize(
-    ("numerics", "dtype"), [(Fixed(12), "float32"), (SharedExponent(), "float32"), (WholeNumbers(), "int32")]
+    ("numerics", "dtype"), [(Fixed(12), "float32"), (BlockFloat(), "float32"), (IntegerSum(), "int32")]
 )
 def test_the_assignment_says_how_numbers_become_lanes(numerics, dtype):
     with rig(2, numerics=numerics) as fabric:
@@ -31,8 +31,8 @@ def test_the_assignment_says_how_numbers_become_lanes(numerics, dtype):
     [
         (Automatic(), FLOAT32, 0.5),
         (Automatic(), BFLOAT16, 0.0),
-        (Half(), FLOAT32, 0.0),
-        (SharedExponent(), BFLOAT16, 0.5),
+        (PackedHalf(), FLOAT32, 0.0),
+        (BlockFloat(), BFLOAT16, 0.5),
     ],
     ids=str,
 )
@@ -45,16 +45,18 @@ def test_half_is_for_short_floats_unless_the_job_says_otherwise(numerics, dtype,
 
 
 def test_what_a_worker_is_told_itself_comes_before_the_assignment():
-    with rig(2, numerics=SharedExponent(), scheme=Fixed(3)) as fabric:
+    with rig(2, numerics=BlockFloat(), scheme=Fixed(3)) as fabric:
         arrays = [np.full(8, 0.01, np.float32) for _ in range(2)]
         assert fabric.all_reduce(arrays) == [None, None]
         assert arrays[0].tolist() == [0.0] * 8
 
 
 def test_a_job_of_whole_numbers_refuses_floats_before_anything_is_sent():
-    with rig(1, numerics=WholeNumbers()) as fabric:
+    with rig(1, numerics=IntegerSum()) as fabric:
         array = np.ones(8, np.float32)
-        with pytest.raises(WrongNumbers, match=r"job test adds whole numbers.*int32 and int64.*float32"):
+        with pytest.raises(
+            UnsupportedDtypeError, match=r"job test has numerics: integer.*int32 and int64.*float32"
+        ):
             fabric.workers[0].all_reduce(array)
         assert array.tolist() == [1.0] * 8
         fabric.workers[0].all_reduce(np.ones(8, np.int32))

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from netfold.protocol.wire import LANE_MAX, LANE_MIN, Flag
 from netfold.traffic.numerics import Fixed, error_bound
-from netfold.traffic.packets.wire import LANE_MAX, LANE_MIN, Flag
-from netfold.traffic.server.slots import SlotPool
+from tests.slot_oracle import SlotPool
 from tests.traffic import oracle as quantize
 
 LANES = 5

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from netfold.traffic.errors import AllReduceTimeout
+from netfold.traffic.errors import AllReduceTimeoutError
 from netfold.traffic.workloads.ring import RingError, RingWorker
 
 
@@ -56,7 +56,7 @@ def test_a_neighbor_that_leaves_or_stays_silent_is_an_error():
     thread.start()
     try:
         with RingWorker(hosts, 0, port) as ring:
-            with pytest.raises(AllReduceTimeout, match=r"received 0 of 20 from 127\.66\.0\.2"):
+            with pytest.raises(AllReduceTimeoutError, match=r"received 0 of 20 from 127\.66\.0\.2"):
                 ring.all_reduce(np.ones(10, np.float32), timeout=0.1)
             go.set()
             thread.join()

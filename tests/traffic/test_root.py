@@ -13,14 +13,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netfold.protocol.wire import Kind, Packet, Verdict, make_tag
 from netfold.traffic.engine.native import library
-from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.membership.part import Alone
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
+from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.packets.transport import Address
-from netfold.traffic.packets.wire import Kind, Packet, Verdict, make_tag
 from netfold.traffic.server.server import ParameterServer
-from netfold.traffic.server.slots import SlotPool
 from netfold.traffic.worker.worker import Worker
+from tests.slot_oracle import SlotPool
 
 LANES, PORT, EPOCH = 5, 61671, 3
 HOSTS = [f"10.0.0.{i}" for i in range(1, 5)]
@@ -77,16 +77,16 @@ class Root:
             address,
             address,
         ]
-        self._code.nf_root_begin(self._root, EPOCH)
+        self._code.nf_root_start_epoch(self._root, EPOCH)
         for tree, (slots, children, sources) in trees.items():
             numbers = np.array(children, np.uint16)
             known = [sorted(int(IPv4Address(a)) for a in own) for own in sources] or [[] for _ in children]
             flat = np.array([a for own in known for a in own], np.uint32)
             starts = np.cumsum([0, *map(len, known)]).astype(np.int64)
             pointers = (numbers.ctypes.data, len(children), flat.ctypes.data, starts.ctypes.data)
-            assert self._code.nf_root_tree(self._root, tree, slots, *pointers) == 0
+            assert self._code.nf_root_add_tree(self._root, tree, slots, *pointers) == 0
         for tree, (own, least) in (quorum or {}).items():
-            assert self._code.nf_root_quorum(self._root, tree, own, least) == 0
+            assert self._code.nf_root_set_quorum(self._root, tree, own, least) == 0
 
     def take(self, one: Sent) -> tuple[int, bytes]:
         data = one.packet.pack()
@@ -130,7 +130,7 @@ def expected(pools: dict[int, SlotPool], one: Sent) -> tuple[int, Packet | None]
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(sent, max_size=60))
-def test_every_packet_has_the_slot_machines_verdict_and_answer(traffic):
+def test_every_packet_has_the_oracles_verdict_and_result(traffic):
     root = Root()
     pools = {
         tree: SlotPool(slots, LANES, len(children), True) for tree, (slots, children, _) in TREES.items()
@@ -161,16 +161,16 @@ def test_a_sum_of_seventy_children_is_complete_with_the_last_one(order, values):
         assert verdict == Verdict.RESULT_SENT
         again = Sent(packet, HOSTS[0], PORT, False, 0)
         got, result = root.take(again)
-        assert (got, result) == (Verdict.RESULT_REPEATED, answer.pack())
+        assert (got, result) == (Verdict.RESULT_RESENT, answer.pack())
     finally:
         root.close()
 
 
-def test_workers_add_up_through_it_and_each_gets_every_result():
+def test_workers_all_reduce_through_it_and_each_receives_every_result():
     hosts, server, workers = [f"127.56.0.{i + 1}" for i in range(3)], "127.56.0.9", 3
 
     def assignment(rank: int, children: tuple[int, ...] = ()) -> Assignment:
-        tree = TreePart(1, 1.0, 64, 32, rank, server, children)
+        tree = TreeAssignment(1, 1.0, 64, 32, rank, server, children)
         return Assignment("job", 1, PORT, 64, rank, workers, (tree,))
 
     root = ParameterServer(assignment(0, (0, 1, 2)), server, [Address(host, PORT) for host in hosts])
@@ -180,7 +180,7 @@ def test_workers_add_up_through_it_and_each_gets_every_result():
         np.random.default_rng(rank).standard_normal(50_000).astype(np.float32) for rank in range(workers)
     ]
     exact = np.sum(arrays, axis=0, dtype=np.float64)
-    team = [Worker(Alone(assignment(rank)), host) for rank, host in enumerate(hosts)]
+    team = [Worker(StaticMembership(assignment(rank)), host) for rank, host in enumerate(hosts)]
     try:
         for handle in [worker.submit(array) for worker, array in zip(team, arrays, strict=True)]:
             handle.wait(60)
@@ -192,4 +192,4 @@ def test_workers_add_up_through_it_and_each_gets_every_result():
         root.close()
     assert arrays[0].tobytes() == arrays[1].tobytes() == arrays[2].tobytes()
     np.testing.assert_allclose(arrays[0], exact, atol=1e-5)
-    assert set(root.counts()) <= {"absorbed", "result_sent", "result_repeated", "duplicate", "stale_chunk"}
+    assert set(root.counts()) <= {"accumulated", "result_sent", "result_resent", "duplicate", "stale_chunk"}

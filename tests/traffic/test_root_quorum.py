@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict, make_tag
-from netfold.traffic.server.quorum import QuorumPool
+from netfold.protocol.wire import Flag, Kind, Packet, Verdict, make_tag
+from tests.quorum_oracle import QuorumPool
 from tests.traffic.test_root import EPOCH, HOSTS, LANES, PORT, Root, Sent, lane
 
 SLOTS, TREE = 4, 7
@@ -39,7 +39,7 @@ def quorum_packets(draw) -> Packet:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(quorum_packets(), st.booleans()), max_size=60), st.integers(1, 5))
-def test_every_packet_under_a_quorum_has_the_slot_machines_verdict_and_answer(traffic, least):
+def test_every_packet_under_a_quorum_has_the_oracles_verdict_and_result(traffic, least):
     children = OWN + BELOW
     root = Root({TREE: (SLOTS, children, ())}, quorum={TREE: (len(OWN), least)})
     pool = QuorumPool(SLOTS, LANES, len(OWN), True, least, len(BELOW))
@@ -54,8 +54,8 @@ def test_every_packet_under_a_quorum_has_the_slot_machines_verdict_and_answer(tr
             )
             got, answer = root.take(Sent(packet, HOSTS[0], PORT, marked, 0))
             assert got == expected.verdict
-            if expected.verdict is Verdict.LAPPED:
-                told = replace(packet, kind=Kind.RESULT, flags=Flag.QUORUM | Flag.LAPPED, count=0)
+            if expected.verdict is Verdict.SLOT_REUSED:
+                told = replace(packet, kind=Kind.RESULT, flags=Flag.QUORUM | Flag.SLOT_REUSED, count=0)
                 assert answer == told.pack()
             elif expected.packet is not None:
                 done = expected.packet

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from netfold.traffic.packets.wire import Flag, Kind, Packet
+from netfold.protocol.wire import Flag, Kind, Packet
 from netfold.traffic.scapy_netfold import Netfold, gradient
 from netfold.traffic.workloads.craft import describe
 

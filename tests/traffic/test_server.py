@@ -10,20 +10,20 @@ from dataclasses import replace
 
 import pytest
 
-from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.protocol.wire import Flag, Kind, Packet, Verdict
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.packets.transport import TransportError
-from netfold.traffic.packets.wire import Flag, Kind, Packet, Verdict
 from netfold.traffic.server.server import ParameterServer
 
 SERVER, PORT = "127.55.0.9", 61660
 ONE, TWO, STRANGER = "127.55.0.1", "127.55.0.2", "127.55.0.3"
-PART = TreePart(7, 1.0, 4, 2, 0, SERVER, (10, 20), ((ONE,), (TWO, "127.55.0.4")))
+PART = TreeAssignment(7, 1.0, 4, 2, 0, SERVER, (10, 20), ((ONE,), (TWO, "127.55.0.4")))
 IP_RECVTOS = 13  # not in Python's socket module
 ASSIGNMENT = Assignment("t", 3, PORT, 4, 0, 2, (PART,))
 
 
 @contextmanager
-def running(part: TreePart = PART) -> Iterator[tuple[ParameterServer, socket.socket, socket.socket]]:
+def running(part: TreeAssignment = PART) -> Iterator[tuple[ParameterServer, socket.socket, socket.socket]]:
     server = ParameterServer(replace(ASSIGNMENT, trees=(part,)), SERVER)
     thread = threading.Thread(target=server.serve)
     thread.start()
@@ -106,7 +106,7 @@ def test_what_is_not_the_trees_changes_no_slot_and_counts_once(payload, verdict)
         for sock, child in ((one, 10), (two, 20)):
             sock.send(gradient(child, 2).pack())
         assert Packet.parse(two.recv(2000)).lane == (4,) * 4
-    assert server.counts() == {verdict.name.lower(): 1, "absorbed": 1, "result_sent": 1}
+    assert server.counts() == {verdict.name.lower(): 1, "accumulated": 1, "result_sent": 1}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_contribution_counts_only_from_its_child_s_address_and_the_job_s_port(
         for sock, own in ((one, 10), (two, 20)):
             sock.send(gradient(own, 2).pack())
         assert Packet.parse(two.recv(2000)).lane == (4,) * 4
-    assert server.counts() == {"unadmitted": 1, "absorbed": 1, "result_sent": 1}
+    assert server.counts() == {"unadmitted": 1, "accumulated": 1, "result_sent": 1}
 
 
 def test_a_sum_may_come_from_any_worker_below_the_node_that_made_it():

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from netfold.traffic.errors import (
-    AllReduceTimeout,
-    CallMismatch,
-    ConcurrentUse,
-    JobFailed,
-    SumOverflow,
+    AllReduceTimeoutError,
+    CollectiveMismatchError,
+    ConcurrentUseError,
+    JobFailedError,
+    SumOverflowError,
     TrafficError,
-    WorkerClosed,
+    WorkerClosedError,
 )
 from netfold.traffic.numerics import ReduceOp
 from tests.traffic.rig import Faults, rig
@@ -98,7 +98,7 @@ def test_errors_come_out_of_the_handles():
     with rig(2) as fabric:
         big = [worker.submit(np.full(3, 2**30, np.int32)) for worker in fabric.workers]
         for handle in big:
-            with pytest.raises(SumOverflow):
+            with pytest.raises(SumOverflowError):
                 handle.result(30)
         good = [worker.submit(np.ones(3, np.int32)) for worker in fabric.workers]
         assert [handle.result(30).tolist() for handle in good] == [[2, 2, 2]] * 2, "the job goes on"
@@ -107,12 +107,14 @@ def test_errors_come_out_of_the_handles():
         after = [worker.submit(np.ones(3, np.int32)) for worker in fabric.workers]
         fabric.server_link.drop_all = False
         for handle in odd:
-            with pytest.raises(CallMismatch):
+            with pytest.raises(CollectiveMismatchError):
                 handle.result(30)
         for handle in after:
-            with pytest.raises(AllReduceTimeout, match="an earlier call failed"):
+            with pytest.raises(AllReduceTimeoutError, match="an earlier call failed"):
                 handle.result(30)
-        with pytest.raises(AllReduceTimeout, match="given up in epoch 1"):  # nobody raises the epoch here
+        with pytest.raises(
+            AllReduceTimeoutError, match="a call failed in epoch 1"
+        ):  # no controller, so no new epoch
             fabric.workers[0].submit(np.ones(3, np.int32), timeout=0.01)
 
 
@@ -141,7 +143,7 @@ def test_whoever_is_told_of_a_result_may_close_the_worker():
         for lonely in behind:
             with pytest.raises(TrafficError):
                 lonely.result(30)
-        with pytest.raises(WorkerClosed):
+        with pytest.raises(WorkerClosedError):
             worker.submit(np.ones(3, np.float32))
 
 
@@ -150,15 +152,15 @@ def test_closing_waits_for_a_thread_whose_call_was_over_before_it_was_back(monke
         worker, other = fabric.workers
         over, gone = threading.Event(), threading.Event()
         soon: list[bool] = []
-        look_again, end, close = worker._look_again, worker._end, worker._engine.close
+        look_again, end, close = worker._abort_if_ended, worker._end_call, worker._engine.close
 
         def look_again_late() -> None:
             assert over.wait(30)
             soon.append(gone.wait(0.2))
             look_again()
 
-        monkeypatch.setattr(worker, "_look_again", look_again_late)
-        monkeypatch.setattr(worker, "_end", lambda: (end(), over.set()))
+        monkeypatch.setattr(worker, "_abort_if_ended", look_again_late)
+        monkeypatch.setattr(worker, "_end_call", lambda: (end(), over.set()))
         monkeypatch.setattr(worker._engine, "close", lambda: (gone.set(), close()))
         thread = threading.Thread(target=worker.submit, args=(np.ones(3, np.float32),))
         thread.start()
@@ -171,20 +173,20 @@ def test_closing_waits_for_a_thread_whose_call_was_over_before_it_was_back(monke
 
 def test_a_call_in_the_background_ends_by_its_deadline_and_the_next_one_asks_for_an_epoch():
     with rig(2) as fabric:
-        fabric.renew_worn_epochs()
+        fabric.grant_new_epochs()
         lonely = fabric.workers[0].submit(np.ones(3, np.float32), timeout=0.2)
         assert not lonely.wait(0.01)
-        with pytest.raises(AllReduceTimeout, match="missing: tree 40"):
+        with pytest.raises(AllReduceTimeoutError, match="missing: tree 40"):
             lonely.result(30)
         together = [worker.submit(np.ones(3, np.float32)) for worker in fabric.workers]
         assert [handle.result(30).tolist() for handle in together] == [[2.0] * 3] * 2
-        assert fabric.members[0].worn == [1]
+        assert fabric.members[0].unusable == [1]
 
 
 def test_used_up_chunk_numbers_are_renewed_in_the_background(monkeypatch):
     monkeypatch.setattr("netfold.traffic.engine.engine.ROUNDS", 4)
     with rig(2, lanes=4, slots=8) as fabric:
-        fabric.renew_worn_epochs()
+        fabric.grant_new_epochs()
         handles = [
             [worker.submit(np.full(20, 1.0 + number, np.float32)) for worker in fabric.workers]
             for number in range(10)
@@ -199,7 +201,7 @@ def test_the_end_of_the_job_and_closing_end_calls_in_the_background():
     with rig(2) as fabric:
         handle = fabric.workers[0].submit(np.ones(3, np.float32))
         fabric.members[0].end("worker h2 was lost")
-        with pytest.raises(JobFailed, match="worker h2 was lost"):
+        with pytest.raises(JobFailedError, match="worker h2 was lost"):
             handle.result(30)
         other = fabric.workers[1].submit(np.ones(3, np.float32))
         fabric.workers[1].close()
@@ -215,7 +217,7 @@ def test_a_second_thread_is_refused_while_calls_are_under_way():
         def intrude() -> None:
             try:
                 fabric.workers[0].submit(np.ones(3, np.float32))
-            except ConcurrentUse as error:
+            except ConcurrentUseError as error:
                 refused.append(error)
 
         thread = threading.Thread(target=intrude)
@@ -246,10 +248,10 @@ def test_closing_ends_a_call_of_another_thread_and_nobody_calls_a_closed_worker(
         worker.close()
         thread.join(30)
         assert not thread.is_alive()
-        assert isinstance(ended[0], AllReduceTimeout)
+        assert isinstance(ended[0], AllReduceTimeoutError)
         assert (array == 1).all()
         for use in (worker.all_reduce, worker.submit):
-            with pytest.raises(WorkerClosed, match="closed"):
+            with pytest.raises(WorkerClosedError, match="closed"):
                 use(array)
         assert worker.retransmits > 0
         worker.flows()

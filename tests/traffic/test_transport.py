@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from netfold.traffic.errors import AllReduceTimeout
-from netfold.traffic.membership.assignment import Assignment, TreePart
-from netfold.traffic.membership.part import Alone
+from netfold.traffic.errors import AllReduceTimeoutError
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
+from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.packets.job_port import JobPort
 from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
 from netfold.traffic.worker.worker import Worker
@@ -24,10 +24,10 @@ ROOTS = [Address(f"127.34.1.{n}", PORT) for n in range(3)]
 
 
 def test_a_root_that_does_not_listen_is_silence_not_an_error():
-    part = TreePart(7, 1.0, 8, 4, 0, "127.34.0.9")
+    part = TreeAssignment(7, 1.0, 8, 4, 0, "127.34.0.9")
     with (
-        Worker(Alone(Assignment("t", 1, PORT, 4, 0, 1, (part,))), "127.34.0.5") as worker,
-        pytest.raises(AllReduceTimeout, match="missing: tree 7"),
+        Worker(StaticMembership(Assignment("t", 1, PORT, 4, 0, 1, (part,))), "127.34.0.5") as worker,
+        pytest.raises(AllReduceTimeoutError, match="missing: tree 7"),
     ):
         worker.all_reduce(np.ones(8, np.float32), timeout=0.5)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netfold.traffic.packets.wire import (
+from netfold.protocol.wire import (
     Flag,
     Kind,
     Packet,

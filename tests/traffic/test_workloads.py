@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from netfold.traffic.numerics import Fixed, SharedExponent
-from netfold.traffic.workloads.benchmark import Run, made_up, row, wrong_elements
+from netfold.traffic.numerics import BlockFloat, Fixed
+from netfold.traffic.workloads.benchmark import BenchmarkRun, made_up, row, wrong_elements
 from netfold.traffic.workloads.workloads import (
     MODELS,
     Mlp,
@@ -62,7 +62,7 @@ def test_the_parts_of_the_workers_add_up_to_the_reference():
 
 def test_a_smaller_perceptron_sends_less_and_is_measured_by_its_own_reference():
     sent: list[int] = []
-    result = Run(lambda gradient: sent.append(gradient.size), 0, 1).digits(2, 16)
+    result = BenchmarkRun(lambda gradient: sent.append(gradient.size), 0, 1).digits(2, 16)
     assert set(sent) == {(64 + 1) * 16 + (16 + 1) * 10}
     assert result.accuracy == result.reference_accuracy == reference(2, 16).accuracy
 
@@ -84,7 +84,7 @@ def test_synthetic_gradients_are_the_same_again_and_differ_by_rank():
     assert not (first[0] == other[0]).any()
 
 
-@pytest.mark.parametrize("scheme", [SharedExponent(), Fixed(20), None])
+@pytest.mark.parametrize("scheme", [BlockFloat(), Fixed(20), None])
 def test_wrong_elements_are_found_and_right_ones_let_pass(scheme):
     inputs = [made_up(1000, "float32", rank, 0) for rank in range(4)]
     right = np.sum(inputs, axis=0, dtype=np.float64).astype(np.float32)
@@ -110,12 +110,14 @@ def test_the_columns_are_those_of_nccl_tests():
 
 
 def test_a_run_alone_measures_and_checks():
-    result = Run(lambda array: None, 0, 1, SharedExponent()).sizes([4096, 8192], 3, 1, "float16")
+    result = BenchmarkRun(lambda array: None, 0, 1, BlockFloat()).sizes([4096, 8192], 3, 1, "float16")
     assert (result.calls, result.wrong_elements, result.checked_elements) == (3, 0, 4 * 2048 + 4 * 4096)
     assert [line["size"] for line in result.sizes] == [4096, 8192]
-    more = Run(lambda array: None, 0, 1, SharedExponent()).sizes([4, 4096, 16384], 3, 0, "float32", 40960)
+    more = BenchmarkRun(lambda array: None, 0, 1, BlockFloat()).sizes(
+        [4, 4096, 16384], 3, 0, "float32", 40960
+    )
     assert (
         more.checked_elements == 200 * 1 + 10 * 1024 + 3 * 4096
     )  # small ones until they make as much, in bounds
-    model = Run(lambda array: None, 0, 1, SharedExponent()).model("alexnet", 1e-4, 2)
+    model = BenchmarkRun(lambda array: None, 0, 1, BlockFloat()).model("alexnet", 1e-4, 2)
     assert (model.calls, model.wrong_elements) == (16, 0)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""engine.h for Python. None of these calls holds the interpreter's lock while it waits or moves packets."""
+"""io/engine.h for Python. No call holds the interpreter's lock while it waits or runs the I/O loop."""
 
 from __future__ import annotations
 
@@ -15,107 +15,70 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, ROUNDS, packet_bytes
 from netfold.traffic.congestion import Congestion
-from netfold.traffic.engine.native import library
-from netfold.traffic.errors import BadAssignment
+from netfold.traffic.engine.native import HEADERS, library
+from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.numerics import (
     DTYPES,
+    BlockFloat,
     Fixed,
-    Floats,
-    Half,
+    Float32Sum,
+    IntegerSum,
+    PackedHalf,
     ReduceOp,
     Scheme,
-    SharedExponent,
-    WholeNumbers,
     scheme_for,
 )
 from netfold.traffic.packets.transport import TransportError
-from netfold.traffic.packets.wire import FRAME_OVERHEAD_BYTES, ROUNDS, packet_bytes
 
 TREES_MAX = 64
-_DTYPES = {dtype: number for number, dtype in enumerate(DTYPES)}  # enum nf_dtype of dtypes.h
-_OPS = {op: number for number, op in enumerate(ReduceOp)}  # enum nf_op of core.h
-_SCHEMES = {  # enum nf_scheme of codec.h
-    scheme: number for number, scheme in enumerate((SharedExponent, Fixed, WholeNumbers, Half, Floats))
+_DTYPES = {dtype: number for number, dtype in enumerate(DTYPES)}  # enum nf_dtype of numerics/dtypes.h
+_OPS = {op: number for number, op in enumerate(ReduceOp)}  # enum nf_op of call/request.h
+_SCHEMES = {  # enum nf_scheme of numerics/codec.h
+    scheme: number for number, scheme in enumerate((BlockFloat, Fixed, IntegerSum, PackedHalf, Float32Sum))
 }
 NEVER = 1e300
-_MESSAGE_BYTES = 480
 
 
 class Status(IntEnum):
-    """enum nf_status of core.h."""
+    """enum nf_status of call/request.h."""
 
     PENDING = 0
     DONE = 1
     TIMEOUT = 2
     MISMATCH = 3
-    OUT_OF_STEP = 4
+    CALL_DESYNC = 4
     EXHAUSTED = 5
     SUM_OVERFLOW = 6
-    BEYOND_SCALE = 7
+    SCALE_OVERFLOW = 7
     ABORTED = 8
     NO_MEMORY = 9
     STRAGGLED = 10
-    NOT_FLOATS = 11
+    FLOATS_UNSUPPORTED = 11
 
 
 class TreeSpec(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("tree", "child", "slots", "window", "endpoint")),
-        ("share", ctypes.c_double),
-        ("upto", ctypes.c_double),
-        ("destination", ctypes.c_char * 16),
-    )
+    _fields_ = HEADERS.fields("nf_tree_spec")
 
 
-class Timing(ctypes.Structure):
+class EngineTiming(ctypes.Structure):
     """membership.assignment.Timing, in the same order."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_double)
-        for name in (
-            "first_timeout",
-            "least_variance",
-            "longest_timeout",
-            "least_reordering",
-            "late",
-            "burst",
-            "gather",
-        )
-    )
+    _fields_ = HEADERS.fields("nf_timing")
 
 
-class Epoch(ctypes.Structure):
-    """struct nf_assignment."""
-
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("epoch", "lanes", "workers", "rounds")),
-        *(
-            (name, ctypes.c_int64)
-            for name in ("congestion", "wire_bytes", "tree_count", "quorum", "newcomers")
-        ),
-        ("rate_mbps", ctypes.c_double),
-        ("quorum_deadline", ctypes.c_double),
-        ("timing", Timing),
-        ("trees", TreeSpec * TREES_MAX),
-    )
+class EngineAssignment(ctypes.Structure):
+    _fields_ = HEADERS.fields("nf_assignment", nf_timing=EngineTiming, nf_tree_spec=TreeSpec)
 
 
 class Request(ctypes.Structure):
-    _fields_ = (
-        ("array", ctypes.c_void_p),
-        *((name, ctypes.c_int64) for name in ("elements", "dtype", "op", "scheme", "bits")),
-        ("deadline", ctypes.c_double),
-    )
+    _fields_ = HEADERS.fields("nf_request")
 
 
-class Outcome(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("status", "number", "index", "total", "total_high")),
-        *((name, ctypes.c_int64) for name in ("least", "most", "sums", "contributions")),
-        ("message", ctypes.c_char * _MESSAGE_BYTES),
-    )
+class CallOutcome(ctypes.Structure):
+    _fields_ = HEADERS.fields("nf_outcome")
 
     @property
     def text(self) -> str:
@@ -123,48 +86,36 @@ class Outcome(ctypes.Structure):
 
     @property
     def sum(self) -> int:
-        """The one that does not fit."""
+        """The sum that does not fit."""
         return int(self.total_high) << 64 | int(self.total) & (1 << 64) - 1
 
 
 class Totals(ctypes.Structure):
-    """`pending`: calls that are not over. `worn`: the epoch that is of no more use to a call, 0: none. `broken`: a call
-    was given up in this epoch. `owing`: other workers may need this one. `late`: contributions that came after their
-    sums were sealed."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_int64)
-        for name in ("retransmits", "restarts", "overflows", "pending", "worn", "broken", "owing", "late")
-    )
+    _fields_ = HEADERS.fields("nf_totals")
 
 
 class TreeReport(ctypes.Structure):
-    _fields_ = (
-        *(
-            (name, ctypes.c_int64)
-            for name in ("tree", "window", "limit", "retransmits", "probes", "results", "marked")
-        ),
-        ("rtt", ctypes.c_double),
-        ("rtt_least", ctypes.c_double),
-    )
+    _fields_ = HEADERS.fields("nf_tree_report")
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call that was submitted. The array must not go away before it is over."""
+    """A submitted call. The array must live until the call is finished."""
 
     handle: int
     array: NDArray[Any]
 
 
-def epoch_of(assignment: Assignment, endpoints: Sequence[str], congestion: Congestion) -> Epoch:
-    """`endpoints`: the destinations, in the order of the sockets. Raises BadAssignment for shares that do not add up
-    to 1, or more trees than the engine takes."""
+def to_engine_assignment(
+    assignment: Assignment, endpoints: Sequence[str], congestion: Congestion
+) -> EngineAssignment:
+    """`endpoints`: the destinations, in the order of the sockets. Raises InvalidAssignmentError if the shares do not
+    add up to 1, or if there are more than TREES_MAX trees."""
     if len(assignment.trees) > TREES_MAX:
-        raise BadAssignment(
-            f"assignment: {len(assignment.trees)} trees; the engine of workers takes {TREES_MAX}"
+        raise InvalidAssignmentError(
+            f"assignment: {len(assignment.trees)} trees; the engine takes {TREES_MAX}"
         )
-    epoch = Epoch(
+    epoch = EngineAssignment(
         epoch=assignment.epoch,
         lanes=assignment.lanes,
         workers=assignment.workers,
@@ -173,10 +124,10 @@ def epoch_of(assignment: Assignment, endpoints: Sequence[str], congestion: Conge
         wire_bytes=FRAME_OVERHEAD_BYTES + packet_bytes(assignment.lanes),
         tree_count=len(assignment.trees),
         quorum=assignment.quorum,
-        newcomers=assignment.newcomers,
+        allow_newcomers=assignment.allow_newcomers,
         rate_mbps=assignment.rate_mbps,
         quorum_deadline=assignment.quorum_deadline_s,
-        timing=Timing(*astuple(assignment.timing)),
+        timing=EngineTiming(*astuple(assignment.timing)),
     )
     bounds = assignment.bounds()
     for number, part in enumerate(assignment.trees):
@@ -187,13 +138,16 @@ def epoch_of(assignment: Assignment, endpoints: Sequence[str], congestion: Conge
             window=part.window,
             endpoint=endpoints.index(part.destination),
             share=part.share,
-            upto=bounds[number],
+            cumulative_share=bounds[number],
             destination=part.destination.encode(),
         )
     return epoch
 
 
-def request_of(array: NDArray[Any], op: ReduceOp, scheme: Scheme, deadline: float) -> Request:
+def request_of(
+    array: NDArray[Any], op: ReduceOp, scheme: Scheme, deadline: float, context: int = 0
+) -> Request:
+    """`context`: see `Worker.submit`."""
     scheme = scheme_for(scheme, array.dtype)
     return Request(
         array=array.ctypes.data,
@@ -202,6 +156,7 @@ def request_of(array: NDArray[Any], op: ReduceOp, scheme: Scheme, deadline: floa
         op=_OPS[op],
         scheme=_SCHEMES[type(scheme)],
         bits=scheme.bits if isinstance(scheme, Fixed) else 0,
+        context=context,
         deadline=deadline,
     )
 
@@ -212,21 +167,21 @@ class Engine:
     def __init__(self) -> None:
         self._code = library()
         self._engine = self._code.nf_engine_create()
-        self._last: tuple[Totals, list[TreeReport]] | None = None  # of an engine that is closed
-        self._closing = threading.Lock()  # whoever may be asking meanwhile
+        self._last: tuple[Totals, list[TreeReport]] | None = None  # of a closed engine
+        self._closing = threading.Lock()  # reports may be read meanwhile
         if not self._engine:
-            raise MemoryError("no memory or no file descriptor for the engine of a worker")
+            raise MemoryError("no memory or no file descriptors for the engine")
 
-    def assign(self, epoch: Epoch, sockets: Sequence[int]) -> None:
-        """A new epoch; takes the sockets over. Raises OSError."""
+    def assign(self, epoch: EngineAssignment, sockets: Sequence[int]) -> None:
+        """Starts an epoch; takes ownership of the sockets. Raises OSError."""
         fds = np.array(sockets, np.int32)
         error = self._code.nf_engine_assign(self._engine, ctypes.byref(epoch), fds.ctypes.data, len(fds))
         if error:
             raise OSError(error, os.strerror(error))
 
-    def retire(self) -> None:
+    def close_sockets(self) -> None:
         """Closes the sockets."""
-        self._code.nf_engine_retire(self._engine)
+        self._code.nf_engine_close_sockets(self._engine)
 
     def submit(self, array: NDArray[Any], request: Request, background: bool) -> Call:
         handle = self._code.nf_engine_submit(self._engine, ctypes.byref(request), int(background))
@@ -235,18 +190,19 @@ class Engine:
         return Call(handle, array)
 
     def wait(self, call: Call, until: float) -> Status:
-        """Moves packets until the call is over, or PENDING: it is `until`, a signal came, or the epoch is worn."""
+        """Runs the I/O loop until the call is finished. PENDING: it is `until`, a signal arrived, or another epoch is
+        needed."""
         return Status(self._code.nf_engine_wait(self._engine, call.handle, until))
 
-    def next(self, until: float = NEVER) -> int | None:
-        """The handle of a call in the background that is over. None: it is `until`, the engine stopped, or the epoch is
-        worn."""
-        handle: int | None = self._code.nf_engine_next(self._engine, until)
+    def next_completed(self, until: float = NEVER) -> int | None:
+        """The handle of a finished background call. None: it is `until`, the engine was stopped, or another epoch is
+        needed."""
+        handle: int | None = self._code.nf_engine_next_completed(self._engine, until)
         return handle
 
-    def release(self, handle: int) -> Outcome:
-        """The outcome of a call that is over; the call is forgotten."""
-        outcome = Outcome()
+    def release(self, handle: int) -> CallOutcome:
+        """Forgets a finished call; returns its outcome."""
+        outcome = CallOutcome()
         self._code.nf_engine_release(self._engine, handle, ctypes.byref(outcome))
         return outcome
 
@@ -254,9 +210,9 @@ class Engine:
         """Ends all calls."""
         self._code.nf_engine_abort(self._engine)
 
-    def no_epoch(self) -> None:
+    def fail_epoch_waiters(self) -> None:
         """Ends the calls that wait for another epoch."""
-        self._code.nf_engine_no_epoch(self._engine)
+        self._code.nf_engine_fail_epoch_waiters(self._engine)
 
     def totals(self) -> Totals:
         with self._closing:
@@ -272,11 +228,11 @@ class Engine:
         return TransportError(error, f"a socket of the job failed: {os.strerror(error)}") if error else None
 
     def stop(self) -> None:
-        """Ends all calls and lets go whoever waits."""
+        """Ends all calls; waiting threads return."""
         self._code.nf_engine_stop(self._engine)
 
     def close(self) -> None:
-        """Nobody may use it any more; `totals` and `reports` go on saying what they said last."""
+        """After this only `totals` and `reports` may be called; they return their last values."""
         with self._closing:
             self._last = self._totals(), self._reports()
             self._code.nf_engine_destroy(self._engine)
@@ -287,5 +243,5 @@ class Engine:
         return totals
 
     def _reports(self) -> list[TreeReport]:
-        found = (TreeReport * TREES_MAX)()
-        return list(found[: self._code.nf_engine_reports(self._engine, found, TREES_MAX)])
+        reports = (TreeReport * TREES_MAX)()
+        return list(reports[: self._code.nf_engine_reports(self._engine, reports, TREES_MAX)])

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine of workers is built of, for setup.py, which builds it into the package, and for native.py, which
-builds it where the package came without or was changed since. Imports nothing but the standard library."""
+"""Sources and flags of the engine: setup.py builds it into the package, native.py where the package has no current
+build. Imports nothing but the standard library."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-CORE = (
-    "numbers",
-    "dtypes",
-    "codec",
-    "control",
-    "losses",
-    "tree",
-    "balance",
-    "predict",
+FOLDER = Path(__file__).parent
+LAYERS = (
+    "wire",
+    "numerics",
+    "congestion",
+    "transport",
     "call",
-    "kind",
-    "repeat",
-    "hand",
-    "begin",
+    "parts",
     "resume",
-    "core",
+    "session",
+    "io",
+    "server",
 )
-_WORKER = (*CORE, "bursts", "sockets", "engine")
-_SERVER = ("slots", "root")
-NAMES = (*_WORKER, *_SERVER)
-SOURCES = tuple(f"{name}.c" for name in NAMES)
-HEADERS = (*(f"{name}.h" for name in NAMES), "core_state.h", "heap.h")
+"""Folders, from below: a layer includes and calls layers before it only (tests/house/test_c_layers.py)."""
+
+CORE_LAYERS = LAYERS[: LAYERS.index("io")]
+"""The engine without I/O."""
+
+
+def sources_of(layers: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{layer}/{path.name}" for layer in layers for path in sorted((FOLDER / layer).glob("*.c")))
+
+
+CORE = sources_of(CORE_LAYERS)
+SOURCES = tuple(sorted(sources_of(LAYERS), key="io/engine.c".__ne__))  # the first one names the library
+HEADERS = tuple(f"{layer}/{path.name}" for layer in LAYERS for path in sorted((FOLDER / layer).glob("*.h")))
 FLAGS = (
     "-std=gnu11",
     "-O3",
@@ -43,17 +47,18 @@ FLAGS = (
     "-Wextra",
     "-pthread",
 )
-FOLDER = Path(__file__).parent
+OPTIONS = ("-fvisibility=hidden", "-lm")  # wire/export.h marks what is visible
 
 
 def fingerprint() -> str:
-    """Tells sources and flags from all others: 16 hexadecimal digits. The built code answers it as `nf_sources()`."""
+    """Identifies sources and flags: 16 hexadecimal digits, which the built code returns from `nf_sources()`."""
     text = b"\0".join((FOLDER / name).read_bytes() for name in (*SOURCES, *HEADERS))
     return hashlib.sha256(text + " ".join(FLAGS).encode()).hexdigest()[:16]
 
 
-def library_name(sources: Sequence[Path], libraries: Sequence[str] = ("-lm",)) -> str:
-    """Of what `sources` (headers among them) are built into with FLAGS and `libraries` on this kind of machine."""
+def library_name(sources: Sequence[Path], options: Sequence[str] = ("-lm",)) -> str:
+    """File name of what `sources` (headers among them) are built into with FLAGS and `options` on this kind of
+    machine."""
     text = b"\0".join(source.read_bytes() for source in sources)
-    key = hashlib.sha256(text + " ".join((*FLAGS, *libraries, platform.machine())).encode()).hexdigest()[:16]
+    key = hashlib.sha256(text + " ".join((*FLAGS, *options, platform.machine())).encode()).hexdigest()[:16]
     return f"{sources[0].stem}-{key}.so"

@@ -9,22 +9,22 @@ import itertools
 import math
 from dataclasses import dataclass, field, fields
 
-from netfold.traffic.errors import BadAssignment
+from netfold.protocol.wire import COUNT_MAX, EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
+from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.numerics import Automatic, Scheme
-from netfold.traffic.packets.wire import COUNT_MAX, EPOCH_MAX, LANES_MAX, PORT_FIRST, PORT_LAST, SLOTS_MAX
 
 LEAST_LANES_OF_A_QUORUM = 32
 """And where workers may come later: the resume chunk says more there (docs/protocol.md, sections 5.5 and 5.6)."""
 
 
 @dataclass(frozen=True)
-class TreePart:
+class TreeAssignment:
     """One tree as a member sees it (see docs/protocol.md, section 1, for the words).
 
-    sources  for each of `children` the IPv4 addresses that its packets may come from; empty: nobody has said, and any
-             address is taken (an assignment from a file, without switches)
-    own_children  with a quorum: so many of `children` are the root's own, the others are those under inner nodes, whose
-             late packets come alone; 0: all are
+    sources  for each of `children` the source addresses (IPv4) of its packets; empty: any address is accepted (an
+             assignment from a file, without switches)
+    direct_children  with a quorum: the first so many of `children` are the root's own, the others are below inner
+             nodes, which forward their late packets; 0: all are the root's own
     """
 
     tree: int
@@ -35,7 +35,7 @@ class TreePart:
     destination: str
     children: tuple[int, ...] = ()
     sources: tuple[tuple[str, ...], ...] = ()
-    own_children: int = 0
+    direct_children: int = 0
 
     def __post_init__(self) -> None:
         _check(0 <= self.tree < 1 << 16, f"tree is {self.tree}; it must be 0 to 65535")
@@ -68,26 +68,28 @@ class TreePart:
 
 @dataclass(frozen=True)
 class Timing:
-    """What a sender waits for, in seconds; the defaults allow for hosts and switches that share a processor.
+    """A sender's timers, in seconds; the defaults allow for hosts and switches that share a processor.
 
-    `first_timeout`: before a round trip was measured. `least_variance`: what a timeout allows for beside the smoothed
-    round trip, at least. `least_reordering`: how much later a chunk may have gone than one that it overtakes, at least.
-    `late`: where nothing marks congestion, a round trip so much longer than the shortest means a queue. `burst`: how
-    long at the paced rate packets may go at once. `gather`: how long results may lie in the socket, so that a worker
-    wakes up for many at a time."""
+    initial_rto         before the first RTT sample
+    min_rto_margin      lower limit of 4 * RTTVAR in the RTO
+    min_reorder_window  lower limit of the slack before an overtaken chunk counts as lost
+    delay_threshold     without ECN, queueing delay that counts as congestion
+    pacing_burst        depth of the token bucket, as time at the pacing rate
+    ack_coalescing      longest delay of a socket read, so that one wakeup takes several results
+    """
 
-    first_timeout: float = 0.05
-    least_variance: float = 0.04
-    longest_timeout: float = 1.0
-    least_reordering: float = 0.0005
-    late: float = 0.025
-    burst: float = 0.004
-    gather: float = 0.001
+    initial_rto: float = 0.05
+    min_rto_margin: float = 0.04
+    max_rto: float = 1.0
+    min_reorder_window: float = 0.0005
+    delay_threshold: float = 0.025
+    pacing_burst: float = 0.004
+    ack_coalescing: float = 0.001
 
     def __post_init__(self) -> None:
         for item in fields(self):
             seconds = getattr(self, item.name)
-            least = 0.0 if item.name in ("gather", "least_reordering") else 1e-9
+            least = 0.0 if item.name in ("ack_coalescing", "min_reorder_window") else 1e-9
             _check(
                 math.isfinite(seconds) and seconds >= least,
                 f"timing: {item.name} is {seconds} s; it must be {'0 or more' if not least else 'above 0'}",
@@ -97,9 +99,9 @@ class Timing:
 @dataclass(frozen=True)
 class Assignment:
     """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
-    how numbers become lanes, unless a worker is told otherwise. `quorum`: contributions of a chunk that are enough once
-    it has waited `quorum_deadline_s` seconds for all; 0: all are wanted. `newcomers`: workers may be there who were in
-    no call of the others'; they go on with the call that these are in."""
+    how numbers become lanes, unless the worker's caller chooses. `quorum`: contributions that seal a chunk
+    `quorum_deadline_s` seconds after it was sent; 0: all workers'. `allow_newcomers`: workers without call state may
+    take part; they continue with the call that the other workers are in."""
 
     job: str
     epoch: int
@@ -107,13 +109,13 @@ class Assignment:
     lanes: int
     rank: int
     workers: int
-    trees: tuple[TreePart, ...]
+    trees: tuple[TreeAssignment, ...]
     rate_mbps: float = 0.0
     numerics: Scheme = field(default_factory=Automatic)
     timing: Timing = field(default_factory=Timing)
     quorum: int = 0
     quorum_deadline_s: float = 0.05
-    newcomers: bool = False
+    allow_newcomers: bool = False
 
     def __post_init__(self) -> None:
         _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")
@@ -134,7 +136,7 @@ class Assignment:
             f"a quorum is for at most {COUNT_MAX} workers and at least {LEAST_LANES_OF_A_QUORUM} lanes",
         )
         _check(
-            not self.newcomers or self.lanes >= LEAST_LANES_OF_A_QUORUM,
+            not self.allow_newcomers or self.lanes >= LEAST_LANES_OF_A_QUORUM,
             f"workers may come later where packets have {LEAST_LANES_OF_A_QUORUM} lanes at least",
         )
         _check(
@@ -147,10 +149,10 @@ class Assignment:
 
     def bounds(self) -> tuple[float, ...]:
         """Up to where each tree carries an array of length 1, in the order of `trees`; the first begins at 0. All
-        workers hold the same shares and so cut alike. Raises BadAssignment if they do not add up to 1."""
+        workers hold the same shares and so cut alike. Raises InvalidAssignmentError if they do not add up to 1."""
         whole = math.fsum(part.share for part in self.trees)
         if abs(whole - 1) > 1e-6:
-            raise BadAssignment(f"the shares of the trees add up to {whole}; they must add up to 1")
+            raise InvalidAssignmentError(f"the shares of the trees add up to {whole}; they must add up to 1")
         return tuple(
             math.fsum(part.share for part in self.trees[:upto]) for upto in range(1, len(self.trees) + 1)
         )
@@ -160,23 +162,23 @@ def _check_address(where: str, what: str, text: str) -> None:
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
-        raise BadAssignment(f"{where}: {what} is '{text}', which is no IPv4 address") from None
+        raise InvalidAssignmentError(f"{where}: {what} is '{text}', which is no IPv4 address") from None
 
 
 def _check(good: bool, message: str) -> None:
     if not good:
-        raise BadAssignment(f"assignment: {message}")
+        raise InvalidAssignmentError(f"assignment: {message}")
 
 
 SHARED_PROCESSORS = Timing()
 
 DATA_CENTER = Timing(
-    first_timeout=2e-3,
-    least_variance=2e-4,
-    longest_timeout=0.1,
-    least_reordering=5e-6,
-    late=1e-3,
-    burst=20e-6,
-    gather=0.0,
+    initial_rto=2e-3,
+    min_rto_margin=2e-4,
+    max_rto=0.1,
+    min_reorder_window=5e-6,
+    delay_threshold=1e-3,
+    pacing_burst=20e-6,
+    ack_coalescing=0.0,
 )
 """Where round trips take microseconds and hosts have nothing else to do."""

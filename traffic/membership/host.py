@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import grpc
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import Connection, open_channel
-from netfold.traffic.errors import ControllerUnreachable, UnknownHost
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import Connection, open_channel
+from netfold.traffic.errors import ControllerUnreachableError, UnknownHostError
 
 _SIOCGIFCONF = 0x8912
 _ADDRESSES_MAX = 256
@@ -27,7 +27,7 @@ _CONFIGURATION = struct.Struct("@iP")
 
 
 @dataclass(frozen=True)
-class Host:
+class MemberHost:
     """`address`: IPv4."""
 
     name: str
@@ -47,41 +47,43 @@ def own_addresses() -> tuple[str, ...]:
     return tuple(a for a in addresses if not a.startswith("127."))
 
 
-def fabric_hosts(where: Connection, timeout: float = 10.0) -> tuple[Host, ...]:
+def fabric_hosts(where: Connection, timeout: float = 10.0) -> tuple[MemberHost, ...]:
     """All hosts, as the controller knows them; waits for one that starts, at most `timeout` seconds. Raises
-    ControllerUnreachable."""
+    ControllerUnreachableError."""
     with open_channel(where) as channel:
         try:
             answer = rpc.ControllerStub(channel).ListHosts(
                 pb.ListHostsRequest(), timeout=timeout, wait_for_ready=True
             )
         except grpc.RpcError as error:
-            raise ControllerUnreachable(
+            raise ControllerUnreachableError(
                 f"the controller at {where.address} does not tell its hosts: {error.details()}"
             ) from error
-    return tuple(Host(h.name, h.address, h.parameter_server) for h in answer.hosts)
+    return tuple(MemberHost(h.name, h.address, h.parameter_server) for h in answer.hosts)
 
 
-def pick_host(hosts: Iterable[Host], addresses: Sequence[str], wanted: str = "") -> Host:
-    """The host that is called `wanted`, or else has one of these addresses. Raises UnknownHost."""
+def pick_host(hosts: Iterable[MemberHost], addresses: Sequence[str], wanted: str = "") -> MemberHost:
+    """The host that is called `wanted`, or else has one of these addresses. Raises UnknownHostError."""
     known = tuple(hosts)
     found = [h for h in known if (h.name == wanted if wanted else h.address in addresses)]
     if len(found) == 1:
         return found[0]
     if wanted:
-        raise UnknownHost(f"'{wanted}' is no host of the controller's fabric")
+        raise UnknownHostError(f"'{wanted}' is no host of the controller's fabric")
     mine = ", ".join(addresses) or "none"
     if found:
         names = ", ".join(h.name for h in found)
-        raise UnknownHost(f"this machine ({mine}) is several hosts: {names}; choose one with NETFOLD_HOST")
-    raise UnknownHost(
+        raise UnknownHostError(
+            f"this machine ({mine}) is several hosts: {names}; choose one with NETFOLD_HOST"
+        )
+    raise UnknownHostError(
         f"no address of this machine ({mine}) is one of the controller's {len(known)} hosts; name the host that it is "
         "with NETFOLD_HOST"
     )
 
 
-def own_host(where: Connection, timeout: float = 10.0) -> Host:
-    """The host that this process runs on. Raises UnknownHost, ControllerUnreachable."""
+def own_host(where: Connection, timeout: float = 10.0) -> MemberHost:
+    """The host that this process runs on. Raises UnknownHostError, ControllerUnreachableError."""
     return pick_host(fabric_hosts(where, timeout), own_addresses(), os.environ.get("NETFOLD_HOST", ""))
 
 

@@ -9,26 +9,26 @@ from collections.abc import Mapping
 
 import grpc
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import Connection, open_channel
-from netfold.traffic.errors import JobFailed
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import Connection, open_channel
+from netfold.traffic.errors import JobFailedError
 
 
 def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> None:
-    """`keys` are those of a job file (docs/jobs.md). Raises JobFailed with the controller's reason."""
+    """`keys` are those of a job file (docs/jobs.md). Raises JobFailedError with the controller's reason."""
     request = pb.SubmitJobRequest(spec_yaml=json.dumps(dict(keys)), queue=queue)  # what is JSON is YAML
     with open_channel(where) as channel:
         try:
             rpc.ControllerStub(channel).SubmitJob(request, timeout=timeout, wait_for_ready=True)
         except grpc.RpcError as error:
-            raise JobFailed(
+            raise JobFailedError(
                 f"job {keys['name']}: the controller at {where.address} refused it: {error.details()}"
             ) from error
 
 
 def cancel_job(where: Connection, name: str, timeout: float) -> bool:
-    """Ends a job at once, at all its members. False if nobody heard it: the job is over, or there is no controller."""
+    """Ends a job at once, at all its members. False: the job has ended, or there is no controller."""
     with open_channel(where) as channel:
         try:
             rpc.ControllerStub(channel).CancelJob(pb.JobName(name=name), timeout=timeout)

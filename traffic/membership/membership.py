@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A member's stream to the controller (`Attend` in api/netfold.proto): join, heartbeats, assignments, the
+"""A member's stream to the controller (`JoinJob` in protocol/netfold.proto): join, heartbeats, assignments, the
 job's end.
 
-The stream lives in a thread of its own. What it learns is one immutable `_News`, exchanged as a whole, so
-that the worker's loop can look at it in every turn without a lock.
+The stream has a thread of its own. It replaces one immutable `_MembershipState`, which other threads read without a
+lock.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from dataclasses import asdict, dataclass, fields
 
 import grpc
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import PASSING, Connection, connection, open_channel
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import PASSING, Connection, connection, open_channel
 from netfold.traffic.errors import (
-    AllReduceTimeout,
-    BadAssignment,
-    ControllerUnreachable,
-    JobFailed,
-    MembershipLost,
+    AllReduceTimeoutError,
+    ControllerUnreachableError,
+    InvalidAssignmentError,
+    JobFailedError,
+    MembershipLostError,
     TrafficError,
 )
-from netfold.traffic.membership.assignment import Assignment, Timing, TreePart
-from netfold.traffic.membership.part import Stats
-from netfold.traffic.numerics import Automatic, Fixed, Floats, Half, Scheme, SharedExponent, WholeNumbers
+from netfold.traffic.membership.assignment import Assignment, Timing, TreeAssignment
+from netfold.traffic.membership.base import Stats
+from netfold.traffic.numerics import Automatic, BlockFloat, Fixed, Float32Sum, IntegerSum, PackedHalf, Scheme
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _News:
+class _MembershipState:
     assignment: Assignment | None = None
     failure: TrafficError | None = None
 
 
 def from_proto(message: pb.Assignment) -> Assignment:
-    """The checked form. Raises BadAssignment."""
+    """The checked form. Raises InvalidAssignmentError."""
     return Assignment(
         job=message.job,
         epoch=message.epoch,
@@ -55,9 +55,9 @@ def from_proto(message: pb.Assignment) -> Assignment:
         timing=_timing(message),
         quorum=message.quorum,
         quorum_deadline_s=message.quorum_deadline_s or Assignment.quorum_deadline_s,
-        newcomers=message.newcomers,
+        allow_newcomers=message.allow_newcomers,
         trees=tuple(
-            TreePart(
+            TreeAssignment(
                 tree=part.tree,
                 share=part.share,
                 slots=part.slots,
@@ -66,7 +66,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
                 destination=part.destination,
                 children=tuple(part.children),
                 sources=tuple(tuple(s.addresses) for s in part.sources),
-                own_children=part.own_children,
+                direct_children=part.direct_children,
             )
             for part in message.trees
         ),
@@ -76,17 +76,17 @@ def from_proto(message: pb.Assignment) -> Assignment:
 def _timing(message: pb.Assignment) -> Timing:
     if not message.HasField("timing"):
         return Timing()
-    told = message.timing
-    return Timing(**{field.name: getattr(told, field.name) for field in fields(Timing)})
+    timing = message.timing
+    return Timing(**{field.name: getattr(timing, field.name) for field in fields(Timing)})
 
 
 _PLAIN: dict[str, Scheme] = {
     "": Automatic(),
     "auto": Automatic(),
-    "block": SharedExponent(),
-    "half": Half(),
-    "float32": Floats(),
-    "integer": WholeNumbers(),
+    "block": BlockFloat(),
+    "half": PackedHalf(),
+    "float32": Float32Sum(),
+    "integer": IntegerSum(),
 }
 
 
@@ -94,182 +94,195 @@ def _numerics(message: pb.Numerics) -> Scheme:
     if message.mode in _PLAIN:
         return _PLAIN[message.mode]
     if message.mode != "fixed":
-        raise BadAssignment(
+        raise InvalidAssignmentError(
             f"assignment: numerics is '{message.mode}'; it must be auto, block, half, float32, fixed or integer"
         )
     try:
         return Fixed(message.fraction_bits)
     except ValueError as error:
-        raise BadAssignment(f"assignment: numerics: {error}") from error
+        raise InvalidAssignmentError(f"assignment: numerics: {error}") from error
 
 
-class Attending:
+class ControllerMembership:
     """Membership of `host` in `job` at the controller that `where` leads to. An address ("unix:PATH" or "HOST:PORT")
-    stands for `netfold.api.connection.connection(address)`, which finds certificate and token in the environment.
+    stands for `netfold.protocol.connection.connection(address)`, which finds certificate and token in the environment.
 
-    A job that runs goes on without a controller for `patience` seconds: the switches carry it, and one
-    that is restarted takes up where it was."""
+    A member that was connected continues without a controller for `reconnect_timeout_s` seconds, whether it computes or
+    waits for its assignment (as long as `wait` allows); a restarted controller takes its job over. One that reaches no
+    controller at first fails after DEFAULT_LEASE_S.
+    """
 
-    FIRST_LEASE = 5.0  # seconds; how long an unreachable controller is tried before it told its own lease
-    RETRY = 0.2
-    FAREWELL = 2.0  # seconds that `close` gives the controller to take note
+    DEFAULT_LEASE_S = 5.0  # until the controller sends its own
+    RETRY_S = 0.2
+    CLOSE_TIMEOUT_S = 2.0
 
-    def __init__(self, where: Connection | str, job: str, host: str, patience: float = 60.0) -> None:
+    def __init__(
+        self, where: Connection | str, job: str, host: str, reconnect_timeout_s: float = 3600.0
+    ) -> None:
         self._where = connection(where) if isinstance(where, str) else where
-        self._patience = patience
+        self._reconnect_timeout_s = reconnect_timeout_s
         self._job = job
         self._host = host
-        self._lease = self.FIRST_LEASE
-        self._up = True  # whether something was heard since the last break
-        self._broke_at = 0.0
-        self._news = _News()
-        self._worn = 0  # the epoch that is of no more use here
+        self._lease = self.DEFAULT_LEASE_S
+        self._is_connected = True  # an update came since the last error
+        self._was_connected = False
+        self._disconnected_at = 0.0
+        self._state = _MembershipState()
+        self._unusable_epoch = 0
         self._stats = Stats()
-        self._wake: Callable[[], None] | None = None
+        self._on_change: Callable[[], None] | None = None
         self._changed = threading.Condition()
         self._leaving = threading.Event()
-        self._thread = threading.Thread(target=self._attend, name=f"attend {job}", daemon=True)
+        self._thread = threading.Thread(target=self._run_stream, name=f"attend {job}", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float) -> Assignment:
-        """The newest assignment; waits for the first, at most so long.
+        """The newest assignment; waits for the first, at most `seconds`.
 
-        Raises JobFailed, ControllerUnreachable, BadAssignment, AllReduceTimeout."""
+        Raises JobFailedError, ControllerUnreachableError, InvalidAssignmentError, AllReduceTimeoutError."""
 
-        def known() -> bool:
-            return self._news.assignment is not None or self._news.failure is not None
+        def has_outcome() -> bool:
+            return self._state.assignment is not None or self._state.failure is not None
 
         with self._changed:
-            if not self._changed.wait_for(known, seconds):
-                raise AllReduceTimeout(
+            if not self._changed.wait_for(has_outcome, seconds):
+                if not self._is_connected:
+                    raise ControllerUnreachableError(
+                        f"job {self._job}: no controller at {self._where.address}, and no assignment for {self._host} "
+                        f"within {seconds:g} s"
+                    )
+                raise AllReduceTimeoutError(
                     f"job {self._job}: no assignment for {self._host} within {seconds:g} s; the job is queued, or "
                     "other members have not joined yet"
                 )
         return self.current()
 
     def current(self) -> Assignment:
-        """The newest assignment. Raises JobFailed, ControllerUnreachable, BadAssignment."""
-        news = self._news
-        if news.failure is not None:
-            raise news.failure
-        assert news.assignment is not None
-        return news.assignment
+        """The newest assignment. Raises JobFailedError, ControllerUnreachableError, InvalidAssignmentError."""
+        state = self._state
+        if state.failure is not None:
+            raise state.failure
+        assert state.assignment is not None
+        return state.assignment
 
-    def on_change(self, wake: Callable[[], None] | None) -> None:
+    def on_change(self, callback: Callable[[], None] | None) -> None:
         with self._changed:
-            self._wake = wake
+            self._on_change = callback
 
-    def renew(self, epoch: int, seconds: float) -> bool:
-        """Asks the controller for another epoch than this one, and waits for it at most so long. After True `current`
-        has it, or raises."""
+    def request_new_epoch(self, epoch: int, seconds: float) -> bool:
+        """See `Membership.request_new_epoch`."""
 
-        def renewed() -> bool:
-            news = self._news
-            return news.failure is not None or (
-                news.assignment is not None and news.assignment.epoch != epoch
+        def has_new_epoch() -> bool:
+            state = self._state
+            return state.failure is not None or (
+                state.assignment is not None and state.assignment.epoch != epoch
             )
 
         with self._changed:
-            self._worn = epoch
+            self._unusable_epoch = epoch
             self._changed.notify_all()
-            return self._changed.wait_for(renewed, max(0.0, seconds))
+            return self._changed.wait_for(has_new_epoch, max(0.0, seconds))
 
     def report(self, stats: Stats) -> None:
         self._stats = stats
 
     def close(self) -> None:
-        """Leaves the job, and waits a moment for the controller to hear it."""
+        """Leaves the job: sends the last update, for at most CLOSE_TIMEOUT_S."""
         self._leaving.set()
         with self._changed:
             self._changed.notify_all()
-        self._thread.join(self.FAREWELL)
+        self._thread.join(self.CLOSE_TIMEOUT_S)
 
-    def _publish(self, news: _News) -> None:
+    def _publish(self, state: _MembershipState) -> None:
         with self._changed:
-            self._news = news
+            self._state = state
             self._changed.notify_all()
-            if self._wake is not None:
-                self._wake()
+            if self._on_change is not None:
+                self._on_change()
 
-    def _attend(self) -> None:
-        """Keeps a stream open until the member leaves, the job is over, or the lease has run out."""
-        while not self._over():
+    def _run_stream(self) -> None:
+        """Keeps a stream open until the member leaves, the job ends, or the controller stays unreachable."""
+        while not self._has_ended():
             try:
                 with open_channel(self._where) as channel:
-                    stream = rpc.ControllerStub(channel).Attend(self._attendance())
+                    stream = rpc.ControllerStub(channel).JoinJob(self._updates())
                     try:
-                        for notice in stream:
-                            self._up = True
-                            self._hear(notice)
+                        for update in stream:
+                            self._is_connected = self._was_connected = True
+                            self._on_update(update)
                     finally:
                         stream.cancel()
             except grpc.RpcError as error:
-                self._stumble(error)
+                self._on_stream_error(error)
             except TrafficError as error:
-                self._publish(_News(failure=error))
-            except Exception as error:  # whoever waits has to learn that nobody listens any more
-                lost = MembershipLost(f"job {self._job}: the stream to the controller ended: {error!r}")
+                self._publish(_MembershipState(failure=error))
+            except Exception as error:  # without this thread no waiter would wake up
+                lost = MembershipLostError(f"job {self._job}: the stream to the controller ended: {error!r}")
                 lost.__cause__ = error
-                self._publish(_News(failure=lost))
-            self._leaving.wait(self.RETRY)
+                self._publish(_MembershipState(failure=lost))
+            self._leaving.wait(self.RETRY_S)
 
-    def _over(self) -> bool:
-        return self._leaving.is_set() or self._news.failure is not None
+    def _has_ended(self) -> bool:
+        return self._leaving.is_set() or self._state.failure is not None
 
-    def _stumble(self, error: grpc.RpcError) -> None:
-        """A stream that broke: fatal if the controller refused it, or if none answers for too long, which is told when
-        it begins."""
-        patience = self._lease if self._news.assignment is None else self._patience
-        what = f"job {self._job}: "
-        nobody = f"{what}no controller at {self._where.address}"
+    def _on_stream_error(self, error: grpc.RpcError) -> None:
+        """Final if the controller refused the member, or stays unreachable; logged when it becomes unreachable."""
+        timeout = self._reconnect_timeout_s if self._was_connected else self.DEFAULT_LEASE_S
+        unreachable = f"job {self._job}: no controller at {self._where.address}"
         if error.code() not in PASSING:
-            what += f"the controller at {self._where.address} refused {self._host}: {error.details()}"
-            self._publish(_News(failure=JobFailed(what)))
-        elif self._up:
-            self._up, self._broke_at = False, time.monotonic()
-            log.warning("%s (%s); %s tries again for %g s", nobody, error.details(), self._host, patience)
-        elif time.monotonic() - self._broke_at > patience:
-            what = f"{nobody} for {patience:g} s ({error.details()})"
-            self._publish(_News(failure=ControllerUnreachable(what)))
+            where = f"the controller at {self._where.address}"
+            refused = JobFailedError(f"job {self._job}: {where} refused {self._host}: {error.details()}")
+            self._publish(_MembershipState(failure=refused))
+        elif self._is_connected:
+            self._is_connected, self._disconnected_at = False, time.monotonic()
+            log.warning("%s (%s); %s retries for %g s", unreachable, error.details(), self._host, timeout)
+        elif time.monotonic() - self._disconnected_at > timeout:
+            lost = ControllerUnreachableError(f"{unreachable} for {timeout:g} s ({error.details()})")
+            self._publish(_MembershipState(failure=lost))
 
-    def _hear(self, notice: pb.Notice) -> None:
-        if notice.lease_ms:
-            self._lease = notice.lease_ms / 1000
-        if notice.HasField("over"):
-            state = pb.JobState.Name(notice.over.state).lower()
-            done = notice.over.state == pb.DONE
-            reason = notice.over.reason or "no reason given"
-            self._publish(_News(failure=JobFailed(f"job {self._job} is {state}: {reason}", done)))
-        elif notice.HasField("assignment"):
-            serves = any(part.children for part in notice.assignment.trees)
-            if notice.assignment.transport == "roce" and not serves:
-                raise BadAssignment(
+    def _on_update(self, update: pb.ControllerUpdate) -> None:
+        if update.lease_ms:
+            self._lease = update.lease_ms / 1000
+        if update.HasField("ended"):
+            state = pb.JobState.Name(update.ended.state).lower()
+            done = update.ended.state == pb.DONE
+            reason = update.ended.reason or "no reason given"
+            self._publish(
+                _MembershipState(failure=JobFailedError(f"job {self._job} is {state}: {reason}", done))
+            )
+        elif update.HasField("assignment"):
+            serves = any(part.children for part in update.assignment.trees)
+            if update.assignment.transport == "roce" and not serves:
+                raise InvalidAssignmentError(
                     f"job {self._job}: its transport is RoCE; its workers run netfold-roce (docs/roce.md)"
                 )
-            self._publish(_News(assignment=from_proto(notice.assignment)))
+            self._publish(_MembershipState(assignment=from_proto(update.assignment)))
 
-    def _attendance(self) -> Iterator[pb.Attendance]:
-        """A word at once, then one in every third of the lease or when the epoch is worn, and the last on leaving."""
-        while not self._over():
-            word = self._word()
-            yield word
+    def _updates(self) -> Iterator[pb.MemberUpdate]:
+        """One at once, then one every third of the lease and for each unusable epoch, and the last on leaving."""
+        while not self._has_ended():
+            update = self._build_update()
+            yield update
             with self._changed:
-                self._changed.wait_for(lambda: self._over() or self._worn > word.worn_epoch, self._lease / 3)  # noqa: B023
+                self._changed.wait_for(
+                    lambda: self._has_ended() or self._unusable_epoch > update.unusable_epoch,  # noqa: B023
+                    self._lease / 3,
+                )
         if self._leaving.is_set():
-            yield self._word(leave=True)
+            yield self._build_update(leave=True)
 
-    def _word(self, leave: bool = False) -> pb.Attendance:
-        stats, told = self._stats, self._news.assignment
-        return pb.Attendance(
+    def _build_update(self, leave: bool = False) -> pb.MemberUpdate:
+        stats, assignment = self._stats, self._state.assignment
+        return pb.MemberUpdate(
             job=self._job,
             host=self._host,
             leave=leave,
-            worn_epoch=self._worn,
-            epoch=0 if told is None else told.epoch,
+            unusable_epoch=self._unusable_epoch,
+            epoch=0 if assignment is None else assignment.epoch,
             report=pb.Report(
                 chunks=stats.chunks,
                 retransmits=stats.retransmits,
-                overflows=stats.overflows,
+                reencoded_chunks=stats.reencoded_chunks,
                 goodput_mbps=stats.goodput_mbps,
                 trees=[pb.TreeReport(**asdict(tree)) for tree in stats.trees()],
             ),

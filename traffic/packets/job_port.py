@@ -26,7 +26,7 @@ class JobPort:
         self.local = Address(local, port)
         self._holder: UdpEndpoint | None = None
         if not IPv4Address(local).is_loopback:
-            self._holder = UdpEndpoint(Address(_ANY, port), buffers=1)  # nobody reads what comes to it
+            self._holder = UdpEndpoint(Address(_ANY, port), buffers=1)  # its packets are never read
 
     def connect(self, peers: Sequence[Address]) -> Sequence[UdpEndpoint]:
         """A socket for each peer, which takes nothing from others. Raises TransportError."""

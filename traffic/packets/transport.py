@@ -1,19 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""UDP sockets as netfold's packets want them. What goes through them is sent and received in C
-(traffic/engine/sockets.c)."""
+"""UDP sockets for netfold's packets. The engine sends and receives on them (traffic/engine/io/sockets.c)."""
 
 from __future__ import annotations
 
 import socket
 import struct
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.traffic.packets.wire import PORT_FIRST, PORT_LAST
+from netfold.protocol.wire import PORT_FIRST, PORT_LAST
 
 BUFFER_BYTES = 4 << 20
 _ECN_ECT0 = 2
@@ -21,11 +19,12 @@ _ECN_ECT0 = 2
 _SO_NO_CHECK = 11  # not in Python's socket module; asm-generic/socket.h
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _IP_RECVTOS = 13
+_IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE = 10, 3
 _NAME_BYTES = 16  # sockaddr_in
 
 
 class TransportError(OSError):
-    """The host cannot give the socket that the job needs; the message says which and why."""
+    """A socket of the job cannot be opened, or failed; the message names it and the cause."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,12 @@ class Address:
 
 
 class UdpEndpoint:
-    """A UDP socket for netfold packets: not blocking, no checksums, ECT(0) on all that leaves, `buffers` in bytes.
+    """A UDP socket for netfold packets: not blocking, no checksums, ECT(0) on all packets, `buffers` in bytes.
 
-    With a `peer` it is connected: the kernel drops all that comes from elsewhere, and routes once. `shared`: further
-    ones may be bound to its address, by processes of the same user that ask for it, until `share(False)`. Raises
-    TransportError if the address is taken or not this host's.
+    With a `peer` it is connected: the kernel drops packets of other senders, and looks the route up once. `shared`:
+    processes of the same user may bind further sockets to its address, until `share(False)`. Packets are never
+    fragmented, whatever path MTU the kernel has: anyone can forge the ICMP error that lowers it, and switches drop
+    fragments. Raises TransportError if the address is taken or not this host's.
     """
 
     def __init__(
@@ -59,12 +59,13 @@ class UdpEndpoint:
     ) -> None:
         if local.port != 0 and not PORT_FIRST <= local.port <= PORT_LAST:
             raise TransportError(
-                f"UDP port {local.port} is no netfold port; they are {PORT_FIRST} to {PORT_LAST}"
+                f"UDP port {local.port} is no netfold port; the range is {PORT_FIRST} to {PORT_LAST}"
             )
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         try:
             sock.setsockopt(socket.SOL_SOCKET, _SO_NO_CHECK, 1)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, _ECN_ECT0)
+            sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE)
             if shared:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if ecn:
@@ -88,11 +89,11 @@ class UdpEndpoint:
         return self._socket.fileno()
 
     def share(self, on: bool) -> None:
-        """Whether further ones may be bound to this one's address now. Not SO_REUSEADDR, which takes anybody's."""
+        """Whether further sockets may be bound to this one's address. Not SO_REUSEADDR, which admits other users."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(on))
 
     def detach(self) -> int:
-        """The descriptor, which is the caller's to close from now on."""
+        """The descriptor, which the caller has to close."""
         return self._socket.detach()
 
     def close(self) -> None:
@@ -100,14 +101,18 @@ class UdpEndpoint:
 
 
 def _empty(sock: socket.socket) -> None:
-    """Forgets what came before it was connected, which may be anybody's."""
-    with suppress(BlockingIOError):
-        while True:
+    """Drops packets from before it was connected, which may have any sender."""
+    while True:
+        try:
             sock.recv(1)
+        except BlockingIOError:
+            return
+        except OSError:  # a pending ICMP error
+            continue
 
 
 def _size(sock: socket.socket, buffers: int) -> None:
-    """Its buffers, in bytes: beyond the system's limit where the process may, else up to it."""
+    """Sets both buffers, in bytes: beyond the system's limit where the process may, else up to it."""
     for force, plain in ((_SO_SNDBUFFORCE, socket.SO_SNDBUF), (_SO_RCVBUFFORCE, socket.SO_RCVBUF)):
         try:
             sock.setsockopt(socket.SOL_SOCKET, force, buffers)

@@ -1,269 +1,335 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The process group `netfold`: sums, averages and what follows from them go through the network, all else through an
-inner Gloo group, to which torch's own ProcessGroup hands whatever this one does not override."""
+"""The process group `netfold`: sums, averages, and collectives that can be expressed as sums go through the network,
+all others through an inner Gloo group."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import itertools
 import logging
 import os
 import sys
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from netfold.api.connection import ConnectError
+from netfold.protocol.connection import ConnectError
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.numerics import ReduceOp
-from netfold.traffic.pytorch.call import KINDS, Call
 from netfold.traffic.pytorch.options import TorchOptions
-from netfold.traffic.pytorch.places import Plan, agree
+from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous
 from netfold.traffic.pytorch.session import Session, open_session
 from netfold.traffic.pytorch.staging import Staging
-from netfold.traffic.pytorch.work import NetfoldWork
+from netfold.traffic.pytorch.tensor_call import SUPPORTED_DTYPES, TensorCall
+from netfold.traffic.pytorch.work import NetfoldWork, without_dynamo
 
 log = logging.getLogger("netfold.torch")
 
 _OPS = {dist.ReduceOp.SUM: ReduceOp.SUM, dist.ReduceOp.AVG: ReduceOp.AVERAGE}
-GATHERED_MAX = 1 << 16
-"""Bytes of the whole up to which all-gather and reduce-scatter are sums: one round trip. Above, a ring moves less."""
+GATHER_MAX_BYTES = 1 << 16
+"""Size of the whole up to which all-gather and reduce-scatter are sums, which take one RTT. Above, a ring sends
+less."""
+EXACT_MAX_BYTES = 1 << 12
+"""Size of all ranks' tensors together up to which floats are gathered and added in float64: exact but for one rounding,
+where a sum in the network shares a scale among a packet's numbers."""
 
-_Sums = Callable[[], None]
+_CopyBack = Callable[[], None]
 
 
-def create(common: Any, chosen: Any) -> dist.ProcessGroup:
-    """What `init_process_group` and `new_group` call; `common`: torch's _DistributedBackendOptions. Raises
-    DistBackendError."""
+def create(options: Any, program_options: Any) -> Any:
+    """Called by `init_process_group` and `new_group` with torch's _DistributedBackendOptions and the program's
+    pg_options. Raises DistBackendError."""
     world = dist.distributed_c10d.GroupMember.WORLD
     if not isinstance(world, NetfoldGroup):
-        # torchrun's store outlives groups, and names of groups begin anew with each world: what an earlier one has left
-        # there must not be found.
-        number = next(NetfoldGroup.worlds)
-        common.store = dist.PrefixStore(f"netfold{number}", common.store)
-        return _first(common, chosen, number)
-    common.store = dist.PrefixStore(f"netfold{world.number}", common.store)
-    if common.group_size == world.size():
-        return NetfoldGroup(common, world.plan, world.session, False, world.number)
-    log.info("group %s: %d of %d ranks, by Gloo", common.group_id, common.group_size, world.size())
-    return GlooGroup(common, world.plan, world.rank())
+        return _create_world(options, program_options)
+    store = dist.PrefixStore(f"netfold/{world.layout.session}", options.store)
+    gloo = _create_gloo(options, store, world.layout, world.rank())
+    if options.group_size == world.size():
+        return NetfoldGroup(options, world.layout, world.session, gloo, owns_session=False)
+    log.info("group %s: %d of %d ranks, by Gloo", options.group_id, options.group_size, world.size())
+    return gloo
 
 
-def _first(common: Any, chosen: Any, number: int) -> NetfoldGroup:
-    seconds = common.timeout.total_seconds()
-    rank, size = common.group_rank, common.group_size
+def _create_world(options: Any, program_options: Any) -> NetfoldGroup:
+    seconds = options.timeout.total_seconds()
+    rank, size = options.group_rank, options.group_size
+    store = dist.PrefixStore("netfold", options.store)
     try:
-        options = TorchOptions.of(chosen)
-        plan = agree(common.store, rank, size, options, seconds)
-        session = open_session(plan, common.store, rank, seconds)
+        layout = rendezvous(store, rank, size, TorchOptions.of(program_options), seconds)
+        store = dist.PrefixStore(layout.session, store)
+        session = open_session(layout, store, rank, seconds)
     except (TrafficError, ConnectError, ValueError) as error:
         raise dist.DistBackendError(f"netfold: {error}") from error
     if rank == 0:
-        where = f"job {plan.job} over {plan.hosts} hosts" if plan.job else "one host, in shared memory"
-        log.info("%d ranks: %s; what is no sum, average, broadcast or barrier goes by Gloo", size, where)
-    return NetfoldGroup(common, plan, session, True, number)
+        where = f"job {layout.job} over {layout.hosts} hosts" if layout.job else "one host, in shared memory"
+        log.info("%d ranks: %s", size, where)
+    return NetfoldGroup(
+        options, layout, session, _create_gloo(options, store, layout, rank), owns_session=True
+    )
 
 
-class GlooGroup(dist.ProcessGroup):  # type: ignore[misc]
-    """Some of the ranks, by Gloo alone, between the addresses that netfold uses."""
-
-    def __init__(self, common: Any, plan: Plan, rank: int) -> None:
-        """`rank`: of the world."""
-        super().__init__(common.group_rank, common.group_size)
-        self._seconds: float = common.timeout.total_seconds()
-        kind = dist.ProcessGroup.BackendType.GLOO
-        gloo = dist.ProcessGroupGloo
-        options = gloo._Options()
-        options._timeout = common.timeout
-        options._devices = _gloo_devices(plan, rank)
-        self._gloo = gloo(common.store, common.group_rank, common.group_size, options)
-        for device in ("cpu", "cuda"):
-            self._register_backend(torch.device(device), kind, self._gloo)
-        self._set_default_backend(kind)
+def _create_gloo(options: Any, store: Any, layout: RankLayout, rank: int) -> Any:
+    """A Gloo backend of the group's ranks, at the addresses that netfold uses. `rank`: of the world."""
+    gloo_options = dist.ProcessGroupGloo._Options()
+    gloo_options._timeout = options.timeout
+    gloo_options._devices = _gloo_devices(layout, rank)
+    return dist.ProcessGroupGloo(store, options.group_rank, options.group_size, gloo_options)
 
 
-def _gloo_devices(plan: Plan, rank: int) -> list[Any]:
-    """At GLOO_SOCKET_IFNAME's interfaces, or else at the host's address in the fabric: its name may lead elsewhere."""
+def _gloo_devices(layout: RankLayout, rank: int) -> list[Any]:
+    """GLOO_SOCKET_IFNAME's interfaces; by default the host's address in the fabric, because its name may resolve to
+    another network."""
     gloo = dist.ProcessGroupGloo
     interfaces = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
     if interfaces:
         return [gloo.create_device(interface=name) for name in interfaces]
-    address = bindable(plan.addresses[plan.places[rank]]) if plan.job else "127.0.0.1"
+    address = bindable(layout.addresses[layout.places[rank]]) if layout.job else "127.0.0.1"
     return [gloo.create_default_device() if address == "0.0.0.0" else gloo.create_device(hostname=address)]
 
 
-class NetfoldGroup(GlooGroup):
-    """All ranks. `owner`: the one that closes the session, which further groups of all ranks share. `number`: of the
-    world; every rank of it has made as many before."""
+class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
+    """All ranks. Groups of all ranks share one session, which the first of them owns; collectives of different groups
+    must be called in the same order at all ranks.
 
-    worlds = itertools.count()
+    Where this class overrides a method, it must override every one that PyProcessGroup.hpp dispatches to Python: for
+    the others C++ runs Gloo with the interpreter's lock held, and Gloo's thread may wait for that lock. `_gloo_group`
+    is a group of C++ alone, whose methods release the lock.
+    """
 
-    def __init__(self, common: Any, plan: Plan, session: Session, owner: bool, number: int) -> None:
-        super().__init__(common, plan, common.group_rank)
-        self.plan = plan
+    def __init__(
+        self, options: Any, layout: RankLayout, session: Session, gloo: Any, owns_session: bool
+    ) -> None:
+        super().__init__(options.group_rank, options.group_size)
+        self.layout = layout
         self.session = session
-        self._owner = owner
-        self.number = number
+        self._group_id: str = options.group_id
+        self._timeout_s: float = options.timeout.total_seconds()
+        self._owns_session = owns_session
+        self._process = os.getpid()
         self._staging = Staging()
-        self._said: set[str] = set()
-        if owner:
+        self._logged: set[str] = set()
+        self._gloo_group = dist.ProcessGroup(options.store, options.group_rank, options.group_size)
+        for group in (self, self._gloo_group):
+            for device in ("cpu", "cuda"):
+                group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.GLOO, gloo)
+            group._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
+        if owns_session:
             atexit.register(self._exit)
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's name)
         return "netfold"
 
-    # ---- what is a sum -------------------------------------------------------------------------------------------
+    # ---- collectives that are sums -------------------------------------------------------------------------------
 
+    @without_dynamo
     def allreduce(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
-        op = _OPS.get(_kind(opts)) if opts is not None else ReduceOp.SUM
-        if op is None or not self._adds_up(tensors, op):
-            return self._by_gloo("allreduce", tensors, opts)
+        op = _op_of(opts)
+        if op is None or not self._is_supported(tensors):
+            return self._fallback_to_gloo("allreduce", tensors, opts)
         (tensor,) = tensors
         whole = tensor.detach()
+        _check_writable(whole)
+        if whole.is_floating_point() and _nbytes(whole) * self.size() <= EXACT_MAX_BYTES:
+            return self._reduce_exactly(whole, op, tensors, opts)
         flat = whole.contiguous().reshape(-1)
-        back: _Sums | None = None if whole.is_contiguous() else lambda: whole.copy_(flat.view_as(whole))
-        return self._sum("all-reduce", flat, op, tensors, opts, back)
+        is_integer_average = op is ReduceOp.AVERAGE and not whole.is_floating_point()
 
+        def copy_back() -> None:
+            if is_integer_average:  # as NCCL: the sum, divided and truncated
+                flat.copy_(torch.div(flat, self.size(), rounding_mode="trunc"))
+            if flat.data_ptr() != whole.data_ptr():
+                whole.copy_(flat.view_as(whole))
+
+        op = ReduceOp.SUM if is_integer_average else op
+        return self._reduce("all-reduce", flat, op, tensors, opts, copy_back)
+
+    @without_dynamo
     def broadcast(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
-        """The sum of the root's bytes and of zeros, which is exact."""
-        if not self._is_plain(tensors):
-            return self._by_gloo("broadcast", tensors, opts)
+        """The sum of the root's bytes, as int32, and zeros of the other ranks: exact."""
+        if not _is_dense(tensors):
+            return self._fallback_to_gloo("broadcast", tensors, opts)
         (tensor,) = tensors
-        whole = _lanes(_nbytes(tensor), tensor.device)
+        _check_writable(tensor.detach())
+        whole = _zero_lanes(_nbytes(tensor), tensor.device)
         if self.rank() == opts.rootRank:
             _bytes_of(whole)[: _nbytes(tensor)].copy_(_bytes_of(tensor))
 
-        def back() -> None:
-            _into(tensor, _bytes_of(whole)[: _nbytes(tensor)])
+        def copy_back() -> None:
+            _write_bytes(tensor, _bytes_of(whole)[: _nbytes(tensor)])
 
-        return self._sum("broadcast", whole, ReduceOp.SUM, tensors, opts, back)
+        return self._reduce("broadcast", whole, ReduceOp.SUM, tensors, opts, copy_back, opts.rootRank)
 
+    @without_dynamo
     def barrier(self, opts: Any = None) -> Any:
-        return self._sum("barrier", torch.zeros(1, dtype=torch.int32), ReduceOp.SUM, [], opts, None)
+        return self._reduce("barrier", torch.zeros(1, dtype=torch.int32), ReduceOp.SUM, [], opts, None)
 
+    @without_dynamo
     def all_gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
-        if not (self._is_plain([output]) and self._is_plain([tensor]) and _nbytes(output) <= GATHERED_MAX):
-            return self._by_gloo("_allgather_base", output, tensor, opts)
+        _check_size("all-gather", output, tensor, self.size())
+        if not (_is_dense([output]) and _is_dense([tensor]) and _nbytes(output) <= GATHER_MAX_BYTES):
+            return self._fallback_to_gloo("_allgather_base", output, tensor, opts)
         return self._gather(tensor, [output], opts)
 
     _allgather_base = all_gather_single  # torch's name before 2.13
 
+    @without_dynamo
     def allgather(
         self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Any:
-        small = len(inputs) == 1 and self._is_plain(inputs) and all(self._is_plain([o]) for o in outputs[0])
-        even = small and all(_nbytes(o) == _nbytes(inputs[0]) for o in outputs[0])
-        if not even or _nbytes(inputs[0]) * self.size() > GATHERED_MAX:
-            return self._by_gloo("allgather", outputs, inputs, opts)
+        dense = len(inputs) == 1 and _is_dense(inputs) and all(_is_dense([o]) for o in outputs[0])
+        even = dense and all(_nbytes(o) == _nbytes(inputs[0]) for o in outputs[0])
+        if not even or _nbytes(inputs[0]) * self.size() > GATHER_MAX_BYTES:
+            return self._fallback_to_gloo("allgather", outputs, inputs, opts)
         return self._gather(inputs[0], outputs[0], opts)
 
+    @without_dynamo
     def reduce_scatter_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
-        op = _OPS.get(_kind(opts)) if opts is not None else ReduceOp.SUM
-        if op is None or not self._adds_up([tensor], op) or _nbytes(tensor) > GATHERED_MAX:
-            return self._by_gloo("_reduce_scatter_base", output, tensor, opts)
+        _check_size("reduce-scatter", tensor, output, self.size())
+        op = _op_of(opts)
+        if op is None or not self._is_summable([tensor], op) or _nbytes(tensor) > GATHER_MAX_BYTES:
+            return self._fallback_to_gloo("_reduce_scatter_base", output, tensor, opts)
         return self._scatter(output, tensor.detach().reshape(-1).clone(), op, opts)
 
     _reduce_scatter_base = reduce_scatter_single
 
+    @without_dynamo
     def reduce_scatter(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[Sequence[torch.Tensor]], opts: Any = None
     ) -> Any:
-        op = _OPS.get(_kind(opts)) if opts is not None else ReduceOp.SUM
+        op = _op_of(opts)
         parts = inputs[0]
         even = len(inputs) == 1 and all(p.numel() == outputs[0].numel() for p in parts)
-        if op is None or not even or not all(self._adds_up([p], op) for p in parts):
-            return self._by_gloo("reduce_scatter", outputs, inputs, opts)
-        if _nbytes(parts[0]) * len(parts) > GATHERED_MAX:
-            return self._by_gloo("reduce_scatter", outputs, inputs, opts)
+        if op is None or not even or not all(self._is_summable([p], op) for p in parts):
+            return self._fallback_to_gloo("reduce_scatter", outputs, inputs, opts)
+        if _nbytes(parts[0]) * len(parts) > GATHER_MAX_BYTES:
+            return self._fallback_to_gloo("reduce_scatter", outputs, inputs, opts)
         return self._scatter(outputs[0], torch.cat([p.detach().reshape(-1) for p in parts]), op, opts)
+
+    # ---- collectives of Gloo -------------------------------------------------------------------------------------
+
+    @without_dynamo
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("allreduce_coalesced", tensors, opts)
+
+    @without_dynamo
+    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("all_gather_single_coalesced", outputs, inputs, opts)
+
+    @without_dynamo
+    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self._fallback_to_gloo("reduce_scatter_single_coalesced", outputs, inputs, opts)
+
+    @without_dynamo
+    def all_to_all_single(
+        self, output: Any, tensor: Any, output_sizes: Any, input_sizes: Any, opts: Any = None
+    ) -> Any:
+        return self._fallback_to_gloo("all_to_all_single", output, tensor, output_sizes, input_sizes, opts)
+
+    @without_dynamo
+    def send(self, tensors: Any, rank: int, tag: int) -> Any:
+        return self._fallback_to_gloo("send", tensors, rank, tag)
+
+    @without_dynamo
+    def recv(self, tensors: Any, rank: int, tag: int) -> Any:
+        return self._fallback_to_gloo("recv", tensors, rank, tag)
+
+    def _fallback_to_gloo(self, name: str, *arguments: Any) -> Any:
+        if name not in self._logged:
+            self._logged.add(name)
+            log.info("%s: by Gloo for dtypes, operations and sizes that the network does not reduce", name)
+        return getattr(self._gloo_group, name)(*(a for a in arguments if a is not None))
 
     # ---- how -----------------------------------------------------------------------------------------------------
 
     def _gather(self, mine: torch.Tensor, outputs: Sequence[torch.Tensor], opts: Any) -> Any:
-        """The sum of arrays that are zero but for each rank's own place."""
         step = _nbytes(mine)
-        total = step * self.size()
-        whole = _lanes(total, mine.device)
+        whole = self._placed(mine)
+
+        def copy_back() -> None:
+            for number, output in enumerate(outputs):
+                at = number * step if len(outputs) > 1 else 0
+                _write_bytes(output, _bytes_of(whole)[at : at + _nbytes(output)])
+
+        return self._reduce("all-gather", whole, ReduceOp.SUM, outputs, opts, copy_back)
+
+    def _placed(self, mine: torch.Tensor) -> torch.Tensor:
+        """The bytes of all ranks' tensors, as int32, with zeros for those of the other ranks: their sum is the gathered
+        tensor."""
+        step = _nbytes(mine)
+        whole = _zero_lanes(step * self.size(), mine.device)
         _bytes_of(whole)[self.rank() * step : (self.rank() + 1) * step].copy_(_bytes_of(mine))
+        return whole
 
-        def back() -> None:
-            at = 0
-            for output in outputs:
-                _into(output, _bytes_of(whole)[at : at + _nbytes(output)])
-                at += _nbytes(output)
+    def _reduce_exactly(
+        self, tensor: torch.Tensor, op: ReduceOp, results: Sequence[torch.Tensor], opts: Any
+    ) -> NetfoldWork:
+        """Gathers all ranks' floats and adds them in float64, in the order of ranks."""
+        whole, nbytes = self._placed(tensor), _nbytes(tensor) * self.size()
 
-        return self._sum("all-gather", whole, ReduceOp.SUM, outputs, opts, back)
+        def copy_back() -> None:
+            inputs = _bytes_of(whole)[:nbytes].view(tensor.dtype).view(self.size(), -1).double()
+            total = inputs.sum(0) if op is ReduceOp.SUM else inputs.mean(0)
+            tensor.copy_(total.to(tensor.dtype).view(tensor.shape))
+
+        return self._reduce("all-reduce", whole, ReduceOp.SUM, results, opts, copy_back)
 
     def _scatter(self, output: torch.Tensor, whole: torch.Tensor, op: ReduceOp, opts: Any) -> Any:
         mine = output.numel()
 
-        def back() -> None:
+        def copy_back() -> None:
             output.detach().copy_(whole[self.rank() * mine : (self.rank() + 1) * mine].view_as(output))
 
-        return self._sum("reduce-scatter", whole, op, [output], opts, back)
+        return self._reduce("reduce-scatter", whole, op, [output], opts, copy_back)
 
-    def _sum(
+    def _reduce(
         self,
         name: str,
         flat: torch.Tensor,
         op: ReduceOp,
         results: Sequence[torch.Tensor],
         opts: Any,
-        back: _Sums | None,
+        copy_back: _CopyBack | None,
+        root: int = 0,
     ) -> NetfoldWork:
-        work = NetfoldWork(results, f"rank {self.rank()}: {name}")
-        deadline = time.monotonic() + self._timeout_of(opts)
-        if flat.numel() == 0:
-            work.finish(None)
-        elif flat.is_cuda:
-            self.session.submit(self._staging.call(flat, op, deadline, work, back))
-        else:
-
-            def done(error: Exception | None) -> None:
-                if error is None and back is not None:
-                    back()
-                work.finish(error)
-
-            self.session.submit(Call(flat, op, deadline, done))
+        with torch.profiler.record_function(f"netfold:{name}"):
+            work = NetfoldWork(results, f"rank {self.rank()}: {name}")
+            deadline = time.monotonic() + self._timeout_of(opts)
+            context = zlib.crc32(f"{self._group_id} {name} {root}".encode())
+            if flat.numel() == 0:
+                work.finish(None)
+            elif flat.is_cuda:
+                self.session.submit(self._staging.call(flat, op, deadline, work, copy_back, context))
+            else:
+                call = TensorCall(
+                    flat, op, deadline, lambda error: work.finish(error, copy_back), context=context
+                )
+                self.session.submit(call)
         return work
 
     def _timeout_of(self, opts: Any) -> float:
-        """Seconds; a call without one of its own has the group's."""
+        """Seconds; the group's for a call without a timeout of its own."""
         own = getattr(opts, "timeout", None)
         seconds: float = 0.0 if own is None else own.total_seconds()
-        return seconds if seconds > 0 else self._seconds
+        return seconds if seconds > 0 else self._timeout_s
 
-    def _adds_up(self, tensors: Sequence[torch.Tensor], op: ReduceOp) -> bool:
-        """Whether the engine adds these up. Averages are of floats."""
-        if not self._is_plain(tensors) or tensors[0].dtype not in KINDS:
-            return False
-        return op is ReduceOp.SUM or tensors[0].dtype.is_floating_point
+    def _is_supported(self, tensors: Sequence[torch.Tensor]) -> bool:
+        return _is_dense(tensors) and tensors[0].dtype in SUPPORTED_DTYPES
 
-    def _is_plain(self, tensors: Sequence[torch.Tensor]) -> bool:
-        return (
-            len(tensors) == 1
-            and tensors[0].layout is torch.strided
-            and tensors[0].device.type in ("cpu", "cuda")
-        )
-
-    def _by_gloo(self, name: str, *arguments: Any) -> Any:
-        """By the backend itself: torch's own method of a name that this class has would come back here."""
-        if name not in self._said:
-            self._said.add(name)
-            log.info("%s: by Gloo where the network adds up no such numbers, or would win nothing", name)
-        return getattr(self._gloo, name)(*(a for a in arguments if a is not None))
+    def _is_summable(self, tensors: Sequence[torch.Tensor], op: ReduceOp) -> bool:
+        """Whether the engine reduces these with this operation. Averages are of floats."""
+        return self._is_supported(tensors) and (op is ReduceOp.SUM or tensors[0].is_floating_point())
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """By `destroy_process_group`."""
-        if self._owner:
+        """Called by `destroy_process_group`."""
+        if self._owns_session:
             atexit.unregister(self._exit)
             self.session.close()
 
@@ -271,28 +337,49 @@ class NetfoldGroup(GlooGroup):
         self.shutdown()
 
     def _exit(self) -> None:
-        """A program that ends without destroying its groups leaves the job; one that ends in an exception ends it, at
-        the latest by its silence."""
+        """A program that ends without destroying its groups leaves the job; one that ends in an exception cancels it. A
+        forked child has none of the session's threads."""
+        if os.getpid() != self._process:
+            return
         if getattr(sys, "last_value", None) is None:
             self.session.close()
             return
-        with contextlib.suppress(
-            RuntimeError
-        ):  # from Python 3.12 on nothing that needs a thread begins this late
-            self.session.give_up()
+        with contextlib.suppress(RuntimeError):  # from Python 3.12 on no thread can be started this late
+            self.session.abort()
 
 
-def _kind(opts: Any) -> Any:
-    """ReduceOp.SUM and the like, of options that hold it in one of two ways."""
-    return getattr(opts.reduceOp, "op", opts.reduceOp)
+def _op_of(opts: Any) -> ReduceOp | None:
+    """None: an operation of Gloo's. torch's options hold theirs in one of two ways."""
+    return _OPS.get(getattr(opts.reduceOp, "op", opts.reduceOp)) if opts is not None else ReduceOp.SUM
+
+
+def _is_dense(tensors: Sequence[torch.Tensor]) -> bool:
+    return (
+        len(tensors) == 1 and tensors[0].layout is torch.strided and tensors[0].device.type in ("cpu", "cuda")
+    )
+
+
+def _check_writable(tensor: torch.Tensor) -> None:
+    """Raises ValueError for a tensor whose elements share memory, as after `expand`."""
+    if torch._debug_has_internal_overlap(tensor) == 1:
+        raise ValueError("elements of the tensor share memory (an expanded tensor?); clone it first")
+
+
+def _check_size(name: str, whole: torch.Tensor, part: torch.Tensor, ranks: int) -> None:
+    """Raises ValueError unless `whole` holds one `part` of each rank."""
+    if whole.numel() != part.numel() * ranks or whole.dtype != part.dtype:
+        raise ValueError(
+            f"{name}: {whole.numel()} x {whole.dtype} for {ranks} ranks with {part.numel()} x {part.dtype} each; "
+            "the sizes must match"
+        )
 
 
 def _nbytes(tensor: torch.Tensor) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _lanes(nbytes: int, device: torch.device) -> torch.Tensor:
-    """Zeros, as many int32 as so many bytes need."""
+def _zero_lanes(nbytes: int, device: torch.device) -> torch.Tensor:
+    """Zeros: as many int32 as `nbytes` need."""
     return torch.zeros(-(-nbytes // 4), dtype=torch.int32, device=device)
 
 
@@ -300,9 +387,9 @@ def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
-def _into(tensor: torch.Tensor, found: torch.Tensor) -> None:
-    """Bytes into a tensor of any kind of numbers and any strides."""
+def _write_bytes(tensor: torch.Tensor, data: torch.Tensor) -> None:
+    """Into a tensor of any dtype and strides."""
     if tensor.is_contiguous():
-        _bytes_of(tensor).copy_(found)
+        _bytes_of(tensor).copy_(data)
     else:
-        tensor.detach().copy_(found.clone().view(tensor.dtype).view(tensor.shape))
+        tensor.detach().copy_(data.clone().view(tensor.dtype).view(tensor.shape))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a program may say about its job: `init_process_group("netfold", pg_options=netfold.TorchOptions(...))`, or its
-environment."""
+"""Options of a program's job: `init_process_group("netfold", pg_options=netfold.TorchOptions(...))`, or environment
+variables."""
 
 from __future__ import annotations
 
@@ -10,21 +10,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
-_TRUE = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_EXPECTED = {
+    "queue": "1, true, yes, 0, false or no",
+    "priority": "an integer",
+    "lease_ms": "an integer",
+    "rate": "a number",
+}
+
+
+LEASE_MS = 20_000
+"""A rank may stand still for seconds: it saves a checkpoint, or its machine is busy."""
 
 
 @dataclass(frozen=True)
 class TorchOptions:
-    """The job that rank 0 submits; what is None is as docs/jobs.md has it. Each one may also come from the environment,
-    as NETFOLD_ and its name in capitals (NETFOLD_NUMERICS=half); what the program says goes first.
+    """The job that rank 0 submits; None: the default of docs/jobs.md. The environment may set each option as NETFOLD_
+    and its name in capitals (NETFOLD_NUMERICS=half); the program's value takes precedence.
 
-    job          name; "": one is made up
-    numerics     how numbers become lanes: block, half, fixed or integer
-    scheme       the planner
-    rate         at most so much for each host, in the fabric's unit
+    job          name; "": a random one
+    numerics     block, half, fixed or integer
+    scheme       planner
+    rate         maximum rate of each host, in the fabric's unit
     priority     in the queue
-    queue        wait for room in place of a refusal
-    lease_ms     a rank that is silent for so long is lost
+    queue        wait for capacity within the group's timeout: a restarted program waits for the lease of the job
+    before it;
+                 False: fail at once
+    lease_ms     a rank without a heartbeat for this time is lost; by default LEASE_MS
     """
 
     job: str = ""
@@ -32,12 +44,12 @@ class TorchOptions:
     scheme: str | None = None
     rate: float | None = None
     priority: int | None = None
-    queue: bool = False
+    queue: bool = True
     lease_ms: int | None = None
 
     @classmethod
     def of(cls, given: Self | Mapping[str, object] | None) -> Self:
-        """What the program gave, and the environment has. Raises ValueError, which names the option."""
+        """The program's options and the environment's. Raises ValueError, which names the option."""
         found: dict[str, object] = {}
         for field in fields(cls):
             text = os.environ.get(f"NETFOLD_{field.name.upper()}")
@@ -47,13 +59,13 @@ class TorchOptions:
             return cls(**found)  # type: ignore[arg-type]
         if not isinstance(given, cls | Mapping):
             raise ValueError(
-                f"pg_options is a {type(given).__name__}; netfold takes netfold.TorchOptions or a mapping"
+                f"pg_options is of type {type(given).__name__}; expected netfold.TorchOptions or a mapping"
             )
-        said: Mapping[str, object] = given if isinstance(given, Mapping) else vars(given)
+        options: Mapping[str, object] = given if isinstance(given, Mapping) else vars(given)
         known = {field.name: field.default for field in fields(cls)}
-        for name, value in said.items():
+        for name, value in options.items():
             if name not in known:
-                raise ValueError(f"pg_options has '{name}'; netfold knows {', '.join(known)}")
+                raise ValueError(f"pg_options has '{name}'; the options are {', '.join(known)}")
             if value != known[name] or name not in found:
                 found[name] = value
         return cls(**found)  # type: ignore[arg-type]
@@ -63,6 +75,7 @@ class TorchOptions:
         keys: dict[str, object] = {"name": name, "workers": list(hosts), "parameter_servers": 0}
         if self.numerics is not None:
             keys["numerics"] = {"mode": self.numerics}
+        keys["lease_ms"] = LEASE_MS
         for key in ("scheme", "rate", "priority", "lease_ms"):
             value = getattr(self, key)
             if value is not None:
@@ -73,9 +86,9 @@ class TorchOptions:
 def _read(name: str, text: str) -> object:
     try:
         if name == "queue":
-            return _TRUE[text.lower()]
+            return _BOOLEANS[text.lower()]
         if name in ("priority", "lease_ms"):
             return int(text)
         return float(text) if name == "rate" else text
     except (KeyError, ValueError):
-        raise ValueError(f"NETFOLD_{name.upper()} is '{text}', which is no value of it") from None
+        raise ValueError(f"NETFOLD_{name.upper()}='{text}': expected {_EXPECTED[name]}") from None

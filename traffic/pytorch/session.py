@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of a process group, one after the other, to whoever carries them: a thread of its own hands them over, so
-that neither the program nor the backward pass waits for the network.
+"""The calls of a process group, in order, to their reducer. A thread of its own starts them, so that neither the
+program nor the backward pass waits for the network.
 
     Session.submit    from the program, or from DistributedDataParallel's reducer
-      -> _hand_over   the thread: a CUDA copy that has to arrive first, then
-      -> call.Carrier network.Network, leader.Leader or member.Member
-      -> Call.done    from their threads
+      -> _start_calls the thread: waits for a CUDA copy if there is one, then
+      -> Reducer      in_network.InNetworkReducer, host_reducer.HostReducer or local_rank.LocalRankReducer
+      -> TensorCall.done, from a thread of the reducer
 """
 
 from __future__ import annotations
@@ -19,101 +19,103 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from netfold.api.connection import connection
+from netfold.protocol.connection import connection
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
-from netfold.traffic.membership.membership import Attending
-from netfold.traffic.pytorch.call import Call, Carrier, in_step
-from netfold.traffic.pytorch.leader import Leader, Sibling
-from netfold.traffic.pytorch.member import Member
-from netfold.traffic.pytorch.network import Network
-from netfold.traffic.pytorch.places import Plan
-from netfold.traffic.pytorch.shared import call_leader, listen, take_sibling
+from netfold.traffic.membership.membership import ControllerMembership
+from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
+from netfold.traffic.pytorch.in_network import InNetworkReducer
+from netfold.traffic.pytorch.local_rank import LocalRankReducer
+from netfold.traffic.pytorch.rendezvous import RankLayout
+from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
+from netfold.traffic.pytorch.tensor_call import Reducer, TensorCall, can_continue
 from netfold.traffic.worker.worker import Worker
 
 
 class Session:
-    """A rank's part in a plan. Thread-safe; calls come in the order of `submit`, the same at all ranks."""
+    """The calls of a rank. Thread-safe. All ranks submit the same calls in the same order."""
 
-    def __init__(self, carrier: Carrier) -> None:
-        self._carrier = carrier
-        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
-        self._broken: Exception | None = None
-        self._books = threading.Lock()
+    def __init__(self, reducer: Reducer) -> None:
+        self._reducer = reducer
+        self._calls: queue.SimpleQueue[TensorCall | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # of the two below
+        self._failure: Exception | None = None
         self._closed = False
-        self._thread = threading.Thread(target=self._hand_over, name="netfold torch calls", daemon=True)
+        self._thread = threading.Thread(target=self._start_calls, name="netfold torch calls", daemon=True)
         self._thread.start()
 
-    def submit(self, call: Call) -> None:
-        """Returns at once; the call's `done` hears what came of it."""
-        self._calls.put(replace(call, done=lambda error: self._over(call, error)))
+    def submit(self, call: TensorCall) -> None:
+        """Returns at once; the call ends with its `done`."""
+        self._calls.put(replace(call, done=lambda error: self._complete(call, error)))
 
-    def _hand_over(self) -> None:
+    def _start_calls(self) -> None:
         while (call := self._calls.get()) is not None:
             try:
-                if self._broken is not None:
-                    raise self._broken
+                if self._failure is not None:
+                    raise self._failure
                 call.ready()
-                self._carrier.start(call)
-            except Exception as error:  # whatever it is: somebody waits for the call
+                self._reducer.start(call)
+            except Exception as error:  # every call ends with its `done`
                 call.done(error)
 
-    def _over(self, call: Call, error: Exception | None) -> None:
-        if not in_step(error):
-            with self._books:
-                first, self._broken = self._broken is None, self._broken or error
-            if first:
-                self._carrier.give_up()
+    def _complete(self, call: TensorCall, error: Exception | None) -> None:
+        if not can_continue(error):
+            with self._lock:
+                is_first = self._failure is None
+                self._failure = self._failure or error
+            if is_first:
+                self._reducer.abort()
         call.done(error)
 
-    def give_up(self) -> None:
-        """Tells the others that this rank does not go on."""
-        self._carrier.give_up()
+    def abort(self) -> None:
+        """Notifies the other ranks that this one cannot continue."""
+        self._reducer.abort()
 
     def close(self) -> None:
-        """Ends what is under way, and leaves the job."""
-        with self._books:
+        """Ends the calls in flight, and leaves the job."""
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
-            self._broken = self._broken or TrafficError("the process group is destroyed")
+            self._failure = self._failure or TrafficError("the process group is destroyed")
         self._calls.put(None)
         self._thread.join()
-        self._carrier.close()
+        self._reducer.close()
 
 
-def open_session(plan: Plan, store: Any, rank: int, timeout: float) -> Session:
-    """Joins the plan's job, and the ranks that share this host. Raises TrafficError, ConnectError."""
-    beside = plan.beside(rank)
-    if rank != beside[0]:
-        return Session(Member(call_leader(store.get(f"leader{beside[0]}").decode(), rank)))
-    siblings = _siblings(store, beside, timeout)
-    hosts = _join(plan, rank, timeout) if plan.job else None
-    if hosts is not None and len(plan.places) == plan.hosts:
+def open_session(layout: RankLayout, store: Any, rank: int, timeout: float) -> Session:
+    """Joins the layout's job, and the other ranks of this host. `store`: with the session's prefix. Raises
+    TrafficError, ConnectError."""
+    ranks = layout.ranks_on_host(rank)
+    if rank != ranks[0]:
+        return Session(LocalRankReducer(connect_leader(store.get(f"leader{ranks[0]}").decode(), rank)))
+    local_ranks = _accept_ranks(store, ranks, timeout)
+    hosts = _join(layout, rank, timeout) if layout.job else None
+    if hosts is not None and len(layout.places) == layout.hosts:
         return Session(hosts)
-    return Session(Leader(siblings, hosts, plan.hosts, len(plan.places)))
+    return Session(HostReducer(local_ranks, hosts, layout.hosts, len(layout.places)))
 
 
-def _siblings(store: Any, beside: Sequence[int], timeout: float) -> list[Sibling]:
-    """The other ranks of this host, in their order."""
-    if len(beside) == 1:
+def _accept_ranks(store: Any, ranks: Sequence[int], timeout: float) -> list[LocalRank]:
+    """The other ranks of this host, in ascending order."""
+    if len(ranks) == 1:
         return []
     name = f"netfold-{secrets.token_hex(8)}"
     deadline = time.monotonic() + timeout
     with listen(name) as listener:
-        store.set(f"leader{beside[0]}", name)
-        came = dict(take_sibling(listener, max(0.01, deadline - time.monotonic())) for _ in beside[1:])
-    return [Sibling(rank, came[rank]) for rank in beside[1:]]
+        store.set(f"leader{ranks[0]}", name)
+        accepted = dict(accept_rank(listener, max(0.01, deadline - time.monotonic())) for _ in ranks[1:])
+    return [LocalRank(rank, accepted[rank]) for rank in ranks[1:]]
 
 
-def _join(plan: Plan, rank: int, timeout: float) -> Network:
+def _join(layout: RankLayout, rank: int, timeout: float) -> InNetworkReducer:
     where = connection()
-    place = plan.places[rank]
-    membership = Attending(where, plan.job, plan.names[place])
+    place = layout.places[rank]
+    membership = ControllerMembership(where, layout.job, layout.names[place])
     try:
         membership.wait(timeout)
-        worker = Worker(membership, bindable(plan.addresses[place]))
+        worker = Worker(membership, bindable(layout.addresses[place]))
     except BaseException:
         membership.close()
         raise
-    return Network(worker, where, plan.job)
+    return InNetworkReducer(worker, where, layout.job)

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of a RoCE worker: it attends the job at the controller with what the worker says in lines of words
-(traffic/roce/control.h), so that a worker needs neither gRPC nor TLS nor Python.
+"""The agent of a RoCE worker: it joins the job at the controller and translates between its stream and the worker's
+lines (traffic/roce/control.h), so that a worker needs neither gRPC nor TLS nor Python.
 
-It says nothing by itself: a worker that is silent is soon a member whose lease expires.
+It sends no heartbeats of its own: the lease of a silent worker expires.
 """
 
 from __future__ import annotations
@@ -17,82 +17,82 @@ from collections.abc import Iterator
 
 import grpc
 
-from netfold.api import netfold_pb2 as pb
-from netfold.api import netfold_pb2_grpc as rpc
-from netfold.api.connection import PASSING, Connection, open_channel
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import PASSING, Connection, open_channel
 
-PATIENCE_S = 60.0
-"""How long a controller that does not answer is tried again; the switches carry the job meanwhile."""
+RECONNECT_TIMEOUT_S = 60.0
+"""A running job continues without a controller for this time."""
 
 RETRY_S = 0.2
-FAREWELL_S = 2.0
+CLOSE_TIMEOUT_S = 2.0
 SILENCE_S = 10.0
-"""A worker that lives says so more often; one that is gone at a serial port does not say that."""
+"""A running worker sends more often. A serial port does not show that the worker is gone."""
 
 LINE_BYTES = 4096
 
 
 class WorkerLineError(Exception):
-    """The worker says what this agent does not understand; the message has its words."""
+    """A line of the worker is not one of the protocol's; the message contains it."""
 
 
 class Agent:
-    """Attends `job` as `host` for the worker at the other end of `stream`; `run` returns when the worker
-    is gone, or the job is over and it has left or is silent: one that left may wait for that."""
+    """A member of `job` as `host`, for the worker at the other end of `stream`. `run` returns when the worker is
+    gone, or when the job has ended and the worker has left or is silent: a worker that has left may wait for that."""
 
     def __init__(self, where: Connection, job: str, host: str, stream: socket.socket) -> None:
         self._where = where
         self._job = job
         self._host = host
         self._stream = stream
-        self._words: queue.SimpleQueue[pb.Attendance | None] = queue.SimpleQueue()
-        self._ends: pb.RoceEnds | None = None
-        self._worn = 0
+        self._updates: queue.SimpleQueue[pb.MemberUpdate | None] = queue.SimpleQueue()
+        self._queue_pairs: pb.RoceQueuePairs | None = None
+        self._unusable_epoch = 0
         self._packets = 0
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._left = threading.Event()
 
     def run(self) -> None:
         """Raises WorkerLineError."""
         failures: list[WorkerLineError] = []
-        attending = threading.Thread(target=self._attend, name=f"attend {self._job}", daemon=True)
+        stream = threading.Thread(target=self._run_stream, name=f"attend {self._job}", daemon=True)
         try:
-            self._hear_worker(attending)
+            self._read_worker(stream)
         except WorkerLineError as error:
             failures.append(error)
-            self._end(f"the agent does not understand this worker: {error}")
+            self._end(f"the agent cannot read a line of this worker: {error}")
         finally:
-            self._over.set()
-            self._words.put(None)
-            if attending.ident is not None:
-                attending.join(FAREWELL_S)
+            self._ended.set()
+            self._updates.put(None)
+            if stream.ident is not None:
+                stream.join(CLOSE_TIMEOUT_S)
         for failure in failures:
             raise failure
 
     # ---- the worker ----
 
-    def _hear_worker(self, attending: threading.Thread) -> None:
-        """The job is attended from the first word on."""
-        heard = b""
+    def _read_worker(self, stream: threading.Thread) -> None:
+        """Starts `stream`, the thread of the controller's, with the first line."""
+        rest = b""
         self._stream.settimeout(SILENCE_S)
-        while not (self._left.is_set() and self._over.is_set()):
+        while not (self._left.is_set() and self._ended.is_set()):
             try:
-                some = self._stream.recv(LINE_BYTES)
+                received = self._stream.recv(LINE_BYTES)
             except TimeoutError:
-                if self._over.is_set():
+                if self._ended.is_set():
                     return
                 continue
             except OSError:
                 return
-            if not some:
+            if not received:
                 return
-            *lines, heard = (heard + some).split(b"\n")
-            if len(heard) > LINE_BYTES:
-                raise WorkerLineError("a line without end")
+            *lines, rest = (rest + received).split(b"\n")
+            if len(rest) > LINE_BYTES:
+                raise WorkerLineError(f"a line of more than {LINE_BYTES} bytes")
             for line in lines:
                 self._line(line.decode(errors="replace").split())
-            if lines and attending.ident is None:
-                attending.start()
+            if lines and stream.ident is None:
+                stream.start()
 
     def _line(self, words: list[str]) -> None:
         if self._left.is_set():
@@ -101,10 +101,12 @@ class Agent:
             match words:
                 case ["hello", "1"] | ["alive"]:
                     pass
-                case ["ends", epoch, calls, trees, *rest]:
-                    self._ends = _ends(int(epoch), int(calls), int(trees), [int(r) for r in rest])
-                case ["worn", epoch]:
-                    self._worn = int(epoch)
+                case ["qps", epoch, calls, trees, *numbers]:
+                    self._queue_pairs = _queue_pairs(
+                        int(epoch), int(calls), int(trees), [int(number) for number in numbers]
+                    )
+                case ["new-epoch", epoch]:
+                    self._unusable_epoch = int(epoch)
                 case ["report", packets]:
                     self._packets = int(packets)
                 case ["leave"]:
@@ -113,116 +115,131 @@ class Agent:
                     raise WorkerLineError(" ".join(words)[:80])
         except ValueError as error:
             raise WorkerLineError(f"{' '.join(words)[:80]} ({error})") from error
-        self._words.put(self._word())
+        self._updates.put(self._build_update())
 
-    def _word(self) -> pb.Attendance:
-        return pb.Attendance(
+    def _build_update(self) -> pb.MemberUpdate:
+        return pb.MemberUpdate(
             job=self._job,
             host=self._host,
             leave=self._left.is_set(),
-            worn_epoch=self._worn,
-            ends=self._ends,
+            unusable_epoch=self._unusable_epoch,
+            queue_pairs=self._queue_pairs,
             report=pb.Report(chunks=self._packets),
         )
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         try:
             self._stream.sendall(line.encode()[: LINE_BYTES - 2] + b"\n")
         except OSError:
-            self._over.set()
+            self._ended.set()
 
-    def _end(self, why: str) -> None:
-        self._tell(f"over {why}".replace("\n", " "))
-        self._over.set()
+    def _end(self, reason: str) -> None:
+        self._send(f"ended {reason}".replace("\n", " "))
+        self._ended.set()
         if self._left.is_set():
             with contextlib.suppress(OSError):
                 self._stream.shutdown(socket.SHUT_RD)
 
     # ---- the controller ----
 
-    def _attend(self) -> None:
-        broke: float | None = None
-        while not self._over.is_set():
+    def _run_stream(self) -> None:
+        disconnected_at: float | None = None
+        while not self._ended.is_set():
             try:
                 with open_channel(self._where) as channel:
                     ended = threading.Event()
                     try:
-                        for notice in rpc.ControllerStub(channel).Attend(self._attendance(ended)):
-                            broke = None
-                            self._hear_controller(notice)
+                        for update in rpc.ControllerStub(channel).JoinJob(self._member_updates(ended)):
+                            disconnected_at = None
+                            self._on_update(update)
                     finally:
                         ended.set()
             except grpc.RpcError as error:
-                broke = broke or time.monotonic()
+                disconnected_at = disconnected_at or time.monotonic()
                 if error.code() not in PASSING:
                     self._end(f"the controller refused {self._host}: {error.details()}")
                     return
-                if time.monotonic() - broke > PATIENCE_S:
-                    self._end(f"no controller at {self._where.address} for {PATIENCE_S:g} s")
+                if time.monotonic() - disconnected_at > RECONNECT_TIMEOUT_S:
+                    self._end(f"no controller at {self._where.address} for {RECONNECT_TIMEOUT_S:g} s")
                     return
-            self._over.wait(RETRY_S)
+            self._ended.wait(RETRY_S)
 
-    def _attendance(self, ended: threading.Event) -> Iterator[pb.Attendance]:
-        """What the worker says, until its stream has ended: gRPC's thread would wait here for more."""
-        yield self._word()
+    def _member_updates(self, ended: threading.Event) -> Iterator[pb.MemberUpdate]:
+        """Until `ended`: after the stream has ended gRPC's thread would wait here for further updates."""
+        yield self._build_update()
         while not ended.is_set():
             try:
-                word = self._words.get(timeout=RETRY_S)
+                update = self._updates.get(timeout=RETRY_S)
             except queue.Empty:
                 continue
-            if word is None:
+            if update is None:
                 return
             if ended.is_set():
-                self._words.put(word)
+                self._updates.put(update)
                 return
-            yield word
+            yield update
 
-    def _hear_controller(self, notice: pb.Notice) -> None:
-        if notice.HasField("over"):
-            state = pb.JobState.Name(notice.over.state).lower()
-            self._end(f"job {self._job} is {state}: {notice.over.reason}")
-        elif notice.HasField("assignment"):
-            self._tell(_assignment(notice.assignment, notice.lease_ms))
-        elif notice.HasField("ring"):
-            self._tell(_ring(notice.ring))
+    def _on_update(self, update: pb.ControllerUpdate) -> None:
+        if update.HasField("ended"):
+            state = pb.JobState.Name(update.ended.state).lower()
+            self._end(f"job {self._job} is {state}: {update.ended.reason}")
+        elif update.HasField("assignment"):
+            self._send(_assignment(update.assignment, update.lease_ms))
+        elif update.HasField("ring"):
+            self._send(_ring(update.ring))
 
 
 def start_agent(where: Connection, job: str, host: str) -> tuple[socket.socket, threading.Thread]:
-    """An agent in a thread of its own: the worker's end of its stream, and the thread."""
+    """Starts an agent in a thread; the worker's end of its stream, and the thread."""
     ours, agents = socket.socketpair()
 
-    def attend() -> None:
+    def run() -> None:
         with agents:
             Agent(where, job, host, agents).run()
 
-    thread = threading.Thread(target=attend, name=f"agent {job} {host}", daemon=True)
+    thread = threading.Thread(target=run, name=f"agent {job} {host}", daemon=True)
     thread.start()
     return ours, thread
 
 
-def _ends(epoch: int, calls: int, trees: int, numbers: list[int]) -> pb.RoceEnds:
+def _queue_pairs(epoch: int, calls: int, trees: int, numbers: list[int]) -> pb.RoceQueuePairs:
     if len(numbers) != 4 * trees:
         raise ValueError(f"{len(numbers)} numbers for {trees} trees")
     connections = [
-        pb.RoceConnection(tree=t, out_qpn=o, in_qpn=i, first_psn=p)
+        pb.RoceConnection(tree=t, send_qpn=o, recv_qpn=i, first_psn=p)
         for t, o, i, p in zip(*(numbers[k::4] for k in range(4)), strict=True)
     ]
-    return pb.RoceEnds(epoch=epoch, calls=calls, connections=connections)
+    return pb.RoceQueuePairs(epoch=epoch, calls=calls, connections=connections)
 
 
-def _assignment(told: pb.Assignment, lease_ms: int) -> str:
-    if told.transport != "roce":
-        return f"over job {told.job} is not a RoCE job: its file needs transport: roce"
-    numerics = told.numerics.mode if told.numerics.mode in ("integer", "float32") else "block"
-    words: list[object] = ["assign", told.epoch, told.address, told.rank, told.workers, told.lanes, numerics]
-    words += [lease_ms, len(told.trees)]
-    for part in told.trees:
+def _assignment(assignment: pb.Assignment, lease_ms: int) -> str:
+    if assignment.transport != "roce":
+        return f"ended job {assignment.job} is not a RoCE job: its file needs transport: roce"
+    numerics = assignment.numerics.mode if assignment.numerics.mode in ("integer", "float32") else "block"
+    words: list[object] = [
+        "assign",
+        assignment.epoch,
+        assignment.address,
+        assignment.rank,
+        assignment.workers,
+        assignment.lanes,
+        numerics,
+    ]
+    words += [lease_ms, len(assignment.trees)]
+    for part in assignment.trees:
         words += [part.tree, part.slots, part.window, round(part.share * 1e9)]
     return " ".join(map(str, words))
 
 
-def _ring(told: pb.RoceRing) -> str:
-    words: list[object] = ["ring", told.epoch, told.least_calls, told.most_calls, told.giver, len(told.trees)]
-    for n in told.trees:
-        words += [n.tree, n.next, n.next_qpn, n.before, n.before_qpn, n.before_psn]
+def _ring(ring: pb.RoceRing) -> str:
+    words: list[object] = [
+        "ring",
+        ring.epoch,
+        ring.min_calls,
+        ring.max_calls,
+        ring.source_rank,
+        len(ring.trees),
+    ]
+    for n in ring.trees:
+        words += [n.tree, n.successor, n.successor_qpn, n.predecessor, n.predecessor_qpn, n.predecessor_psn]
     return " ".join(map(str, words))

@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 4096, FIRST_ALIVE_MS = 500, MOST_WAIT_MS = 3000 /* for an agent that takes nothing */ };
+enum { LINE_BYTES = 4096, FIRST_HEARTBEAT_MS = 500, MAX_WAIT_MS = 3000 /* for an agent that does not read */ };
 
 struct nr_control {
     int stream, wake, stop;
@@ -26,12 +26,12 @@ struct nr_control {
     struct nr_assignment assignment;
     struct nr_ring ring;
     enum nr_error failed;
-    char why[NR_WHY];
-    int alive_ms;
+    char reason[NR_REASON_BYTES];
+    int heartbeat_ms;
     bool left;
 };
 
-/* ---- words of a line ---- */
+/* ---- fields of a line ---- */
 
 static uint64_t number(char **rest, bool *good) {
     char *word = strsep(rest, " "), *end = NULL;
@@ -45,9 +45,9 @@ static uint64_t number(char **rest, bool *good) {
     return value;
 }
 
-static void text(char **rest, char *to, size_t room, bool *good) {
+static void text(char **rest, char *to, size_t capacity, bool *good) {
     char *word = strsep(rest, " ");
-    if (word == NULL || strlen(word) >= room) {
+    if (word == NULL || strlen(word) >= capacity) {
         *good = false;
         to[0] = '\0';
         return;
@@ -55,7 +55,7 @@ static void text(char **rest, char *to, size_t room, bool *good) {
     strcpy(to, word);
 }
 
-static bool read_assignment(char *rest, struct nr_assignment *a, int *alive_ms) {
+static bool read_assignment(char *rest, struct nr_assignment *a, int *heartbeat_ms) {
     bool good = true;
     char numerics[16];
     a->epoch = (uint32_t)number(&rest, &good);
@@ -66,10 +66,10 @@ static bool read_assignment(char *rest, struct nr_assignment *a, int *alive_ms) 
     text(&rest, numerics, sizeof numerics, &good);
     a->integer = strcmp(numerics, "integer") == 0;
     a->floats = strcmp(numerics, "float32") == 0;
-    *alive_ms = (int)(number(&rest, &good) / 3);
+    *heartbeat_ms = (int)(number(&rest, &good) / 3);
     a->trees = (uint32_t)number(&rest, &good);
     if (!good || a->trees == 0 || a->trees > NR_TREES || a->workers < 2 || a->rank >= a->workers || a->epoch == 0 ||
-        (a->lanes != 64 && a->lanes != 256) || *alive_ms < 1)
+        (a->lanes != 64 && a->lanes != 256) || *heartbeat_ms < 1)
         return false;
     for (uint32_t i = 0; i < a->trees; i++) {
         struct nr_tree *tree = &a->tree[i];
@@ -85,19 +85,19 @@ static bool read_assignment(char *rest, struct nr_assignment *a, int *alive_ms) 
 static bool read_ring(char *rest, struct nr_ring *r) {
     bool good = true;
     r->epoch = (uint32_t)number(&rest, &good);
-    r->least = number(&rest, &good);
-    r->most = number(&rest, &good);
-    r->giver = (uint32_t)number(&rest, &good);
+    r->min_calls = number(&rest, &good);
+    r->max_calls = number(&rest, &good);
+    r->source_rank = (uint32_t)number(&rest, &good);
     r->trees = (uint32_t)number(&rest, &good);
     if (!good || r->trees == 0 || r->trees > NR_TREES) return false;
     for (uint32_t i = 0; i < r->trees; i++) {
         struct nr_neighbors *n = &r->tree[i];
         n->tree = (uint32_t)number(&rest, &good);
-        text(&rest, n->next_ip, sizeof n->next_ip, &good);
-        n->next_qpn = (uint32_t)number(&rest, &good);
-        text(&rest, n->before_ip, sizeof n->before_ip, &good);
-        n->before_qpn = (uint32_t)number(&rest, &good);
-        n->before_psn = (uint32_t)number(&rest, &good);
+        text(&rest, n->successor_ip, sizeof n->successor_ip, &good);
+        n->successor_qpn = (uint32_t)number(&rest, &good);
+        text(&rest, n->predecessor_ip, sizeof n->predecessor_ip, &good);
+        n->predecessor_qpn = (uint32_t)number(&rest, &good);
+        n->predecessor_psn = (uint32_t)number(&rest, &good);
     }
     return good && rest == NULL;
 }
@@ -108,39 +108,39 @@ static void fail(struct nr_control *c, enum nr_error error, const char *format, 
     if (c->failed != NR_OK) return;
     va_list words;
     va_start(words, format);
-    vsnprintf(c->why, sizeof c->why, format, words);
+    vsnprintf(c->reason, sizeof c->reason, format, words);
     va_end(words);
     c->failed = error;
 }
 
-static void hear(struct nr_control *c, char *line) {
+static void on_line(struct nr_control *c, char *line) {
     char *rest = line, *word = strsep(&rest, " ");
     pthread_mutex_lock(&c->lock);
     struct nr_assignment assignment = {0};
     struct nr_ring ring = {0};
-    if (strcmp(word, "assign") == 0 && read_assignment(rest, &assignment, &c->alive_ms))
+    if (strcmp(word, "assign") == 0 && read_assignment(rest, &assignment, &c->heartbeat_ms))
         c->assignment = assignment;
     else if (strcmp(word, "ring") == 0 && read_ring(rest, &ring))
         c->ring = ring;
-    else if (strcmp(word, "over") == 0)
-        fail(c, NR_JOB_OVER, "%s", rest == NULL ? "the job is over" : rest);
+    else if (strcmp(word, "ended") == 0)
+        fail(c, NR_JOB_ENDED, "%s", rest == NULL ? "the job has ended" : rest);
     else
-        fail(c, NR_ASSIGNMENT, "the agent says '%.60s', which this worker does not understand", line);
+        fail(c, NR_ASSIGNMENT, "the agent's line '%.60s' is not one of the protocol's", line);
     pthread_mutex_unlock(&c->lock);
     uint64_t one = 1;
     if (write(c->wake, &one, sizeof one) < 0) return; /* full: it is readable anyway */
 }
 
-static void *listen_to_agent(void *given) {
-    struct nr_control *c = given;
+static void *read_lines(void *context) {
+    struct nr_control *c = context;
     char line[LINE_BYTES];
     size_t held = 0;
     for (;;) {
         struct pollfd watched[2] = {{c->stream, POLLIN, 0}, {c->stop, POLLIN, 0}};
-        int ready = poll(watched, 2, c->alive_ms);
+        int ready = poll(watched, 2, c->heartbeat_ms);
         if (ready < 0 && errno != EINTR) break;
         if (watched[1].revents) return NULL;
-        if (nr_control_say(c, "alive") != NR_OK) break;
+        if (nr_control_send(c, "alive") != NR_OK) break;
         if (ready <= 0 || !watched[0].revents) continue;
         ssize_t got = read(c->stream, line + held, sizeof line - 1 - held);
         if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -150,15 +150,15 @@ static void *listen_to_agent(void *given) {
         char *begin = line, *end;
         while ((end = strchr(begin, '\n')) != NULL) {
             *end = '\0';
-            hear(c, begin);
+            on_line(c, begin);
             begin = end + 1;
         }
         held -= (size_t)(begin - line);
         memmove(line, begin, held);
-        if (held == sizeof line - 1) break; /* no line is so long */
+        if (held == sizeof line - 1) break; /* longer than any line */
     }
     pthread_mutex_lock(&c->lock);
-    fail(c, NR_AGENT, "the agent does not answer any more");
+    fail(c, NR_AGENT, "the connection to the agent is lost");
     pthread_mutex_unlock(&c->lock);
     uint64_t one = 1;
     if (write(c->wake, &one, sizeof one) < 0) return NULL;
@@ -167,7 +167,7 @@ static void *listen_to_agent(void *given) {
 
 /* ---- opening ---- */
 
-static int connected_unix(const char *path) {
+static int connect_unix(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
@@ -182,7 +182,7 @@ static int connected_unix(const char *path) {
     return fd;
 }
 
-static int connected_tcp(const char *agent, const char *colon) {
+static int connect_tcp(const char *agent, const char *colon) {
     char host[128];
     if ((size_t)(colon - agent) >= sizeof host) {
         errno = ENAMETOOLONG;
@@ -207,28 +207,28 @@ static int connected_tcp(const char *agent, const char *colon) {
     return fd;
 }
 
-static int opened(const char *agent) {
+static int open_stream(const char *agent) {
     if (strncmp(agent, "fd:", 3) == 0) return fcntl(atoi(agent + 3), F_DUPFD_CLOEXEC, 0);
-    if (strncmp(agent, "unix:", 5) == 0) return connected_unix(agent + 5);
+    if (strncmp(agent, "unix:", 5) == 0) return connect_unix(agent + 5);
     const char *colon = strrchr(agent, ':');
     if (agent[0] == '/' || colon == NULL) return open(agent, O_RDWR | O_CLOEXEC);
-    return connected_tcp(agent, colon);
+    return connect_tcp(agent, colon);
 }
 
-enum nr_error nr_control_open(struct nr_control **control, const char *agent, char why[NR_WHY]) {
+enum nr_error nr_control_open(struct nr_control **control, const char *agent, char reason[NR_REASON_BYTES]) {
     struct nr_control *c = calloc(1, sizeof *c);
     *control = NULL;
     if (c == NULL) return NR_MEMORY;
-    c->alive_ms = FIRST_ALIVE_MS;
+    c->heartbeat_ms = FIRST_HEARTBEAT_MS;
     pthread_mutex_init(&c->lock, NULL);
-    c->stream = opened(agent);
-    if (c->stream >= 0) fcntl(c->stream, F_SETFL, fcntl(c->stream, F_GETFL) | O_NONBLOCK); /* no write hangs */
+    c->stream = open_stream(agent);
+    if (c->stream >= 0) fcntl(c->stream, F_SETFL, fcntl(c->stream, F_GETFL) | O_NONBLOCK); /* writes never block */
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->stream < 0 || c->wake < 0 || c->stop < 0) {
-        snprintf(why, NR_WHY, "no agent at %s: %s", agent, strerror(errno));
-    } else if (nr_control_say(c, "hello 1") != NR_OK || pthread_create(&c->thread, NULL, listen_to_agent, c) != 0) {
-        snprintf(why, NR_WHY, "the agent at %s does not listen", agent);
+        snprintf(reason, NR_REASON_BYTES, "no agent at %s: %s", agent, strerror(errno));
+    } else if (nr_control_send(c, "hello 1") != NR_OK || pthread_create(&c->thread, NULL, read_lines, c) != 0) {
+        snprintf(reason, NR_REASON_BYTES, "the agent at %s reads nothing", agent);
     } else {
         *control = c;
         return NR_OK;
@@ -253,43 +253,43 @@ void nr_control_close(struct nr_control *c) {
     free(c);
 }
 
-int nr_control_wake(struct nr_control *c) { return c->wake; }
+int nr_control_descriptor(struct nr_control *c) { return c->wake; }
 
-/* An agent that is gone is an error, not a signal. */
+/* A closed connection is an error, not a signal. */
 static ssize_t put(int stream, const char *bytes, size_t count) {
     ssize_t n = send(stream, bytes, count, MSG_NOSIGNAL);
     return n < 0 && errno == ENOTSOCK ? write(stream, bytes, count) : n;
 }
 
-static enum nr_error say(struct nr_control *c, const char *line, bool last) {
+static enum nr_error send_line(struct nr_control *c, const char *line, bool last) {
     char with_end[LINE_BYTES];
-    int size = snprintf(with_end, sizeof with_end, "%s\n", line), said = 0;
+    int size = snprintf(with_end, sizeof with_end, "%s\n", line), sent = 0;
     pthread_mutex_lock(&c->lock);
     if (c->left) size = 0;
     c->left = c->left || last;
-    while (said < size) {
-        struct pollfd room = {c->stream, POLLOUT, 0};
-        ssize_t n = put(c->stream, with_end + said, (size_t)(size - said));
-        if (n > 0) said += (int)n;
-        if (n < 0 && errno == EAGAIN && poll(&room, 1, MOST_WAIT_MS) > 0 && room.revents & POLLOUT) continue;
+    while (sent < size) {
+        struct pollfd capacity = {c->stream, POLLOUT, 0};
+        ssize_t n = put(c->stream, with_end + sent, (size_t)(size - sent));
+        if (n > 0) sent += (int)n;
+        if (n < 0 && errno == EAGAIN && poll(&capacity, 1, MAX_WAIT_MS) > 0 && capacity.revents & POLLOUT) continue;
         if (n < 0 && errno != EINTR) break;
     }
     pthread_mutex_unlock(&c->lock);
-    return said == size ? NR_OK : NR_AGENT;
+    return sent == size ? NR_OK : NR_AGENT;
 }
 
-enum nr_error nr_control_say(struct nr_control *c, const char *line) { return say(c, line, false); }
-enum nr_error nr_control_leave(struct nr_control *c) { return say(c, "leave", true); }
+enum nr_error nr_control_send(struct nr_control *c, const char *line) { return send_line(c, line, false); }
+enum nr_error nr_control_leave(struct nr_control *c) { return send_line(c, "leave", true); }
 
-enum nr_error nr_control_news(struct nr_control *c, struct nr_assignment *assignment, struct nr_ring *ring,
-                              char why[NR_WHY]) {
+enum nr_error nr_control_poll(struct nr_control *c, struct nr_assignment *assignment, struct nr_ring *ring,
+                              char reason[NR_REASON_BYTES]) {
     uint64_t times;
     pthread_mutex_lock(&c->lock);
     if (read(c->wake, &times, sizeof times) < 0) times = 0; /* nothing new */
     *assignment = c->assignment;
     *ring = c->ring;
     enum nr_error failed = c->failed;
-    if (failed != NR_OK) memcpy(why, c->why, NR_WHY);
+    if (failed != NR_OK) memcpy(reason, c->reason, NR_REASON_BYTES);
     pthread_mutex_unlock(&c->lock);
     return failed;
 }

@@ -1,14 +1,22 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's conversation with its agent (`netfold roce agent`), which attends the job for it: lines of words over a
- * stream. A thread of its own reads them and says every so often that the worker lives.
+/* The connection to the agent (`netfold roce agent`), which is the job's member at the controller: lines over a stream. A thread
+ * reads them and sends heartbeats.
  *
- *   assign EPOCH ADDRESS RANK WORKERS LANES NUMERICS LEASE_MS TREES then for each tree TREE SLOTS WINDOW SHARE_PPB
- *   ring EPOCH LEAST MOST GIVER TREES then for each TREE NEXT_IP NEXT_QPN BEFORE_IP BEFORE_QPN BEFORE_PSN
- *   over REASON...
- * and from the worker
- *   hello 1 | alive | ends EPOCH CALLS TREES then TREE OUT_QPN IN_QPN FIRST_PSN | worn EPOCH | report PACKETS | leave
- * CALLS is NR_MISMATCHED of a worker that saw in the epoch before that workers called with different arrays: so all hear. */
+ * From the agent
+ *   assign EPOCH ADDRESS RANK WORKERS LANES NUMERICS LEASE_MS TREES, then for each tree TREE SLOTS WINDOW SHARE_PPB
+ *   ring EPOCH MIN_CALLS MAX_CALLS SOURCE_RANK TREES, then for each tree
+ *       TREE SUCCESSOR_IP SUCCESSOR_QPN PREDECESSOR_IP PREDECESSOR_QPN PREDECESSOR_PSN
+ *   ended REASON...
+ * From the worker
+ *   hello 1
+ *   alive
+ *   qps EPOCH CALLS TREES, then for each tree TREE SEND_QPN RECV_QPN FIRST_PSN
+ *   new-epoch EPOCH      a new epoch in place of this one
+ *   report PACKETS
+ *   leave
+ * CALLS is NR_CALLS_MISMATCH if in the previous epoch this worker saw that workers called with different arrays: the other
+ * workers fail their call, too. */
 #ifndef NETFOLD_ROCE_CONTROL_H
 #define NETFOLD_ROCE_CONTROL_H
 
@@ -17,8 +25,8 @@
 
 #include "worker.h"
 
-enum { NR_TREES = 16, NR_WHY = 256 };
-#define NR_MISMATCHED (1ULL << 62)
+enum { NR_TREES = 16, NR_REASON_BYTES = 256 };
+#define NR_CALLS_MISMATCH (1ULL << 62)
 
 struct nr_tree {
     uint32_t tree, slots, window;
@@ -34,30 +42,30 @@ struct nr_assignment {
 
 struct nr_neighbors {
     uint32_t tree;
-    char next_ip[16], before_ip[16];
-    uint32_t next_qpn, before_qpn, before_psn;
+    char successor_ip[16], predecessor_ip[16];
+    uint32_t successor_qpn, predecessor_qpn, predecessor_psn;
 };
 
-/* The smallest and largest number of calls that workers have completed; where they differ, `giver` is the rank that has
- * the result of the last one for the others. */
+/* Minimum and maximum of the calls that workers have completed. If they differ, rank `source_rank` hands the result of the last
+ * one over. */
 struct nr_ring {
-    uint32_t epoch, trees, giver;
-    uint64_t least, most;
+    uint32_t epoch, trees, source_rank;
+    uint64_t min_calls, max_calls;
     struct nr_neighbors tree[NR_TREES];
 };
 
 struct nr_control;
 
-enum nr_error nr_control_open(struct nr_control **control, const char *agent, char why[NR_WHY]);
+enum nr_error nr_control_open(struct nr_control **control, const char *agent, char reason[NR_REASON_BYTES]);
 void nr_control_close(struct nr_control *control);
-/* Readable when there is news. */
-int nr_control_wake(struct nr_control *control);
-enum nr_error nr_control_say(struct nr_control *control, const char *line);
-/* Nothing is said after it: the agent may be gone as soon as the job is over. A serial port of QEMU never recovers from
- * words that nobody is there to take. */
+/* Readable after a line was received. */
+int nr_control_descriptor(struct nr_control *control);
+enum nr_error nr_control_send(struct nr_control *control, const char *line);
+/* The last line: the agent may be gone as soon as the job has ended, and a serial port of QEMU never recovers from bytes without
+ * a reader. */
 enum nr_error nr_control_leave(struct nr_control *control);
-/* The newest of each; an epoch of 0 if there is none. NR_JOB_OVER, NR_AGENT, NR_ASSIGNMENT with `why`. */
-enum nr_error nr_control_news(struct nr_control *control, struct nr_assignment *assignment, struct nr_ring *ring,
-                              char why[NR_WHY]);
+/* The newest of each; an epoch of 0 if there is none. NR_JOB_ENDED, NR_AGENT, NR_ASSIGNMENT with `reason`. */
+enum nr_error nr_control_poll(struct nr_control *control, struct nr_assignment *assignment, struct nr_ring *ring,
+                              char reason[NR_REASON_BYTES]);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
-/* netfold-roce: joins a RoCE job, reduces arrays that every worker knows, checks every element, and says what it took, a
- * line of JSON for each call. Exit codes: 0 all right, 1 an error (a line on standard error says which), 2 usage, 3 an
- * element is wrong. */
+/* netfold-roce: joins a RoCE job, reduces arrays that every worker can compute, checks every element, and prints a line of JSON
+ * for each call. Exit codes: 0 success, 1 an error (one line on standard error), 2 usage, 3 a wrong element. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +29,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* -1000 ... 1000, another one for each worker, element and call. */
+/* -1000 ... 1000, different for each worker, element and call. */
 static int32_t element(size_t i, int rank, int round) {
     uint32_t mixed = (uint32_t)i * 2654435761u + (uint32_t)rank * 40503u + (uint32_t)round * 7919u;
     return (int32_t)((mixed ^ mixed >> 15) % 2001) - 1000;
@@ -45,7 +44,7 @@ static void fill(void *array, size_t count, enum nr_dtype dtype, int rank, int r
     }
 }
 
-/* Elements that are not the sum; a float may be off by what docs/protocol.md, section 6, allows. */
+/* Number of wrong elements; floats within the error bound of docs/protocol.md, section 6, are right. */
 static size_t wrong(const void *array, size_t count, enum nr_dtype dtype, int workers, int round) {
     int h = (int)ceil(log2(workers));
     double allowed = workers * ldexp(1.0, h - 31) * 1.0 + 1e-7 * workers;
@@ -62,9 +61,9 @@ static size_t wrong(const void *array, size_t count, enum nr_dtype dtype, int wo
 }
 
 static int failed(const struct nr_worker *worker, enum nr_error error) {
-    static const char *names[] = {"ok", "timeout", "job over", "agent", "device", "assignment", "mismatch", "overflow",
-                                  "numbers", "memory"};
-    fprintf(stderr, "netfold-roce: %s: %s\n", names[error], nr_why(worker));
+    static const char *names[] = {"ok",         "timeout",  "job ended", "agent",   "device",
+                                  "assignment", "mismatch", "overflow",  "numbers", "memory"};
+    fprintf(stderr, "netfold-roce: %s: %s\n", names[error], nr_error_message(worker));
     return 1;
 }
 
@@ -77,8 +76,8 @@ static int reduce(struct nr_worker *worker, const struct wanted *w, size_t bytes
     if (error != NR_OK) return failed(worker, error);
     size_t bad = wrong(array, count, w->dtype, nr_workers(worker), round);
     struct nr_statistics s = nr_statistics(worker);
-    printf("{\"bytes\": %zu, \"seconds\": %.6f, \"wrong\": %zu, \"packets\": %llu, \"epochs\": %llu}\n", bytes, seconds,
-           bad, (unsigned long long)s.packets, (unsigned long long)s.epochs);
+    printf("{\"bytes\": %zu, \"seconds\": %.6f, \"wrong\": %zu, \"packets\": %llu, \"epochs\": %llu}\n", bytes, seconds, bad,
+           (unsigned long long)s.packets, (unsigned long long)s.epochs);
     fflush(stdout);
     return bad == 0 ? 0 : 3;
 }
@@ -99,29 +98,53 @@ static int run(struct nr_worker *worker, const struct wanted *w) {
 
 int main(int count, char **words) {
     static const struct option known[] = {
-        {"agent", required_argument, NULL, 'a'},      {"sizes", required_argument, NULL, 's'},
-        {"iterations", required_argument, NULL, 'i'}, {"float", no_argument, NULL, 'f'},
-        {"timeout", required_argument, NULL, 't'},    {"join-timeout", required_argument, NULL, 'j'},
-        {"device", required_argument, NULL, 'd'},     {"rc-timeout", required_argument, NULL, 'r'},
-        {"rc-retries", required_argument, NULL, 'n'}, {"first-psn", required_argument, NULL, 'p'},
+        {"agent", required_argument, NULL, 'a'},         {"sizes", required_argument, NULL, 's'},
+        {"iterations", required_argument, NULL, 'i'},    {"float", no_argument, NULL, 'f'},
+        {"timeout", required_argument, NULL, 't'},       {"join-timeout", required_argument, NULL, 'j'},
+        {"device", required_argument, NULL, 'd'},        {"rc-timeout", required_argument, NULL, 'r'},
+        {"rc-retries", required_argument, NULL, 'n'},    {"first-psn", required_argument, NULL, 'p'},
         {"epoch-packets", required_argument, NULL, 'e'}, {NULL, 0, NULL, 0},
     };
     struct wanted w = {.sizes = "4096", .iterations = 1, .dtype = NR_INT32, .timeout = 60, .join_timeout = 120};
     int option;
     while ((option = getopt_long(count, words, "", known, NULL)) != -1) {
         switch (option) {
-            case 'a': w.options.agent = optarg; break;
-            case 's': w.sizes = optarg; break;
-            case 'i': w.iterations = atoi(optarg); break;
-            case 'f': w.dtype = NR_FLOAT32; break;
-            case 't': w.timeout = atof(optarg); break;
-            case 'j': w.join_timeout = atof(optarg); break;
-            case 'd': w.options.device = optarg; break;
-            case 'r': w.options.timeout = atoi(optarg); break;
-            case 'n': w.options.retries = atoi(optarg); break;
-            case 'p': w.options.first_psn = (uint32_t)strtoul(optarg, NULL, 10); break;
-            case 'e': w.options.epoch_packets = strtoull(optarg, NULL, 10); break;
-            default: w.options.agent = NULL; optind = count + 1;
+        case 'a':
+            w.options.agent = optarg;
+            break;
+        case 's':
+            w.sizes = optarg;
+            break;
+        case 'i':
+            w.iterations = atoi(optarg);
+            break;
+        case 'f':
+            w.dtype = NR_FLOAT32;
+            break;
+        case 't':
+            w.timeout = atof(optarg);
+            break;
+        case 'j':
+            w.join_timeout = atof(optarg);
+            break;
+        case 'd':
+            w.options.device = optarg;
+            break;
+        case 'r':
+            w.options.timeout = atoi(optarg);
+            break;
+        case 'n':
+            w.options.retries = atoi(optarg);
+            break;
+        case 'p':
+            w.options.first_psn = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'e':
+            w.options.epoch_packets = strtoull(optarg, NULL, 10);
+            break;
+        default:
+            w.options.agent = NULL;
+            optind = count + 1;
         }
     }
     if (w.options.agent == NULL || optind != count) {

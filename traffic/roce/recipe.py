@@ -10,28 +10,51 @@ import subprocess
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SOURCES = ("numbers.c", "control.c", "links.c", "call.c", "worker.c")
-HEADERS = ("numbers.h", "control.h", "links.h", "call.h", "worker.h")
+ENGINE = "../engine"
+SOURCES = (
+    f"{ENGINE}/numerics/quantize.c",
+    "message_header.c",
+    "control.c",
+    "connections.c",
+    "call.c",
+    "worker.c",
+)
+HEADERS = (
+    f"{ENGINE}/numerics/quantize.h",
+    f"{ENGINE}/wire/header.h",
+    f"{ENGINE}/wire/export.h",
+    "message_header.h",
+    "control.h",
+    "connections.h",
+    "call.h",
+    "worker.h",
+)
 PROGRAM = "main.c"
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
+ENGINE_DEFINES = ("-DNF_API=", "-DNF_PLAIN")
+"""Of the engine's files: none of their functions is exported, and none has versions that an ifunc chooses from, which
+sanitizers do not support."""
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *ENGINE_DEFINES)
 LIBRARIES = ("-libverbs", "-lm")
+SHARED_OPTIONS = ("-fvisibility=hidden", *ENGINE_DEFINES, *LIBRARIES)
+"""Of the shared object that worker.py loads: worker.h marks what is visible."""
 
 
-class BuildError(Exception):
-    """The compiler refused; the message has its first words."""
+class RoceBuildError(Exception):
+    """The compiler failed; the message has its first error."""
 
 
 def build(to: Path, root: Path | None = None, compiler: str = "gcc") -> Path:
-    """Compile the worker's program. `root`: an unpacked libibverbs-dev, not this machine's. Raises BuildError."""
+    """Compiles the worker's program to the file `to`. `root`: an unpacked libibverbs-dev in place of this machine's.
+    Raises BuildError."""
     if shutil.which(compiler) is None:
-        raise BuildError(f"there is no {compiler}: apt-get install gcc libc6-dev")
+        raise RoceBuildError(f"no {compiler} on PATH: apt-get install gcc libc6-dev")
     own = [] if root is None else _unpacked(root)
     sources = [str(HERE / name) for name in (*SOURCES, PROGRAM)]
     command = [compiler, *FLAGS, *sources, "-o", str(to), *own, *LIBRARIES]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
         what = next((x for x in done.stderr.splitlines() if "error" in x), done.stderr.strip())
-        raise BuildError(f"{what} (libibverbs-dev gives <infiniband/verbs.h>)")
+        raise RoceBuildError(f"{what} (libibverbs-dev gives <infiniband/verbs.h>)")
     return to
 
 

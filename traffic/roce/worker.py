@@ -14,18 +14,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.api.connection import Connection
+from netfold.protocol.connection import Connection
 from netfold.traffic.engine.native import build, cache_folder
 from netfold.traffic.errors import (
-    AllReduceTimeout,
-    BadAssignment,
-    CallMismatch,
-    ConcurrentUse,
-    EngineMissing,
-    JobFailed,
-    MembershipLost,
+    AllReduceTimeoutError,
+    CollectiveMismatchError,
+    ConcurrentUseError,
+    EngineUnavailableError,
+    InvalidAssignmentError,
+    JobFailedError,
+    MembershipLostError,
     TrafficError,
-    WrongNumbers,
+    UnsupportedDtypeError,
 )
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.roce import recipe
@@ -37,22 +37,22 @@ _OPS = {ReduceOp.SUM: 0, ReduceOp.AVERAGE: 1}
 
 
 class RdmaDeviceError(TrafficError, OSError):
-    """The RDMA device, or what the kernel gives of it; the message has its words."""
+    """The RDMA device failed, or there is no memory for it."""
 
 
-class RailReached(TrafficError, OverflowError):
-    """A sum is at the end of int32's range, where switches stop. All workers raise it for the same call."""
+class SumSaturatedError(TrafficError, OverflowError):
+    """A sum of int32 is saturated. All workers raise it for the same call."""
 
 
 _ERRORS: dict[int, type[TrafficError]] = {
-    1: AllReduceTimeout,
-    2: JobFailed,
-    3: MembershipLost,
+    1: AllReduceTimeoutError,
+    2: JobFailedError,
+    3: MembershipLostError,
     4: RdmaDeviceError,
-    5: BadAssignment,
-    6: CallMismatch,
-    7: RailReached,
-    8: WrongNumbers,
+    5: InvalidAssignmentError,
+    6: CollectiveMismatchError,
+    7: SumSaturatedError,
+    8: UnsupportedDtypeError,
     9: RdmaDeviceError,
 }
 """By `nr_error` of worker.h."""
@@ -71,17 +71,17 @@ class _Options(ctypes.Structure):
 
 @cache
 def library(path: Path | None = None) -> ctypes.CDLL:
-    """The worker's code at `path`, or compiled for this machine. Raises EngineMissing."""
+    """The worker's code at `path`, or compiled for this machine. Raises EngineUnavailableError."""
     try:
-        code = ctypes.CDLL(str(path or build(SOURCES, cache_folder(), recipe.LIBRARIES)))
+        code = ctypes.CDLL(str(path or build(SOURCES, cache_folder(), recipe.SHARED_OPTIONS)))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        raise EngineMissing(
+        raise EngineUnavailableError(
             f"the RoCE worker cannot be compiled here (gcc, libibverbs-dev): {error}"
         ) from error
     pointer, number, real = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_double
     code.nr_join.argtypes = (ctypes.POINTER(pointer), ctypes.POINTER(_Options), real)
     code.nr_all_reduce.argtypes = (pointer, pointer, number, ctypes.c_int, ctypes.c_int, real)
-    code.nr_why.argtypes, code.nr_why.restype = (pointer,), ctypes.c_char_p
+    code.nr_error_message.argtypes, code.nr_error_message.restype = (pointer,), ctypes.c_char_p
     code.nr_leave.argtypes, code.nr_leave.restype = (pointer,), None
     for name in ("nr_rank", "nr_workers"):
         getattr(code, name).argtypes = (pointer,)
@@ -92,7 +92,8 @@ class RoceWorker:
     """One worker of a job with `transport: roce`, on a host with an RDMA device; a context manager. Joining waits until
     all workers have registered, at most `timeout` seconds.
 
-    Raises AllReduceTimeout, JobFailed, MembershipLost, RdmaDeviceError, BadAssignment, EngineMissing."""
+    Raises AllReduceTimeoutError, JobFailedError, MembershipLostError, RdmaDeviceError, InvalidAssignmentError,
+    EngineUnavailableError."""
 
     def __init__(
         self, where: Connection, job: str, host: str, timeout: float = 60.0, code: ctypes.CDLL | None = None
@@ -114,17 +115,17 @@ class RoceWorker:
 
     def all_reduce(self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM) -> None:
         """Replaces `array` (float32, or int32 in a job of `integer`; C order) by its sum or average over all workers,
-        in place. On any error it is as before. Raises what joining does, CallMismatch, RailReached, WrongNumbers,
-        ConcurrentUse."""
+        in place. On an error the array is as before. Raises the errors of joining, CollectiveMismatchError,
+        SumSaturatedError, UnsupportedDtypeError and ConcurrentUseError."""
         if array.dtype not in _DTYPES or not array.flags.c_contiguous or not array.flags.writeable:
-            raise WrongNumbers(
+            raise UnsupportedDtypeError(
                 "a RoCE worker takes float32 and int32 arrays that are writable and in C order"
             )
         if not self._using.acquire(blocking=False):
-            raise ConcurrentUse("another thread is in a call of this worker")
+            raise ConcurrentUseError("another thread is in a call of this worker")
         try:
             if not self._worker:
-                raise MembershipLost("the worker has left its job")
+                raise MembershipLostError("the worker has left its job")
             data = array.ctypes.data
             dtype, what = _DTYPES[array.dtype], _OPS[op]
             self._check(self._code.nr_all_reduce(self._worker, data, array.size, dtype, what, timeout))
@@ -147,4 +148,4 @@ class RoceWorker:
 
     def _check(self, failed: int) -> None:
         if failed:
-            raise _ERRORS[failed](self._code.nr_why(self._worker).decode(errors="replace"))
+            raise _ERRORS[failed](self._code.nr_error_message(self._worker).decode(errors="replace"))

@@ -9,21 +9,20 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-from netfold.traffic.errors import JobFailed, TrafficError
-from netfold.traffic.membership.part import Membership
+from netfold.traffic.errors import JobFailedError, TrafficError
+from netfold.traffic.membership.base import Membership
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 
 
 def serve(members: Membership, local: str, reply_to: Sequence[Address]) -> dict[str, int]:
-    """Serves until the job is over or SIGTERM or SIGINT comes; must run in the main thread. Gives the
-    packets by verdict. Raises JobFailed (not for a job that is done), ControllerUnreachable,
-    TransportError."""
+    """Serves until the job ends, or SIGTERM or SIGINT; must run in the main thread. Returns the packets by verdict.
+    Raises JobFailedError (not if all workers left), ControllerUnreachableError, TransportError."""
     server = ParameterServer(members.current(), local, reply_to)
     failure: list[TrafficError] = []
     ended = threading.Event()
 
-    def changed() -> None:
+    def on_change() -> None:
         try:
             server.assign(members.current())
         except TrafficError as error:
@@ -35,8 +34,8 @@ def serve(members: Membership, local: str, reply_to: Sequence[Address]) -> dict[
         server.stop()
 
     previous = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    members.on_change(changed)
-    changed()  # what came between `current` and `on_change`
+    members.on_change(on_change)
+    on_change()  # the assignment may have changed since `current`
     try:
         server.serve()
     finally:
@@ -45,6 +44,6 @@ def serve(members: Membership, local: str, reply_to: Sequence[Address]) -> dict[
             signal.signal(number, handler)
         members.close()
         server.close()
-    if failure and not ended.is_set() and not (isinstance(failure[0], JobFailed) and failure[0].done):
+    if failure and not ended.is_set() and not (isinstance(failure[0], JobFailedError) and failure[0].done):
         raise failure[0]
     return server.counts()

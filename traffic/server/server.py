@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A parameter server: a host that is the root of trees. traffic/engine/root.c runs the slot machine over UDP.
+"""A parameter server: a host that is the root of trees. traffic/engine/server/root.c runs the slot machine over UDP.
 
-A result leaves as ONE packet, to the source address of the contribution that completed it (or asked for it
-again): the first switch on the way recognizes a RESULT from the server's port and replicates it towards
-all workers. Without switches, `reply_to` names the workers, and each gets its own copy.
+A result leaves as ONE packet, to the source address of the contribution that completed it, or of the duplicate that
+requested it: the first switch recognizes a RESULT by the server's port and replicates it to all workers. Without
+switches, `reply_to` names the workers, and each gets its own copy.
 
 A contribution counts only if it comes from the job's port and from an address that the assignment names for its child:
-the server's socket has no peer, and what the last switch forwards as ordinary traffic reaches it, too.
+the server's socket is not connected, so packets that the last switch forwards as ordinary traffic reach it, too.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from itertools import accumulate
 
 import numpy as np
 
+from netfold.protocol.wire import Verdict
 from netfold.traffic.engine.native import library
-from netfold.traffic.membership.assignment import Assignment, TreePart
+from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
-from netfold.traffic.packets.wire import Verdict
 
-_SLICE = 0.25  # seconds in C before signals are looked at
+_SIGNAL_CHECK_S = 0.25
+"""Longest time in C: Python handles signals in between."""
 
 
 class ParameterServer:
     """The root of all trees of an assignment that name their `children`.
 
-    `verdicts` counts packets by verdict number, as the switches do. `serve` runs until `stop`, from
-    another thread.
+    `verdicts` counts packets by verdict number, as the switches do. `serve` runs until `stop` is called from another
+    thread.
     """
 
     def __init__(
@@ -54,53 +55,51 @@ class ParameterServer:
         )
         if not self._root:
             raise MemoryError("no memory for a parameter server")
-        self._new: Assignment | None = assignment
+        self._next: Assignment | None = assignment
         self._stopped = False
-        self._books = (
-            threading.Lock()
-        )  # `stop` and `assign` may come while `close` gives the descriptors back
+        self._close_lock = threading.Lock()  # `stop` and `assign` may be called while `close` runs
 
     def assign(self, assignment: Assignment) -> None:
-        """Goes on with a new epoch (same job, port and lanes); may be called from another thread."""
-        self._new = assignment
-        self._tell()
+        """Starts a new epoch (same job, port and lanes). From any thread."""
+        self._next = assignment
+        self._notify()
 
     def stop(self) -> None:
-        """Ends `serve`; may be called from another thread."""
+        """Ends `serve`. From any thread."""
         self._stopped = True
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        with self._books:
+    def _notify(self) -> None:
+        with self._close_lock:
             if self._root:
                 os.eventfd_write(self._wake, 1)
 
     def serve(self) -> None:
-        """Adds up until `stop`. Raises TransportError if the socket fails."""
+        """Serves until `stop`. Raises TransportError if the socket fails."""
         while not self._stopped:
-            if self._new is not None:
-                assignment, self._new = self._new, None
-                self._take_over(assignment)
-            error = self._code.nf_root_serve(self._root, _SLICE)
+            if self._next is not None:
+                assignment, self._next = self._next, None
+                self._start_epoch(assignment)
+            error = self._code.nf_root_serve(self._root, _SIGNAL_CHECK_S)
             if error:
                 raise TransportError(
                     error, f"the parameter server's socket at {self._endpoint.local}: {os.strerror(error)}"
                 )
 
-    def _take_over(self, assignment: Assignment) -> None:
-        """A new epoch: the slots of the old one are of no use to anybody."""
-        self._code.nf_root_begin(self._root, assignment.epoch)
+    def _start_epoch(self, assignment: Assignment) -> None:
+        """The slots of the old epoch are dropped."""
+        self._code.nf_root_start_epoch(self._root, assignment.epoch)
         for part in assignment.trees:
             if part.children:
-                self._plant(part, assignment.quorum)
+                self._add_tree(part, assignment.quorum)
 
-    def _plant(self, part: TreePart, least: int) -> None:
+    def _add_tree(self, part: TreeAssignment, quorum: int) -> None:
         children = np.array(part.children, np.uint16)
-        known = [sorted({int(IPv4Address(address)) for address in own}) for own in part.sources]
+        known = [sorted({int(IPv4Address(address)) for address in addresses}) for addresses in part.sources]
         known += [[]] * (len(children) - len(known))
-        sources = np.array([address for own in known for address in own], np.uint32)
+        sources = np.array([address for addresses in known for address in addresses], np.uint32)
         starts = np.array([0, *accumulate(map(len, known))], np.int64)
-        if self._code.nf_root_tree(
+        if self._code.nf_root_add_tree(
             self._root,
             part.tree,
             part.slots,
@@ -110,17 +109,17 @@ class ParameterServer:
             starts.ctypes.data,
         ):
             raise MemoryError(f"no memory for the {part.slots} slots of tree {part.tree}")
-        own = part.own_children or len(part.children)
-        if least and self._code.nf_root_quorum(self._root, part.tree, own, least):
+        direct = part.direct_children or len(part.children)
+        if quorum and self._code.nf_root_set_quorum(self._root, part.tree, direct, quorum):
             raise MemoryError(f"no memory for the quorum of tree {part.tree}")
 
     def counts(self) -> dict[str, int]:
-        """The verdicts by name, those that occurred."""
+        """Packets by verdict, without zeros."""
         return {v.name.lower(): int(self.verdicts[v]) for v in Verdict if self.verdicts[v]}
 
     def close(self) -> None:
-        """After `serve`."""
-        with self._books:
+        """After `serve` has returned."""
+        with self._close_lock:
             if self._root:
                 self._code.nf_root_destroy(self._root)
                 self._root = None

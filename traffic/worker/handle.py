@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `Worker.submit` gives: a call that is under way."""
+"""A call of `Worker.submit`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from netfold.traffic.worker.outcome import Contributors
 
 
 class Handle:
-    """A call under way. May be waited for from any thread, or awaited (asyncio)."""
+    """A call in flight. Any thread may wait for it; asyncio code may await it."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
@@ -23,7 +23,7 @@ class Handle:
         self._future: Future[NDArray[Any]] = Future()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether the call is done; waits for that, at most so many seconds."""
+        """Waits until the call is done, at most `timeout` seconds; returns whether it is."""
         try:
             self._future.exception(timeout)
         except TimeoutError:
@@ -34,25 +34,25 @@ class Handle:
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> NDArray[Any]:
-        """The array, reduced in place. Raises what `Worker.all_reduce` raises, and TimeoutError if the call is not done
-        after so many seconds."""
+        """The array, reduced in place. Raises the errors of `Worker.all_reduce`, and TimeoutError if the call is not
+        done after `timeout` seconds."""
         return self._future.result(timeout)
 
     def contributors(self, timeout: float | None = None) -> Contributors | None:
-        """How many workers are in the result, which averages divide by; None where the job has no quorum: all. Waits
-        and raises as `result` does."""
+        """Workers in the result, which averages divide by; None: all, as the job has no quorum. Waits and raises as
+        `result` does."""
         self._future.result(timeout)
         return self._contributors
 
-    def add_done_callback(self, tell: Callable[[Handle], object]) -> None:
-        """Calls `tell(self)` when the call is done, from a thread of the worker's, or at once if it is."""
-        self._future.add_done_callback(lambda _: tell(self))
+    def add_done_callback(self, callback: Callable[[Handle], object]) -> None:
+        """Calls `callback(self)` when the call is done, from a thread of the worker; at once if it is done already."""
+        self._future.add_done_callback(lambda _: callback(self))
 
     def __await__(self) -> Generator[Any, None, NDArray[Any]]:
         return asyncio.wrap_future(self._future).__await__()
 
     def finish(self, error: Exception | None, contributors: Contributors | None = None) -> None:
-        """For the worker: the call is over."""
+        """Called once, by the worker, when the call is done."""
         self._contributors = contributors
         if error is None:
             self._future.set_result(self._array)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrays a worker takes, and what the ways in which a call can end are called."""
+"""Checks of a call before it is submitted, and the exceptions for the outcomes of the engine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.traffic.engine.engine import Outcome, Status
+from netfold.traffic.engine.engine import CallOutcome, Status
 from netfold.traffic.errors import (
-    AllReduceTimeout,
-    CallMismatch,
-    RoundsExhausted,
-    Straggled,
-    SumOverflow,
+    AllReduceTimeoutError,
+    CollectiveMismatchError,
+    SequenceExhaustedError,
+    StragglerError,
+    SumOverflowError,
     TrafficError,
-    WrongNumbers,
+    UnsupportedDtypeError,
 )
-from netfold.traffic.membership.part import Membership
-from netfold.traffic.numerics import DTYPES, INTEGERS, ReduceOp, Scheme, WholeNumbers
+from netfold.traffic.membership.base import Membership
+from netfold.traffic.numerics import DTYPES, INTEGERS, IntegerSum, ReduceOp, Scheme
 
 
 def check_array(array: NDArray[Any]) -> None:
@@ -38,81 +38,80 @@ def check_array(array: NDArray[Any]) -> None:
 
 @dataclass(frozen=True)
 class Contributors:
-    """How many workers' arrays are in a result of a job with a quorum: at least, at most, and on average, of its
-    chunks."""
+    """Workers whose arrays are in a result of a job with a quorum: minimum, maximum and mean over its chunks."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     mean: float
 
 
-def contributors_of(outcome: Outcome) -> Contributors | None:
-    """None: all, as the job has no quorum."""
+def contributors_of(outcome: CallOutcome) -> Contributors | None:
+    """None: the job has no quorum, so all workers are in."""
     if not outcome.contributions:
         return None
-    return Contributors(outcome.least, outcome.most, outcome.contributions / outcome.sums)
+    return Contributors(
+        outcome.min_contributors, outcome.max_contributors, outcome.contributions / outcome.sum_count
+    )
 
 
 def check_quorum(array: NDArray[Any], quorum: int, job: str) -> None:
-    """Raises WrongNumbers for integers in a job with a quorum."""
+    """Raises UnsupportedDtypeError for integers in a job with a quorum."""
     if quorum and array.dtype in INTEGERS:
-        raise WrongNumbers(
-            f"job {job} has a quorum: its sums may lack some workers, so it adds up floats; this is {array.dtype}"
+        raise UnsupportedDtypeError(
+            f"job {job} has a quorum: its sums may lack some workers, so all_reduce takes floats; this is {array.dtype}"
         )
 
 
 def check_numerics(array: NDArray[Any], scheme: Scheme, op: ReduceOp, job: str) -> None:
-    """Raises WrongNumbers if the job does not do this with arrays of this dtype."""
+    """Raises UnsupportedDtypeError if the job does not reduce arrays of this dtype with this operation."""
     if op is ReduceOp.AVERAGE and array.dtype in INTEGERS:
-        raise WrongNumbers(f"an average of {array.dtype} is no {array.dtype}: all_reduce averages floats")
-    if isinstance(scheme, WholeNumbers) and array.dtype not in INTEGERS:
-        raise WrongNumbers(
-            f"job {job} adds whole numbers (numerics: integer): all_reduce takes int32 and int64 there, "
-            f"this is {array.dtype}"
+        raise UnsupportedDtypeError(f"all_reduce averages floats; this is {array.dtype}")
+    if isinstance(scheme, IntegerSum) and array.dtype not in INTEGERS:
+        raise UnsupportedDtypeError(
+            f"job {job} has numerics: integer, so all_reduce takes int32 and int64; this is {array.dtype}"
         )
 
 
 def error_of(
-    outcome: Outcome, membership: Membership, epoch: int, failure: Exception | None, dtype: np.dtype[Any]
+    outcome: CallOutcome, membership: Membership, epoch: int, failure: Exception | None, dtype: np.dtype[Any]
 ) -> Exception:
-    """What to raise for a call that is over and not done. `failure`: why the calls of the worker were ended, if they
-    were."""
+    """The exception for a call that failed. `failure`: why the worker's calls were aborted, None if they were not."""
     try:
         assignment = membership.current()
-    except TrafficError as ended:
-        return ended
+    except TrafficError as job_ended:
+        return job_ended
     where = f"job {assignment.job}, epoch {epoch}, rank {assignment.rank}"
     match Status(outcome.status):
         case Status.TIMEOUT:
-            return AllReduceTimeout(f"{where}: the deadline passed; missing: {outcome.text}")
+            return AllReduceTimeoutError(f"{where}: timeout; missing: {outcome.text}")
         case Status.MISMATCH:
-            return CallMismatch(
-                f"{where}, call {outcome.number}: the workers call all_reduce with different sizes, dtypes, operations "
-                "or schemes, or are not in the same call"
+            return CollectiveMismatchError(
+                f"{where}, call {outcome.number}: the workers called with different sizes, dtypes, operations, "
+                "schemes or contexts, or are in different calls"
             )
-        case Status.OUT_OF_STEP:
-            return CallMismatch(
+        case Status.CALL_DESYNC:
+            return CollectiveMismatchError(
                 f"{where}: the workers are in different calls: {outcome.text}; did a worker restart, or skip a call?"
             )
         case Status.STRAGGLED:
-            return Straggled(
-                f"{where}, call {outcome.number}: the others went on without this worker, and are so far ahead that "
-                "their results cannot be had any more; the next call joins them at the next epoch"
+            return StragglerError(
+                f"{where}, call {outcome.number}: the other workers went on without this one, and their results "
+                "are no longer available; the next call joins them in the next epoch"
             )
         case Status.EXHAUSTED:
-            return RoundsExhausted(f"{outcome.text}; the job needs a new epoch")
+            return SequenceExhaustedError(f"{outcome.text}; the job needs a new epoch")
         case Status.SUM_OVERFLOW:
-            return SumOverflow(outcome.index, outcome.sum, str(dtype))
-        case Status.BEYOND_SCALE:
-            return CallMismatch(
-                f"{where}, call {outcome.number}: a sum overflowed at a scale that leaves room for all workers; some "
-                "member does not follow the protocol, or workers use different schemes"
+            return SumOverflowError(outcome.index, outcome.sum, str(dtype))
+        case Status.SCALE_OVERFLOW:
+            return CollectiveMismatchError(
+                f"{where}, call {outcome.number}: a sum overflowed at a scale with headroom for all workers: a member "
+                "violates the protocol, or workers use different schemes"
             )
-        case Status.NOT_FLOATS:
-            return CallMismatch(
-                f"{where}, call {outcome.number}: a node added up floats as whole numbers; not all of the job's "
-                "switches and parameter servers know numerics float32 (docs/protocol.md, 3.3)"
+        case Status.FLOATS_UNSUPPORTED:
+            return CollectiveMismatchError(
+                f"{where}, call {outcome.number}: a node added floats as integers: not all of the job's switches "
+                "and parameter servers support numerics float32 (docs/protocol.md, 3.3)"
             )
         case Status.NO_MEMORY:
             return MemoryError("no memory for the scales of an all-reduce")
-    return failure or AllReduceTimeout(f"{where}: {outcome.text or 'the worker was closed'}")
+    return failure or AllReduceTimeoutError(f"{where}: {outcome.text or 'the worker was closed'}")

@@ -1,31 +1,38 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A worker: `all_reduce` adds up an array over all workers of a job, in the network; `submit` does so in the
-background.
+"""A worker of a job: `all_reduce` reduces an array over all workers in the network; `submit` does so in the background.
 
-The engine (traffic/engine) moves the packets, in docs/protocol.md's words. Here is what it cannot know: which epoch the
-controller gave, what an outcome is called, and who waits for it.
+The engine (traffic/engine) moves the packets. This module keeps it in the newest epoch that the controller gave, names
+the errors, and completes calls.
+
+    all_reduce
+      _begin_call            one thread at a time
+      _check_call            dtype, scheme and operation against the job's numerics
+      _enter_newest_epoch    sockets and assignment of the newest epoch; requests another one after a failed call
+      Engine.submit, wait    C: traffic/engine/README
+      _complete_call         outcome -> result or error, statistics to the controller
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from numpy.typing import NDArray
 
 from netfold.traffic.congestion import Congestion
-from netfold.traffic.engine.engine import Call, Engine, Request, Status, epoch_of, request_of
+from netfold.traffic.engine.engine import Call, Engine, Status, request_of, to_engine_assignment
 from netfold.traffic.errors import (
-    AllReduceTimeout,
-    BadAssignment,
-    ConcurrentUse,
+    AllReduceTimeoutError,
+    ConcurrentUseError,
+    InvalidAssignmentError,
     TrafficError,
-    WorkerClosed,
+    WorkerClosedError,
 )
-from netfold.traffic.membership.part import Membership, Stats, TreeStats
+from netfold.traffic.membership.base import Membership, Stats, TreeStats
 from netfold.traffic.numerics import ReduceOp, Scheme
 from netfold.traffic.packets.job_port import JobPort
 from netfold.traffic.packets.transport import Address, TransportError
@@ -39,16 +46,27 @@ from netfold.traffic.worker.outcome import (
     error_of,
 )
 
-_SLICE = 0.25  # seconds that a call waits in C before signals are looked at
+_SIGNAL_CHECK_S = 0.25
+"""Longest wait in C: Python handles signals in between."""
+
+
+@dataclass(frozen=True)
+class _BackgroundCall:
+    """A call of `submit`. Times are those of time.monotonic."""
+
+    handle: Handle
+    call: Call
+    started: float
+    deadline: float
 
 
 class Worker:
     """One worker of a job; a context manager.
 
-    One thread uses it at a time: as long as its calls are under way, another one's are refused with ConcurrentUse, as
-    nobody could say in which order they come at the other workers.
+    One thread uses it at a time: while its calls are in flight, calls of other threads raise ConcurrentUseError:
+    all workers must make their calls in the same order.
 
-    `local` is the IPv4 address to bind (0.0.0.0: any). `scheme`: in place of the one that the job's file names
+    `local`: IPv4 address to bind (0.0.0.0: any). `scheme`: replaces the scheme of the job's file
     (`Assignment.numerics`); all workers of a job must use the same.
     """
 
@@ -66,48 +84,46 @@ class Worker:
         self._congestion = congestion
         self._port: JobPort | None = None
         self._engine = Engine()
-        self._entering = threading.Lock()
-        self._epoch = 0  # the one that the engine is in
+        self._epoch_lock = threading.Lock()  # of the three below
+        self._epoch = 0  # the engine's; 0: none yet
         self._lanes = 0
-        self._failure: TrafficError | TransportError | None = (
-            None  # why there is no way on, from a thread that learned it
-        )
-        self._books = threading.Lock()
-        self._idle = threading.Condition(self._books)  # no call is under way
-        self._owner = 0  # the thread whose calls are under way,
-        self._under_way = 0  # and how many, with those that are being submitted
-        self._handles: dict[
-            int, tuple[Handle, Call, float, float]
-        ] = {}  # in the background: and begin and deadline
-        self._finisher: threading.Thread | None = None
-        self._all_told = False  # what became of their calls, the handles of a closed worker
+        self._failure: TrafficError | TransportError | None = None  # why no further call can succeed
+        self._state_lock = threading.Lock()  # of all below
+        self._idle = threading.Condition(self._state_lock)  # no call is in flight
+        self._owner = 0  # identity of the thread whose calls are in flight
+        self._in_flight = 0  # calls, including those being submitted
+        self._background: dict[int, _BackgroundCall] = {}  # by the engine's handle
+        self._completion_thread: threading.Thread | None = None
+        self._all_completed = False  # every handle of a closed worker is finished
         self._closed = False
-        membership.on_change(self._changed)
+        membership.on_change(self._on_assignment)
 
     def all_reduce(
         self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM
     ) -> Contributors | None:
-        """Replaces `array` (of numerics.DTYPES; any shape, C order) by its sum or average over all workers, in
-        place. Averages are of floats, and over those workers whose arrays were added up.
+        """Replaces `array` (a dtype of numerics.DTYPES; any shape, C order) by its sum or average over all workers, in
+        place. Averages take floats and divide by the number of workers whose arrays are in the sum.
 
-        All workers get the same bits. NaN and infinities travel as IEEE 754 adds them. Peak memory: the array, a copy,
-        and a few windows of packets. On any error the array is as before; after other ones than WrongNumbers,
-        ConcurrentUse and SumOverflow the workers are out of step, and the next call asks the controller for a new
-        epoch. `timeout`: seconds. Gives how many workers' arrays are in it where the job has a quorum, else None.
+        All workers get the same bits; NaN and infinities add up as in IEEE 754. Peak memory: the array, a copy, a few
+        windows of packets. `timeout`: seconds. Returns the contributors where the job has a quorum, else None.
 
-        Raises TypeError, ValueError (bad array), WrongNumbers, ConcurrentUse, WorkerClosed, AllReduceTimeout,
-        JobFailed, ControllerUnreachable, CallMismatch, Straggled (with a quorum), RoundsExhausted (a call of more
-        chunks than an epoch has numbers), SumOverflow (integers only), TransportError.
+        On an error the array is as before. UnsupportedDtypeError, ConcurrentUseError and SumOverflowError leave the
+        workers in the same call; after other errors the next call requests a new epoch. Raises
+            TypeError, ValueError      an array that cannot be reduced in place
+            UnsupportedDtypeError, SumOverflowError (integers), CollectiveMismatchError
+            ConcurrentUseError, WorkerClosedError, AllReduceTimeoutError, StragglerError (with a quorum)
+            JobFailedError, ControllerUnreachableError, TransportError
+            SequenceExhaustedError     the call needs more chunks than an epoch has numbers
         """
         check_array(array)
         if array.size == 0:
             return None
         started = time.monotonic()
-        self._begin()
+        self._begin_call()
         try:
             error, contributors = self._reduce(array, op, started, started + timeout)
         finally:
-            self._end()
+            self._end_call()
         if error is not None:
             raise error
         return contributors
@@ -115,105 +131,119 @@ class Worker:
     def _reduce(
         self, array: NDArray[Any], op: ReduceOp, started: float, deadline: float
     ) -> tuple[Exception | None, Contributors | None]:
-        call = self._engine.submit(array, self._request(array, op, deadline), background=False)
-        self._look_again()
+        scheme = self._check_call(array, op, deadline)
+        self._enter_newest_epoch(deadline)
+        call = self._engine.submit(array, request_of(array, op, scheme, deadline), background=False)
+        self._abort_if_ended()
         try:
-            while self._engine.wait(call, time.monotonic() + _SLICE) is Status.PENDING:
-                self._renew_worn(deadline)
+            while self._engine.wait(call, time.monotonic() + _SIGNAL_CHECK_S) is Status.PENDING:
+                self._replace_unusable_epoch(deadline)
         except BaseException:
             self._engine.abort()
-            self._finish(call, started)
+            self._complete_call(call, started)
             raise
-        return self._finish(call, started)
+        return self._complete_call(call, started)
 
-    def submit(self, array: NDArray[Any], op: ReduceOp = ReduceOp.SUM, timeout: float = 60.0) -> Handle:
-        """As `all_reduce`, but returns at once. Calls take place in the order of submission, which has to be the same
-        at all workers; nobody may touch the array until its call is done. Raises what `all_reduce` raises before
-        anything is sent; all else comes out of the handle."""
+    def submit(
+        self, array: NDArray[Any], op: ReduceOp = ReduceOp.SUM, timeout: float = 60.0, context: int = 0
+    ) -> Handle:
+        """As `all_reduce`, but returns at once. All workers must submit their calls in the same order. The array must
+        not be used until its call is done. Raises those errors of `all_reduce` that are found before anything is
+        sent; the handle raises the others. `context`: any number below 2^63 that must be equal at all workers;
+        workers with different ones raise CollectiveMismatchError."""
         check_array(array)
         handle = Handle(array)
         if array.size == 0:
             handle.finish(None)
             return handle
         started = time.monotonic()
-        self._begin()
+        deadline = started + timeout
+        self._begin_call()
         try:
-            request = self._request(array, op, started + timeout)
-            with self._books:  # the finisher may find the call over before it is noted
+            scheme = self._check_call(array, op, deadline)
+            self._enter_newest_epoch(deadline)
+            request = request_of(array, op, scheme, deadline, context)
+            with (
+                self._state_lock
+            ):  # the completion thread may see the call done before it is in `_background`
                 self._refuse_if_closed()
                 call = self._engine.submit(array, request, background=True)
-                self._handles[call.handle] = (handle, call, started, started + timeout)
-                # Until the finisher has told the handle. This thread is one more, until it returns.
-                self._under_way += 1
-                if self._finisher is None:
-                    self._finisher = threading.Thread(
-                        target=self._finish_all, name="netfold calls", daemon=True
+                self._background[call.handle] = _BackgroundCall(handle, call, started, deadline)
+                self._in_flight += 1  # until the completion thread has finished the handle
+                if self._completion_thread is None:
+                    self._completion_thread = threading.Thread(
+                        target=self._complete_background_calls, name="netfold calls", daemon=True
                     )
-                    self._finisher.start()
-            self._look_again()
+                    self._completion_thread.start()
+            self._abort_if_ended()
         finally:
-            self._end()
+            self._end_call()
         return handle
 
-    def _begin(self) -> None:
-        me = threading.get_ident()
-        with self._books:
+    def _begin_call(self) -> None:
+        this_thread = threading.get_ident()
+        with self._state_lock:
             self._refuse_if_closed()
-            if self._under_way and self._owner != me:
-                raise ConcurrentUse(
-                    "this worker is in a call of another thread; a worker serves one at a time"
+            if self._in_flight and self._owner != this_thread:
+                raise ConcurrentUseError(
+                    "this worker is in a call of another thread; it serves one thread at a time"
                 )
-            self._owner = me
-            self._under_way += 1
+            self._owner = this_thread
+            self._in_flight += 1
+
+    def _end_call(self) -> None:
+        with self._state_lock:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._idle.notify_all()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise WorkerClosed("this worker was closed: it has left its job")
+            raise WorkerClosedError("this worker is closed: it has left its job")
 
-    def _end(self) -> None:
-        with self._books:
-            self._under_way -= 1
-            if not self._under_way:
-                self._idle.notify_all()
-
-    def _request(self, array: NDArray[Any], op: ReduceOp, deadline: float) -> Request:
-        """Brings the engine into the newest epoch; gives what to submit there."""
+    def _check_call(self, array: NDArray[Any], op: ReduceOp, deadline: float) -> Scheme:
+        """The scheme of the call. Waits for the first assignment; raises UnsupportedDtypeError."""
         assignment = self._membership.wait(deadline - time.monotonic())
         scheme = self._scheme or assignment.numerics
         check_numerics(array, scheme, op, assignment.job)
         check_quorum(array, assignment.quorum, assignment.job)
-        self._enter()
-        if self._engine.totals().broken:
-            epoch = self._epoch
-            if not self._membership.renew(epoch, deadline - time.monotonic()):
-                raise AllReduceTimeout(
-                    f"job {assignment.job}: an earlier call was given up in epoch {epoch}; the workers are out of step "
-                    "until the controller raises the epoch"
-                )
-            self._enter()
-        self._refuse_if_closed()  # as `_enter` did without a word
-        return request_of(array, op, scheme, deadline)
+        return scheme
 
-    def _enter(self, first: bool = True) -> None:
-        """Lets the engine go on in the newest epoch, if it is in another one. `first`: also if it is in none yet."""
-        with self._entering:
-            assignment = self._membership.current()  # here, so that no older one comes after a newer one
+    # ---- epochs --------------------------------------------------------------------------------------------------
+
+    def _enter_newest_epoch(self, deadline: float) -> None:
+        """After a failed call, in an epoch later than that call's: the workers' chunk numbers may differ in it."""
+        self._enter_epoch()
+        if self._engine.totals().has_failed_call:
+            epoch = self._epoch
+            if not self._membership.request_new_epoch(epoch, deadline - time.monotonic()):
+                raise AllReduceTimeoutError(
+                    f"job {self._membership.current().job}: a call failed in epoch {epoch}, and the controller started "
+                    "no new epoch before the deadline"
+                )
+            self._enter_epoch()
+        self._refuse_if_closed()  # `_enter_epoch` of a closed worker does nothing
+
+    def _enter_epoch(self, first: bool = True) -> None:
+        """Gives the engine the newest assignment, if it is of another epoch. `first`: also if it has none yet."""
+        with self._epoch_lock:
+            assignment = self._membership.current()  # under the lock, so that epochs are entered in order
             if self._closed or assignment.epoch == self._epoch or not (self._epoch or first):
                 return
             if self._lanes and assignment.lanes != self._lanes:
-                raise BadAssignment(
+                raise InvalidAssignmentError(
                     f"assignment: lanes changed from {self._lanes} to {assignment.lanes} within a job"
                 )
-            self._engine.retire()
+            self._engine.close_sockets()
             roots = list(dict.fromkeys(part.destination for part in assignment.trees))
             port = assignment.udp_port
-            epoch = epoch_of(assignment, roots, self._congestion)
-            endpoints = self._hold(port).connect([Address(root, port) for root in roots])
+            epoch = to_engine_assignment(assignment, roots, self._congestion)
+            endpoints = self._bind_port(port).connect([Address(root, port) for root in roots])
             self._engine.assign(epoch, [endpoint.detach() for endpoint in endpoints])
             self._epoch, self._lanes, self._failure = assignment.epoch, assignment.lanes, None
 
-    def _hold(self, port: int) -> JobPort:
-        """The job's port, from its first epoch to the worker's end."""
+    def _bind_port(self, port: int) -> JobPort:
+        """The job's port, held from its first epoch until the worker is closed."""
         if self._port is not None and self._port.local.port != port:
             self._port.close()
             self._port = None
@@ -221,19 +251,18 @@ class Worker:
             self._port = JobPort(self._local, port)
         return self._port
 
-    def _changed(self) -> None:
-        """The controller has news; called from any thread."""
+    def _on_assignment(self) -> None:
+        """The membership has a new assignment, or the job ended. From any thread."""
         try:
-            self._enter(first=False)
+            self._enter_epoch(first=False)
         except (TrafficError, TransportError) as error:
-            with self._entering:
+            with self._epoch_lock:
                 if not self._closed:
                     self._failure = error
                     self._engine.abort()
 
-    def _look_again(self) -> None:
-        """Ends a call that was submitted just after all calls were ended: by the news that there is no way on, or by
-        `close`."""
+    def _abort_if_ended(self) -> None:
+        """Ends a call that was submitted after the job ended or the worker was closed, which abort all calls."""
         try:
             self._membership.current()
         except TrafficError as error:
@@ -241,18 +270,20 @@ class Worker:
         if self._failure is not None or self._closed:
             self._engine.abort()
 
-    def _renew_worn(self, deadline: float) -> None:
-        """Gets another epoch if a call needs one."""
-        worn = self._engine.totals().worn
-        if worn and not self._membership.renew(worn, deadline - time.monotonic()):
-            self._engine.no_epoch()
+    def _replace_unusable_epoch(self, deadline: float) -> None:
+        """Requests a new epoch if a call cannot continue in this one."""
+        epoch = self._engine.totals().unusable_epoch
+        if epoch and not self._membership.request_new_epoch(epoch, deadline - time.monotonic()):
+            self._engine.fail_epoch_waiters()
 
-    def _finish(self, call: Call, started: float) -> tuple[Exception | None, Contributors | None]:
-        """Forgets a call that is over; gives the error that it ended in, or who contributed."""
+    # ---- completion ----------------------------------------------------------------------------------------------
+
+    def _complete_call(self, call: Call, started: float) -> tuple[Exception | None, Contributors | None]:
+        """Releases a call that is done; its error, or the contributors to its result."""
         outcome = self._engine.release(call.handle)
         totals = self._engine.totals()
-        self.stats.restarts, self.stats.overflows = totals.restarts, totals.overflows
-        self.stats.retransmits, self.stats.late = totals.retransmits, totals.late
+        self.stats.restarts, self.stats.reencoded_chunks = totals.restarts, totals.reencoded_chunks
+        self.stats.retransmits, self.stats.late = totals.retransmits, totals.late_contributions
         if outcome.status == Status.DONE:
             array = call.array
             self.stats.count(
@@ -263,50 +294,52 @@ class Worker:
         failure = self._failure or self._engine.error()
         return error_of(outcome, self._membership, self._epoch, failure, call.array.dtype), None
 
-    def _finish_all(self) -> None:
-        """Tells handles what became of their calls, until the worker is closed."""
-        while not self._all_told:
-            over = self._engine.next()
-            if over is None:
+    def _complete_background_calls(self) -> None:
+        """Finishes handles until the worker is closed."""
+        while not self._all_completed:
+            done = self._engine.next_completed()
+            if done is None:
                 if self._closed:
-                    self._all_told = True
+                    self._all_completed = True
                     return
-                with self._books:
-                    deadlines = [deadline for *_, deadline in self._handles.values()]
-                self._renew_worn(min(deadlines))
+                with self._state_lock:
+                    deadlines = [background.deadline for background in self._background.values()]
+                self._replace_unusable_epoch(min(deadlines))
                 continue
-            with self._books:
-                handle, call, started, _ = self._handles.pop(over)
-            error, contributors = self._finish(call, started)
-            self._end()
-            handle.finish(error, contributors)
+            with self._state_lock:
+                background = self._background.pop(done)
+            error, contributors = self._complete_call(background.call, background.started)
+            self._end_call()
+            background.handle.finish(error, contributors)
+
+    # ---- statistics ----------------------------------------------------------------------------------------------
 
     @property
     def workers(self) -> int:
-        """Whose arrays are added up in this epoch. Raises what `Membership.current` raises."""
+        """Workers of this epoch. Raises the errors of `Membership.current`."""
         return self._membership.current().workers
 
     @property
     def retransmits(self) -> int:
-        """Packets that were sent again, up to now."""
+        """Packets retransmitted since the worker joined."""
         return int(self._engine.totals().retransmits)
 
     def _trees(self) -> tuple[TreeStats, ...]:
-        """How the trees of the present epoch do, for the controller."""
+        """Counters of the trees of this epoch, for the controller."""
         return tuple(
-            TreeStats(r.tree, r.results, r.marked, r.retransmits, r.rtt * 1e3, r.rtt_least * 1e3)
+            TreeStats(r.tree, r.results, r.marked, r.retransmits, r.srtt * 1e3, r.min_rtt * 1e3)
             for r in self._engine.reports()
         )
 
     def flows(self) -> list[dict[str, float]]:
-        """How the trees of the present epoch do: window and limit in chunks, round trips in milliseconds."""
+        """Counters of the trees of this epoch: congestion windows in chunks, RTTs in milliseconds."""
         return [
             {
                 "tree": report.tree,
                 "window": report.window,
-                "limit": report.limit,
-                "rtt_ms": round(report.rtt * 1e3, 3),
-                "rtt_min_ms": round(report.rtt_least * 1e3, 3),
+                "limit": report.max_window,
+                "rtt_ms": round(report.srtt * 1e3, 3),
+                "min_rtt_ms": round(report.min_rtt * 1e3, 3),
                 "retransmits": report.retransmits,
                 "probes": report.probes,
             }
@@ -314,22 +347,22 @@ class Worker:
         ]
 
     def close(self) -> None:
-        """Ends what is under way, also in other threads, and leaves the job. A handle's callback may call it: the
-        other handles are told before it returns."""
-        with self._books:
+        """Ends all calls, also those of other threads, and leaves the job. A handle's callback may call it; the other
+        handles are finished before it returns."""
+        with self._state_lock:
             if self._closed:
                 return
             self._closed = True
         self._membership.on_change(None)
         self._engine.stop()
-        if self._finisher is threading.current_thread():
-            self._finish_all()  # the one that called the callback, and ends when it is back
-        elif self._finisher is not None:
-            self._finisher.join()
+        if self._completion_thread is threading.current_thread():
+            self._complete_background_calls()  # in a callback: the thread's own loop ends when it returns
+        elif self._completion_thread is not None:
+            self._completion_thread.join()
         self._membership.close()
         with self._idle:
-            self._idle.wait_for(lambda: not self._under_way)
-        with self._entering:
+            self._idle.wait_for(lambda: not self._in_flight)
+        with self._epoch_lock:
             self._engine.close()
             if self._port is not None:
                 self._port.close()

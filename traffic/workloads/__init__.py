@@ -3,4 +3,4 @@
 """What members all-reduce: training, arrays, known models."""
 
 HIDDEN_UNITS = 128
-"""Of the perceptron that learns the digits, if nobody says otherwise."""
+"""Default hidden units of the perceptron for digits."""

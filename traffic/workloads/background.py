@@ -18,7 +18,7 @@ def send_flow(
     host: str, port: int, protocol: Protocol, rate_mbps: float, seconds: float, size: int
 ) -> dict[str, float]:
     """Sends for `seconds` in writes of `size` bytes at `rate_mbps` of payload (0: as fast as it goes).
-    Gives bytes, seconds and Mbit/s. Raises OSError if nobody listens (TCP)."""
+    Gives bytes, seconds and Mbit/s. Raises OSError if the port is closed (TCP)."""
     kind = socket.SOCK_DGRAM if protocol is Protocol.UDP else socket.SOCK_STREAM
     payload = bytes(size)
     sent = 0
@@ -35,7 +35,7 @@ def send_flow(
                 sent += sock.send(payload)
             except (
                 ConnectionRefusedError
-            ):  # UDP: an ICMP error says that nobody listens; the load counts all the same
+            ):  # UDP: an ICMP error for a closed port; the load counts nevertheless
                 continue
             except TimeoutError:
                 break

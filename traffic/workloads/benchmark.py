@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netfold.traffic import numerics
-from netfold.traffic.numerics import FLOAT64, INTEGERS, Fixed, Floats, Half, Scheme
+from netfold.traffic.numerics import FLOAT64, INTEGERS, Fixed, Float32Sum, PackedHalf, Scheme
 from netfold.traffic.workloads import workloads
 from netfold.traffic.workloads.workloads import AllReduce, Mlp
 
@@ -71,7 +71,7 @@ class Result:
     loss: float | None = None
     retransmits: int = 0
     restarts: int = 0
-    overflows: int = 0
+    reencoded_chunks: int = 0
     sizes: list[dict[str, Any]] = field(default_factory=list)
     flows: list[dict[str, float]] = field(default_factory=list)
 
@@ -79,7 +79,7 @@ class Result:
         return asdict(self)
 
 
-class Run:
+class BenchmarkRun:
     """Measures one member's part. `all_reduce` sums in place over `workers`; `check` compares every call
     with the exact sum that the workload knows, which costs each worker the work of all."""
 
@@ -221,15 +221,15 @@ def wrong_elements(got: NDArray[Any], inputs: Sequence[NDArray[Any]], scheme: Sc
     precision = ml_dtypes.finfo(got.dtype)  # type: ignore[no-untyped-call]
     chosen = scheme and numerics.scheme_for(scheme, got.dtype)
     exponent = numerics.exponent_of(largest, got.dtype)
-    if chosen is None or (isinstance(chosen, Floats) and got.dtype != FLOAT64):
+    if chosen is None or (isinstance(chosen, Float32Sum) and got.dtype != FLOAT64):
         bound = len(inputs) ** 2 * largest * float(precision.eps)
     elif got.dtype == FLOAT64:
         bound = numerics.wide_error_bound(exponent, len(inputs))
     elif isinstance(chosen, Fixed):
         bound = len(inputs) * 2.0 ** (-chosen.bits - 1)
     else:
-        bound = numerics.error_bound(exponent, len(inputs), isinstance(chosen, Half))
-        bound *= 1 if isinstance(chosen, Half) else 2**numerics.PREDICTION_BITS
+        bound = numerics.error_bound(exponent, len(inputs), isinstance(chosen, PackedHalf))
+        bound *= 1 if isinstance(chosen, PackedHalf) else 2**numerics.PREDICTION_BITS
     rounding = float(precision.eps) * np.abs(exact) + float(precision.smallest_subnormal)
     return int(np.count_nonzero(np.abs(got.astype(np.longdouble) - exact) > bound + rounding))
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from netfold.protocol.wire import Packet, WireError
 from netfold.traffic.packets.transport import TransportError
-from netfold.traffic.packets.wire import Packet, WireError
 
 
 def exchange(destination: str, port: int, packets: Sequence[Any], seconds: float) -> Iterator[str]:
@@ -36,7 +36,7 @@ def exchange(destination: str, port: int, packets: Sequence[Any], seconds: float
             except TimeoutError:
                 return
             except ConnectionRefusedError:
-                yield f"refused   nobody listens at {destination}:{port}"
+                yield f"refused   no process listens at {destination}:{port}"
 
 
 def describe(payload: bytes) -> str:

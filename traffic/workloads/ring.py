@@ -25,7 +25,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.traffic.errors import AllReduceTimeout, TrafficError
+from netfold.traffic.errors import AllReduceTimeoutError, TrafficError
 
 _GREETING = struct.Struct("!4sII")  # magic, rank, workers
 _MAGIC = b"ring"
@@ -151,7 +151,7 @@ class RingWorker:
     def all_reduce(self, array: NDArray[Any], timeout: float = 60.0) -> None:
         """Replaces `array` (any dtype that adds, C order) by its sum over all workers, in place.
 
-        Raises AllReduceTimeout, RingError. After an error the ring is of no use any more.
+        Raises AllReduceTimeoutError, RingError. After an error the ring is of no use any more.
         """
         if self.workers == 1 or array.size == 0:
             return
@@ -185,7 +185,7 @@ class RingWorker:
                 poll.register(self._left, select.POLLIN)
             ready = dict(poll.poll(max(0.0, (deadline - time.monotonic()) * 1000)))
             if not ready:
-                raise AllReduceTimeout(
+                raise AllReduceTimeoutError(
                     f"ring: rank {self._rank} has sent {sent} of {len(sending)} bytes to {self._names[1]} and "
                     f"received {received} of {len(receiving)} from {self._names[0]}"
                 )

@@ -84,7 +84,7 @@ def synthetic_gradients(sizes: tuple[int, ...], rank: int, seed: int = 1) -> Ite
 
 
 @dataclass(frozen=True)
-class Progress:
+class WorkloadProgress:
     """After an epoch over the data: mean loss of the worker's own part, and accuracy on the test images."""
 
     epoch: int
@@ -183,7 +183,7 @@ def train(
     momentum: float = 0.9,
     model: Mlp | None = None,
     audit: Audit | None = None,
-) -> Iterator[Progress]:
+) -> Iterator[WorkloadProgress]:
     """Trains data-parallel: each step, each worker takes its part of a common batch, the gradients are added
     up by `all_reduce`, and all take the same step. Gives the progress after each epoch.
 
@@ -209,7 +209,7 @@ def train(
             velocity *= momentum
             velocity -= rate * (1 - momentum) * model.gradient / batch
             model.parameters += velocity
-        yield Progress(epoch, losses / max(1, seen), model.accuracy(data.test, data.test_digits))
+        yield WorkloadProgress(epoch, losses / max(1, seen), model.accuracy(data.test, data.test_digits))
 
 
 def _gradient(model: Mlp, data: Images, rows: NDArray[np.int64]) -> Floats:
@@ -217,7 +217,7 @@ def _gradient(model: Mlp, data: Images, rows: NDArray[np.int64]) -> Floats:
     return model.gradient.copy()
 
 
-def reference(epochs: int = 10, hidden: int = HIDDEN_UNITS) -> Progress:
+def reference(epochs: int = 10, hidden: int = HIDDEN_UNITS) -> WorkloadProgress:
     """The same training on a single machine."""
     *_, last = train(lambda gradient: None, 0, 1, epochs, model=Mlp(hidden=hidden))
     return last

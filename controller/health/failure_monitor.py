@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which links and switches have failed, and when jobs have to leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from netfold.controller.lifecycle.clock import Clock
+from netfold.controller.lifecycle.events import CapacityFreed, ElementsFailed, EventBus, FailuresChanged
+from netfold.controller.lifecycle.failure_state import FailureState
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.fleet import Fleet
+
+CallLater = Callable[..., None]
+"""call_later(seconds, function, *arguments)"""
+
+START_CHECK_S = 1.0
+"""Between two checks of a switch that answers and is not ready."""
+
+
+class FailureMonitor:
+    """Keeps `failures`, and publishes FailuresChanged, ElementsFailed and CapacityFreed."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        timeouts: ControllerTimeouts,
+        call_later: CallLater,
+        failures: FailureState,
+        events: EventBus,
+        clock: Clock,
+    ) -> None:
+        self._failures = failures
+        self._clock = clock
+        self._fleet = fleet
+        self._timeouts = timeouts
+        self._call_later = call_later
+        self._events = events
+        self._up: set[str] = set()
+        self._connecting: set[str] = set(fleet.sessions)
+
+    def start(self) -> None:
+        for switch in self._fleet.sessions:
+            self._call_later(self._timeouts.start, self._on_start_timeout, switch)
+
+    async def all_known(self) -> None:
+        """Returns when each switch has been ready since the start, or its start timeout has passed."""
+        await self._failures.known.wait()
+
+    def switch_changed(self, switch: str) -> None:
+        if self._fleet.health(switch).ready:
+            self._up.add(switch)
+            self._mark_known(switch)
+            if switch in self._failures.failed.switches:
+                self._set_failed(
+                    FailedElements(self._failures.failed.links, self._failures.failed.switches - {switch})
+                )
+                self._events.publish(CapacityFreed())
+        elif switch in self._up:
+            self._up.discard(switch)
+            self._call_later(self._timeouts.reroute, self._on_unreachable, switch)
+            self._call_later(self._timeouts.restart, self._on_restart_timeout, switch)
+
+    def links_changed(self, down: frozenset[frozenset[str]]) -> None:
+        """All links between switches that are down now."""
+        new = down - self._failures.failed.links
+        self._set_failed(FailedElements(down, self._failures.failed.switches))
+        for link in new:
+            elements = FailedElements(frozenset((link,)))
+            self._events.publish(ElementsFailed(elements, f"link {'-'.join(sorted(link))} is down", True))
+        if not new:
+            self._events.publish(CapacityFreed())
+
+    def _on_start_timeout(self, switch: str) -> None:
+        """The switch has not been ready since the start. One that answers may still be loading its pipeline."""
+        health = self._fleet.health(switch)
+        if switch not in self._connecting:
+            return
+        if health.reached:
+            self._call_later(START_CHECK_S, self._on_start_timeout, switch)
+            return
+        self._on_unreachable(switch)
+        self._call_later(self._timeouts.restart, self._on_restart_timeout, switch)
+        self._mark_known(switch)
+
+    def _mark_known(self, switch: str) -> None:
+        self._connecting.discard(switch)
+        if not self._connecting:
+            self._failures.known.set()
+
+    def _on_unreachable(self, switch: str) -> None:
+        """Jobs that can avoid the switch move; the others wait for it."""
+        if self._fleet.health(switch).ready or switch in self._failures.failed.switches:
+            return
+        self._set_failed(
+            FailedElements(self._failures.failed.links, self._failures.failed.switches | {switch})
+        )
+        elements = FailedElements(switches=frozenset((switch,)))
+        self._events.publish(ElementsFailed(elements, f"switch {switch} is unreachable", False))
+
+    def _on_restart_timeout(self, switch: str) -> None:
+        health, seconds = self._fleet.health(switch), self._timeouts.restart
+        if health.ready or self._clock.monotonic_s() - health.since < seconds * 0.9:
+            return
+        why = f"switch {switch} is unreachable for {seconds:g} s ({health.error})"
+        elements = FailedElements(switches=frozenset((switch,)))
+        self._events.publish(ElementsFailed(elements, why, True))
+
+    def _set_failed(self, failed: FailedElements) -> None:
+        self._failures.failed = failed
+        self._events.publish(FailuresChanged())

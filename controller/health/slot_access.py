@@ -1,0 +1,76 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""READ and RESET of slots by the controller, in-band: by the CPU port, or by a loopback port to the slots of another
+pipe."""
+
+from __future__ import annotations
+
+import asyncio
+
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.fleet import Fleet
+from netfold.controller.switches.management import SlotView, management_packet
+from netfold.controller.switches.session import SwitchUnreachableError
+from netfold.protocol.wire import Kind
+from netfold.topologies.fabric import Switch
+
+ANSWER_TIMEOUT_S = 1.0
+
+
+class SlotAccess:
+    def __init__(self, config: FabricConfig, lanes: int, fleet: Fleet) -> None:
+        self._config = config
+        self._lanes = lanes
+        self._fleet = fleet
+        self._ports = {s.name: _controller_ports(config, s) for s in config.fabric.switches}
+        self._waiting: dict[tuple[str, int], asyncio.Future[SlotView]] = {}
+        self._request = 0
+
+    def pipes(self, switch: str) -> list[int]:
+        """The pipes of a switch that have slots, the controller's own first."""
+        fabric, ports = self._config.fabric, self._ports[switch]
+        used = {fabric.switch(switch).pipe(p) for p in fabric.ports[switch].values()}
+        return [*ports, *sorted(used - ports.keys())]
+
+    async def manage(self, switch: str, kind: Kind, slot: int, pipe: int | None = None) -> SlotView:
+        """READ or RESET a slot of the controller's own pipe, or of `pipe`. Raises SwitchUnreachableError if no answer
+        comes within ANSWER_TIMEOUT_S, or the pipe has no loopback port."""
+        ports = self._ports[switch]
+        own = next(iter(ports))
+        chosen = own if pipe is None else pipe
+        if chosen not in ports:
+            raise SwitchUnreachableError(
+                f"slot {slot} of switch {switch} is out of reach: pipe {chosen} has no loopback port"
+            )
+        egress_port = 0 if chosen == own else ports[chosen]
+        self._request = (self._request + 1) & 0xFFFF
+        key = (switch, self._request)
+        answer = self._waiting[key] = asyncio.get_running_loop().create_future()
+        try:
+            packet = management_packet(self._config, self._lanes, switch, kind, slot, self._request)
+            await self._fleet.sessions[switch].packet_out(packet, egress_port)
+            return await asyncio.wait_for(answer, ANSWER_TIMEOUT_S)
+        except TimeoutError:
+            raise SwitchUnreachableError(
+                f"switch {switch} did not answer for slot {slot} within {ANSWER_TIMEOUT_S:g} s"
+            ) from None
+        finally:
+            self._waiting.pop(key, None)
+
+    def on_answer(self, switch: str, view: SlotView) -> bool:
+        """Take the answer to a READ or RESET of the controller. False: the packet came from a neighbor."""
+        if view.ingress_port not in self._ports[switch].values():
+            return False
+        answer = self._waiting.pop((switch, view.request), None)
+        if answer is not None and not answer.done():
+            answer.set_result(view)
+        return True
+
+
+def _controller_ports(config: FabricConfig, switch: Switch) -> dict[int, int]:
+    """The ports by which the controller's packets enter, by pipe: the CPU port first, then loopback ports."""
+    cpu_port = config.device(switch.name).cpu_port
+    ports = {switch.pipe(cpu_port): cpu_port}
+    for loopback in switch.loopbacks:
+        ports.setdefault(switch.pipe(loopback.port), loopback.port)
+    return ports

@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers of a plan that may run: trees, slots, the epoch, the job's port, beside those that are in use."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from netfold.controller.jobs.file import ResolvedJob
+from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement, Transport
+from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
+from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
+from netfold.controller.lifecycle.switch_requirements import check_requirements, quorum_of
+from netfold.controller.planning.plan import Plan, Tree
+from netfold.controller.switches.tree_entities import UnroutableError, tree_entities
+from netfold.controller.switches.tree_feature import InstalledTree
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.ports import Chip
+
+TREES = {None: 1023, Chip.TOFINO: 1023, Chip.TOFINO2: 511}
+UDP_PORTS = range(61440, 61696)
+ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS = 8192, 4096
+"""p4src/common/sizes.p4, p4src/tna/arch.p4. A tree's number is its index in every switch, so the smallest counts."""
+
+_LEAST_WINDOW, _MOST_WINDOW = 8, 2048
+_ROCE_WINDOW = 512
+"""Three messages of 170 packets, as NetReduce has them, where a switch has the slots."""
+
+
+@dataclass(frozen=True)
+class AllocationState:
+    """From where free numbers are looked for: the last tree that was handed out, and the epochs that
+    blocks of slots have seen, by switch."""
+
+    last_tree: int
+    epochs: Mapping[str, Mapping[int, int]]
+
+
+def allocate(
+    fabric: Fabric,
+    wire: PacketModel,
+    order: ResolvedJob,
+    plan: Plan,
+    jobs: Iterable[JobRecord],
+    numbers: AllocationState,
+    after_epoch: int,
+    reserved: Iterable[Placement] = (),
+) -> Placement:
+    """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
+    which the new one is made before the old one is broken) and what is reserved for others. Raises RefusedError."""
+    check_requirements(fabric, wire, order, plan)
+    placements = [*(p for j in jobs for p in j.placements), *reserved]
+    pools = slot_pools(fabric, placements, numbers.epochs)
+    trees: list[AllocatedTree] = []
+    quorum = quorum_of(fabric, order, plan)
+    epoch = after_epoch
+    room = min(TREES[s.chip] for s in fabric.switches)
+    for number, tree in zip(_free_trees(room, placements, numbers.last_tree), plan.trees, strict=False):
+        window = _window(fabric, wire, order, plan, tree)
+        size, ranges = _take(fabric, tree, pools, 2 * window, order.file.name)
+        epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
+        bases = {s: r.base for s, r in ranges.items()}
+        trees.append(AllocatedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
+    if len(trees) < len(plan.trees):
+        raise RefusedError(
+            f"job '{order.file.name}': all {room} tree numbers are in use; wait for a job to end"
+        )
+    if epoch >= LAST_EPOCH:
+        raise RefusedError(f"job '{order.file.name}' has used up its {LAST_EPOCH} epochs; submit it again")
+    placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
+    _check_entries(fabric, placement, placements)
+    return placement
+
+
+def slot_pools(
+    fabric: Fabric, placements: Iterable[Placement], epochs: Mapping[str, Mapping[int, int]]
+) -> dict[str, SlotAllocator]:
+    taken: dict[str, list[Range]] = defaultdict(list)
+    for placement in placements:
+        for switch, ranges in ranges_of(placement).items():
+            taken[switch].extend(ranges)
+    return {
+        s.name: SlotAllocator(s.name, s.slots, taken[s.name], epochs.get(s.name, {})) for s in fabric.switches
+    }
+
+
+def ranges_of(placement: Placement) -> dict[str, list[Range]]:
+    """The slots of each switch that a placement holds."""
+    ranges: dict[str, list[Range]] = defaultdict(list)
+    for tree in placement.trees:
+        for switch, base in tree.bases.items():
+            ranges[switch].append(Range(base, max(tree.slots, BLOCK)))
+    return ranges
+
+
+def free_udp_port(jobs: Iterable[JobRecord], last: int) -> int:
+    """The next free port after the last one that was handed out. Raises RefusedError."""
+    taken = {j.udp_port for j in jobs if not j.state.is_terminal}
+    first = last - UDP_PORTS.start + 1 if last else 0
+    for i in range(len(UDP_PORTS)):
+        port = UDP_PORTS[(first + i) % len(UDP_PORTS)]
+        if port not in taken:
+            return port
+    raise RefusedError(f"all {len(UDP_PORTS)} job ports are in use; wait for a job to end")
+
+
+def _free_trees(room: int, placements: Iterable[Placement], last: int) -> Iterable[int]:
+    """Numbers go round, so that one is used again as late as possible."""
+    taken = {t.tree for p in placements for t in p.trees}
+    return (n for i in range(room) if (n := (last + i) % room + 1) not in taken)
+
+
+def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
+    """Of the links from a sender to the root."""
+    parents = {e.child: e for e in tree.edges}
+
+    def delay(child: str) -> float:
+        total = 0.0
+        while child in parents:
+            path = parents[child].path
+            total += sum(fabric.link(a, b).delay_ms for a, b in pairwise(path))
+            child = path[-1]
+        return total
+
+    return 1e-3 * max(delay(c) for c in parents)
+
+
+def _window(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan, tree: Tree) -> int:
+    """W: the chunks in flight at the tree's rate in one round trip, as a power of two."""
+    if order.file.slots is not None:
+        return order.file.slots // 2
+    if order.file.transport is Transport.ROCE:
+        return _roce_window(fabric, plan, tree)
+    round_trip = 2 * longest_delay_s(fabric, tree) + wire.host_rtt_s
+    packets = wire.bits_per_second(fabric, plan.rate * tree.share) * round_trip / wire.packet_bits
+    wanted = 1 << max(0, math.ceil(math.log2(max(packets, 1.0))))
+    return min(max(wanted, _LEAST_WINDOW), _MOST_WINDOW)
+
+
+def _roce_window(fabric: Fabric, plan: Plan, tree: Tree) -> int:
+    """Half of the shortest queue on the upstream paths, divided by the plan's trees, as a power of two. RC slows down
+    only when a queue overflows, and then all workers retransmit what is in flight."""
+    queues = [fabric.link(a, b).queue for e in tree.edges for a, b in pairwise(e.path)]
+    room = max(_LEAST_WINDOW, min(queues) // 2 // len(plan.trees))
+    return min(1 << (room.bit_length() - 1), _ROCE_WINDOW)
+
+
+def _take(
+    fabric: Fabric, tree: Tree, pools: Mapping[str, SlotAllocator], size: int, job: str
+) -> tuple[int, dict[str, Range]]:
+    """Ranges of one size on all nodes of a tree: the wanted size, or the largest that all of them still have."""
+    nodes = [n for n in tree.nodes if not fabric.is_host(n)]
+    least = 2 * _LEAST_WINDOW
+    free = {n: pools[n].largest_free() for n in nodes}
+    size = min([size, *free.values()])
+    if size < least:
+        tight = min(nodes, key=lambda n: free[n])
+        raise RefusedError(
+            f"job '{job}': switch {tight} has {pools[tight].in_use} of {pools[tight].slots} slots in use and none of "
+            f"{least} in a row; a tree needs at least {least}; wait for a job to end or name another scheme"
+        )
+    try:
+        return size, {n: pools[n].take(size) for n in nodes}
+    except SlotsExhaustedError as error:  # the size was free on each, and no node occurs twice
+        raise RefusedError(str(error)) from error
+
+
+def _check_entries(fabric: Fabric, placement: Placement, others: Iterable[Placement]) -> None:
+    """Every switch has room for the admission entries, and repeated results find their way."""
+    used: Counter[str] = Counter()
+    try:
+        for held in (placement, *others):
+            for planned, tree in zip(held.trees, held.plan.trees, strict=True):
+                entities = tree_entities(InstalledTree(fabric, planned, tree, held.epoch, UDP_PORTS.start))
+                used.update(s for s, e in entities if e.key[0] == "admission")
+    except UnroutableError as error:
+        raise RefusedError(str(error)) from error
+    for switch, count in used.items():
+        room = ADMISSION_ENTRIES if fabric.switch(switch).chip is None else ADMISSION_ENTRIES_OF_CHIPS
+        if count > room:
+            raise RefusedError(f"switch {switch} would hold {count} admission entries; it has {room}")

@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks that are not awaited, and timers. Their exceptions are logged and handled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+
+log = logging.getLogger(__name__)
+
+NO_JOB = ""
+
+LATE_S = 0.5
+"""A timer that fires so late belongs to a process that was suspended: messages have not been read yet."""
+
+
+class BackgroundTasks:
+    """`stop` ends all. An exception of a task is logged with its trace and passed to its `on_error`, which restores
+    a defined state."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: defaultdict[str, set[asyncio.TimerHandle]] = defaultdict(set)
+
+    @property
+    def under_way(self) -> frozenset[asyncio.Task[None]]:
+        return frozenset(self._tasks)
+
+    @property
+    def timers(self) -> int:
+        return sum(len(t) for t in self._timers.values())
+
+    def spawn(
+        self,
+        work: Coroutine[None, None, None],
+        what: str,
+        on_error: Callable[[Exception], None] = lambda error: None,
+    ) -> None:
+        """Start `work`; `what` names it in the log."""
+        task = asyncio.create_task(_guarded(work, what, on_error), name=what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def call_later(self, seconds: float, call: Callable[..., None], *args: object, job: str = NO_JOB) -> None:
+        """Start a timer; `forget` ends those of a job. After a suspension of the process it fires later, by the length
+        of the suspension or `seconds`, whichever is less."""
+        self._set(seconds, seconds, call, args, job)
+
+    def _set(
+        self, seconds: float, more: float, call: Callable[..., None], args: tuple[object, ...], job: str
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        timer: asyncio.TimerHandle
+
+        def fire() -> None:
+            self._drop(job, timer)
+            late = loop.time() - due
+            if more and late > LATE_S:
+                self._set(min(late, more), 0.0, call, args, job)
+                return
+            try:
+                call(*args)
+            except Exception:  # a job's timer must not end the loop
+                log.exception("a timer failed: %s%s", call.__name__, args)
+
+        timer = loop.call_at(due, fire)
+        self._timers[job].add(timer)
+
+    def forget(self, job: str) -> None:
+        """End the timers of an ended job."""
+        for timer in self._timers.pop(job, ()):
+            timer.cancel()
+
+    def stop(self) -> None:
+        for job in list(self._timers):
+            self.forget(job)
+        for task in self._tasks:
+            task.cancel()
+
+    def _drop(self, job: str, timer: asyncio.TimerHandle) -> None:
+        self._timers[job].discard(timer)
+        if not self._timers[job]:
+            del self._timers[job]
+
+
+async def _guarded(
+    work: Coroutine[None, None, None], what: str, on_error: Callable[[Exception], None]
+) -> None:
+    try:
+        await work
+    except Exception as error:  # the task is not awaited
+        log.exception("%s failed", what)
+        try:
+            on_error(error)
+        except Exception:  # only the log is left
+            log.exception("and so did its error handler")

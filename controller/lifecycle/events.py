@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Events between the controller's packages. A publisher does not know its subscribers: core.py connects them, and its
+table is the whole list. Commands go the other way, by plain calls from a package to those below it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from netfold.controller.switches.fabric_config import FailedElements
+
+
+@dataclass(frozen=True)
+class JobRunning:
+    """All switches hold the job's entries: its members may take part."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class JobStranded:
+    """An installed job lost a member, or switches failed to take its entries. It has to be placed again."""
+
+    job: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class MembersRejoining:
+    """Members outside the present epoch wait to take part in the next one."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class LeaseExpired:
+    job: str
+    host: str
+
+
+@dataclass(frozen=True)
+class FailuresChanged:
+    """Routes have to avoid other links and switches than before."""
+
+
+@dataclass(frozen=True)
+class ElementsFailed:
+    """Jobs that use these links or switches have to move. `is_final`: those without another plan end."""
+
+    elements: FailedElements
+    reason: str
+    is_final: bool
+
+
+@dataclass(frozen=True)
+class CapacityFreed:
+    """A job has ended or moved, or a link or switch works again: a queued job may fit."""
+
+
+E = TypeVar("E")
+
+
+class EventBus:
+    """Calls the subscribers of an event's type in the order of their subscription, before `publish` returns. A handler
+    records, or starts a task; it does not call its publisher."""
+
+    def __init__(self) -> None:
+        self._handlers: defaultdict[type, list[Callable[[Any], None]]] = defaultdict(list)
+
+    def subscribe(self, kind: type[E], handler: Callable[[E], None]) -> None:
+        self._handlers[kind].append(handler)
+
+    def publish(self, event: object) -> None:
+        for handler in self._handlers[type(event)]:
+            handler(event)

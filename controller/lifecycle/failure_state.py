@@ -1,0 +1,35 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The links and switches that are down now, and those that one job has to avoid."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from netfold.controller.switches.fabric_config import FailedElements
+
+
+class FailureState:
+    """The failure monitor sets `failed` and `known`; routes and plans avoid what has failed.
+
+    known  each switch has been ready since the start, or its start timeout has passed
+    """
+
+    def __init__(self) -> None:
+        self.failed = FailedElements()
+        self.known = asyncio.Event()
+        self._unresponsive: dict[str, frozenset[str]] = {}
+
+    def of(self, job: str) -> FailedElements:
+        """What the job's plan avoids: what has failed, and switches that did not take its entries in time."""
+        return FailedElements(
+            self.failed.links, self.failed.switches | self._unresponsive.get(job, frozenset())
+        )
+
+    def avoid(self, job: str, switches: Iterable[str]) -> None:
+        """Until the job runs or has ended."""
+        self._unresponsive[job] = self._unresponsive.get(job, frozenset()).union(switches)
+
+    def forget(self, job: str) -> None:
+        self._unresponsive.pop(job, None)

@@ -1,0 +1,237 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs: in memory, and in the store before a change is published. Nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from netfold.controller.jobs.file import ResolvedJob, resolve_job
+from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
+from netfold.controller.jobs.slot_allocator import SlotAllocator
+from netfold.controller.jobs.store import HISTORY
+from netfold.controller.lifecycle.allocation import (
+    AllocationState,
+    allocate,
+    free_udp_port,
+    ranges_of,
+    slot_pools,
+)
+from netfold.controller.lifecycle.clock import Clock, SystemClock
+from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.job_store import JobStore
+from netfold.controller.planning.plan import Plan
+from netfold.controller.switches.fabric_config import FabricConfig
+
+
+class UnknownJobError(Exception):
+    """There is no job of that name."""
+
+
+class JobRegistry:
+    """All jobs of a store. Methods that say so have to be called within `change`."""
+
+    def __init__(
+        self, config: FabricConfig, wire: PacketModel, store: JobStore, clock: Clock | None = None
+    ) -> None:
+        self._setting = config
+        self._wire = wire
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._jobs = {j.name: j for j in store.jobs()}
+        self._orders: dict[str, ResolvedJob] = {}
+        self._set_aside: set[tuple[str, int]] = set()
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """One transaction; memory follows the store also when it fails."""
+        try:
+            with self._store.change():
+                yield
+        except BaseException:
+            self._jobs = {j.name: j for j in self._store.jobs()}
+            self._orders = {n: o for n, o in self._orders.items() if n in self._jobs}
+            raise
+
+    @property
+    def primary(self) -> str:
+        """Where the leader serves, or served last."""
+        return self._store.primary
+
+    @property
+    def worked(self) -> set[tuple[str, str]]:
+        """Directions of links that have carried packets, also to earlier controllers."""
+        return self._store.worked()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._jobs
+
+    def all(self) -> list[JobRecord]:
+        """In the order of submission."""
+        return sorted(self._jobs.values(), key=lambda j: j.seq)
+
+    def get(self, name: str) -> JobRecord:
+        """Raises UnknownJobError."""
+        try:
+            return self._jobs[name]
+        except KeyError:
+            raise UnknownJobError(f"there is no job '{name}'") from None
+
+    def has_live(self, name: str) -> bool:
+        return name in self._jobs and not self._jobs[name].state.is_terminal
+
+    def order(self, name: str) -> ResolvedJob:
+        """The job's file, read, with the workers that were added to it. Raises UnknownJobError."""
+        job = self.get(name)
+        if name not in self._orders or self._orders[name].text != job.spec_yaml:
+            self._orders[name] = resolve_job(job.spec_yaml, self._setting.fabric, name)
+        order = self._orders[name]
+        if missing := tuple(h for h in job.added if h not in order.workers):
+            order = self._orders[name] = order.model_copy(update={"workers": (*order.workers, *missing)})
+        return order
+
+    def is_host(self, name: str) -> bool:
+        """The fabric has a host of that name."""
+        return self._setting.fabric.is_host(name)
+
+    @property
+    def lanes(self) -> int:
+        return self._wire.lanes
+
+    def needs(self, job: JobRecord, host: str) -> bool:
+        """The job cannot go on without the host: a worker, or a parameter server that is a root."""
+        member = job.member(host)
+        if member is None or member.left or host in job.excluded:
+            return False
+        return not member.parameter_server or any(host in p.roots for p in job.placements)
+
+    def is_last_worker(self, job: JobRecord, host: str) -> bool:
+        gone = {*job.excluded, host}
+        return all(m.parameter_server or m.host in gone for m in job.members)
+
+    def occupancy(self) -> dict[str, SlotAllocator]:
+        """The slots of every switch as they are taken now, without their epochs."""
+        placements = [p for j in self.all() for p in j.placements]
+        return slot_pools(self._setting.fabric, placements, {})
+
+    def pools(self) -> dict[str, SlotAllocator]:
+        """The slots of every switch as they are taken now."""
+        placements = [p for j in self.all() for p in j.placements]
+        return slot_pools(self._setting.fabric, placements, self._epochs())
+
+    @contextmanager
+    def set_aside(self, switch: str, block: int) -> Iterator[None]:
+        """Meanwhile no tree gets the block of slots."""
+        self._set_aside.add((switch, block))
+        try:
+            yield
+        finally:
+            self._set_aside.discard((switch, block))
+
+    def is_free(self, switch: str, block: int) -> bool:
+        return self.occupancy()[switch].is_free(block)
+
+    def _epochs(self) -> dict[str, dict[int, int]]:
+        """What blocks of slots have seen; one that is set aside looks used up, so that it is not handed out."""
+        epochs = {s.name: self._store.epochs(s.name) for s in self._setting.fabric.switches}
+        for switch, block in self._set_aside:
+            epochs[switch][block] = LAST_EPOCH
+        return epochs
+
+    # ---- within a change --------------------------------------------------------------------------------
+
+    def write(self, job: JobRecord) -> None:
+        """The store forgets jobs that are over for long, and so does this."""
+        self._store.put(job)
+        self._jobs[job.name] = job
+        if job.state.is_terminal:
+            self._orders.pop(job.name, None)
+            past = sorted((j for j in self._jobs.values() if j.state.is_terminal), key=lambda j: -j.seq)
+            for old in past[HISTORY:]:
+                del self._jobs[old.name]
+
+    def write_member(self, job: JobRecord, host: str) -> None:
+        """Of the job only this member is another."""
+        member = job.member(host)
+        assert member is not None
+        self._store.put_member(job.name, member)
+        self._jobs[job.name] = job
+
+    def have_worked(self, hops: Iterable[tuple[str, str]]) -> None:
+        """These directions of links carry packets: if ever they do not, they are down."""
+        self._store.have_worked(hops)
+
+    def new(self, order: ResolvedJob) -> JobRecord:
+        """A job that waits."""
+        self._orders[order.file.name] = order
+        seq = self._store.number("seq") + 1
+        self._store.set_number("seq", seq)
+        members = (
+            *(Member(host=h) for h in order.workers),
+            *(Member(host=h, parameter_server=True) for h in order.parameter_servers),
+        )
+        return JobRecord(
+            name=order.file.name,
+            seq=seq,
+            spec_yaml=order.text,
+            state=JobState.QUEUED,
+            members=members,
+            transport=order.file.transport,
+            floats=order.file.numerics.floats,
+            submitted=self._clock.wall_s(),
+        )
+
+    def with_placement(
+        self, job: JobRecord, order: ResolvedJob, plan: Plan, reserved: Iterable[Placement] = ()
+    ) -> JobRecord:
+        """The job with a new placement in a new epoch, beside all that is installed or reserved. Raises
+        RefusedError."""
+        jobs = self._jobs.values()
+        numbers = AllocationState(self._store.number("tree"), self._epochs())
+        placement = allocate(
+            self._setting.fabric,
+            self._wire,
+            order,
+            plan,
+            jobs,
+            numbers,
+            after_epoch=job.epoch,
+            reserved=reserved,
+        )
+        self._store.use_slots(ranges_of(placement), placement.epoch)
+        port = job.udp_port or free_udp_port(jobs, self._store.number("port"))
+        self._store.set_number("tree", placement.trees[-1].tree)
+        self._store.set_number("port", port)
+        changes = {"state": JobState.INSTALLING, "placement": placement, "udp_port": port, "reason": ""}
+        return job.model_copy(update=changes)
+
+    def reserved(self, order: ResolvedJob, plan: Plan, reserved: Iterable[Placement]) -> Placement:
+        """Where the job would be if only what is `reserved` were there. Raises RefusedError."""
+        nothing = AllocationState(self._store.number("tree"), {})
+        return allocate(
+            self._setting.fabric, self._wire, order, plan, (), nothing, after_epoch=0, reserved=reserved
+        )
+
+    def with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:
+        """The installed job on the same trees and slots in a new epoch."""
+        assert job.placement is not None
+        pools = self.pools()
+        seen = [pools[s].epoch(r) for s, ranges in ranges_of(job.placement).items() for r in ranges]
+        epoch = max([job.epoch, *seen]) + 1
+        if epoch > LAST_EPOCH:
+            return self.with_end_state(
+                job, JobState.FAILED, f"{why}, and all {LAST_EPOCH} epochs are used up; submit it again"
+            )
+        placement = job.placement.model_copy(update={"epoch": epoch})
+        self._store.use_slots(ranges_of(placement), epoch)
+        changes = {"state": JobState.INSTALLING, "placement": placement, "previous": None, "reason": why}
+        return job.model_copy(update=changes)
+
+    def with_end_state(self, job: JobRecord, state: JobState, reason: str) -> JobRecord:
+        changes = {"state": state, "reason": reason, "previous": None, "ended": self._clock.wall_s()}
+        return job.model_copy(update=changes)
+
+    def registers_empty(self, switch: str, blocks: list[int] | None = None) -> None:
+        """A switch's registers (all, or those of some blocks of slots) are zero."""
+        self._store.registers_empty(switch, blocks)

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Open streams and latest reports of members. Nothing of it is stored; rows of deleted jobs are deleted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+Holder = tuple[str, str]
+"""Job and host."""
+
+
+@dataclass(frozen=True)
+class TreeProgress:
+    """Statistics of one worker's tree since the start of its epoch."""
+
+    tree: int
+    results: int = 0
+    marked: int = 0
+    retransmits: int = 0
+    rtt_ms: float = 0.0
+    min_rtt_ms: float = 0.0
+
+    @property
+    def marks(self) -> float:
+        """Fraction of results with an ECN mark."""
+        return self.marked / self.results if self.results else 0.0
+
+    @property
+    def losses(self) -> float:
+        """Retransmitted packets over results."""
+        return self.retransmits / self.results if self.results else 0.0
+
+    def since(self, before: TreeProgress) -> TreeProgress:
+        """The difference to an earlier report."""
+        return replace(
+            self,
+            results=self.results - before.results,
+            marked=self.marked - before.marked,
+            retransmits=self.retransmits - before.retransmits,
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A member's report since it joined. `lately`: its trees between the last two reports with new results."""
+
+    chunks: int = 0
+    retransmits: int = 0
+    reencoded_chunks: int = 0
+    goodput_mbps: float = 0.0
+    trees: tuple[TreeProgress, ...] = ()
+    lately: tuple[TreeProgress, ...] = ()
+
+
+class MemberStatus:
+    def __init__(self) -> None:
+        self._reported: dict[str, dict[str, Progress]] = {}
+        self._streams: Counter[Holder] = Counter()
+        self._assigned: set[Holder] = set()
+
+    def set_report(self, job: str, host: str, progress: Progress) -> None:
+        """`host` must be a member of the job."""
+        last = self.progress(job, host)
+        self._reported.setdefault(job, {})[host] = replace(progress, lately=_lately(last, progress))
+
+    def progress(self, job: str, host: str) -> Progress:
+        return self._reported.get(job, {}).get(host, Progress())
+
+    def of(self, job: str) -> dict[str, Progress]:
+        """Reports of a job's members by host; a copy."""
+        return dict(self._reported.get(job, {}))
+
+    @contextmanager
+    def connected(self, job: str, host: str) -> Iterator[None]:
+        """Context of an open stream of the member."""
+        self._streams[job, host] += 1
+        try:
+            yield
+        finally:
+            self._streams[job, host] -= 1
+            if not self._streams[job, host]:
+                del self._streams[job, host]
+
+    def is_connected(self, job: str, host: str) -> bool:
+        return self._streams[job, host] > 0
+
+    def set_assigned(self, job: str, host: str) -> None:
+        """The member has received an assignment."""
+        self._assigned.add((job, host))
+
+    def is_assigned(self, job: str, host: str) -> bool:
+        return (job, host) in self._assigned
+
+    def forget(self, job: str) -> None:
+        """Delete the rows of an ended job, before a new job of that name."""
+        self._reported.pop(job, None)
+        self._assigned = {t for t in self._assigned if t[0] != job}
+
+    def keep(self, jobs: Container[str]) -> None:
+        """Delete the rows of all other jobs."""
+        for gone in [j for j in self._reported if j not in jobs]:
+            del self._reported[gone]
+        self._assigned = {t for t in self._assigned if t[0] in jobs}
+
+
+def _lately(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:
+    """Trees of a new epoch count from 0; an unchanged report keeps the last difference."""
+    if now.trees == last.trees:
+        return last.lately
+    before = {t.tree: t for t in last.trees}
+    return tuple(t.since(before[t.tree]) if _goes_on(before, t) else t for t in now.trees)
+
+
+def _goes_on(before: Mapping[int, TreeProgress], tree: TreeProgress) -> bool:
+    return tree.tree in before and before[tree.tree].results <= tree.results

@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Requirements of a job's features (RoCE, float32, quorum) on the switches of its plan. `REQUIREMENTS` lists them; each
+raises RefusedError, and accepts a job without the feature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from netfold.controller.jobs.file import ResolvedJob
+from netfold.controller.jobs.records import Transport
+from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
+from netfold.controller.planning.plan import Plan
+from netfold.topologies.fabric import Fabric
+
+MAX_QUORUM_SENDERS = 32
+"""A switch as root has a bit for each sender of the tree."""
+
+FLOAT_LANES = (64,)
+"""Lane counts of the v1model programs that add floats (p4src/v1model/lanes_float.p4)."""
+
+ROCE_LANES = (64, 256)
+MAX_ROCE_TREES = 16
+"""Connections of a worker (traffic/roce/control.h)."""
+
+
+def check_roce(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+    """RoCE needs v1model programs of certain lane counts on all switches of the plan."""
+    if order.file.transport is not Transport.ROCE:
+        return
+    name = order.file.name
+    if wire.lanes not in ROCE_LANES:
+        raise RefusedError(
+            f"job '{name}': the controller runs programs of {wire.lanes} lanes; RoCE needs 256 lanes (a path MTU of "
+            "1024 bytes) or 64 (256 bytes)"
+        )
+    if len(plan.trees) > MAX_ROCE_TREES:
+        raise RefusedError(
+            f"job '{name}': a RoCE job has at most {MAX_ROCE_TREES} trees; name another scheme"
+        )
+    for tree in plan.trees:
+        for node in {n for e in tree.edges for n in e.path if not fabric.is_host(n)}:
+            chip = fabric.switch(node).chip
+            if chip is not None:
+                raise RefusedError(f"job '{name}': switch {node} is a {chip}; RoCE needs v1model programs")
+
+
+def check_floats(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+    """float32 needs programs that add floats at all nodes; with RoCE also at the switches between."""
+    if not order.file.numerics.floats:
+        return
+    name, known = order.file.name, " or ".join(map(str, FLOAT_LANES))
+    nodes = {n for tree in plan.trees for n in tree.nodes}
+    if order.file.transport is Transport.ROCE:
+        nodes |= {n for tree in plan.trees for edge in tree.edges for n in edge.path}
+    for node in sorted(n for n in nodes if not fabric.is_host(n)):
+        chip = fabric.switch(node).chip
+        if chip is not None:
+            raise RefusedError(
+                f"job '{name}': numerics are float32, and switch {node} is a {chip.value}, whose program adds whole "
+                "numbers (docs/tofino.md); say block, or name a scheme that adds up elsewhere"
+            )
+        if wire.lanes not in FLOAT_LANES:
+            raise RefusedError(
+                f"job '{name}': numerics are float32, and switch {node} runs a program of {wire.lanes} lanes, which "
+                f"adds whole numbers; start the controller with --lanes {known}, or say block"
+            )
+
+
+def check_quorum(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+    """A quorum needs v1model programs at all nodes, and a bit for each sender at a switch as root."""
+    name = order.file.name
+    if order.file.quorum is None:
+        return
+    for tree in plan.trees:
+        for node in tree.nodes:
+            chip = None if fabric.is_host(node) else fabric.switch(node).chip
+            if chip is not None:
+                raise RefusedError(
+                    f"job '{name}' has a quorum, and switch {node} is a {chip.value}, whose program has no room for "
+                    "one (docs/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up elsewhere"
+                )
+        if not fabric.is_host(tree.root) and len(tree.edges) > MAX_QUORUM_SENDERS:
+            raise RefusedError(
+                f"job '{name}' has a quorum and a tree of {len(tree.edges)} senders to switch {tree.root}; a switch as "
+                f"its root takes {MAX_QUORUM_SENDERS}, a parameter server any number"
+            )
+
+
+REQUIREMENTS: tuple[Callable[[Fabric, PacketModel, ResolvedJob, Plan], None], ...] = (
+    check_roce,
+    check_floats,
+    check_quorum,
+)
+
+
+def check_requirements(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+    """Raises RefusedError."""
+    for check in REQUIREMENTS:
+        check(fabric, wire, order, plan)
+
+
+def quorum_of(fabric: Fabric, order: ResolvedJob, plan: Plan) -> int:
+    """Contributions that are enough to seal a sum: at most the workers of the plan; 0: all are needed."""
+    if order.file.quorum is None:
+        return 0
+    workers = {w for tree in plan.trees for edge in tree.edges if fabric.is_host(w := edge.child)}
+    return min(order.file.quorum, len(workers))

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a job's workers wait for, and at what rate they send. It follows from what their switches are, and from how long
+links hold packets. docs/protocol.md, sections 5.2 and 5.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from netfold.controller.lifecycle.allocation import longest_delay_s
+from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.planning.plan import Plan, Tree
+from netfold.controller.switches.devices import SwitchTarget
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.topologies.fabric import Link
+from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS, Timing
+
+_PACKETS = 16
+"""A timeout allows for so many packets more than were before: what is less is no silence where each takes long."""
+
+_BURST_OF_QUEUE = 0.75
+"""What goes at once fits into each queue on the way with room for another's."""
+
+
+def timing_of(setting: FabricConfig, plan: Plan, wire: PacketModel) -> Timing:
+    """The same for all workers. Where any switch on the way is a program, it shares a processor with others."""
+    ways = [link for tree in plan.trees for link in _links(setting, tree)]
+    switches = {node for tree in plan.trees for node in _switches(setting, tree)}
+    chips = all(setting.device(s).target is not SwitchTarget.V1MODEL for s in switches)
+    base = DATA_CENTER if chips else SHARED_PROCESSORS
+    packet = wire.packet_bits / wire.bits_per_second(setting.fabric, plan.rate)
+    delay = 2 * max(longest_delay_s(setting.fabric, tree) for tree in plan.trees)
+    queue = min(x.queue * wire.packet_bits / wire.bits_per_second(setting.fabric, x.rate) for x in ways)
+    variance = max(base.min_rto_margin, _PACKETS * packet)
+    first = base.initial_rto + delay + (variance - base.min_rto_margin)
+    return replace(
+        base,
+        initial_rto=first,
+        min_rto_margin=variance,
+        max_rto=max(base.max_rto, 4 * first),
+        delay_threshold=max(base.delay_threshold, _PACKETS / 2 * packet),
+        pacing_burst=min(base.pacing_burst, _BURST_OF_QUEUE * queue),
+    )
+
+
+def pace_of(setting: FabricConfig, plan: Plan, wire: PacketModel) -> float:
+    """Bits a second, of frames, that a worker may send. A chip's links take more for each, preamble to gap; those that
+    programs emulate do not."""
+    bits = wire.bits_per_second(setting.fabric, plan.rate if plan.pacing_rate is None else plan.pacing_rate)
+    switches = {node for tree in plan.trees for node in _switches(setting, tree)}
+    ethernet = any(setting.device(s).target is not SwitchTarget.V1MODEL for s in switches)
+    return bits * wire.frame_bits / wire.packet_bits if ethernet else bits
+
+
+def _links(setting: FabricConfig, tree: Tree) -> Iterator[Link]:
+    for edge in tree.edges:
+        yield from (setting.fabric.link(a, b) for a, b in pairwise(edge.path))
+
+
+def _switches(setting: FabricConfig, tree: Tree) -> Iterator[str]:
+    for edge in tree.edges:
+        yield from (node for node in edge.path if not setting.fabric.is_host(node))

@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the command line to the controller; errors become exit codes and messages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import grpc
+import typer
+from google.protobuf.json_format import MessageToDict
+from rich.console import Console
+
+from netfold.protocol import netfold_pb2_grpc as pb_grpc
+from netfold.protocol.connection import ConnectError, Connection, open_aio_channel
+from netfold.protocol.options import ControllerOptions
+
+BAD_INPUT, REFUSED, NO_CONTROLLER, NO_JOB, JOB_FAILED = 2, 3, 4, 5, 6
+_EXITS = {
+    grpc.StatusCode.INVALID_ARGUMENT: BAD_INPUT,
+    grpc.StatusCode.ALREADY_EXISTS: BAD_INPUT,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: REFUSED,
+    grpc.StatusCode.NOT_FOUND: NO_JOB,
+    grpc.StatusCode.FAILED_PRECONDITION: NO_CONTROLLER,  # a standby, which says so
+    grpc.StatusCode.UNAVAILABLE: NO_CONTROLLER,
+    grpc.StatusCode.UNAUTHENTICATED: NO_CONTROLLER,
+    grpc.StatusCode.DEADLINE_EXCEEDED: NO_CONTROLLER,
+}
+
+LISTENS_SOON_S, LISTENS_S = 0.5, 60.0
+"""Waiting time for a controller to listen: before the notice to the user, and after it."""
+
+Result = TypeVar("Result")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
+
+
+def call_controller(
+    where: ControllerOptions,
+    question: Callable[[pb_grpc.ControllerStub], Awaitable[Result]],
+    *,
+    wait: bool = False,
+) -> Result:
+    """Runs `question`; a failure becomes an exit code and a line. `wait`: wait up to `LISTENS_S` for a controller that
+    does not listen yet."""
+
+    async def asked(to: Connection) -> Result:
+        async with open_aio_channel(to) as channel:
+            if wait:
+                await _listens(channel, to)
+            return await question(pb_grpc.ControllerStub(channel))
+
+    try:
+        to = where.connection()
+    except ConnectError as error:
+        fail(BAD_INPUT, str(error))
+    try:
+        return asyncio.run(asked(to))
+    except grpc.aio.AioRpcError as error:
+        code = _EXITS.get(error.code(), NO_CONTROLLER)
+        silent = code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION
+        fail(code, f"no controller answers at {to.address}: {error.details()}" if silent else error.details())
+
+
+async def _listens(channel: grpc.aio.Channel, to: Connection) -> None:
+    """Returns when the controller listens or the time is up; the call that follows reports the cause."""
+    ready = asyncio.ensure_future(channel.channel_ready())
+    await asyncio.wait([ready], timeout=LISTENS_SOON_S)
+    if not ready.done():
+        note(f"no controller answers at {to.address} yet; waiting for one, at most {LISTENS_S:g} s")
+        await asyncio.wait([ready], timeout=LISTENS_S)
+    ready.cancel()
+
+
+def plain(message: Any) -> Any:
+    return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2))
+
+
+def note_standby(primary: str) -> None:
+    """One line beside the answer, on standard error, if a standby gave it; `primary` is "" if it did not."""
+    if primary:
+        note(f"a standby answers, from what is stored; the primary serves at {primary}")
+
+
+def note(what: str) -> None:
+    Console(stderr=True).print(
+        f"netfold: {what}", style="yellow", markup=False, highlight=False, soft_wrap=True
+    )
+
+
+def fail(code: int, message: str | None) -> NoReturn:
+    Console(stderr=True).print(
+        f"netfold: {message}", style="red", markup=False, highlight=False, soft_wrap=True
+    )
+    raise typer.Exit(code)

@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Edits drafts one connection at a time and keeps the loads of their resources up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from netfold.controller.planning.layout import Draft
+from netfold.controller.planning.plan import PlanningError
+from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.resource_loads import LoadChange, ResourceLoads
+
+
+class DraftEditor:
+    """A tree is given by its index in `drafts`; `members[tree][node]` are the children of a node, in order. `nodes` are
+    switches that may become nodes. `shortest`: only shortest routes."""
+
+    def __init__(
+        self,
+        network: ResidualNetwork,
+        drafts: Sequence[Draft],
+        nodes: Sequence[str],
+        *,
+        shortest: bool = False,
+    ) -> None:
+        self.network, self.drafts, self.nodes = network, drafts, tuple(nodes)
+        self._shortest = shortest
+        self.loads = ResourceLoads(network, drafts)
+        self.members: list[dict[str, dict[str, None]]] = [
+            {p: dict.fromkeys(c) for p, c in d.members().items()} for d in drafts
+        ]
+
+    def place(self, tree: int, child: str, parent: str) -> None:
+        """Connect a new child to a parent over the route whose fullest resource stays the emptiest. Raises
+        PlanningError if there is no route."""
+        share = self.drafts[tree].share
+        route = self.best_route(child, parent, share)
+        if route is None:
+            raise PlanningError(f"no route with capacity left leads from {child} to {parent}")
+        self.connect(tree, child, parent, route)
+        self.loads.apply(self.loads.with_stream({}, route, parent, share))
+
+    def connect(self, tree: int, child: str, parent: str, route: Route) -> None:
+        """Connect or reconnect a child; a node that has lost its last child leaves the tree. The loads stay."""
+        draft, members = self.drafts[tree], self.members[tree]
+        old = draft.parent.get(child)
+        members.setdefault(parent, {})[child] = None
+        draft.connect(child, parent, route)
+        if old == parent:
+            return
+        leaver = child
+        while old is not None:
+            members[old].pop(leaver)
+            if members[old] or old == draft.root:
+                return
+            del members[old], draft.route[old]
+            leaver, old = old, draft.parent.pop(old)
+
+    def reconnect(self, tree: int, child: str, parent: str, route: Route) -> None:
+        """As `connect`; a child that keeps its parent keeps its place among the children."""
+        if self.drafts[tree].parent[child] == parent:
+            self.drafts[tree].route[child] = route
+        else:
+            self.connect(tree, child, parent, route)
+
+    # ---- queries -----------------------------------------------------------------------------------------
+
+    def routes(self, child: str, parent: str) -> Sequence[Route]:
+        routes = self.network.routes(child, parent)
+        return [r for r in routes if len(r) == len(routes[0])] if self._shortest else routes
+
+    def best_route(self, child: str, parent: str, share: float) -> Route | None:
+        """The route whose fullest resource stays the emptiest."""
+        routes = self.routes(child, parent)
+        return min(routes, key=lambda r: self.loads.peak_with(r, parent, share), default=None)
+
+    def removal(self, tree: int, child: str) -> LoadChange:
+        """The change when a child leaves its parent: its stream, the parent's if it was the last child, and so on."""
+        draft, members = self.drafts[tree], self.members[tree]
+        change: LoadChange = {}
+        while True:
+            parent = draft.parent[child]
+            change = self.loads.with_stream(change, draft.route[child], parent, -draft.share)
+            if parent == draft.root or len(members[parent]) > 1:
+                return change
+            child = parent
+
+    def has_fan_in_left(self, tree: int, parent: str) -> bool:
+        max_children = self.network.limits.fan_in
+        return parent in self.network.server_id or len(self.members[tree].get(parent, ())) < max_children
+
+    def open_nodes(self, tree: int, *excluded: str) -> list[str]:
+        """The nodes of a tree below the root."""
+        members, root = self.members[tree], self.drafts[tree].root
+        return [v for v in self.nodes if v in members and v not in excluded and v != root]
+
+    def is_below(self, tree: int, node: str, ancestor: str) -> bool:
+        """True if `node` is `ancestor`, or sends to it directly or over other nodes."""
+        parent, at = self.drafts[tree].parent, node
+        while at != ancestor and at in parent:
+            at = parent[at]
+        return at == ancestor
+
+    def streams_on(self, resource: int) -> Iterator[tuple[int, str]]:
+        """Tree and child of each stream that uses a resource."""
+        for tree, draft in enumerate(self.drafts):
+            for child, parent in draft.parent.items():
+                if self.network.spent_id[parent] == resource or resource in draft.route[child]:
+                    yield tree, child

@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The queue of jobs: order and reservations (conservative backfill). Nothing of it is stored.
+
+A queued job has a reservation: a placement on a fabric that carries only the reservations ahead of it. A job behind it
+is placed beside the reservations, so it runs first only on capacity that no job ahead of it waits for. When the jobs
+that ran before have ended, the reservation fits. Waiting raises a job's priority, so that jobs of higher priority
+cannot starve it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.switches.fabric_config import FailedElements
+
+AGE_S = 60.0
+"""Waiting time for one point of priority: after 200 minutes the lowest priority precedes any job submitted then."""
+
+Rank = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _Reservation:
+    """`conditions` it was made under; under others it is made again."""
+
+    conditions: tuple[object, ...]
+    placement: Placement | None
+
+
+class JobQueue:
+    """`now`: wall clock of the jobs' submission times."""
+
+    def __init__(self, registry: JobRegistry, now: Callable[[], float] = time.time) -> None:
+        self._registry = registry
+        self._now = now
+        self._reservations: dict[str, _Reservation] = {}
+
+    def jobs(self) -> list[JobRecord]:
+        """Queued jobs in their order."""
+        return sorted((j for j in self._registry.all() if j.state is JobState.QUEUED), key=self.rank)
+
+    def rank(self, job: JobRecord) -> Rank:
+        """Lower ranks run first."""
+        waited = max(0.0, self._now() - job.submitted)
+        return (-self._registry.order(job.name).file.priority - waited // AGE_S, job.seq)
+
+    def before(self, rank: Rank) -> list[Placement]:
+        """Reservations ahead of a rank."""
+        ahead = (self._reservations.get(j.name) for j in self.jobs() if self.rank(j) < rank)
+        return [r.placement for r in ahead if r is not None and r.placement is not None]
+
+    def all(self) -> list[Placement]:
+        return self.before((float("inf"), 0.0))
+
+    def of(self, name: str) -> Placement | None:
+        held = self._reservations.get(name)
+        return None if held is None else held.placement
+
+    def conditions(self, job: JobRecord, failed: FailedElements) -> tuple[object, ...]:
+        """The conditions that a reservation depends on."""
+        return (job.seq, failed, job.excluded, *(id(p) for p in self.before(self.rank(job))))
+
+    def is_current(self, name: str, conditions: tuple[object, ...]) -> bool:
+        return name in self._reservations and self._reservations[name].conditions == conditions
+
+    def reserve(self, name: str, conditions: tuple[object, ...], placement: Placement | None) -> None:
+        """`placement` None: the job fits nowhere even then, and blocks no other."""
+        live = {j.name for j in self._registry.all() if j.state is JobState.QUEUED}
+        self._reservations = {n: r for n, r in self._reservations.items() if n in live}
+        self._reservations[name] = _Reservation(conditions, placement)

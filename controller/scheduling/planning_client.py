@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Requests plans that are valid when they arrive: around the failures and lost members of that moment, beside running
+jobs and reservations, within a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import math
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from netfold.controller.jobs.file import Reroute, ResolvedJob
+from netfold.controller.jobs.records import Placement
+from netfold.controller.lifecycle.failure_state import FailureState
+from netfold.controller.lifecycle.job_admission import (
+    PlanRequest,
+    RefusedError,
+    background_of,
+    fits,
+    uses_failed,
+)
+from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.planning.residual_network import NO_LOADS
+from netfold.controller.planning.validate import add_loads
+from netfold.topologies.fabric import Fabric
+
+log = logging.getLogger(__name__)
+
+DEFAULT_TIME_LIMIT_S = 10.0
+REPAIR_TIME_LIMIT_S = 2.0
+"""Time limits of solvers. A job that stands still takes the best plan found in the shorter one."""
+
+
+class PlanBackend(Protocol):
+    """Computes plans outside the event loop."""
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """Raises RefusedError; anything else is a defect. Canceled, it stops the work."""
+
+
+class PlanningClient:
+    """Requests plans from `plans`: around `failures`, beside the cross traffic that
+    `cross_traffic` returns, within the deadlines of `timeouts`."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        registry: JobRegistry,
+        plans: PlanBackend,
+        timeouts: ControllerTimeouts,
+        failures: FailureState,
+        cross_traffic: Callable[[], Loads],
+    ) -> None:
+        self._fabric = fabric
+        self._registry = registry
+        self._plans = plans
+        self._timeouts = timeouts
+        self._failures = failures
+        self._cross_traffic = cross_traffic
+
+    async def plan(
+        self,
+        order: ResolvedJob,
+        lost: Callable[[], frozenset[str]],
+        reservations: Iterable[Placement],
+        *,
+        is_urgent: bool,
+        current_plan: Plan | None = None,
+        assumed_loads: Loads = NO_LOADS,
+    ) -> Plan:
+        """A plan on what running jobs, reservations and cross traffic leave; of a job with `reroute: off` without cross
+        traffic. `assumed_loads` replaces the measured cross traffic of its links. Raises RefusedError."""
+        background = self._background(order.file.name, reservations)
+        cross_traffic = NO_LOADS
+        if order.file.reroute is not Reroute.OFF:
+            cross_traffic = Loads(links={**self._cross_traffic().links, **assumed_loads.links})
+        return await self._planned(
+            order,
+            lost,
+            background,
+            is_urgent=is_urgent,
+            cross_traffic=cross_traffic,
+            current_plan=current_plan,
+        )
+
+    def fits(self, name: str, plan: Plan, reservations: Iterable[Placement]) -> bool:
+        """An earlier plan of the job fits beside running jobs and reservations."""
+        return fits(self._fabric, plan, self._background(name, reservations))
+
+    async def reservation(
+        self,
+        order: ResolvedJob,
+        lost: Callable[[], frozenset[str]],
+        before: list[Placement],
+        *,
+        is_urgent: bool,
+    ) -> Placement | None:
+        """The job's placement if only the reservations `before` it existed; None: it fits nowhere."""
+        try:
+            plan = await self._planned(order, lost, _loads(before), is_urgent=is_urgent)
+            return self._registry.reserved(order, plan, before)
+        except RefusedError as error:
+            log.info("nothing is reserved for job %s: %s", order.file.name, error)
+            return None
+
+    async def _planned(
+        self,
+        order: ResolvedJob,
+        lost: Callable[[], frozenset[str]],
+        background: Loads,
+        *,
+        is_urgent: bool,
+        cross_traffic: Loads = NO_LOADS,
+        current_plan: Plan | None = None,
+    ) -> Plan:
+        """A plan that is valid when it arrives: after a failure or a loss during planning another is requested, all
+        within one deadline. Raises RefusedError."""
+        seconds, time_limit = self._deadline(order, is_urgent=is_urgent)
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    failed, without = self._failures.of(order.file.name), lost()
+                    trees, enough = (
+                        ((), math.inf) if current_plan is None else (current_plan.trees, current_plan.rate)
+                    )
+                    request = PlanRequest(
+                        order, background, cross_traffic, trees, enough, failed, without, seconds, time_limit
+                    )
+                    plan = await self._plans.plan(request)
+                    if not uses_failed(plan, self._failures.of(order.file.name), lost()):
+                        return plan
+        except TimeoutError:
+            raise RefusedError(
+                f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
+            ) from None
+
+    def _deadline(self, order: ResolvedJob, *, is_urgent: bool) -> tuple[float, float]:
+        """Deadline of a planning task and time limit of a solver, in seconds. `is_urgent`: a repair or an operator may
+        wait for the task."""
+        if is_urgent:
+            return self._timeouts.repair, REPAIR_TIME_LIMIT_S
+        own = order.file.options.get("time_limit", DEFAULT_TIME_LIMIT_S)
+        limit = float(own) if isinstance(own, int | float) else DEFAULT_TIME_LIMIT_S
+        return self._timeouts.plan + limit, limit
+
+    def _background(self, name: str, reservations: Iterable[Placement]) -> Loads:
+        running = background_of(j for j in self._registry.all() if j.name != name)
+        return add_loads(running, _loads(reservations))
+
+
+def _loads(placements: Iterable[Placement]) -> Loads:
+    return functools.reduce(add_loads, (p.plan.loads for p in placements), Loads())

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Entries of every switch that do not depend on jobs: management, ports, hosts, routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network
+
+from netfold.controller.switches import admission_table as admission
+from netfold.controller.switches import delivery, forwarding
+from netfold.controller.switches.ecmp_routes import ecmp_routes
+from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
+from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.protocol.wire import Kind
+
+
+class BaseEntries:
+    """Contents of all switches without jobs. Entries that stay the same are reused between calls."""
+
+    def __init__(self, config: FabricConfig) -> None:
+        self._config = config
+        self._static: dict[str, Contents] | None = None
+        self._routes: dict[tuple[IPv4Network, tuple[int, ...]], TableEntry] = {}
+
+    def contents(self, failed: FailedElements) -> dict[str, Contents]:
+        if self._static is None:
+            self._static = _static_entries(self._config)
+        contents = {switch: dict(entries) for switch, entries in self._static.items()}
+        routes: dict[tuple[IPv4Network, tuple[int, ...]], TableEntry] = {}
+        for switch, prefix, ports in ecmp_routes(self._config, failed):
+            key = (prefix, ports)
+            if key not in routes:
+                routes[key] = self._routes.get(key) or forwarding.route(prefix, ports)
+            add(contents[switch], routes[key])
+        self._routes = routes
+        return contents
+
+
+def management_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
+    """READ and RESET from the controller's port, and from loopback ports, which lead to the slots of other pipes. READ
+    alone from neighboring switches: link probes. The first entry is the marker of the store."""
+    loopbacks = (x.port for x in config.fabric.switch(switch).loopbacks)
+    for port in (config.device(switch).cpu_port, *loopbacks):
+        yield from admission.slot_access(port, config.management_tree, Kind.READ, Kind.RESET)
+    for near, port in config.fabric.ports[switch].items():
+        if not config.fabric.is_host(near):
+            yield from admission.slot_access(port, config.management_tree, Kind.READ)
+
+
+def _port_entries(config: FabricConfig, switch: str) -> Iterator[Entity]:
+    """Delivery and ECN marking of each port."""
+    fabric, known = config.fabric, config.addresses
+    own = known.switches[switch].mac
+    for near, port in fabric.ports[switch].items():
+        if fabric.is_host(near):
+            host = known.hosts[near]
+            yield delivery.to_host(port, own, host.mac, host.ip)
+        else:
+            yield delivery.to_switch(port, own, known.switches[near].mac)
+        yield delivery.ecn_threshold(
+            port, _marking_threshold(config, switch, fabric.link(switch, near).queue)
+        )
+    for loopback in fabric.switch(switch).loopbacks:
+        yield delivery.ecn_threshold(loopback.port, _marking_threshold(config, switch, loopback.queue))
+
+
+def _marking_threshold(config: FabricConfig, switch: str, queue: int) -> int:
+    """Depth of a queue of `queue` packets from which packets are marked, in the switch's own unit."""
+    return max(1, int(queue * config.mark_fraction)) * config.device(switch).packet_cells
+
+
+def _static_entries(config: FabricConfig) -> dict[str, Contents]:
+    """What switches contain whatever fails: management, ports, routes and ARP of the hosts of the own rack."""
+    known = config.addresses
+    contents: dict[str, Contents] = {s.name: {} for s in config.fabric.switches}
+    for switch, entries in contents.items():
+        for entity in (*management_entries(config, switch), *_port_entries(config, switch)):
+            add(entries, entity)
+    for host in known.hosts.values():
+        add(contents[host.switch], forwarding.route(_host_prefix(host.ip), [host.port]))
+    for rack in known.switches.values():
+        if rack.prefix is not None:
+            add(contents[rack.name], forwarding.arp_answer(rack.prefix, rack.mac))
+    return contents
+
+
+def _host_prefix(ip: IPv4Address) -> IPv4Network:
+    return IPv4Network((int(ip), 32))

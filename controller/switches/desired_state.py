@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The desired contents of every switch: a pure function of the fabric, the failed elements and the jobs.
+
+How a switch came to contain what it contains does not matter: installing, repairing and removing are the same
+difference between the desired contents and those that were read from the switch (install.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.switches.base_entries import BaseEntries
+from netfold.controller.switches.entries import Contents, Entity, add
+from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.features import job_entities
+from netfold.controller.switches.tree_entities import tree_entities
+from netfold.controller.switches.tree_feature import InstalledTree
+
+MAX_INLINE_ROUTES = 2_000
+"""Routes to other racks, in all switches together, that are computed in milliseconds: without a thread."""
+
+
+def desired_contents(
+    config: FabricConfig, jobs: Iterable[JobRecord], failed: FailedElements
+) -> dict[str, Contents]:
+    """The desired contents of each switch. Only installed jobs count."""
+    return DesiredState(config).contents(jobs, failed)
+
+
+class DesiredState:
+    """`desired_contents` with a cache: the base entries for the same failed elements, and the entities of each tree in
+    its epoch (a placement never changes, and a new one has new tree numbers)."""
+
+    def __init__(self, config: FabricConfig) -> None:
+        self._config = config
+        self._base_entries = BaseEntries(config)
+        self._base: tuple[FailedElements, dict[str, Contents]] | None = None
+        self._trees: dict[tuple[int, int], list[tuple[str, Entity]]] = {}
+
+    @property
+    def is_small(self) -> bool:
+        """Routes are computed in milliseconds: `contents` does it in the caller's thread."""
+        racks = sum(s.prefix is not None for s in self._config.addresses.switches.values())
+        return racks * len(self._config.fabric.switches) <= MAX_INLINE_ROUTES
+
+    def has_routes(self, failed: FailedElements) -> bool:
+        """The routes around these failed elements are computed."""
+        return self._base is not None and self._base[0] == failed
+
+    def compute_routes(self, failed: FailedElements) -> None:
+        """Compute the routes around failed elements. May run in a thread, one call at a time."""
+        self._base = (failed, self._base_entries.contents(failed))
+
+    def contents(self, jobs: Iterable[JobRecord], failed: FailedElements) -> dict[str, Contents]:
+        """As `desired_contents`. In a large fabric with the routes that were computed last."""
+        if self._base is None or (self.is_small and not self.has_routes(failed)):
+            self.compute_routes(failed)
+        assert self._base is not None
+        contents = {switch: dict(base) for switch, base in self._base[1].items()}
+        jobs = list(jobs)
+        self._trees = {key: entities for job in jobs for key, entities in self._tree_entities(job)}
+        for entities in self._trees.values():
+            for switch, entity in entities:
+                add(contents[switch], entity)
+        for switch, entity in job_entities(self._config, jobs):
+            add(contents[switch], entity)
+        return contents
+
+    def _tree_entities(self, job: JobRecord) -> Iterator[tuple[tuple[int, int], list[tuple[str, Entity]]]]:
+        for placement in job.placements:
+            for numbers, tree in zip(placement.trees, placement.plan.trees, strict=True):
+                key = (numbers.tree, placement.epoch)
+                entities = self._trees.get(key)
+                if not entities:
+                    installed = InstalledTree(
+                        self._config.fabric, numbers, tree, placement.epoch, job.udp_port, job
+                    )
+                    entities = list(tree_entities(installed))
+                yield key, entities

@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What all switches of a deployment share, and which links and switches of it have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from netfold.controller.switches.devices import Device
+from netfold.topologies.addressing import Addressing
+from netfold.topologies.fabric import Fabric
+from netfold.traffic.congestion import MARK_FRACTION
+
+_V1MODEL = Device()
+
+
+@dataclass(frozen=True)
+class FabricConfig:
+    """Configuration common to all switches.
+
+    management_tree  tree number of management packets, above those of jobs; each store has its own, so that its entries
+                     identify the switches that this store's controllers wrote
+    mark_fraction    part of a port's queue from which packets get an ECN mark
+    devices          switches that differ from v1model switches, by name
+    """
+
+    fabric: Fabric
+    addresses: Addressing
+    management_tree: int
+    mark_fraction: float = MARK_FRACTION
+    devices: Mapping[str, Device] = field(default_factory=dict)
+
+    def device(self, switch: str) -> Device:
+        return self.devices.get(switch, _V1MODEL)
+
+
+@dataclass(frozen=True)
+class FailedElements:
+    """Links (in both directions) and switches that planners and routes avoid."""
+
+    links: frozenset[frozenset[str]] = frozenset()
+    switches: frozenset[str] = frozenset()
+
+    def covers(self, a: str, b: str) -> bool:
+        """True if the link a-b or one of its ends has failed."""
+        return frozenset((a, b)) in self.links or a in self.switches or b in self.switches

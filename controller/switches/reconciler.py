@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the contents of a connected switch the desired ones, and keeps them so: reads the switch first, writes the
+difference, then waits for new desired contents or for the next audit, which reads again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import NoReturn
+
+import finsy as fy
+
+from netfold.controller.switches.desired_contents import DesiredContents, DesiredContentsInbox
+from netfold.controller.switches.finsy_adapter import error_text
+from netfold.controller.switches.install import write_batches
+from netfold.controller.switches.installed_state import ForeignStateError, InstalledState
+from netfold.controller.switches.switch_health import HealthReporter
+
+log = logging.getLogger(__name__)
+
+MIN_RETRY_S, MAX_RETRY_S = 0.1, 1.0
+"""Between two attempts of writes that the switch refuses."""
+
+
+class Reconciler:
+    """Lives as long as a connection. `on_registers_lost(switch)` is awaited before the first write into a switch whose
+    registers are empty."""
+
+    def __init__(
+        self,
+        installed: InstalledState,
+        inbox: DesiredContentsInbox,
+        reporter: HealthReporter,
+        on_registers_lost: Callable[[str], Awaitable[None]],
+        audit_s: float,
+    ) -> None:
+        self._installed = installed
+        self._inbox = inbox
+        self._reporter = reporter
+        self._on_registers_lost = on_registers_lost
+        self._audit_s = audit_s
+
+    async def adopt(self, *, was_pushed: bool) -> None:
+        """Read the switch, and decide whether its registers can have sums of this store's jobs. Contents that are there
+        right after a pipeline push (`was_pushed`) are drift. Raises ForeignStateError."""
+        await self._installed.read()
+        if self._installed.has_store_marker:
+            desired = await self._inbox.newer_than(0)
+            self._reporter.health.repaired += self._installed.count_differences(desired.contents)
+            return
+        if self._installed.contents and not was_pushed:
+            raise ForeignStateError(f"{len(self._installed.contents)} entries are not of this store")
+        await self._on_registers_lost(self._reporter.name)
+
+    async def run(self) -> NoReturn:
+        """Until canceled. Raises ForeignStateError, fy.P4ClientError."""
+        failures = 0
+        while True:
+            desired = await self._inbox.newer_than(0)
+            try:
+                await self._write(desired)
+            except fy.P4ClientError as error:
+                failures += 1
+                await self._recover(error, desired, failures)
+                continue
+            failures = 0
+            self._reporter.set_ready(desired.version)
+            await self._wait(desired.version)
+
+    async def _write(self, desired: DesiredContents) -> None:
+        began = time.monotonic()
+        for batch in write_batches(self._installed.contents, desired.contents):
+            await self._installed.write(batch)
+            self._reporter.health.converge_s = time.monotonic() - began
+
+    async def _recover(self, error: fy.P4ClientError, desired: DesiredContents, failures: int) -> None:
+        """Read what the failed write left, and wait: until there are newer desired contents, or with exponential
+        backoff."""
+        self._reporter.health.error = error_text(error)
+        log.warning("%s: a write failed: %s", self._reporter.name, self._reporter.health.error)
+        await self._installed.read()
+        with suppress(TimeoutError):
+            pause = min(MIN_RETRY_S * 2 ** (failures - 1), MAX_RETRY_S)
+            await asyncio.wait_for(self._inbox.newer_than(desired.version), pause)
+
+    async def _wait(self, version: int) -> None:
+        """Until there are newer desired contents, or an audit finds differences."""
+        while True:
+            try:
+                async with asyncio.timeout(self._audit_s):
+                    await self._inbox.newer_than(version)
+                    return
+            except TimeoutError:
+                await self._audit()
+            newest = self._inbox.newest
+            if newest is None or self._installed.count_differences(newest.contents):
+                return
+
+    async def _audit(self) -> None:
+        health = self._reporter.health
+        drift = await self._installed.read()
+        health.audits += 1
+        health.repaired += drift
+        if drift:
+            log.warning("%s: %d entries had drifted", self._reporter.name, drift)
+        if not self._installed.has_store_marker:
+            if self._installed.contents:
+                raise ForeignStateError("the marker entry of this store is gone")
+            await self._on_registers_lost(self._reporter.name)

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a switch is connected and has its desired contents."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Health:
+    """State of a session.
+
+    ready       connected, and the contents are the desired ones of version `applied` or are being changed from them
+    reached     the server answers; it may still be loading the pipeline
+    error       why it is not ready, or why the last write failed
+    since       when `ready` last changed (monotonic clock)
+    repaired    entries that differed when they were read
+    converge_s  duration of the last writes
+    """
+
+    ready: bool = False
+    reached: bool = False
+    applied: int = 0
+    error: str = "not connected yet"
+    since: float = field(default_factory=time.monotonic)
+    repaired: int = 0
+    converge_s: float = 0.0
+    audits: int = 0
+
+
+class HealthReporter:
+    """Changes a switch's `health`; `on_change(name)` is called after each change of `ready` or `applied`."""
+
+    def __init__(self, name: str, on_change: Callable[[str], None]) -> None:
+        self.name = name
+        self.health = Health()
+        self._on_change = on_change
+
+    def set_ready(self, version: int) -> None:
+        health = self.health
+        if not health.ready:
+            health.since = time.monotonic()
+        health.ready, health.applied, health.error = True, version, ""
+        self._on_change(self.name)
+
+    def set_failed(self, error: str) -> None:
+        health = self.health
+        if health.ready:
+            health.since = time.monotonic()
+            log.warning("%s: %s", self.name, error)
+        health.ready, health.error = False, error
+        self._on_change(self.name)

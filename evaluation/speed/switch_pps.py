@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Packets a second, and per second of processor time, of a switch; and its latency. Needs root.
+
+python -m netfold.evaluation.speed.switch_pps [--loads router,netfold-64] [--seconds 3] [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from netfold.evaluation.core.command import Words, expect, run_command, words
+from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
+from netfold.evaluation.core.progress import one_by_one
+from netfold.evaluation.speed import switch_targets as targets
+from netfold.evaluation.speed.switch_loads import SLOTS, WORKERS, SwitchLoad, aggregation, roce, router
+from netfold.evaluation.speed.switch_targets import Target, compiled, namespace, process
+from netfold.testbed.errors import RunError
+
+WINDOW = 128
+WARM_UP_S = 1.0
+LOADS: dict[str, Callable[[], SwitchLoad]] = {
+    "router": router,
+    "netfold-64": lambda: aggregation(64),
+    "netfold-256": lambda: aggregation(256),
+    "float-64": lambda: aggregation(64, floats=True),
+    "roce-64": lambda: roce(64),
+    "roce-256": lambda: roce(256),
+}
+
+
+@dataclass(frozen=True)
+class SwitchRow(Row):
+    """The best of several rounds. A packet is one that the switch receives; it sends as many. `cpu_s` and
+    `pps_per_cpu_s` count all threads of the switch's process, user and system, with the kernel's work for them.
+    `latency_us`: with one chunk in flight, from the hosts' first frame until each host has its answer, their own
+    sockets included. Ratios are of pps_per_cpu_s; None: the peer was not measured."""
+
+    target: str
+    load: str
+    frame_bytes: int
+    pps: float
+    cpu_s: float
+    pps_per_cpu_s: float
+    latency_us: float
+    retransmitted: int
+    ratio_to_bmv2: float | None = None
+    ratio_to_forwarder: float | None = None
+    ratio_to_forwarder_xdp: float | None = None
+
+
+COLUMNS = (
+    Column[SwitchRow]("target", lambda r: r.target, is_text=True),
+    Column[SwitchRow]("load", lambda r: r.load, is_text=True),
+    Column[SwitchRow]("bytes", lambda r: r.frame_bytes),
+    Column[SwitchRow]("pps", lambda r: r.pps, ",.0f"),
+    Column[SwitchRow]("CPU s", lambda r: r.cpu_s, ".2f"),
+    Column[SwitchRow]("pps per CPU s", lambda r: r.pps_per_cpu_s, ",.0f"),
+    Column[SwitchRow]("latency us", lambda r: r.latency_us, ".1f"),
+    Column[SwitchRow]("to BMv2", lambda r: r.ratio_to_bmv2, ".2f"),
+    Column[SwitchRow]("to forwarder", lambda r: r.ratio_to_forwarder, ".2f"),
+    Column[SwitchRow]("to XDP", lambda r: r.ratio_to_forwarder_xdp, ".2f"),
+)
+
+
+@dataclass(frozen=True)
+class SwitchPps(Experiment[SwitchRow]):
+    """Packets a second, and per second of processor time, of a switch. Needs root.
+
+    Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
+    float32; roce), or the shortest frames that it routes. Targets are softswitch, BMv2 with the same program where it
+    is on PATH, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each round measures all targets in turn."""
+
+    name = "bench-switch-pps"
+    needs_root = True
+    loads: Annotated[Words, words(f"Loads, some of {', '.join(LOADS)}.")] = Words(LOADS)
+    seconds: Annotated[float, typer.Option(help="Duration of each measurement.")] = 3.0
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds over all targets; the best counts.")] = 1
+
+    def __post_init__(self) -> None:
+        expect("--loads", self.loads, tuple(LOADS))
+
+    @cached_property
+    def bmv2(self) -> targets.Bmv2Version | None:
+        with tempfile.TemporaryDirectory() as folder:
+            return targets.find_bmv2(Path(folder))
+
+    def rows(self, notify: Notify) -> Iterator[SwitchRow]:
+        """Raises RunError."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in one_by_one(self.loads, str, notify):
+                yield from self._measure(LOADS[name](), Path(folder))
+
+    def tables(self, rows: Sequence[SwitchRow]) -> Iterable[Table]:
+        caption = (
+            f"BMv2: {self.bmv2}" if self.bmv2 else "BMv2: simple_switch_grpc is not on PATH, or is softswitch"
+        )
+        return [table("One switch of four ports", COLUMNS, rows, caption)]
+
+    def document(self, rows: Sequence[SwitchRow]) -> dict[str, Any]:
+        return {**super().document(rows), "bmv2": self.bmv2 and asdict(self.bmv2)}
+
+    def _measure(self, load: SwitchLoad, folder: Path) -> list[SwitchRow]:
+        measured: dict[str, Target] = {
+            "softswitch": targets.softswitch,
+            "forwarder": targets.forwarder,
+            "forwarder_xdp": targets.forwarder_xdp,
+        }
+        if self.bmv2 is not None:
+            measured["bmv2"] = targets.bmv2
+        best: dict[str, SwitchRow] = {}
+        for _ in range(self.rounds):
+            for name, target in measured.items():
+                row = one_row(name, target, load, self.seconds, folder)
+                latency = min(row.latency_us, best[name].latency_us) if name in best else row.latency_us
+                if name not in best or row.pps_per_cpu_s > best[name].pps_per_cpu_s:
+                    best[name] = row
+                best[name] = replace(best[name], latency_us=latency)
+        return [with_ratios(row, best) for row in best.values()]
+
+
+def with_ratios(row: SwitchRow, rows: dict[str, SwitchRow]) -> SwitchRow:
+    def ratio(peer: str) -> float | None:
+        return row.pps_per_cpu_s / rows[peer].pps_per_cpu_s if peer in rows else None
+
+    return replace(
+        row,
+        ratio_to_bmv2=ratio("bmv2"),
+        ratio_to_forwarder=ratio("forwarder"),
+        ratio_to_forwarder_xdp=ratio("forwarder_xdp"),
+    )
+
+
+def one_row(name: str, target: Target, load: SwitchLoad, seconds: float, folder: Path) -> SwitchRow:
+    """Raises RunError. Each of the two runs has a switch of its own: the slots of a used one hold newer tags."""
+    chunks, elapsed, used, retransmitted = drive(target, load, WINDOW, seconds, folder)
+    alone, alone_elapsed, _, _ = drive(target, load, 1, min(seconds, 1.0), folder)
+    if not chunks or not alone:
+        raise RunError(f"{name} completed no chunk of {load.name}")
+    packets, latency_us = chunks * WORKERS, alone_elapsed / alone * 1e6
+    size = len(load.frames[0])
+    return SwitchRow(
+        name, load.name, size, packets / elapsed, used, packets / used, latency_us, retransmitted
+    )
+
+
+def drive(
+    target: Target, load: SwitchLoad, window: int, seconds: float, folder: Path
+) -> tuple[int, float, float, int]:
+    """Completed chunks, seconds, the target's processor time, retransmitted chunks."""
+    with namespace(f"nfpps{os.getpid()}") as space, target(space, load, folder) as running:
+        return _drive(space, load, window, seconds, running, folder)
+
+
+def _drive(
+    space: str, load: SwitchLoad, window: int, seconds: float, target: subprocess.Popen[str], folder: Path
+) -> tuple[int, float, float, int]:
+    numbers = (window, SLOTS, load.tag_at, load.slot_at, WARM_UP_S, seconds)
+    ports = [f"h{port}" for port in range(1, WORKERS + 1)]
+    command = ("ip", "netns", "exec", space, compiled("workers", folder), *numbers, *ports)
+    with process(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as workers:
+        assert workers.stdin is not None
+        assert workers.stdout is not None
+        with workers.stdin as sink:
+            for frame in load.frames:
+                os.write(sink.fileno(), struct.pack("=I", len(frame)) + frame)
+        assert workers.stdout.readline() == "begin\n", "the workers did not start"
+        before = cpu_seconds(target.pid)
+        end = workers.stdout.readline().split()
+        used = cpu_seconds(target.pid) - before
+    return int(end[1]), float(end[2]), used, int(end[3])
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of all threads of a process so far."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+if __name__ == "__main__":
+    run_command(SwitchPps)

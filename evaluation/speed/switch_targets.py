@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What switch_pps measures: softswitch, BMv2, and two plain forwarders in C, on a network of veth links."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import grpc
+from finsy.proto import p4r, p4r_grpc
+
+from netfold.evaluation.speed.switch_loads import WORKERS, SwitchLoad
+
+COMMAND_TIMEOUT_S = 60
+SOFTSWITCH = "from softswitch.cli import main; main()"
+
+Target = Callable[[str, SwitchLoad, Path], AbstractContextManager[subprocess.Popen[str]]]
+"""Starts a switch in a network namespace with the program and entries of a load; a folder for its files."""
+
+
+@dataclass(frozen=True)
+class Bmv2Version:
+    """The simple_switch_grpc on PATH. `has_logging_macros`: log statements are compiled in, which makes BMv2 several
+    times slower at any log level."""
+
+    version: str
+    command: str
+    has_logging_macros: bool
+
+
+@contextmanager
+def namespace(name: str) -> Iterator[str]:
+    run("ip", "netns", "add", name)
+    try:
+        run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+        for port in range(1, WORKERS + 1):
+            run("ip", "-n", name, "link", "add", f"sw{port}", "type", "veth", "peer", "name", f"h{port}")
+            for end in ("sw", "h"):
+                run("ip", "-n", name, "link", "set", f"{end}{port}", "up")
+        yield name
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=False, timeout=COMMAND_TIMEOUT_S)
+
+
+def run(*command: object) -> None:
+    subprocess.run([str(part) for part in command], check=True, timeout=COMMAND_TIMEOUT_S)
+
+
+@contextmanager
+def process(*command: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Ends the process at the exit. `options`: of subprocess.Popen."""
+    started: subprocess.Popen[str] = subprocess.Popen([str(part) for part in command], text=True, **options)
+    try:
+        yield started
+    finally:
+        started.send_signal(signal.SIGTERM)
+        try:
+            started.wait(10)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+
+
+def compiled(name: str, folder: Path, flags: Sequence[str] = ("-O2", "-march=native")) -> Path:
+    """The program of a C file of this folder, compiled into `folder` once."""
+    target = folder / name
+    if not target.exists():
+        engine = find_spec("softswitch.engine")
+        assert engine is not None
+        assert engine.origin is not None
+        own, xsk = Path(__file__).with_name(f"{name}.c"), Path(engine.origin).with_name("xsk.c")
+        run("gcc", *flags, f"-I{xsk.parent}", "-o", target, own, xsk)
+    return target
+
+
+# ---- the targets ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def forwarder(space: str, load: SwitchLoad, folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    ports = [f"sw{port}" for port in range(1, WORKERS + 1)]
+    command = ("ip", "netns", "exec", space, compiled("forwarder", folder), *options, *ports)
+    with process(*command, stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "ready\n", "the forwarder did not start"
+        yield started
+
+
+def forwarder_xdp(
+    space: str, load: SwitchLoad, folder: Path
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    return forwarder(space, load, folder, "-x")
+
+
+def interfaces() -> list[str]:
+    return [part for port in range(1, WORKERS + 1) for part in ("-i", f"{port}@sw{port}")]
+
+
+@contextmanager
+def softswitch(space: str, load: SwitchLoad, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    address = f"unix:{folder}/softswitch.sock"
+    reader, writer = os.pipe()
+    command = ["ip", "netns", "exec", space, sys.executable, "-c", SOFTSWITCH, *interfaces()]
+    command += [
+        "--grpc-server-addr",
+        address,
+        "--device-id",
+        "1",
+        "--ready-fd",
+        str(writer),
+        "--log-level",
+        "warn",
+    ]
+    with os.fdopen(reader) as ready, process(*command, pass_fds=[writer]) as started:
+        os.close(writer)
+        assert ready.readline().startswith("ready"), "softswitch did not start"
+        push(address, load)
+        yield started
+
+
+def bmv2_command(address: str) -> list[str]:
+    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", *interfaces()]
+    return [*command, "--", "--grpc-server-addr", address]
+
+
+def find_bmv2(folder: Path) -> Bmv2Version | None:
+    """The BMv2 on PATH; None if there is none, or if it is a link to softswitch."""
+    found = shutil.which("simple_switch_grpc")
+    if found is None or Path(found).resolve().name == "softswitch":
+        return None
+    printed = subprocess.run(
+        [found, "--version"], capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+    )
+    # With logging on, its first lines show whether log statements are compiled in.
+    started = subprocess.run(
+        [found, "--no-p4", "--log-file", folder / "bmv2", "--log-level", "trace", "--", "--cpu-port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_TIMEOUT_S,
+        check=False,
+    )
+    macros = "disabled logging macros" not in started.stdout + started.stderr
+    return Bmv2Version(printed.stdout.strip(), " ".join(bmv2_command("ADDRESS")), macros)
+
+
+@contextmanager
+def bmv2(space: str, load: SwitchLoad, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    address = f"unix:{folder}/bmv2.sock"
+    command = ["ip", "netns", "exec", space, *bmv2_command(address)]
+    with process(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
+        push(address, load)
+        yield started
+
+
+def push(address: str, load: SwitchLoad) -> None:
+    """Sends the program and its entries."""
+    options = [("grpc.max_send_message_length", -1)]
+    with ExitStack() as stack:
+        channel = stack.enter_context(grpc.insecure_channel(address, options=options))
+        grpc.channel_ready_future(channel).result(timeout=COMMAND_TIMEOUT_S)
+        stub = p4r_grpc.P4RuntimeStub(channel)
+        election = p4r.Uint128(low=1)
+        hello = p4r.StreamMessageRequest(
+            arbitration=p4r.MasterArbitrationUpdate(device_id=1, election_id=election)
+        )
+        stream = stub.StreamChannel(endless(hello))
+        stack.callback(stream.cancel)
+        next(iter(stream))
+        request = p4r.SetForwardingPipelineConfigRequest
+        stub.SetForwardingPipelineConfig(
+            request(device_id=1, election_id=election, action=request.VERIFY_AND_COMMIT, config=load.config),
+            timeout=COMMAND_TIMEOUT_S,
+        )
+        for update in load.updates:
+            stub.Write(
+                p4r.WriteRequest(device_id=1, election_id=election, updates=[update]),
+                timeout=COMMAND_TIMEOUT_S,
+            )
+
+
+def endless(first: p4r.StreamMessageRequest) -> Iterator[p4r.StreamMessageRequest]:
+    yield first
+    threading.Event().wait()

@@ -1,0 +1,184 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The same in a running network: a job and TCP flows over a link between two switches, or out of one worker."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from netfold.evaluation.core.experiment import Notify
+from netfold.evaluation.testbed import tcp_sink
+from netfold.evaluation.testbed.fairness import hosts
+from netfold.evaluation.testbed.fairness.shares import SETTLING, SharesRow
+from netfold.evaluation.testbed.fairness.short_flows import LOAD, SIZE, ShortFlowsRow, summarize
+from netfold.testbed.counters import read_link_bytes
+from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.errors import RunError
+
+MBPS, EDGE_MBPS, FLOWS, SAMPLE_S = 50, 200, 4, 0.25
+LINK = f"Mininet, {MBPS} Mbit/s"
+ENDLESS = 1_000_000
+BYTES = 1 << 20
+FIRST_ARRAY_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class TcpCase:
+    """`flows` of a congestion control beside a job; `uplink`: they start at worker w1's host and share its link."""
+
+    control: str
+    ecn: bool
+    flows: int
+    uplink: bool = False
+
+    @property
+    def against(self) -> str:
+        name = self.control + ("-ecn" if self.ecn else "")
+        return name + (" uplink" if self.uplink else "")
+
+
+CASES = (
+    *(TcpCase(control, ecn, n) for control in ("cubic", "reno") for ecn in (False, True) for n in (1, 2, 4)),
+    TcpCase("cubic", False, 1, uplink=True),
+    TcpCase("cubic", True, 1, uplink=True),
+)
+QUICK = (
+    TcpCase("cubic", False, 1),
+    TcpCase("cubic", True, 1),
+    TcpCase("reno", False, 2),
+    TcpCase("cubic", False, 1, uplink=True),
+)
+
+
+def spec() -> str:
+    """The shared link as a fabric file. w1's link has the same rate, for `uplink` cases."""
+    own = {f"w{i + 1}": {"at": "s1" if i % 2 == 0 else "s2", "rate": EDGE_MBPS} for i in range(4)}
+    own["w1"]["rate"] = MBPS
+    for i in range(FLOWS):
+        own[f"t{i + 1}"] = {"at": "s1", "rate": EDGE_MBPS}
+        own[f"r{i + 1}"] = {"at": "s2", "rate": EDGE_MBPS}
+    return yaml.safe_dump(
+        {
+            "name": "shared-link",
+            "unit": "Mbit/s",
+            "defaults": {"link": {"queue": 64}, "switch": {"capacity": 10 * EDGE_MBPS}},
+            "switches": {s: {"role": "leaf"} for s in ("s1", "s2")},
+            "hosts": own,
+            "links": [{"between": ["s1", "s2"], "rate": MBPS}],
+        }
+    )
+
+
+class SharedLinkNetwork:
+    """The network of all cases; a context manager."""
+
+    def __init__(self, seconds: float, notify: Notify) -> None:
+        self._seconds, self._notify = seconds, notify
+        self._open = ExitStack()
+
+    def __enter__(self) -> SharedLinkNetwork:
+        try:
+            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="netfold-")))
+            file = folder / "shared-link.yaml"
+            file.write_text(spec())
+            self._system = self._open.enter_context(Deployment(Setup(str(file)), self._notify))
+            for i in range(FLOWS):
+                self._open.enter_context(tcp_sink.listening(self._system.net, f"r{i + 1}", hosts.PORT))
+        except BaseException:
+            self._open.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def job(self, name: str, congestion: str, workers: Sequence[str]) -> None:
+        """Starts an endless job; returns when its first array is sent. Raises RunError."""
+        flags = ["--workload", "sizes", "--bytes", BYTES, "--iterations", ENDLESS, "--congestion", congestion]
+        keys = {"scheme": "panama", "elements": BYTES // 4, "options": {"trees": 1}}
+        link = workers[0], self._system.fabric.attachment(workers[0])
+        before, deadline = read_link_bytes(self._system.net)[link], time.monotonic() + FIRST_ARRAY_TIMEOUT_S
+        self._system.start_job(name, flags, workers, **keys)
+        while read_link_bytes(self._system.net)[link] - before < BYTES:
+            self._system.check()
+            if time.monotonic() > deadline:
+                raise RunError(f"job {name} sent less than an array in {FIRST_ARRAY_TIMEOUT_S:.0f} s")
+            time.sleep(SAMPLE_S)  # counters have no events
+
+    def shares(self, case: TcpCase) -> SharesRow:
+        """Beside the running jobs."""
+        net, seconds = self._system.net, self._seconds
+        self._notify(f"{case.flows} {case.against}")
+        if case.control not in hosts.available():
+            raise RunError(f"this kernel has no TCP {case.control}")
+        hosts.set_ecn(net, case.ecn)
+        senders = ["w1"] * case.flows if case.uplink else [f"t{i + 1}" for i in range(case.flows)]
+        with ExitStack() as flows:
+            for i, sender in enumerate(senders):
+                there = net.addressing.hosts[f"r{i + 1}"].ip
+                flows.callback(hosts.end, hosts.start(net, sender, "bulk", there, hosts.PORT, case.control))
+            received = [("s2", f"r{i + 1}") for i in range(case.flows)]
+            times, carried = self._watch([("w1", "s1"), *received], seconds)
+        if case.uplink:  # w1 sends both the job's and the flow's bytes
+            carried = [[row[0] - sum(row[1:]), *row[1:]] for row in carried]
+        first = int(SETTLING * len(times))
+        span = (times[-1] - times[first]) * MBPS * 1e6 / 8
+        shares = tuple((b - a) / span for a, b in zip(carried[first], carried[-1], strict=True))
+        series = tuple(
+            tuple((b - a) * 8 / (MBPS * 1e6 * (t - s)) for a, b in zip(one, other, strict=True))
+            for s, t, one, other in zip(times, times[1:], carried, carried[1:], strict=False)
+        )
+        return SharesRow(LINK, case.against, 1, case.flows, shares, tuple(times[1:]), series)
+
+    def _watch(
+        self, links: Sequence[tuple[str, str]], seconds: float
+    ) -> tuple[list[float], list[list[float]]]:
+        net, began = self._system.net, time.monotonic()
+        times, carried = [], []
+        while True:
+            counted = read_link_bytes(net)
+            times.append(time.monotonic() - began)
+            carried.append([float(counted[link]) for link in links])
+            if times[-1] >= seconds:
+                return times, carried
+            self._system.check()
+            # samples at even times are the experiment
+            time.sleep(max(0.0, began + len(times) * SAMPLE_S - time.monotonic()))
+
+    def short_flows(self, control: str, ecn: bool, beside: str) -> ShortFlowsRow:
+        """Short flows between t1 and r1, beside the running jobs."""
+        net = self._system.net
+        self._notify(f"short flows beside {beside}")
+        hosts.set_ecn(net, ecn)
+        rate = LOAD * MBPS * 1e6 / 8 / SIZE * 4
+        there = net.addressing.hosts["r1"].ip
+        process = hosts.start(net, "t1", "short", there, hosts.PORT, control, SIZE, rate, self._seconds)
+        output, _ = process.communicate(timeout=self._seconds + 2 * hosts.FLOW_TIMEOUT_S)
+        if process.returncode:
+            raise RunError("the short TCP flows ended early")
+        found = json.loads(output)
+        name = control + ("-ecn" if ecn else "")
+        return summarize(LINK, name, beside, found["seconds"], found["unfinished"])
+
+
+def measured(seconds: float, cases: Sequence[TcpCase], notify: Notify) -> Iterator[SharesRow | ShortFlowsRow]:
+    """Short flows beside nothing, a `panama` job and a job with a fixed window; then all cases beside the `panama` job.
+    Raises RunError, NetworkError."""
+    kinds = sorted({(c.control, c.ecn) for c in cases if c.control == "cubic"})
+    for beside in ("nothing", "panama", "fixed"):
+        with SharedLinkNetwork(seconds, notify) as network:
+            if beside != "nothing":
+                network.job("one", beside, ("w1", "w2"))
+            for control, ecn in kinds:
+                yield network.short_flows(control, ecn, beside)
+            if beside == "panama":
+                for case in cases:
+                    yield network.shares(case)

@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The connection to the controller, for commands and members: address, trusted certificate, token.
+
+A unix socket is guarded by its own rights; over TCP everything is TLS, and a call without a token is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+TOKEN_KEY = "authorization"
+
+PASSING = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})
+"""Answers after which trying again is of use: the controller is starting, restarting, or gone for a moment."""
+
+_ROOTS_SOCKET = Path("/run/netfold/controller.sock")
+_RUNTIME_FOLDERS = ("/run/user/{uid}", "/tmp/netfold-{uid}")
+_KEEPALIVE_MS = 10_000  # a peer that is gone without a word is noticed after this, and five seconds more
+
+
+class ConnectError(Exception):
+    """The controller cannot be asked; the message says what cannot be read."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """`unix:PATH` or `HOST:PORT`. Over TCP: the certificate (PEM) that the controller's is checked against, in place
+    of the system's own; the token; and the name that the controller's certificate bears if it is not `HOST`."""
+
+    address: str
+    certificate: bytes | None = None
+    token: str = field(default="", repr=False)
+    server_name: str = ""
+
+
+def default_socket() -> str:
+    """unix:/run/netfold/controller.sock for root, else in the user's own runtime folder."""
+    if os.geteuid() == 0:
+        return f"unix:{_ROOTS_SOCKET}"
+    base = os.environ.get("XDG_RUNTIME_DIR", _RUNTIME_FOLDERS[1].format(uid=os.getuid()))
+    return f"unix:{base}/netfold/controller.sock"
+
+
+def check_default_socket() -> None:
+    """Raises ConnectError if another user could have put the default socket where it is, or could take it away:
+    without a runtime folder of the user's own it lies in /tmp, under a name that any user can guess."""
+    folder = Path(default_socket().removeprefix("unix:")).parent
+    for at in (folder.parent, folder):
+        try:
+            found = at.lstat()
+        except OSError:
+            continue
+        shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+        if stat.S_ISLNK(found.st_mode) or found.st_uid not in (0, os.geteuid()) or shared:
+            raise ConnectError(
+                f"{at} belongs to another user, or others may write to it: its socket is not to be trusted; "
+                "set XDG_RUNTIME_DIR, or name an address"
+            )
+
+
+def _callers_socket() -> str | None:
+    """For root's process that a user has started through sudo, as what runs in Mininet's hosts: the user's own
+    controller, unless root has one. None if there is none."""
+    user = os.environ.get("SUDO_UID", "")
+    if os.geteuid() != 0 or not user.isdecimal() or _ROOTS_SOCKET.exists():
+        return None
+    for folder in _RUNTIME_FOLDERS:
+        file = Path(folder.format(uid=user)) / "netfold" / "controller.sock"
+        with contextlib.suppress(OSError):
+            if file.stat().st_uid == int(user):
+                return f"unix:{file}"
+    return None
+
+
+def connection(
+    address: str | None = None,
+    certificate: Path | None = None,
+    token: Path | None = None,
+    server_name: str | None = None,
+) -> Connection:
+    """What is None is taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA, NETFOLD_TOKEN_FILE, NETFOLD_TLS_SERVER_NAME, or
+    is the default: the default socket (under sudo the caller's, if root has none), the system's certificates, no token.
+    Raises ConnectError."""
+    chosen = address or os.environ.get("NETFOLD_CONTROLLER") or _callers_socket() or default_socket()
+    if chosen == default_socket():
+        check_default_socket()
+    name = server_name or os.environ.get("NETFOLD_TLS_SERVER_NAME", "")
+    if chosen.startswith("unix:"):
+        return Connection(chosen, server_name=name)
+    ca = certificate or _path("NETFOLD_TLS_CA")
+    file = token or _path("NETFOLD_TOKEN_FILE")
+    try:
+        trusted = None if ca is None else ca.read_bytes()
+        shown = [] if file is None else file.read_text().split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConnectError(f"certificate or token cannot be read: {error}") from error
+    if file is not None and not shown:
+        raise ConnectError(
+            f"{file}: it is empty; a token is needed, as the controller's --tokens file has it"
+        )
+    return Connection(chosen, trusted, shown[0] if shown else "", name)
+
+
+def open_channel(where: Connection) -> grpc.Channel:
+    """For threads."""
+    credentials, options = _credentials(where), _options(where)
+    if credentials is None:
+        return grpc.insecure_channel(where.address, options=options)
+    return grpc.secure_channel(where.address, credentials, options=options)
+
+
+def open_aio_channel(where: Connection) -> grpc.aio.Channel:
+    """For asyncio."""
+    credentials, options = _credentials(where), _options(where)
+    if credentials is None:
+        return grpc.aio.insecure_channel(where.address, options=options)
+    return grpc.aio.secure_channel(where.address, credentials, options=options)
+
+
+def _path(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value) if value else None
+
+
+def _options(where: Connection) -> list[tuple[str, Any]]:
+    # plans of large jobs, from a controller that is trusted
+    options: list[tuple[str, Any]] = [
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.max_reconnect_backoff_ms", 1000),  # where it is waited for, it is to be found soon
+        ("grpc.enable_http_proxy", 0),  # what http_proxy names leads to the web, not to a controller
+    ]
+    if where.address.startswith("unix:"):
+        return options
+    options += [("grpc.keepalive_time_ms", _KEEPALIVE_MS), ("grpc.keepalive_timeout_ms", _KEEPALIVE_MS // 2)]
+    if where.server_name:
+        options.append(("grpc.ssl_target_name_override", where.server_name))
+    return options
+
+
+def _credentials(where: Connection) -> grpc.ChannelCredentials | None:
+    """None for a unix socket."""
+    if where.address.startswith("unix:"):
+        return None
+    credentials = grpc.ssl_channel_credentials(root_certificates=where.certificate)
+    if not where.token:
+        return credentials
+    return grpc.composite_channel_credentials(
+        credentials, grpc.metadata_call_credentials(_Token(where.token))
+    )
+
+
+class _Token(grpc.AuthMetadataPlugin):
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(
+        self, context: Any, callback: Callable[[tuple[tuple[str, str], ...], Exception | None], None]
+    ) -> None:
+        callback(((TOKEN_KEY, f"Bearer {self._token}"),), None)

@@ -1,0 +1,266 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""One simulation of a user's own jobs on a user's own fabric, as a point of a sweep."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from netfold.controller.jobs.file import ResolvedJob, resolve_job
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.residual_network import NO_LOADS
+from netfold.controller.planning.scheme_registry import INSTALLED_SCHEMES
+from netfold.controller.planning.validate import add_loads
+from netfold.simulator.result import JobResult, SimulationResult
+from netfold.simulator.scenario import (
+    Flow,
+    InNetworkCollective,
+    Job,
+    Model,
+    Scenario,
+    ScenarioError,
+    Scheme,
+    TcpVariant,
+)
+from netfold.simulator.schemes.catalog import SchemeName, SchemeOptions, in_racks, scheme_of
+from netfold.simulator.schemes.rings import ring
+from netfold.simulator.sweep.task import Json
+from netfold.simulator.workloads.models import MODELS, Accelerator, all_reduces, model
+from netfold.simulator.workloads.sizes import SIZES
+from netfold.simulator.workloads.traffic import background
+from netfold.topologies.fabric import Fabric
+
+PLANNED = "planned"
+"""The controller's scheme: each job is admitted on the residual capacity of the earlier ones."""
+
+ELEMENT = 4
+SHORT = 100_000
+"""Bytes of a short flow, at most."""
+QUANTILES = tuple(range(1, 100))
+MAX_LINKS = 10
+DOUBLINGS = 6
+
+
+class Level(StrEnum):
+    FLOW = "flow"
+    PACKET = "packet"
+
+
+@dataclass(frozen=True)
+class Training:
+    """Options of what the jobs do."""
+
+    iterations: Annotated[int, typer.Option(min=1, max=100_000, help="Iterations of each job.")] = 10
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Model that workers train, with its compute times. Default: all-reduces of the job's elements in a "
+            f"row. One of {', '.join(MODELS)}."
+        ),
+    ] = None
+    accelerator: Annotated[Accelerator, typer.Option(help="Accelerator of the compute times.")] = (
+        Accelerator.A100
+    )
+    gap: Annotated[
+        float,
+        typer.Option(
+            min=0.0, help="Mean seconds between the starts of two jobs (Poisson). Default: all start at once."
+        ),
+    ] = 0.0
+
+
+@dataclass(frozen=True)
+class Background:
+    """Options of the flows beside the jobs."""
+
+    load: Annotated[
+        float,
+        typer.Option(min=0.0, max=2.0, help="Demand of background flows, as a fraction of all hosts' links."),
+    ] = 0.0
+    sizes: Annotated[
+        str, typer.Option(help=f"Size distribution of background flows: {', '.join(SIZES)}.")
+    ] = "web-search"
+    transport: Annotated[TcpVariant, typer.Option(help="Transport of background flows and of rings.")] = (
+        TcpVariant.DCTCP
+    )
+
+
+@dataclass(frozen=True)
+class SimulationSpec:
+    """What is simulated. `jobs` are job files' texts.
+
+    scheme   PLANNED; the scheme of an installed package for all jobs; or one of the catalog's for all jobs, each
+             planned as if it were alone
+    seconds  simulated time; None: until the jobs are complete, with background flows all the time
+    """
+
+    fabric: Fabric
+    jobs: tuple[str, ...]
+    scheme: str
+    level: Level
+    seed: int
+    training: Training
+    background: Background
+    seconds: float | None
+
+
+def run_simulation(spec: SimulationSpec) -> Json:
+    """The results, or `refused` with the reason: there is no plan, or the scenario is invalid."""
+    try:
+        return _simulate(spec)
+    except (RefusedError, PlanningError, ScenarioError) as error:
+        return {"refused": str(error)}
+
+
+def _simulate(spec: SimulationSpec) -> Json:
+    orders = [_order(spec, text) for text in spec.jobs]
+    plans = _plans(spec, orders)
+    jobs = tuple(
+        Job(o.file.name, o.workers, _model(spec, o), s, start, spec.training.iterations)
+        for o, (s, _), start in zip(orders, plans, _starts(spec), strict=True)
+    )
+    scenario, result = _run(spec, jobs)
+    return {
+        "jobs": [
+            _job(job, own, plan)
+            for job, own, (_, plan) in zip(jobs, result.jobs, plans, strict=True)
+        ],
+        "flows": _flows(scenario.flows, result),
+        "links": [
+            {"link": f"{a}->{b}", "utilization": found.utilization, "queue_mean": found.queue_mean,
+             "queue_max": found.queue_max}
+            for (a, b), found in sorted(result.links.items(), key=lambda at: -at[1].utilization)[:MAX_LINKS]
+        ],
+        "slots": {
+            switch: {"mean": found.mean, "peak": found.peak, "reserved": found.reserved}
+            for switch, found in sorted(result.switches.items())
+        },
+        "end": result.end,
+        "events": result.events,
+    }  # fmt: skip
+
+
+def _order(spec: SimulationSpec, text: str) -> ResolvedJob:
+    """The job of a file, by the scheme of the spec if an installed package plans it."""
+    order = resolve_job(text, spec.fabric)
+    if spec.scheme not in INSTALLED_SCHEMES:
+        return order
+    file = order.file.model_copy(update={"scheme": spec.scheme})
+    return order.model_copy(update={"file": file})
+
+
+def _plans(spec: SimulationSpec, orders: list[ResolvedJob]) -> list[tuple[Scheme, Plan | None]]:
+    fabric, found = spec.fabric, []
+    loads = NO_LOADS
+    for order in orders:
+        if spec.scheme != PLANNED and spec.scheme not in INSTALLED_SCHEMES:
+            options = SchemeOptions(
+                order.parameter_servers, transport=spec.background.transport, seed=order.file.seed,
+                gpus=order.file.ranks.per_host, intra=order.file.ranks.intra_gbs * 1e9,
+            )  # fmt: skip
+            scheme = scheme_of(SchemeName(spec.scheme), fabric, order.workers, options)
+            found.append((scheme, scheme.plan if isinstance(scheme, InNetworkCollective) else None))
+            continue
+        plan = plan_order(fabric, PlanRequest(order, loads))
+        loads = add_loads(loads, plan.loads)
+        found.append((_planned_scheme(spec, order, plan), plan))
+    return found
+
+
+def _planned_scheme(spec: SimulationSpec, order: ResolvedJob, plan: Plan) -> Scheme:
+    """The plan's trees with the local reduction of hosts of several ranks, or the ring where that is faster."""
+    hierarchy = plan.hierarchy
+    if hierarchy is None:
+        return InNetworkCollective(plan)
+    best = hierarchy.chosen(plan.rate)
+    if not best.in_trees:
+        return ring(in_racks(spec.fabric, order.workers), spec.background.transport)
+    trees = hierarchy.gradient / (plan.rate * hierarchy.unit)
+    return InNetworkCollective(plan, local_s=max(0.0, best.ms / 1e3 - trees) / hierarchy.gradient)
+
+
+def _starts(spec: SimulationSpec) -> list[float]:
+    """The first job starts at once, the others as a Poisson process, independent of other draws."""
+    gaps = np.random.default_rng([spec.seed, 1]).exponential(spec.training.gap, len(spec.jobs))
+    return [float(t) for t in np.cumsum([0.0, *gaps[1:]])]
+
+
+def _model(spec: SimulationSpec, order: ResolvedJob) -> Model:
+    if spec.training.model is None:
+        return all_reduces(order.file.elements * ELEMENT)
+    return model(spec.training.model, spec.training.accelerator)
+
+
+def _run(spec: SimulationSpec, jobs: tuple[Job, ...]) -> tuple[Scenario, SimulationResult]:
+    """With background flows that arrive until the jobs are complete: the duration is found by doubling."""
+    simulate: Callable[[Scenario], SimulationResult] = importlib.import_module(
+        f"netfold.simulator.{spec.level}.run"
+    ).simulate
+    scenario = Scenario(spec.fabric, jobs, seed=spec.seed, until=spec.seconds)
+    if spec.seconds is not None:
+        scenario = replace(scenario, flows=_background(spec, spec.seconds))
+        return scenario, simulate(scenario)
+    result = simulate(scenario)
+    if not spec.background.load:
+        return scenario, result
+    for _ in range(DOUBLINGS):
+        seconds = 2 * result.end
+        scenario = replace(scenario, flows=_background(spec, seconds), until=seconds)
+        result = simulate(scenario)
+        if all(len(job.iterations) == spec.training.iterations for job in result.jobs):
+            break
+    return scenario, result
+
+
+def _background(spec: SimulationSpec, seconds: float) -> tuple[Flow, ...]:
+    if not spec.background.load:
+        return ()
+    random = np.random.default_rng(spec.seed)
+    sizes = SIZES[spec.background.sizes]
+    return background(spec.fabric, spec.background.load, sizes, seconds, random, spec.background.transport)
+
+
+def _job(job: Job, result: JobResult, plan: Plan | None) -> dict[str, Any]:
+    took = result.all_reduce_s
+    return {
+        "job": job.name,
+        "start_s": job.start,
+        "workers": len(job.workers),
+        "bytes": job.model.bytes,
+        "planned": None
+        if plan is None
+        else {"algorithm": plan.algorithm, "rate": plan.rate, "unit": plan.unit},
+        "iterations": len(result.iterations),
+        "iteration_s": _mean([i.duration for i in result.iterations]),
+        "all_reduce_s": _mean(took),
+        "all_reduce_p99_s": float(np.quantile(took, 0.99)) if took else None,
+    }
+
+
+def _mean(values: tuple[float, ...] | list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _flows(flows: tuple[Flow, ...], result: SimulationResult) -> dict[str, Any]:
+    """Of complete flows; `short` ones have at most SHORT bytes."""
+    done = [(f.bytes, c) for f, c in zip(flows, result.completions, strict=True) if c is not None]
+    every = [c for _, c in done]
+    short = [c for size, c in done if size <= SHORT]
+    return {
+        "started": len(flows),
+        "done": len(done),
+        "mean_s": _mean(every),
+        "p99_s": float(np.quantile(every, 0.99)) if every else None,
+        "short": len(short),
+        "short_mean_s": _mean(short),
+        "short_p99_s": float(np.quantile(short, 0.99)) if short else None,
+        "quantiles_s": np.quantile(every, np.array(QUANTILES) / 100).tolist() if every else [],
+    }

@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Many points of one function: from the cache, here, or on the workers of Dask. Where a point ran changes no bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TypeVar
+
+from netfold.simulator.sweep.cache import Cache
+from netfold.simulator.sweep.task import Json, SweepTask
+
+JOBS = 2
+
+Parameters = TypeVar("Parameters")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Where points are computed: on an existing Dask scheduler, else in `jobs` processes of this machine (1: in
+    this process)."""
+
+    jobs: int = JOBS
+    scheduler: str | None = None
+
+
+def sweep(
+    function: Callable[[Parameters], Json],
+    points: Sequence[Parameters],
+    executor: Executor,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Json]:
+    """Yields the results in the order of the points, each as soon as it and the earlier ones are complete. `progress`
+    receives the numbers of complete points and of all points. Complete points stay in the cache.
+
+    Raises SweepError; the first point that fails ends the sweep.
+    """
+    tasks = [SweepTask(function, point) for point in points]
+    found = _known(tasks, cache)
+    missing = [(n, task) for n, task in enumerate(tasks) if n not in found]
+    if progress is not None:
+        progress(len(found), len(tasks))
+    sent = 0
+    with closing(_run(missing, executor)) as results:
+        for number, value in results:
+            if cache is not None:
+                cache.put(tasks[number], value)
+            found[number] = value
+            if progress is not None:
+                progress(len(found) + sent, len(tasks))
+            while sent in found:
+                yield found.pop(sent)
+                sent += 1
+    while sent in found:
+        yield found.pop(sent)
+        sent += 1
+
+
+def _known(tasks: Iterable[SweepTask], cache: Cache | None) -> dict[int, Json]:
+    if cache is None:
+        return {}
+    entries = ((n, cache.get(task)) for n, task in enumerate(tasks))
+    return {n: entry[0] for n, entry in entries if entry is not None}
+
+
+def _run(tasks: Sequence[tuple[int, SweepTask]], executor: Executor) -> Generator[tuple[int, Json]]:
+    """Each with its number, in whatever order they are done."""
+    if not tasks:
+        return
+    if executor.scheduler is None and (executor.jobs == 1 or len(tasks) == 1):
+        for number, task in tasks:
+            yield number, task.run()
+        return
+    from netfold.simulator.sweep.dask_executor import run_on_dask  # noqa: PLC0415 (it takes seconds)
+
+    yield from run_on_dask(tasks, executor.jobs, executor.scheduler)

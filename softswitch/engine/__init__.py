@@ -1,3 +1,0 @@
-# SPDX-FileCopyrightText: 2026 The netfold authors
-# SPDX-License-Identifier: Apache-2.0
-"""The I/O engine: frames between network interfaces and the switch core, on one thread of its own, in C."""

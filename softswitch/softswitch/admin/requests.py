@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The requests of the control socket."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+
+PORT_MAX = 65535
+QUEUE_MAX = 65536
+DEFAULT_QUEUE = 64
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(|[kmgt]?bit|[kmgt]?bps)", re.IGNORECASE)
+_SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def parse_rate(text: str | int) -> int:
+    """Bits per second of a rate as `tc` writes it: "100mbit", "2.5gbit", "8000" (bits), "1mbps" (bytes). 0 = no limit.
+
+    Raises ValueError.
+    """
+    if isinstance(text, int):
+        if text < 0:
+            raise ValueError(f"rate {text} is negative")
+        return text
+    match = _RATE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"rate {text!r}: expected a rate such as 100mbit, 2.5gbit or 64kbit; 0 for no limit")
+    unit = match[2].lower()
+    bits = float(match[1]) * _SCALE[unit[:-3]] * (8 if unit.endswith("bps") else 1)
+    return round(bits)
+
+
+Port = Annotated[int, Field(ge=0, le=PORT_MAX)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Nanoseconds = Annotated[int, Field(ge=0, le=60 * 10**9)]
+
+
+class Request(BaseModel):
+    """Base of all requests; rejects unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Info(Request):
+    """Device id, process id, gRPC address, name of the program."""
+
+    op: Literal["info"]
+
+
+class Ports(Request):
+    """All ports: interface, state, counters of the engine and of the core."""
+
+    op: Literal["ports"]
+
+
+class Stats(Request):
+    """Counters of the switch as a whole."""
+
+    op: Literal["stats"]
+
+
+class AddPort(Request):
+    """Binds a port to an interface."""
+
+    op: Literal["add-port"]
+    port: Port
+    interface: Annotated[str, Field(min_length=1, max_length=15)]
+
+
+class RemovePort(Request):
+    """Removes a port."""
+
+    op: Literal["remove-port"]
+    port: Port
+
+
+class SetRate(Request):
+    """The emulated link behind a port: rate (bits per second, or "100mbit"; 0 = no limit) and queue (packets)."""
+
+    op: Literal["set-rate"]
+    port: Port
+    rate: Annotated[int, BeforeValidator(parse_rate)]
+    queue: Annotated[int, Field(ge=1, le=QUEUE_MAX)] = DEFAULT_QUEUE
+
+
+class SetFaults(Request):
+    """Faults of one direction of a port's link; omitted ones are off."""
+
+    op: Literal["set-faults"]
+    port: Port
+    direction: Literal["in", "out"]
+    loss: Probability = 0.0
+    duplicate: Probability = 0.0
+    reorder: Probability = 0.0
+    corrupt: Probability = 0.0
+    delay_ns: Nanoseconds = 0
+    jitter_ns: Nanoseconds = 0
+    reorder_gap: Annotated[int, Field(ge=1, le=1000)] = 3
+    reorder_hold_ns: Nanoseconds = 1_000_000
+    seed: Annotated[int, Field(ge=0, lt=1 << 62)] = 1
+
+
+class Capture(Request):
+    """Captures all ports to a folder (pcap); null ends it."""
+
+    op: Literal["capture"]
+    folder: str | None
+
+
+class Command(Request):
+    """A command line of simple_switch_CLI; the result is its output (verbs/)."""
+
+    op: Literal["command"]
+    line: Annotated[str, Field(max_length=8192)]
+
+
+AnyRequest = Annotated[
+    Info | Ports | Stats | AddPort | RemovePort | SetRate | SetFaults | Capture | Command,
+    Field(discriminator="op"),
+]
+REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(AnyRequest)

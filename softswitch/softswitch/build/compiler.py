@@ -1,0 +1,229 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs gcc with limits of time, memory, files and processes, for pushed programs as a user of its own."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from softswitch.errors import PipelineError
+
+GCC_DEADLINE_S = 120
+MEMORY_BYTES = 4 << 30  # of one process of gcc; a program of 256 lanes takes 0.6 GB
+FILE_BYTES = 256 << 20
+PROCESSES = 64
+NOBODY_UID = 65534
+_READY = b"!"
+FIRST_USER = 2_000_000_000
+"""User ids from here on are unassigned: each process uses one for gcc."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A C file `program.c` among `files`, by name, to compile to a shared object. `what`: its name in errors."""
+
+    what: str
+    flags: tuple[str, ...]
+    files: Mapping[str, str]
+
+
+Compile = Callable[[Job], bytes]
+"""Compiles a job to the shared object's bytes. Raises PipelineError with gcc's errors."""
+
+
+@functools.cache
+def gcc() -> str:
+    """$CC, else gcc."""
+    wanted = os.environ.get("CC", "gcc")
+    found = shutil.which(wanted)
+    if found is None:
+        raise PipelineError(f"no C compiler: {wanted!r} is not on PATH (apt-get install gcc libc6-dev)")
+    return found
+
+
+def run(command: Sequence[str], what: str, *, folder: Path | None = None, user: int | None = None) -> None:
+    """Runs a compiler; at its deadline kills its process group. Raises PipelineError."""
+    # The compiler must not preload a sanitizer's runtime.
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    if folder is not None:
+        environment |= {"TMPDIR": str(folder), "HOME": str(folder)}
+    process = subprocess.Popen(
+        [*_as_user(user), *_bounds(user is not None), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        _, errors = process.communicate(timeout=GCC_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        raise PipelineError(f"gcc took more than {GCC_DEADLINE_S} s on {what}") from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    if process.returncode != 0:
+        raise PipelineError(f"gcc failed on {what}:\n{errors[:1400]}")
+
+
+def _as_user(user: int | None) -> list[str]:
+    """By a program of its own: Popen's `user` would fork this process, whose threads may hold gRPC's locks."""
+    if user is None:
+        return []
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or not _can_change_user():
+        raise PermissionError("another user cannot be taken on here")
+    return [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
+
+
+def _can_change_user() -> bool:
+    """CAP_SETUID and CAP_SETGID, bits 7 and 6 of the effective set."""
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("CapEff:"))
+    return int(line.split()[1], 16) & 0xC0 == 0xC0
+
+
+def _bounds(alone: bool) -> list[str]:
+    """`alone`: no other processes run as this user, so that their number can be limited."""
+    limiter = shutil.which("prlimit")
+    if limiter is None:
+        return []
+    bounds = [f"--cpu={GCC_DEADLINE_S}", f"--as={MEMORY_BYTES}", f"--fsize={FILE_BYTES}", "--core=0"]
+    return [limiter, *bounds, *([f"--nproc={PROCESSES}"] if alone else []), "--"]
+
+
+def compile_here(job: Job) -> bytes:
+    """Compiles in a folder that is gone afterwards; as another user, where this process may become one."""
+    if os.geteuid() != 0:
+        return _compile(job, None)
+    try:
+        return _compile(job, compiler_user())
+    except PermissionError:  # root without the right to change users
+        return _compile(job, None)
+
+
+def compiler_user() -> int:
+    return FIRST_USER + os.getpid()
+
+
+def _compile(job: Job, user: int | None) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="softswitch-gcc-") as name:
+        folder = Path(name)
+        for file, text in job.files.items():
+            (folder / file).write_text(text)
+        target = folder / "program.so"
+        if user is not None:
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, user, user)
+        run([gcc(), *job.flags, "-o", target.name, "program.c"], job.what, folder=folder, user=user)
+        handle = os.open(target, os.O_RDONLY | os.O_NOFOLLOW)
+        with os.fdopen(handle, "rb") as made:
+            return made.read(FILE_BYTES)
+
+
+class CompilerProcess:
+    """A process that compiles for this one, as a user of its own. Created while this process may change users. A new
+    interpreter, not a fork: threads of this process may hold locks."""
+
+    def __init__(self) -> None:
+        """Waits until the process has changed its user. Raises PipelineError without a compiler, or if it ends."""
+        gcc()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            code = "from softswitch.build.compiler import serve; import sys; serve(*map(int, sys.argv[1:]))"
+            self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+                [sys.executable, "-P", "-c", code, str(theirs.fileno()), str(compiler_user())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        self._socket = ours
+        self._lock = threading.Lock()
+        if not ours.recv(len(_READY)):
+            self.close()
+            raise PipelineError("the compiler process ended at its start")
+
+    def compile(self, job: Job) -> bytes:
+        """A Compile."""
+        with self._lock:
+            try:
+                _send(self._socket, json.dumps(asdict(job)).encode())
+                answer = _receive(self._socket)
+            except (OSError, EOFError) as error:
+                raise PipelineError(f"the compiler process ended: {error}") from error
+        if answer[:1] == b"+":
+            return answer[1:]
+        raise PipelineError(answer[1:].decode())
+
+    def close(self) -> None:
+        """Ends the process. Idempotent."""
+        self._socket.close()
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+
+
+def serve(descriptor: int, user: int) -> None:
+    """Changes to `user`, and compiles jobs from the socket until its other end is closed."""
+    requests = socket.socket(fileno=descriptor)
+    try:
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):  # at its stop the switch ends this process by the socket
+            signal.signal(number, signal.SIG_IGN)
+        _change_user(user)
+        requests.sendall(_READY)
+        while True:
+            job = json.loads(_receive(requests))
+            try:
+                answer = b"+" + _compile(Job(job["what"], tuple(job["flags"]), job["files"]), None)
+            except (PipelineError, OSError) as error:
+                answer = b"-" + str(error).encode()
+            _send(requests, answer)
+    except (OSError, EOFError):
+        return
+
+
+def _change_user(user: int) -> None:
+    os.setgroups([])
+    try:
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    except OSError:  # a user namespace without so many users
+        os.setresgid(NOBODY_UID, NOBODY_UID, NOBODY_UID)
+        os.setresuid(NOBODY_UID, NOBODY_UID, NOBODY_UID)
+
+
+def _send(to: socket.socket, data: bytes) -> None:
+    to.sendall(len(data).to_bytes(8, "big") + data)
+
+
+def _receive(source: socket.socket) -> bytes:
+    size = int.from_bytes(_exactly(source, 8), "big")
+    return _exactly(source, size)
+
+
+def _exactly(source: socket.socket, size: int) -> bytes:
+    parts = []
+    while size:
+        part = source.recv(min(size, 1 << 20))
+        if not part:
+            raise EOFError("end of the connection")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,156 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Ports: counters, liveness, and the egress queues of ports with a rate. */
+#include "internal.h"
+
+#define COALESCE_NS 400000u
+#define DEFAULT_BOUND 64u /* default of queue and port: BMv2's */
+
+struct ss_port *ss_port(struct ss_switch *sw, uint32_t port) {
+    if (port > SS_MAX_PORT) return NULL;
+    struct ss_port **block = &sw->ports[port / 256];
+    if (!*block) *block = calloc(256, sizeof **block);
+    return *block ? *block + port % 256 : NULL;
+}
+
+static int mark_busy(struct ss_switch *sw, struct ss_port *p, uint32_t port) {
+    if (p->busy_at) return 0;
+    if (sw->n_busy == sw->busy_capacity) {
+        uint32_t capacity = sw->busy_capacity ? sw->busy_capacity * 2 : 16;
+        uint32_t *busy = realloc(sw->busy, capacity * sizeof *busy);
+        if (!busy) return -1;
+        sw->busy = busy;
+        sw->busy_capacity = capacity;
+    }
+    sw->busy[sw->n_busy++] = port;
+    p->busy_at = sw->n_busy;
+    return 0;
+}
+
+/* 0, or -1 for a dropped packet, which the caller frees. */
+int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k) {
+    struct ss_queue *q = &p->queues[k->queue];
+    uint32_t bound = q->bound ? q->bound : p->bound ? p->bound : DEFAULT_BOUND;
+    if (q->depth >= bound) {
+        p->stats.queue_drops++;
+        return -1;
+    }
+    if (ss_packet_keep(sw, k) != 0 || mark_busy(sw, p, port) != 0) return -1;
+    k->next = NULL;
+    if (q->tail)
+        q->tail->next = k;
+    else
+        q->head = k;
+    q->tail = k;
+    q->depth++;
+    p->depth++;
+    return 0;
+}
+
+struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue) {
+    struct ss_queue *q = &p->queues[queue];
+    struct ss_packet *k = q->head;
+    q->head = k->next;
+    if (!q->head) q->tail = NULL;
+    q->depth--;
+    p->depth--;
+    k->next = NULL;
+    return k;
+}
+
+/* Earliest departure of the first packet of a queue: after its arrival, when link and queue are free. */
+static uint64_t departure_ns(const struct ss_port *p, const struct ss_queue *q) {
+    uint64_t at = q->head->now_ns;
+    if (p->rate && p->free_ns > at) at = p->free_ns;
+    if (q->rate && q->free_ns > at) at = q->free_ns;
+    return at;
+}
+
+uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue) {
+    uint64_t first = SS_NEVER;
+    for (uint32_t i = 0; i < SS_QUEUES; i++)
+        if (p->queues[i].head && departure_ns(p, &p->queues[i]) < first) first = departure_ns(p, &p->queues[i]);
+    for (uint32_t i = SS_QUEUES; i-- > 0;) {
+        if (!p->queues[i].head || departure_ns(p, &p->queues[i]) > first) continue;
+        *queue = i;
+        break;
+    }
+    return first;
+}
+
+/* A timer per frame is expensive where hosts and switches share processors. Coalesces at most a sixteenth of the queue. */
+uint64_t ss_port_coalesce_ns(const struct ss_port *p, uint64_t frame_ns) {
+    uint64_t wait = p->bound / 16 * frame_ns;
+    if (frame_ns >= COALESCE_NS || p->bound < 32) return 0;
+    return (wait < COALESCE_NS ? wait : COALESCE_NS) - frame_ns;
+}
+
+/* An idle link accumulates credit of up to one coalescing interval, like a token bucket: a short burst then leaves at once and
+ * is not delayed by coalescing. */
+void ss_port_occupy_link(struct ss_port *p, uint64_t start, uint64_t frame_ns) {
+    uint64_t credit_start = start > p->coalesce_ns ? start - p->coalesce_ns : 0;
+    p->free_ns = (p->free_ns > credit_start ? p->free_ns : credit_start) + frame_ns;
+}
+
+void ss_port_mark_idle(struct ss_switch *sw, struct ss_port *p) {
+    uint32_t last = sw->busy[sw->n_busy - 1];
+    sw->busy[p->busy_at - 1] = last;
+    ss_port(sw, last)->busy_at = p->busy_at;
+    p->busy_at = 0;
+    sw->n_busy--;
+}
+
+int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint32_t queue_packets) {
+    if (port > SS_MAX_PORT || (rate_bps && (queue_packets == 0 || queue_packets > 65536))) return -1;
+    ss_lock_acquire(&sw->lock);
+    struct ss_port *p = ss_port(sw, port);
+    if (p) {
+        p->rate = rate_bps;
+        p->bound = queue_packets;
+    }
+    ss_lock_release(&sw->lock);
+    return p ? 0 : -1;
+}
+
+int ss_set_queues(struct ss_switch *sw, uint32_t count) {
+    if (count == 0 || count > SS_QUEUES) return -1;
+    sw->n_queues = count;
+    return 0;
+}
+
+int ss_queue_config(struct ss_switch *sw, uint32_t port, uint32_t queue, uint64_t rate_pps, uint64_t bound) {
+    if (port > SS_MAX_PORT || queue >= sw->n_queues || (bound != SS_KEEP && bound > 65536)) return -1;
+    ss_lock_acquire(&sw->lock);
+    struct ss_port *p = ss_port(sw, port);
+    if (p && rate_pps != SS_KEEP) p->queues[queue].rate = rate_pps;
+    if (p && bound != SS_KEEP) p->queues[queue].bound = (uint32_t)bound;
+    ss_lock_release(&sw->lock);
+    return p ? 0 : -1;
+}
+
+int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up) {
+    if (port > SS_MAX_PORT) return -1;
+    ss_lock_acquire(&sw->lock);
+    if (sw->pl) ss_lock_acquire(sw->pl->lock);
+    sw->up[port] = up != 0;
+    if (sw->pl) {
+        ss_groups_update_live(sw->pl);
+        ss_lock_release(sw->pl->lock);
+    }
+    ss_lock_release(&sw->lock);
+    return 0;
+}
+
+int ss_port_stats_get(struct ss_switch *sw, uint32_t port, struct ss_port_stats *out) {
+    memset(out, 0, sizeof *out);
+    if (port > SS_MAX_PORT) return -1;
+    ss_lock_acquire(&sw->lock);
+    struct ss_port *block = sw->ports[port / 256];
+    if (block) {
+        *out = block[port % 256].stats;
+        out->queue_depth = block[port % 256].depth;
+    }
+    ss_lock_release(&sw->lock);
+    return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Moves frames from the interfaces through the core and back, one batch at a time. */
+
+#define _GNU_SOURCE
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "engine_internal.h"
+#include "pcap.h"
+
+enum {
+    RECEIVE_BUDGET = 64,      /* frames per port and batch: bounds the time until a batch is sent */
+    TAP_CHECK_NS = 100000000, /* interval between reads of the kernel's list of taps */
+};
+
+static uint64_t clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void deliver(void *context, const uint8_t *data, uint32_t length) {
+    struct ss_engine_port *port = context;
+    if (port->capture[SS_ENGINE_IN]) ss_pcap_write(port->capture[SS_ENGINE_IN], data, length);
+    ss_receive(port->engine->sw, port->interface.number, data, length, port->engine->now_ns);
+}
+
+static void on_received(void *context, struct ss_interface *port, uint8_t *data, uint32_t length) {
+    struct ss_engine_port *from = (struct ss_engine_port *)port;
+    struct ss_engine *engine = context;
+    if (engine->times_frames) engine->now_ns = clock_ns(); /* otherwise one timestamp per batch */
+    ss_fault_pass(&from->injector[SS_ENGINE_IN], engine->now_ns, data, length, deliver, from);
+}
+
+static void emit(void *context, const uint8_t *data, uint32_t length) {
+    struct ss_engine_port *port = context;
+    ss_interface_send(&port->interface, data, length);
+}
+
+void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length) {
+    struct ss_engine *engine = context;
+    if (number == engine->cpu_port) {
+        ss_mailbox_put(&engine->packet_in, data, length);
+        return;
+    }
+    struct ss_engine_port *to = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
+    if (!to) {
+        engine->stats.unknown_port++;
+        return;
+    }
+    if (to->capture[SS_ENGINE_OUT]) ss_pcap_write(to->capture[SS_ENGINE_OUT], data, length);
+    ss_fault_pass(&to->injector[SS_ENGINE_OUT], engine->now_ns, data, length, emit, to);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static void arm(struct ss_engine *engine, uint64_t deadline_ns) {
+    if (deadline_ns == engine->armed_ns) return;
+    struct itimerspec when = {0};
+    if (deadline_ns != SS_NEVER) {
+        uint64_t at = deadline_ns ? deadline_ns : 1; /* zero would disarm */
+        when.it_value.tv_sec = (time_t)(at / 1000000000u);
+        when.it_value.tv_nsec = (long)(at % 1000000000u);
+    }
+    timerfd_settime(engine->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    engine->armed_ns = deadline_ns;
+}
+
+/* Releases due frames of the fault injectors and of the core's queues, sends all, and arms the timer for the next deadline. */
+void ss_batch_finish(struct ss_engine *engine) {
+    uint64_t deadline = SS_NEVER;
+    if (!engine->times_frames) engine->now_ns = clock_ns();
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        struct ss_engine_port *port = engine->ports[i];
+        ss_fault_release(&port->injector[SS_ENGINE_IN], engine->now_ns, deliver, port);
+        deadline = earlier(deadline, ss_fault_next_due(&port->injector[SS_ENGINE_IN]));
+    }
+    deadline = earlier(deadline, ss_service(engine->sw, engine->now_ns));
+    ss_end(engine->sw);
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        struct ss_engine_port *port = engine->ports[i];
+        ss_fault_release(&port->injector[SS_ENGINE_OUT], engine->now_ns, emit, port);
+        deadline = earlier(deadline, ss_fault_next_due(&port->injector[SS_ENGINE_OUT]));
+        ss_interface_flush(&port->interface);
+    }
+    arm(engine, deadline);
+}
+
+void ss_batch_begin(struct ss_engine *engine) {
+    ss_begin(engine->sw);
+    engine->times_frames = ss_times_frames(engine->sw);
+    engine->now_ns = clock_ns();
+}
+
+static void flush_captures(struct ss_engine *engine) {
+    for (uint32_t i = 0; engine->capture_directory && i < engine->port_count; i++)
+        for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++)
+            if (engine->ports[i]->capture[d]) fflush(engine->ports[i]->capture[d]);
+}
+
+static void check_taps(struct ss_engine *engine) {
+    engine->next_tap_check_ns = engine->now_ns + TAP_CHECK_NS;
+    ss_taps_read(&engine->taps);
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        struct ss_interface *port = &engine->ports[i]->interface;
+        ss_interface_set_tap(port, ss_taps_has_listener(&engine->taps, port->ifindex, port->inode));
+        ss_interface_retry_xsk(port, engine->now_ns);
+    }
+}
+
+bool ss_batch_run(struct ss_engine *engine) {
+    uint32_t received = 0;
+    ss_engine_lock(engine);
+    ss_batch_begin(engine);
+    if (engine->now_ns >= engine->next_tap_check_ns) check_taps(engine);
+    for (uint32_t i = 0; i < engine->port_count; i++)
+        received += ss_interface_receive(&engine->ports[i]->interface, RECEIVE_BUDGET, on_received, engine);
+    ss_batch_finish(engine);
+    engine->stats.batches++;
+    if (received == 0) {
+        engine->stats.sleeps++;
+        flush_captures(engine);
+    }
+    ss_engine_unlock(engine);
+    return received > 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The I/O engine: one thread that moves frames between network interfaces and the switch core.
+ *
+ * Call the functions from any thread but the engine's own. Those that return int return 0 or a negative errno. */
+
+#ifndef SS_ENGINE_H
+#define SS_ENGINE_H
+
+#include <stdint.h>
+
+#include "fault_injector.h"
+#include "interface.h"
+#include "switch.h"
+
+enum { SS_ENGINE_IN = 0, SS_ENGINE_OUT = 1, SS_ENGINE_DIRECTIONS = 2 };
+
+#pragma GCC visibility push(default)
+
+struct ss_engine;
+
+struct ss_engine_port_status {
+    uint32_t number;
+    uint32_t up;   /* the interface exists and is bound */
+    uint32_t oper_up; /* and is up, with a carrier: decides the liveness of watch ports */
+    char ifname[IF_NAMESIZE];
+    struct ss_interface_counters counters;
+    struct ss_fault_counters faults[SS_ENGINE_DIRECTIONS];
+};
+
+struct ss_engine_stats {
+    uint64_t batches;         /* batches run */
+    uint64_t sleeps;          /* of them, those that received nothing */
+    uint64_t unknown_port;    /* frames sent to a port without an interface */
+    uint64_t packet_in_lost;  /* frames for the controller dropped at a full queue */
+    uint64_t cpu_ns;          /* processor time of the data-plane thread */
+};
+
+/* An engine for `sw`, which must outlive it. Frames sent to `cpu_port` enter the packet-in queue. NULL with errno set. */
+struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port);
+int ss_engine_start(struct ss_engine *engine);
+
+/* Forwards the frames already received, flushes the captures and ends the thread. */
+void ss_engine_stop(struct ss_engine *engine);
+void ss_engine_free(struct ss_engine *engine);
+
+/* Adds a port on an interface. If the interface is absent the port comes up when it appears. -EEXIST if the number or the
+ * interface is in use, -EINVAL for a number above SS_MAX_PORT or the CPU port's, -ENAMETOOLONG. */
+int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname);
+int ss_engine_remove_port(struct ss_engine *engine, uint32_t number); /* -ENOENT */
+
+/* Sets the fault injector of one direction of a port's link. -ENOENT, -EINVAL. */
+int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int direction, const struct ss_fault_settings *settings);
+
+/* Captures every port's frames in `directory`/IFNAME_in.pcap and IFNAME_out.pcap; NULL ends it. */
+int ss_engine_set_capture(struct ss_engine *engine, const char *directory);
+
+/* Fills `out` with up to `capacity` ports, ascending by number; returns the number of ports. */
+uint32_t ss_engine_ports(struct ss_engine *engine, struct ss_engine_port_status *out, uint32_t capacity);
+void ss_engine_stats_get(struct ss_engine *engine, struct ss_engine_stats *out);
+
+/* Runs an empty batch: updates the core's clock and rearms the timer. Call it before control operations that read the clock
+ * (idle times) and after those that can bring its next deadline forward (an idle timeout, a port's rate). */
+void ss_engine_service(struct ss_engine *engine);
+
+/* Runs a frame through the pipeline, received on the CPU port. */
+int ss_engine_packet_out(struct ss_engine *engine, const uint8_t *data, uint32_t length);
+
+/* Readable while packet-ins are queued. Owned by the engine. */
+int ss_engine_packet_in_fd(const struct ss_engine *engine);
+/* Takes the oldest packet-in; returns its length, or -1 if there is none. */
+int64_t ss_engine_packet_in(struct ss_engine *engine, uint8_t *data, uint32_t capacity);
+
+#pragma GCC visibility pop
+
+#endif

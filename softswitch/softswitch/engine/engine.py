@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's Python interface: ports, faults, captures, counters, frames of the CPU port."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from softswitch.engine import abi
+from softswitch.errors import SwitchError
+from softswitch.state.switch import Switch
+
+MAX_FRAME = 65535
+
+
+class Direction(IntEnum):
+    """Of a link, as the switch sees it."""
+
+    IN = 0
+    OUT = 1
+
+
+class EngineError(SwitchError):
+    """The engine rejected an operation; nothing changed."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Faults of one direction of a port's link. Probabilities 0..1, independent of one another; the fate of the n-th
+    frame depends on `seed` and n alone. The delay is uniform in `delay_ns` +- `jitter_ns`. A reordered frame is
+    released after `reorder_gap` later frames, or after `reorder_hold_ns`."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    corrupt: float = 0.0
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    reorder_gap: int = 3
+    reorder_hold_ns: int = 1_000_000
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "duplicate", "reorder", "corrupt"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} = {getattr(self, name)}: expected a probability, 0..1")
+        for name in ("delay_ns", "jitter_ns", "reorder_gap", "reorder_hold_ns", "seed"):
+            if (
+                not 0 <= getattr(self, name) < 1 << 32
+                if name == "reorder_gap"
+                else not 0 <= getattr(self, name) < 1 << 63
+            ):
+                raise ValueError(f"{name} = {getattr(self, name)}: out of range")
+
+
+@dataclass(frozen=True)
+class PortStatus:
+    """State of a port. `up`: its interface is present and bound; `oper_up`: and is up, with a carrier. Counters start
+    when the port is added."""
+
+    number: int
+    ifname: str
+    up: bool
+    oper_up: bool
+    counters: dict[str, int]
+    faults: dict[Direction, dict[str, int]]
+
+
+class Engine:
+    """Drives one switch. Needs the right to open packet sockets (CAP_NET_RAW). Any thread may call."""
+
+    def __init__(self, switch: Switch, cpu_port: int, cache_dir: Path) -> None:
+        """Builds the engine's C when needed. Raises PipelineError (no compiler), EngineError."""
+        self._switch = switch
+        self._library = abi.engine_library(cache_dir)
+        self._handle: int | None = self._library.ss_engine_new(switch.handle, cpu_port)
+        if not self._handle:
+            raise EngineError(f"the engine cannot start: {os.strerror(ctypes.get_errno())}")
+        self._frame = (ctypes.c_uint8 * MAX_FRAME)()
+
+    def start(self) -> None:
+        """Starts the data plane's thread."""
+        self._check(self._library.ss_engine_start(self._handle), "the data-plane thread")
+
+    def stop(self) -> None:
+        """Forwards the received frames, flushes the captures and ends the thread. Idempotent."""
+        if self._handle:
+            self._library.ss_engine_stop(self._handle)
+
+    def close(self) -> None:
+        """Stops and releases the interfaces. Idempotent."""
+        if self._handle:
+            self._library.ss_engine_free(self._handle)
+            self._handle = None
+
+    def add_port(self, number: int, ifname: str) -> None:
+        """Binds a port to an interface; the port is down while the interface is absent."""
+        reasons = {
+            errno.EEXIST: "the number or the interface is in use",
+            errno.EINVAL: f"a port number is 0..{MAX_FRAME}, not the CPU port's; an interface has a plain name",
+            errno.ENAMETOOLONG: "an interface name has at most 15 characters",
+            errno.EPERM: "packet sockets need CAP_NET_RAW (run as root)",
+        }
+        what = f"port {number} on {ifname}"
+        if not 0 <= number <= MAX_FRAME:
+            raise EngineError(f"{what}: {reasons[errno.EINVAL]}")
+        self._check(
+            self._library.ss_engine_add_port(self._handle, number, os.fsencode(ifname)), what, reasons
+        )
+
+    def remove_port(self, number: int) -> None:
+        """Removes a port; frames to it are counted as `unknown_port`."""
+        self._check(self._library.ss_engine_remove_port(self._handle, number), f"port {number}", _NO_PORT)
+
+    def set_faults(self, number: int, direction: Direction, faults: Faults) -> None:
+        """Sets the faults and restarts the random sequence."""
+        settings = abi.FaultSettings(**asdict(faults))
+        result = self._library.ss_engine_set_faults(
+            self._handle, number, int(direction), ctypes.byref(settings)
+        )
+        self._check(result, f"port {number}", _NO_PORT)
+
+    def set_capture(self, folder: Path | None) -> None:
+        """Captures every port to `folder`/IFNAME_in.pcap and IFNAME_out.pcap; None ends it."""
+        name = None if folder is None else os.fsencode(folder)
+        self._check(self._library.ss_engine_set_capture(self._handle, name), f"captures in {folder}")
+
+    def ports(self) -> list[PortStatus]:
+        """All ports, ascending by number."""
+        capacity = 64
+        while True:
+            buffer = (abi.PortStatus * capacity)()
+            count = self._library.ss_engine_ports(self._handle, buffer, capacity)
+            if count <= capacity:
+                return [_port_status(buffer[i]) for i in range(count)]
+            capacity = count
+
+    def stats(self) -> dict[str, int]:
+        """The fields of struct ss_engine_stats."""
+        stats = abi.EngineStats()
+        self._library.ss_engine_stats_get(self._handle, ctypes.byref(stats))
+        return _fields(stats)
+
+    def service(self) -> None:
+        """Updates the core's clock and the data plane's timer: call it before a control operation that reads idle
+        times, and after one that sets an idle timeout or a rate."""
+        self._library.ss_engine_service(self._handle)
+
+    def packet_out(self, frame: bytes) -> None:
+        """Runs a frame through the pipeline from the CPU port."""
+        self._check(self._library.ss_engine_packet_out(self._handle, frame, len(frame)), "packet-out")
+
+    def packet_in_fd(self) -> int:
+        """Readable while packet-ins are queued; owned by the engine."""
+        return int(self._library.ss_engine_packet_in_fd(self._handle))
+
+    def packet_in(self) -> bytes | None:
+        """The oldest queued packet-in, if any."""
+        length = self._library.ss_engine_packet_in(self._handle, self._frame, MAX_FRAME)
+        return None if length < 0 else ctypes.string_at(self._frame, length)
+
+    def _check(self, result: int, what: str, reasons: dict[int, str] | None = None) -> None:
+        if result < 0:
+            reason = (reasons or {}).get(-result, os.strerror(-result))
+            raise EngineError(f"{what}: {reason}")
+
+
+_NO_PORT = {errno.ENOENT: "there is no such port"}
+
+
+def _fields(structure: ctypes.Structure) -> dict[str, int]:
+    return {name: int(getattr(structure, name)) for name, *_ in structure._fields_}
+
+
+def _port_status(status: abi.PortStatus) -> PortStatus:
+    return PortStatus(
+        number=status.number,
+        ifname=os.fsdecode(status.ifname),
+        up=bool(status.up),
+        oper_up=bool(status.oper_up),
+        counters=_fields(status.counters),
+        faults={direction: _fields(status.faults[direction]) for direction in Direction},
+    )

@@ -1,0 +1,204 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The ports of an engine: adding, removing, binding to interfaces that appear and vanish, faults, captures, counters. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "engine_internal.h"
+#include "pcap.h"
+
+static int open_port(struct ss_engine *engine, struct ss_engine_port *port) {
+    int error = ss_interface_open(&port->interface);
+    /* Edge-triggered: the rings are emptied before each wait. */
+    if (!error && (error = ss_engine_watch_fd(engine, port->interface.fd, SS_EVENT_PORT, port->interface.number, EPOLLET)))
+        ss_interface_close(&port->interface);
+    return error;
+}
+
+static void update_core(struct ss_engine_port *port, bool oper_up) {
+    if (oper_up == port->oper_up) return;
+    port->oper_up = oper_up;
+    (void)ss_port_set_up(port->engine->sw, port->interface.number, oper_up);
+}
+
+void ss_ports_update(struct ss_engine *engine) {
+    ss_engine_lock(engine);
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        struct ss_interface *port = &engine->ports[i]->interface;
+        int now = (int)if_nametoindex(port->ifname);
+        if (ss_interface_is_open(port) && (now != port->ifindex || ss_interface_mtu_grew(port))) ss_interface_close(port);
+        if (now && !ss_interface_is_open(port)) (void)open_port(engine, engine->ports[i]);
+        ss_interface_reopen_xsk(port);
+        update_core(engine->ports[i], ss_interface_is_oper_up(port));
+    }
+    ss_engine_unlock(engine);
+}
+
+/* An interface that goes down sets a socket error, which the next send would report. */
+void ss_ports_clear_error(struct ss_engine *engine, uint32_t number) {
+    ss_engine_lock(engine);
+    struct ss_engine_port *port = engine->by_number[number];
+    int error;
+    socklen_t size = sizeof error;
+    if (port && ss_interface_is_open(&port->interface)) getsockopt(port->interface.fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    ss_engine_unlock(engine);
+}
+
+static void close_captures(struct ss_engine_port *port) {
+    for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) {
+        if (port->capture[d]) fclose(port->capture[d]);
+        port->capture[d] = NULL;
+    }
+}
+
+void ss_engine_port_free(struct ss_engine_port *port) {
+    update_core(port, false);
+    close_captures(port);
+    for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) ss_fault_free(&port->injector[d]);
+    ss_interface_free(&port->interface);
+    free(port);
+}
+
+static int open_captures(struct ss_engine_port *port, const char *directory) {
+    static const char *const suffix[SS_ENGINE_DIRECTIONS] = {"in", "out"};
+    close_captures(port);
+    for (int d = 0; directory && d < SS_ENGINE_DIRECTIONS; d++) {
+        char path[PATH_MAX];
+        if (snprintf(path, sizeof path, "%s/%s_%s.pcap", directory, port->interface.ifname, suffix[d]) >= PATH_MAX)
+            return -ENAMETOOLONG;
+        if (!(port->capture[d] = ss_pcap_open(path))) return -errno;
+    }
+    return 0;
+}
+
+int ss_engine_set_capture(struct ss_engine *engine, const char *directory) {
+    char *kept = directory ? strdup(directory) : NULL;
+    if (directory && !kept) return -ENOMEM;
+    int error = 0;
+    ss_engine_lock(engine);
+    free(engine->capture_directory);
+    engine->capture_directory = kept;
+    for (uint32_t i = 0; i < engine->port_count && !error; i++) error = open_captures(engine->ports[i], kept);
+    ss_engine_unlock(engine);
+    return error;
+}
+
+/* The kernel's rule (dev_valid_name); the name is also that of a capture file. */
+static bool is_name(const char *ifname) {
+    return *ifname && strcmp(ifname, ".") != 0 && strcmp(ifname, "..") != 0 && !strpbrk(ifname, "/: \t\n\v\f\r");
+}
+
+static int check_new_port(const struct ss_engine *engine, uint32_t number, const char *ifname) {
+    if (number > SS_MAX_PORT || number == engine->cpu_port || !is_name(ifname)) return -EINVAL;
+    if (strlen(ifname) >= IF_NAMESIZE) return -ENAMETOOLONG;
+    if (engine->by_number[number]) return -EEXIST;
+    for (uint32_t i = 0; i < engine->port_count; i++)
+        if (strcmp(engine->ports[i]->interface.ifname, ifname) == 0) return -EEXIST;
+    return 0;
+}
+
+static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, const char *directory,
+                     struct ss_engine_port **out) {
+    struct ss_engine_port *port = calloc(1, sizeof *port);
+    if (!port) return -ENOMEM;
+    port->engine = engine;
+    int error = ss_interface_init(&port->interface, number, ifname);
+    if (!error) error = open_captures(port, directory);
+    if (!error) error = open_port(engine, port);
+    if (error && error != -ENODEV) {
+        ss_engine_port_free(port);
+        return error;
+    }
+    *out = port;
+    return 0;
+}
+
+static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
+    uint32_t at = engine->port_count++;
+    for (; at && engine->ports[at - 1]->interface.number > port->interface.number; at--)
+        engine->ports[at] = engine->ports[at - 1];
+    engine->ports[at] = port;
+    engine->by_number[port->interface.number] = port;
+    update_core(port, ss_interface_is_oper_up(&port->interface));
+}
+
+/* Opens the sockets outside the lock, which would block the other ports' frames. */
+int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname) {
+    struct ss_engine_port *port;
+    ss_engine_lock(engine);
+    int error = check_new_port(engine, number, ifname);
+    char *directory = !error && engine->capture_directory ? strdup(engine->capture_directory) : NULL;
+    ss_engine_unlock(engine);
+    if (error) return error;
+    error = make_port(engine, number, ifname, directory, &port);
+    if (error) {
+        free(directory);
+        return error;
+    }
+    ss_engine_lock(engine);
+    if (!(error = check_new_port(engine, number, ifname))) {
+        /* Captures may have started or ended since. */
+        const char *now = engine->capture_directory;
+        if ((!now != !directory) || (now && strcmp(now, directory) != 0)) error = open_captures(port, now);
+    }
+    if (!error) insert_port(engine, port);
+    bool waits = !error && !ss_interface_is_open(&port->interface);
+    ss_engine_unlock(engine);
+    free(directory);
+    if (error)
+        ss_engine_port_free(port);
+    else if (waits)
+        ss_ports_update(engine); /* the interface may have appeared before the port was inserted */
+    else
+        eventfd_write(engine->wake_fd, 1); /* frames may have arrived */
+    return error;
+}
+
+int ss_engine_remove_port(struct ss_engine *engine, uint32_t number) {
+    ss_engine_lock(engine);
+    struct ss_engine_port *port = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
+    if (port) {
+        uint32_t at = 0;
+        while (engine->ports[at] != port) at++;
+        engine->port_count--;
+        for (; at < engine->port_count; at++) engine->ports[at] = engine->ports[at + 1];
+        engine->by_number[number] = NULL;
+    }
+    ss_engine_unlock(engine);
+    if (port) ss_engine_port_free(port);
+    return port ? 0 : -ENOENT;
+}
+
+int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int direction, const struct ss_fault_settings *settings) {
+    if (direction < 0 || direction >= SS_ENGINE_DIRECTIONS) return -EINVAL;
+    ss_engine_lock(engine);
+    struct ss_engine_port *port = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
+    if (port) ss_fault_configure(&port->injector[direction], settings);
+    ss_engine_unlock(engine);
+    return port ? 0 : -ENOENT;
+}
+
+static void fill_status(struct ss_engine_port *port, struct ss_engine_port_status *out) {
+    ss_interface_read_kernel_drops(&port->interface);
+    *out = (struct ss_engine_port_status){.number = port->interface.number,
+                                          .up = ss_interface_is_open(&port->interface),
+                                          .oper_up = port->oper_up,
+                                          .counters = port->interface.counters};
+    memcpy(out->ifname, port->interface.ifname, IF_NAMESIZE);
+    for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) out->faults[d] = port->injector[d].counters;
+}
+
+uint32_t ss_engine_ports(struct ss_engine *engine, struct ss_engine_port_status *out, uint32_t capacity) {
+    ss_engine_lock(engine);
+    uint32_t count = engine->port_count;
+    for (uint32_t i = 0; i < count && i < capacity; i++) fill_status(engine->ports[i], &out[i]);
+    ss_engine_unlock(engine);
+    return count;
+}

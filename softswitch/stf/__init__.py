@@ -1,9 +1,0 @@
-# SPDX-FileCopyrightText: 2026 The netfold authors
-# SPDX-License-Identifier: Apache-2.0
-"""STF, the packet tests of p4c (grammar: tools/stf/stf_parser.py and backends/bmv2/bmv2stf.py there), run on
-this switch."""
-
-from netfold.softswitch.stf.corpus import Outcome, Verdict, run_corpus, run_stf
-from netfold.softswitch.stf.script import Command, StfError, parse
-
-__all__ = ["Command", "Outcome", "StfError", "Verdict", "parse", "run_corpus", "run_stf"]

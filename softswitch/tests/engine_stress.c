@@ -1,0 +1,151 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* engine_stress SECONDS FOLDER INTERFACE INTERFACE: the engine around a core that is only a wire between ports 1 and 2 with a
+ * small queue, while another thread does all that a control plane may do to it, in any order. Built with a sanitizer. */
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine.h"
+
+enum { CPU_PORT = 510, QUEUE = 32 };
+
+struct ss_switch {
+    ss_tx_fn tx;
+    void *context;
+    uint32_t queued;
+    struct {
+        uint32_t port, length;
+        uint64_t due_ns;
+        uint8_t data[2048];
+    } queue[QUEUE];
+};
+
+void ss_set_tx(struct ss_switch *sw, ss_tx_fn tx, void *context) {
+    sw->tx = tx;
+    sw->context = context;
+}
+int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up) {
+    (void)sw;
+    return port > SS_MAX_PORT || up < 0 ? -1 : 0;
+}
+void ss_begin(struct ss_switch *sw) { (void)sw; }
+void ss_end(struct ss_switch *sw) { (void)sw; }
+int ss_times_frames(const struct ss_switch *sw) { return sw != NULL; }
+
+void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32_t length, uint64_t now_ns) {
+    uint32_t to = port == CPU_PORT ? 1 : length % 16 == 0 ? CPU_PORT : 3 - port;
+    if (length % 8 == 0 && sw->queued < QUEUE && length <= sizeof sw->queue[0].data) {
+        sw->queue[sw->queued].port = to;
+        sw->queue[sw->queued].length = length;
+        sw->queue[sw->queued].due_ns = now_ns + 50000;
+        memcpy(sw->queue[sw->queued++].data, data, length);
+    } else {
+        sw->tx(sw->context, to, data, length);
+    }
+}
+
+uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
+    while (sw->queued && sw->queue[0].due_ns <= now_ns) {
+        sw->tx(sw->context, sw->queue[0].port, sw->queue[0].data, sw->queue[0].length);
+        memmove(&sw->queue[0], &sw->queue[1], --sw->queued * sizeof sw->queue[0]);
+    }
+    return sw->queued ? sw->queue[0].due_ns : SS_NEVER;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void disturb(struct ss_engine *engine, const char *folder, char **interface, unsigned *seed) {
+    uint8_t frame[300] = {0};
+    struct ss_engine_port_status status[2];
+    struct ss_engine_stats stats;
+    uint32_t port = 1 + (uint32_t)rand_r(seed) % 2;
+    struct ss_fault_settings faults = {.loss = 0.1,
+                                       .duplicate = 0.2,
+                                       .reorder = 0.2,
+                                       .corrupt = 0.1,
+                                       .delay_ns = (uint64_t)rand_r(seed) % 3 * 100000,
+                                       .jitter_ns = (uint64_t)rand_r(seed) % 2 * 100000,
+                                       .reorder_gap = 3,
+                                       .reorder_hold_ns = 1000000,
+                                       .seed = (uint64_t)rand_r(seed)};
+    switch (rand_r(seed) % 9) {
+    case 0:
+        ss_engine_remove_port(engine, port);
+        break;
+    case 1:
+        ss_engine_add_port(engine, port, interface[port - 1]);
+        break;
+    case 2:
+        ss_engine_set_faults(engine, port, rand_r(seed) % 2, &faults);
+        break;
+    case 3:
+        ss_engine_set_faults(engine, port, rand_r(seed) % 2, &(struct ss_fault_settings){0});
+        break;
+    case 4:
+        ss_engine_packet_out(engine, frame, (uint32_t)rand_r(seed) % sizeof frame);
+        break;
+    case 5:
+        ss_engine_ports(engine, status, 2);
+        break;
+    case 6:
+        ss_engine_stats_get(engine, &stats);
+        break;
+    case 7:
+        ss_engine_service(engine);
+        break;
+    case 8:
+        ss_engine_set_capture(engine, rand_r(seed) % 2 ? folder : NULL);
+        break;
+    }
+}
+
+static void *drain_packet_in(void *context) {
+    struct ss_engine *engine = context;
+    uint8_t frame[2048];
+    struct timespec pause = {0, 1000000};
+    for (int empty = 0; empty < 500;) {
+        if (ss_engine_packet_in(engine, frame, sizeof frame) >= 0) {
+            empty = 0;
+            continue;
+        }
+        empty++;
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+int main(int count, char **argument) {
+    if (count != 5) return 2;
+    static struct ss_switch sw;
+    struct ss_engine *engine = ss_engine_new(&sw, CPU_PORT);
+    if (!engine || ss_engine_start(engine)) return 1;
+    printf("ready\n");
+    fflush(stdout);
+    pthread_t reader;
+    pthread_create(&reader, NULL, drain_packet_in, engine);
+    unsigned seed = 1;
+    struct timespec pause = {0, 200000};
+    for (double end = seconds() + strtod(argument[1], NULL); seconds() < end;) {
+        disturb(engine, argument[2], argument + 3, &seed);
+        nanosleep(&pause, NULL);
+    }
+    ss_engine_stop(engine);
+    pthread_join(reader, NULL);
+    struct ss_engine_port_status status[2];
+    uint32_t ports = ss_engine_ports(engine, status, 2);
+    uint64_t received = 0;
+    for (uint32_t i = 0; i < ports; i++) received += status[i].counters.rx_packets;
+    ss_engine_free(engine);
+    printf("done, %lu frames on the ports that were left\n", (unsigned long)received);
+    return 0;
+}

@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a switch started as root may do, who runs its compiler, and who may reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kinds import config
+from p4runtime_client import Client
+from softswitch.build import compiler
+from softswitch.build.compiler import Job, compile_here
+from softswitch.errors import PipelineError
+from softswitch.process import StartError, require_safe_address
+from softswitch.settings import Settings, Tls
+from testnet import DEADLINE_S, SwitchProcess, needs_root
+
+NETWORK, AND_LOCKED_MEMORY = 0x3000, 0x7000  # CAP_NET_ADMIN and CAP_NET_RAW; with CAP_IPC_LOCK
+MIB = 1 << 20
+WHO = """#!/bin/sh
+id -u >&2; ulimit -t >&2; ulimit -f >&2; echo "$HOME" >&2; exit 1
+"""
+
+
+def status(pid: int | str, thread: str = "") -> dict[str, str]:
+    where = Path(f"/proc/{pid}/task/{thread}" if thread else f"/proc/{pid}")
+    lines = (line.split(":", 1) for line in (where / "status").read_text().splitlines())
+    return {key: value.strip() for key, value in lines}
+
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ELSEWHERE = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'
+
+
+@needs_root[1]
+@pytest.mark.root
+def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(tmp_path: Path) -> None:
+    """Debian's homes are so; without its rights root's process may not go in, either."""
+    home = tmp_path / "home"
+    repository, captures = home / "netfold", home / "captures"
+    for folder in (home, repository, captures):
+        folder.mkdir()
+    recordings = [captures / f"lo_{way}.pcap" for way in ("in", "out")]
+    for file in recordings:  # as `netfold up` makes them
+        file.touch()
+    os.chown(captures, compiler.NOBODY_UID, compiler.NOBODY_UID)
+    os.chown(home, compiler.NOBODY_UID, compiler.NOBODY_UID)
+    home.chmod(0o700)
+    interpreter = Path(sys.executable)
+    if interpreter.is_relative_to(REPOSITORY):
+        interpreter = repository / interpreter.relative_to(REPOSITORY)
+    python = ("unshare", "-m", "-n", "sh", "-c", ELSEWHERE, REPOSITORY, repository, interpreter)
+    files = ("--pcap", captures, "--cache-dir", tmp_path / "cache")
+    switch = SwitchProcess(None, tmp_path, *files, "--interface", "1@lo", python=python)
+    try:
+
+        async def push() -> None:
+            async with Client(switch.address) as client:
+                await client.become_primary()
+                await client.push(config())
+
+        asyncio.run(push())
+        assert switch.port(1)["interface"] == "lo"
+        assert all(file.stat().st_size for file in recordings)
+    finally:
+        switch.kill()
+
+
+@pytest.fixture
+def who(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A compiler that fails, and says who runs it."""
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is root's alone
+        Path(folder).chmod(0o755)
+        script = Path(folder, "gcc")
+        script.write_text(WHO)
+        script.chmod(0o755)
+        monkeypatch.setattr(compiler, "gcc", lambda: str(script))
+        yield
+
+
+@needs_root[1]
+@pytest.mark.root
+@pytest.mark.parametrize(("locked_bytes", "kept"), [("unlimited", NETWORK), (8 * MIB, AND_LOCKED_MEMORY)])
+def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
+    locked_bytes: int | str, kept: int, tmp_path: Path
+) -> None:
+    """And that to lock memory, which AF_XDP needs, where its bound cannot be lifted, as in a container."""
+    limited = ("prlimit", f"--memlock={locked_bytes}", "setpriv", "--bounding-set=-sys_resource")
+    if subprocess.run([*limited, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("the bound on locked memory cannot be lifted here")
+    switch = SwitchProcess(None, tmp_path, python=(*limited, sys.executable))
+    try:
+
+        async def push() -> None:
+            async with Client(switch.address) as client:
+                await client.become_primary()
+                await client.push(config())
+
+        asyncio.run(push())
+        pid = switch.process.pid
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found = status(pid, thread.name)
+            assert [int(found[key], 16) for key in ("CapPrm", "CapEff", "CapBnd")] == [kept] * 3
+            assert (found["CapInh"], found["CapAmb"], found["NoNewPrivs"]) == ("0" * 16, "0" * 16, "1")
+        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        assert status(child)["Uid"].split()[0] not in ("0", str(os.getuid()))
+        assert status(child)["CapEff"] == "0" * 16
+        assert switch.stop() == 0
+        assert not Path(f"/proc/{child}").exists()
+    finally:
+        switch.kill()
+
+
+@needs_root[1]
+@pytest.mark.root
+def test_the_compiler_of_a_pushed_program_is_another_user_with_bounds(who: None) -> None:
+    with pytest.raises(
+        PipelineError, match=rf"x:\n{compiler.compiler_user()}\n120\n524288\n.*softswitch-gcc-"
+    ):
+        compile_here(Job("x", (), {"program.c": ""}))
+
+
+def test_a_builder_compiles_and_says_what_is_wrong() -> None:
+    script = """
+import os, sys
+from softswitch.build.compiler import CompilerProcess, Job
+from softswitch.errors import PipelineError
+builder = CompilerProcess()
+files = {"program.c": '#include "a.h"\\n', "a.h": "int a(void){return 1;}"}
+made = builder.compile(Job("fine", ("-shared", "-fPIC"), files))
+assert made[:4] == b"\\x7fELF", made[:4]
+try:
+    builder.compile(Job("wrong", ("-shared",), {"program.c": "int a("}))
+except PipelineError as error:
+    assert "gcc failed on wrong" in str(error), error
+else:
+    sys.exit("was compiled")
+builder.close()
+builder.close()
+"""
+    if os.geteuid() != 0:
+        pytest.skip("SKIPPED: needs root to change users")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_compiler_that_takes_too_long_ends_with_all_that_it_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compiler, "GCC_DEADLINE_S", 1)
+    mark = tmp_path / "pid"
+    with pytest.raises(PipelineError, match="took more than 1 s"):
+        compiler.run(["/bin/sh", "-c", f"sleep 1000 & echo $! > {mark}; wait"], "x")
+    with contextlib.suppress(ProcessLookupError):  # it is gone already
+        ended = os.pidfd_open(int(mark.read_text()))
+        try:
+            assert select.select([ended], [], [], DEADLINE_S)[0], "it lives on"
+        finally:
+            os.close(ended)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.1.2.3:9559", "switch.example:9559", "*:1"])
+def test_an_address_that_others_reach_needs_tls_or_a_word(address: str, tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="--insecure-remote"):
+        require_safe_address(Settings(tmp_path, address=address))
+    require_safe_address(Settings(tmp_path, address=address, insecure_remote=True))
+    require_safe_address(Settings(tmp_path, address=address, tls=Tls(tmp_path, tmp_path)))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "unix:/run/x"])
+def test_an_address_of_this_machine_needs_neither(address: str, tmp_path: Path) -> None:
+    require_safe_address(Settings(tmp_path, address=address))

@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Failures outside the program: no compiler, a full disk, a huge device config, clients that vanish."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from grpc._cython import cygrpc
+from kinds import config
+from softswitch.build.compiler import Job
+from softswitch.logs import shorten_grpc_tracebacks
+from softswitch.p4runtime.device import device_json, load_pipeline
+from softswitch.p4runtime.status import Code, StatusError
+from testnet import PROGRAMS
+
+
+def test_without_a_compiler_the_switch_ends_with_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from softswitch.cli import main; main()", PROGRAMS / "wire.json"]
+    environment = {**os.environ, "CC": "no-such-compiler", "SOFTSWITCH_CACHE": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("softswitch: no C compiler: 'no-such-compiler' is not on PATH"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_at_a_push_is_resource_exhausted(tmp_path: Path) -> None:
+    def compile_on_a_full_disk(job: Job) -> bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(StatusError, match="No space left on device") as refused:
+        load_pipeline(config("wire"), tmp_path, compile_c=compile_on_a_full_disk)
+    assert refused.value.code is Code.RESOURCE_EXHAUSTED
+    assert str(tmp_path) in refused.value.message
+
+
+@pytest.mark.parametrize("byte", [b" ", b"a", b'"'])
+def test_a_large_device_config_that_is_no_program_is_read_in_linear_time(byte: bytes) -> None:
+    """A JSON string, or spaces: as a protobuf message a million of fields."""
+    start = time.process_time()
+    device_json(byte * (16 << 20))
+    assert time.process_time() - start < 2
+
+
+def test_an_error_inside_grpc_is_logged_in_one_line() -> None:
+    def record(error: Exception) -> logging.LogRecord:
+        info = (type(error), error, None)
+        return logging.LogRecord(
+            "grpc._cython.cygrpc", logging.ERROR, "", 0, "Unexpected in %s", ("Write",), info
+        )
+
+    theirs = record(cygrpc.UsageError("RPC already finished"))
+    assert shorten_grpc_tracebacks(theirs)
+    assert theirs.exc_info is None
+    assert theirs.getMessage() == "Unexpected in Write: UsageError: RPC already finished"
+    ours = record(KeyError("x"))
+    assert shorten_grpc_tracebacks(ours)
+    assert ours.exc_info is not None

@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The controller of a run: a process, as an operator starts it, and a client of its API."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from netfold.controller.planning.document import plan_from_document
+from netfold.controller.planning.plan import Plan
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import Connection, open_channel
+from netfold.testbed.errors import ProcessFailedError, RunError, RunTimeoutError
+from netfold.testbed.managed import ManagedResource
+from netfold.testbed.network.targets import installed_command
+from netfold.testbed.processes import last_line
+
+READY_S = 90.0
+"""Other jobs may leave it little processor time."""
+
+# Hosts and switches of a testbed share a few cores: an RTT is mostly scheduling delay, which windows must cover.
+RTT_MS = 20.0
+
+
+class ControllerProcess(ManagedResource):
+    """A running controller at `address`; `popen` starts its process."""
+
+    def __init__(
+        self,
+        fabric: str,
+        directory: Path,
+        lanes: int,
+        scale: float,
+        first_grpc_port: int,
+        popen: Callable[..., subprocess.Popen[Any]],
+        more: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self.address = f"unix:{directory}/controller.sock"
+        self._log = directory / "controller.log"
+        command = [
+            installed_command("netfold"), "controller", "run", fabric,
+            "--listen", self.address, "--state", str(directory / "controller.db"),
+            "--lanes", str(lanes), "--scale", str(scale), "--first-grpc-port", str(first_grpc_port),
+            "--host-rtt-ms", str(RTT_MS), *more,
+        ]  # fmt: skip
+        with self._log.open("w") as log:
+            self._process = popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._open.callback(self._end)
+        self._channel = self._open.enter_context(open_channel(Connection(self.address)))
+        self._stub: Any = rpc.ControllerStub(self._channel)
+
+    def check(self) -> None:
+        """Raises ProcessFailedError if the controller has ended."""
+        code = self._process.poll()
+        if code is not None:
+            raise ProcessFailedError("the controller", code, last_line(self._log))
+
+    def wait_switches(self, timeout_s: float, check: Callable[[], None]) -> None:
+        """Waits until the controller has pushed its program to every switch. `check` raises for one that ended. Raises
+        RunError."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            check()
+            with _rpc_errors():
+                status = self._stub.GetStatus(pb.StatusRequest(), timeout=timeout_s)
+            waiting = [s.name for s in status.switches if not s.ready]
+            if not waiting:
+                return
+            if time.monotonic() > deadline:
+                raise RunTimeoutError(f"switch {waiting[0]} was not ready within {timeout_s:.0f} s")
+            time.sleep(0.2)
+
+    def submit(self, spec_yaml: str, timeout_s: float) -> Plan:
+        """Admits a job and waits until it runs. Raises RunError with the controller's reason."""
+        with _rpc_errors():
+            job = self._stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec_yaml), timeout=timeout_s)
+            for state in self.watch(job.name, timeout_s):
+                if state.state == pb.RUNNING:
+                    return plan_from_document(json.loads(state.plan_json))
+                if state.state in (pb.FAILED, pb.CANCELED, pb.DONE):
+                    raise RunError(f"job {job.name} did not start: {state.reason}")
+        raise RunError(f"job {job.name} ended before it started")
+
+    def wait_ended(self, name: str, timeout_s: float) -> pb.Job:
+        """Waits until the job has ended."""
+        last = pb.Job(name=name)
+        for state in self.watch(name, timeout_s):
+            last = state
+        return last
+
+    def watch(self, name: str, timeout_s: float | None) -> Iterator[pb.Job]:
+        """The job, and again after each change, until it has ended. Raises RunError."""
+        with _rpc_errors():
+            yield from self._stub.WatchJob(pb.JobName(name=name), timeout=timeout_s)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill it, like a crash."""
+        self._process.kill()
+        self._process.wait()
+
+    def _end(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _bring_up(self) -> None:
+        ready = grpc.channel_ready_future(self._channel)
+        deadline = time.monotonic() + READY_S
+        while True:
+            self.check()
+            try:
+                ready.result(timeout=0.2)
+            except grpc.FutureTimeoutError:
+                if time.monotonic() > deadline:
+                    late = f"the controller did not answer within {READY_S:.0f} s"
+                    raise RunTimeoutError(f"{late}; {last_line(self._log)}") from None
+            else:
+                return
+
+
+@contextmanager
+def _rpc_errors() -> Iterator[None]:
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise RunError(f"controller: {error.details()}") from error

@@ -1,0 +1,308 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Commands on emulated networks: `netfold up`, `down`, `status`, `exec`, `shell`, `console`, `pcap`, `link` and
+`faults`."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from netfold.testbed.network import kernel, supervisor
+from netfold.testbed.network.errors import NetworkError, UnknownElementError
+from netfold.testbed.network.faults import Faults, apply_faults, counted_faults
+from netfold.testbed.network.state import DEFAULT_NAME, RUN_VARIABLE, RunDirectory, State, processes_of
+from netfold.testbed.network.sudo_user import become_root, sudo_user
+from netfold.testbed.network.targets import installed_command
+from netfold.testbed.network.tools import tool
+from netfold.topologies import cli
+from netfold.topologies.addressing import FIRST_GRPC_PORT
+from netfold.topologies.cli import SpecArgument, fail, new_table
+from netfold.topologies.spec import load_exercise, load_fabric
+
+up = typer.Typer()
+down = typer.Typer()
+status = typer.Typer()
+execute = typer.Typer()
+shell = typer.Typer()
+console = typer.Typer()
+pcap = typer.Typer()
+link = typer.Typer(no_args_is_help=True, help="Cut and restore links of the network.")
+faults = typer.Typer(
+    no_args_is_help=True, help="Inject loss, duplication, reordering, corruption and delay on links."
+)
+
+_PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+NameOption = Annotated[str, typer.Option("--name", help="Name of the network: 1 to 6 lower-case letters.")]
+LinkArgument = Annotated[
+    str, typer.Argument(metavar="LINK", help="Both ends of the link, for example leaf1-spine1.")
+]
+
+one_line_errors = cli.one_line_errors(NetworkError)
+
+
+@up.command()
+@one_line_errors
+def _up(
+    spec: SpecArgument,
+    target: Annotated[
+        str,
+        typer.Option(
+            help="Switch target: softswitch, bmv2, tofino-model, or auto (softswitch if it can run)."
+        ),
+    ] = "auto",
+    scale: Annotated[
+        float | None, typer.Option(help="Factor from the fabric's rates to rates on the wire.")
+    ] = None,
+    pcap_dir: Annotated[
+        Path | None, typer.Option("--pcap", metavar="DIR", help="Capture every switch port to this folder.")
+    ] = None,
+    arp: Annotated[
+        str, typer.Option(help="static: ARP entry of the gateway in every host; fabric: switches answer ARP.")
+    ] = "static",
+    first_grpc_port: Annotated[
+        int, typer.Option(help="P4Runtime port of the first switch.")
+    ] = FIRST_GRPC_PORT,
+    addresses_of: Annotated[
+        str,
+        typer.Option(
+            "--addresses",
+            help="For a topology.json of p4lang/tutorials: file (its addresses, host commands, programs and entries) "
+            "or netfold (netfold's addresses, for its controller).",
+        ),
+    ] = "file",
+    foreground: Annotated[
+        bool,
+        typer.Option(
+            "--foreground",
+            help="Stay in the foreground with Mininet's prompt; without a terminal until Ctrl-C.",
+        ),
+    ] = False,
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Start a fabric as a Mininet network. Switches wait for a controller on their P4Runtime ports."""
+    chosen = load_fabric(spec)
+    if arp not in ("static", "fabric"):
+        fail(f"--arp {arp}: expected static or fabric")
+    if addresses_of not in ("file", "netfold"):
+        fail(f"--addresses {addresses_of}: expected file or netfold")
+    exercise = load_exercise(spec) if addresses_of == "file" else None
+    become_root()
+    options: dict[str, Any] = {
+        "target": target,
+        "scale": scale,
+        "pcap_dir": pcap_dir,
+        "arp": arp,
+        "name": name,
+        "first_grpc_port": first_grpc_port,
+        "exercise": exercise,
+    }
+    if foreground:
+        supervisor.hold(
+            chosen, options, lambda: _print_state(RunDirectory(name).up()), prompt=sys.stdin.isatty()
+        )
+        return
+    supervisor.start(chosen, options)
+    _print_state(RunDirectory(name).up())
+
+
+@down.command()
+@one_line_errors
+def _down(name: NameOption = DEFAULT_NAME) -> None:
+    """Stop the network, or remove the remains of a crashed one."""
+    become_root()
+    typer.echo(supervisor.stop(RunDirectory(name)))
+
+
+@status.command()
+@one_line_errors
+def _status(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Show the running network."""
+    become_root()
+    state = RunDirectory(name).up()
+    if as_json:
+        typer.echo(json.dumps(asdict(state), indent=1))
+    else:
+        _print_state(state)
+
+
+@execute.command(context_settings=_PASS_ON)
+@one_line_errors
+def _exec(
+    host: Annotated[str, typer.Argument(metavar="HOST")],
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...")],
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Run a command in a host of the network; exits with its exit code."""
+    become_root()
+    state = RunDirectory(name).up()
+    environment = {**os.environ, RUN_VARIABLE: state.run}
+    os.execve(tool("mnexec"), ["mnexec", "-a", str(state.host(host).pid), *command], environment)
+
+
+@shell.command()
+@one_line_errors
+def _shell(
+    switch: Annotated[str, typer.Argument(metavar="SWITCH")],
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Open p4runtime-shell on a switch, read-only while a controller is primary."""
+    become_root()
+    found = RunDirectory(name).up().switch(switch)
+    python = Path(sys.prefix).parent / ".venv-p4rt-shell" / "bin" / "python"
+    if not python.exists():
+        raise NetworkError("p4runtime-shell is not installed: run `make shell-env`")
+    command = [str(python), "-m", "p4runtime_sh", "--grpc-addr", found.grpc_address]
+    os.execv(python, [*command, "--device-id", str(found.device_id), "--election-id", "0,1"])
+
+
+@console.command()
+@one_line_errors
+def _console(
+    switch: Annotated[str, typer.Argument(metavar="SWITCH")],
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Open the commands of simple_switch_CLI on a softswitch (< commands.txt runs a file)."""
+    become_root()
+    found = RunDirectory(name).up().switch(switch)
+    if not Path(found.control_socket).is_socket():
+        raise NetworkError(f"switch '{switch}' has no control socket: its target is not softswitch")
+    command = installed_command("softswitch")
+    os.execv(command, [command, "cli", found.control_socket])
+
+
+@pcap.command()
+@one_line_errors
+def _pcap(
+    link: LinkArgument,
+    file: Annotated[
+        Path | None, typer.Option("--write", "-w", help="Capture to this pcap file; default: print packets.")
+    ] = None,
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Capture both directions of a link with tcpdump."""
+    become_root()
+    interface = RunDirectory(name).up().link(link).root_interface
+    user = sudo_user()
+    owner = (user.name if user is not None else None) or "root"
+    output = ["-l"] if file is None else ["-U", "-Z", owner, "-w", str(file)]
+    os.execv(tool("tcpdump"), ["tcpdump", "-n", "--immediate-mode", "-i", interface, *output])
+
+
+@link.command("down")
+@one_line_errors
+def _link_down(link: LinkArgument, name: NameOption = DEFAULT_NAME) -> None:
+    """Cut a link: both ends lose their carrier."""
+    _set_link(link, name, up=False)
+
+
+@link.command("up")
+@one_line_errors
+def _link_up(link: LinkArgument, name: NameOption = DEFAULT_NAME) -> None:
+    """Restore a link."""
+    _set_link(link, name, up=True)
+
+
+@link.command("show")
+@one_line_errors
+def _link_show(name: NameOption = DEFAULT_NAME) -> None:
+    """List all links and their state."""
+    become_root()
+    for x in RunDirectory(name).up().links:
+        typer.echo(f"{x.a}-{x.b} {'up' if kernel.is_up(x.root_interface) else 'down'}")
+
+
+def _set_link(link: str, name: str, up: bool) -> None:
+    become_root()
+    kernel.set_link(RunDirectory(name).up().link(link).root_interface, up)
+
+
+@faults.command("set")
+@one_line_errors
+def _faults_set(
+    link: LinkArgument,
+    loss: Annotated[float, typer.Option(help="Probability, 0 to 1.")] = 0.0,
+    duplicate: Annotated[float, typer.Option(help="Probability, 0 to 1.")] = 0.0,
+    reorder: Annotated[float, typer.Option(help="Probability, 0 to 1.")] = 0.0,
+    corrupt: Annotated[float, typer.Option(help="Probability, 0 to 1.")] = 0.0,
+    delay_ms: Annotated[float, typer.Option(help="Added to the link's own delay.")] = 0.0,
+    jitter_ms: Annotated[float, typer.Option(help="Delays are uniform in delay +- jitter.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed: determines the fate of the n-th frame.")] = 1,
+    toward: Annotated[
+        str | None, typer.Option(metavar="NODE", help="Only frames to this end; default: both directions.")
+    ] = None,
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Set the faults of a link; options that are not given are off."""
+    requested = Faults(loss, duplicate, reorder, corrupt, delay_ms, jitter_ms, seed)
+    become_root()
+    state = RunDirectory(name).up()
+    ends = state.link(link)
+    if toward not in (None, ends.a, ends.b):
+        raise UnknownElementError(f"end of '{link}'", str(toward), [ends.a, ends.b])
+    for sender, receiver in ((ends.a, ends.b), (ends.b, ends.a)):
+        if toward in (None, receiver):
+            apply_faults(state, sender, receiver, requested)
+
+
+@faults.command("clear")
+@one_line_errors
+def _faults_clear(
+    link: Annotated[str | None, typer.Argument(metavar="LINK", help="Default: all links.")] = None,
+    name: NameOption = DEFAULT_NAME,
+) -> None:
+    """Clear the faults of links."""
+    become_root()
+    state = RunDirectory(name).up()
+    for ends in state.links if link is None else [state.link(link)]:
+        apply_faults(state, ends.a, ends.b, Faults())
+        apply_faults(state, ends.b, ends.a, Faults())
+
+
+@faults.command("show")
+@one_line_errors
+def _faults_show(name: NameOption = DEFAULT_NAME) -> None:
+    """Show the frames affected so far, by link and direction."""
+    become_root()
+    for (sender, receiver), counts in counted_faults(RunDirectory(name).up()).items():
+        words = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        if words:
+            typer.echo(f"{sender} -> {receiver}: {words}")
+
+
+def _print_state(state: State) -> None:
+    console = Console()
+    console.print(f"network '{state.name}': fabric {state.fabric} on {state.target}")
+    hosts = new_table("hosts", "name", "IPv4", "MAC")
+    for n, h in state.hosts.items():
+        hosts.add_row(n, h.ip, h.mac)
+    switches = new_table("switches", "name", "device id", "P4Runtime", "answers", "log")
+    for n, s in state.switches.items():
+        switches.add_row(
+            n, str(s.device_id), s.grpc_address, "yes" if _listens(s.grpc_address) else "no", s.log
+        )
+    cut = [f"{x.a}-{x.b}" for x in state.links if not kernel.is_up(x.root_interface)]
+    links = " ".join(f"{x.a}-{x.b}" for x in state.links)
+    console.print(hosts, switches)
+    typer.echo(f"links: {links}")
+    if cut:
+        typer.echo(f"down: {' '.join(cut)}")
+    typer.echo(f"{len(processes_of(state.run))} processes")
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0

@@ -1,0 +1,35 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Starts processes that carry the run's id and end with the network's process."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from netfold.testbed.network.state import RUN_VARIABLE
+from netfold.testbed.network.tools import tool
+
+
+class Spawner:
+    """Starts processes. PR_SET_PDEATHSIG refers to the *thread* that started a process, so one thread, which lives
+    until `close`, starts all."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self._thread = ThreadPoolExecutor(1, "spawner")
+
+    def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
+        """Like subprocess.Popen."""
+        words = [tool("setpriv"), "--pdeathsig", "KILL", *(str(c) for c in command)]
+        environment = {**(options.pop("env", None) or os.environ), RUN_VARIABLE: self.run}
+        start = functools.partial(subprocess.Popen[Any], words, env=environment, **options)
+        return self._thread.submit(start).result()
+
+    def close(self) -> None:
+        """End the thread, which ends all running processes."""
+        self._thread.shutdown()

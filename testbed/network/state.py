@@ -1,0 +1,308 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The run directory of a network: state for other processes, and for the next network's clean-up.
+
+Every process of a network carries its run's id in the environment, which identifies it even after its parent ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from netfold.testbed.network.errors import AlreadyUpError, NetworkError, NotUpError, UnknownElementError
+from netfold.testbed.network.tools import tool
+
+RUN_VARIABLE = "NETFOLD_NETWORK"
+DEFAULT_NAME = "nf"
+_NAME = re.compile(r"^[a-z]{1,6}$")
+_PROC = Path("/proc")
+_EXEC_S = 0.1
+"""Upper bound of the time of an exec."""
+_FLOCK = struct.Struct("@hhqqi0q")
+"""The kernel's struct flock: type, whence, start, length, pid."""
+_INTERFACES = Path("/sys/class/net")
+
+
+@dataclass(frozen=True)
+class HostState:
+    pid: int
+    ip: str
+    mac: str
+
+
+@dataclass(frozen=True)
+class SwitchState:
+    name: str
+    device_id: int
+    grpc_address: str
+    control_socket: str
+    log: str
+
+
+@dataclass(frozen=True)
+class LinkState:
+    """`interface_a`, `port_a`: of end a; None for a host, whose interface is `eth0` in its namespace. `delay_ms`: of
+    the link itself."""
+
+    a: str
+    b: str
+    interface_a: str | None
+    interface_b: str
+    port_a: int | None = None
+    port_b: int = 0
+    delay_ms: float = 0.0
+
+    @property
+    def root_interface(self) -> str:
+        """An interface of the link in the root namespace, which sees both directions."""
+        return self.interface_a or self.interface_b
+
+
+@dataclass(frozen=True)
+class State:
+    """A network that is up, or whose process crashed. `faults`: its switches support fault injection."""
+
+    name: str
+    run: str
+    owner: int
+    fabric: str
+    target: str
+    faults: bool = False
+    ready: bool = False
+    hosts: dict[str, HostState] = field(default_factory=dict)
+    switches: dict[str, SwitchState] = field(default_factory=dict)
+    links: tuple[LinkState, ...] = ()
+
+    def host(self, name: str) -> HostState:
+        if name not in self.hosts:
+            raise UnknownElementError("host", name, list(self.hosts))
+        return self.hosts[name]
+
+    def switch(self, name: str) -> SwitchState:
+        if name not in self.switches:
+            raise UnknownElementError("switch", name, list(self.switches))
+        return self.switches[name]
+
+    def link(self, name: str) -> LinkState:
+        """The link `A-B`, or `B-A`."""
+        for link in self.links:
+            if name in (f"{link.a}-{link.b}", f"{link.b}-{link.a}"):
+                return link
+        raise UnknownElementError("link", name, [f"{x.a}-{x.b}" for x in self.links])
+
+
+class RunDirectory:
+    """The files of the network `name`: state, the owner's lock, sockets, logs, and `work` for other files of its
+    lifetime."""
+
+    def __init__(self, name: str = DEFAULT_NAME) -> None:
+        if not _NAME.match(name):
+            raise NetworkError(f"network name '{name}': expected 1 to 6 lower-case letters")
+        self.name = name
+        self.path = Path(os.environ.get("NETFOLD_RUN_DIR", "/run/netfold")) / name
+        self.logs = self.path / "logs"
+        self.work = self.path / "work"
+        self._lock: int | None = None
+
+    def socket(self, switch: str) -> Path:
+        """The control socket of a switch."""
+        return self.path / f"{switch}.sock"
+
+    def prepare(self) -> None:
+        """Create the folders."""
+        make_folder(self.logs)
+
+    def acquire(self) -> None:
+        """Become the owner. Raises AlreadyUpError if another process is."""
+        self.prepare()
+        with _write_errors(self.path / "lock") as lock:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
+        except BlockingIOError:
+            os.close(descriptor)
+            state = self.read()
+            raise AlreadyUpError(
+                self.name, state.fabric if state else "?", state.owner if state else 0
+            ) from None
+        self._lock = descriptor
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def owned(self) -> bool:
+        """True if a running process owns the network. Does not take the lock."""
+        try:
+            descriptor = os.open(self.path / "lock", os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _lock(fcntl.F_RDLCK))
+        finally:
+            os.close(descriptor)
+        kind: int = _FLOCK.unpack(answer)[0]
+        return kind != fcntl.F_UNLCK
+
+    def write(self, state: State) -> None:
+        with _write_errors(self.path / "state.json.new") as temporary:
+            temporary.write_text(json.dumps(asdict(state), indent=1))
+            temporary.replace(self.path / "state.json")
+
+    def read(self) -> State | None:
+        """The last state written; None if it is missing or unreadable."""
+        try:
+            data = json.loads((self.path / "state.json").read_text())
+            data["hosts"] = {n: HostState(**h) for n, h in data["hosts"].items()}
+            data["switches"] = {n: SwitchState(**s) for n, s in data["switches"].items()}
+            data["links"] = tuple(LinkState(**x) for x in data["links"])
+            return State(**data)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def up(self) -> State:
+        """The state of the network, which must be up. Raises NotUpError."""
+        state = self.read()
+        if state is None or not state.ready or not self.owned:
+            raise NotUpError(self.name)
+        return state
+
+    def clear(self) -> bool:
+        """Remove the remains of a run, in the kernel and here; for the owner only. True if there were any."""
+        state = self.read()
+        found = state is not None
+        if state is not None:
+            end_processes(state.run)
+        interfaces = interfaces_of(self.name)
+        found = found or bool(interfaces)
+        delete_interfaces(interfaces)
+        for file in (*self.path.glob("*.sock"), *self.path.glob("state.json*")):
+            file.unlink(missing_ok=True)
+        shutil.rmtree(self.work, ignore_errors=True)
+        return found
+
+
+@contextlib.contextmanager
+def _write_errors(file: Path) -> Iterator[Path]:
+    try:
+        yield file
+    except OSError as error:
+        raise NetworkError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _lock(kind: int) -> bytes:
+    """A request for the whole file's lock: an open file description lock (fcntl(2)), which also excludes other
+    descriptors of the same process."""
+    return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
+
+
+def make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NetworkError(f"cannot make the folder {path}: {error.strerror}") from error
+
+
+def interfaces_of(name: str) -> list[str]:
+    """Kernel interfaces of the network `name` in the root namespace."""
+    pattern = re.compile(rf"^{name}[0-9]+-[0-9]+$")
+    return [p.name for p in _INTERFACES.iterdir() if pattern.match(p.name)]
+
+
+def delete_interfaces(interfaces: list[str]) -> None:
+    """Delete veth links. Ignores errors: deleting one end deletes its peer."""
+    if interfaces:
+        batch = "".join(f"link del dev {i}\n" for i in interfaces)
+        subprocess.run(
+            [tool("ip"), "-force", "-batch", "-"],
+            input=batch,
+            text=True,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+
+def processes_of(run: str) -> list[int]:
+    """Running processes of a run."""
+    mark = f"{RUN_VARIABLE}={run}".encode()
+    pending = [int(e.name) for e in _PROC.iterdir() if e.name.isdigit() and int(e.name) != os.getpid()]
+    found: list[int] = []
+    deadline = time.monotonic() + _EXEC_S
+    while pending and time.monotonic() < deadline:
+        environments = {pid: _environment(pid) for pid in pending}
+        found += [pid for pid, e in environments.items() if e is not None and mark in e]
+        pending = [pid for pid, e in environments.items() if e is None]
+    return found
+
+
+def _environment(pid: int) -> list[bytes] | None:
+    """A process's initial environment; None during an exec. A process with an empty environment looks the same: bound
+    the wait."""
+    try:
+        text = Path(f"/proc/{pid}/environ").read_bytes()
+        if not text:
+            Path(f"/proc/{pid}/exe").readlink()  # fails for kernel threads and zombies
+            return None
+    except OSError:
+        return []
+    return text.split(b"\0")
+
+
+def end_processes(run: str, grace_s: float = 3.0) -> None:
+    """End all processes of a run: SIGTERM, then SIGKILL after `grace_s`; waits for their end."""
+    descriptors = dict(_open_processes(run))
+    try:
+        _signal_all(descriptors, signal.SIGTERM)
+        _signal_all(descriptors, signal.SIGHUP)  # an interactive shell ignores SIGTERM
+        _wait_all(descriptors, grace_s)
+        _signal_all(descriptors, signal.SIGKILL)
+        _wait_all(descriptors, grace_s)
+    finally:
+        for descriptor in descriptors.values():
+            os.close(descriptor)
+    remaining = processes_of(run)
+    for pid in remaining:  # started by the others at their end
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _open_processes(run: str) -> Iterator[tuple[int, int]]:
+    for pid in processes_of(run):
+        with contextlib.suppress(ProcessLookupError):
+            yield pid, os.pidfd_open(pid)
+
+
+def _signal_all(descriptors: dict[int, int], number: signal.Signals) -> None:
+    for descriptor in descriptors.values():
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, number)
+
+
+def _wait_all(descriptors: dict[int, int], seconds: float) -> None:
+    """Wait until all have ended; closes and removes the descriptors of those that have."""
+    poller = select.poll()
+    by_descriptor = {d: pid for pid, d in descriptors.items()}
+    for descriptor in by_descriptor:
+        poller.register(descriptor, select.POLLIN)
+    deadline = time.monotonic() + seconds
+    while descriptors and (left := deadline - time.monotonic()) > 0:
+        for descriptor, _ in poller.poll(left * 1000):
+            poller.unregister(descriptor)
+            os.close(descriptor)
+            del descriptors[by_descriptor[descriptor]]

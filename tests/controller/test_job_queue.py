@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Queued jobs are placed when they fit, in whatever order capacity is freed, plans are made and controllers start."""
+
+from __future__ import annotations
+
+import asyncio
+
+from netfold.controller.jobs.records import JobState
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.operator.job_commands import headline
+from netfold.topologies.generators import leaf_spine, single_switch
+from tests.controller.deployment import Deployment, deployed
+from tests.controller.test_races import HeldPlans
+
+ALL = "name: {}\nworkers: [h1, h2]\nscheme: switchml\n"
+
+
+def test_capacity_that_is_freed_while_a_job_is_being_queued_places_it(tmp_path):
+    """The plan is refused, then the only other job ends, then the reservation is made and the job is queued."""
+
+    async def scenario():
+        fabric = single_switch(2)
+        plans = HeldPlans(fabric)
+        async with deployed(fabric, tmp_path, plans=plans) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.submit(ALL.format("first"), queue=False)
+            await deployment.runs("first")
+            await plans.held()
+            submitting = asyncio.create_task(controller.submit(ALL.format("second"), queue=True))
+            await plans.made()
+            controller.cancel("first")
+            plans.gate.set()
+            await submitting
+            await deployment.until(
+                lambda: deployment.state("second") is JobState.RUNNING, "placed", within_s=5
+            )
+
+    asyncio.run(scenario())
+
+
+def test_a_queued_job_outlives_a_controller_that_is_away_for_longer_than_a_lease(tmp_path):
+    """Its member reconnects a second after the start; its lease is 0.3 s."""
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(ALL.format("first"), queue=False)
+            await deployment.controller.submit(ALL.format("second") + "lease_ms: 300\n", queue=True)
+            deployment.controller.members.heartbeat("second", "h1")
+            await deployment.kill()
+            deployment.start()
+            await deployment.settled()
+            await asyncio.sleep(1)
+            deployment.controller.members.heartbeat("second", "h1")
+            assert deployment.state("second") is JobState.QUEUED
+            await deployment.until(
+                lambda: deployment.state("second") is JobState.FAILED, "expired", within_s=5
+            )
+            assert "the lease of h1 expired" in deployment.controller.registry.get("second").reason
+
+    asyncio.run(scenario())
+
+
+TWO_SPINES = leaf_spine(2, 2, 2)
+SPREAD = "name: {}\nworkers: [h1, h3]\nscheme: switchml\n"
+
+
+def _spine_of(deployment: Deployment, name: str) -> str:
+    placement = deployment.controller.registry.get(name).placement
+    assert placement is not None
+    return next(n for link in placement.links for n in link if n.startswith("spine"))
+
+
+def test_after_a_start_the_queue_waits_until_switches_are_known(tmp_path):
+    """A spine died while the controller was away. Without it in the plan the queued job runs at once."""
+
+    async def scenario():
+        timeouts = ControllerTimeouts(reroute=0.1, restart=8.0, start=4.0, install=3.0)
+        async with deployed(TWO_SPINES, tmp_path, timeouts=timeouts) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPREAD.format("first"), queue=False)
+            await deployment.runs("first")
+            await deployment.controller.submit(SPREAD.format("second"), queue=True)
+            spine = _spine_of(deployment, "first")
+            await deployment.kill()
+            await deployment.switches[spine].stop()
+            deployment.start()
+            deployment.controller.cancel("first")
+            await asyncio.sleep(0.5)
+            assert deployment.state("second") is JobState.QUEUED
+            await deployment.runs("second")
+            assert _spine_of(deployment, "second") != spine
+
+    asyncio.run(scenario())
+
+
+def test_a_job_whose_switch_takes_no_entries_is_planned_around_it(tmp_path, monkeypatch):
+    async def scenario():
+        timeouts = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=0.5)
+        async with deployed(TWO_SPINES, tmp_path, timeouts=timeouts) as deployment:
+            await deployment.settled()
+            fleet = deployment.controller.fleet
+            await deployment.controller.submit(SPREAD.format("first"), queue=False)
+            spine, holds = _spine_of(deployment, "first"), fleet.holds
+            monkeypatch.setattr(fleet, "holds", lambda s, version: s != spine and holds(s, version))
+            await deployment.runs("first")
+            assert _spine_of(deployment, "first") != spine
+            assert not deployment.controller.failures.failed.switches
+
+    asyncio.run(scenario())
+
+
+def test_a_job_that_cannot_avoid_such_a_switch_fails(tmp_path, monkeypatch):
+    async def scenario():
+        timeouts = ControllerTimeouts(reroute=0.1, restart=3.0, start=10.0, install=0.5)
+        async with deployed(single_switch(2), tmp_path, timeouts=timeouts) as deployment:
+            await deployment.settled()
+            monkeypatch.setattr(deployment.controller.fleet, "holds", lambda s, version: False)
+            await deployment.controller.submit(ALL.format("first"), queue=False)
+            await deployment.until(lambda: deployment.state("first") is JobState.FAILED, "ended", within_s=5)
+            reason = deployment.controller.registry.get("first").reason
+            assert "switches did not take its entries in 0.5 s" in reason
+            assert "there is no other plan" in reason
+
+    asyncio.run(scenario())
+
+
+def test_a_refusal_of_all_schemes_names_a_bottleneck_once(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(ALL.format("first"), queue=False)
+            waits = await deployment.controller.submit("name: second\nworkers: [h1, h2]\n", queue=True)
+            clauses = waits.reason.split("no scheme has a plan: ")[1].split("; ")
+            assert len(clauses) == len(set(clauses))
+            assert headline(waits.reason).count("; ") == 0
+            assert "s1" in headline(waits.reason)
+
+    asyncio.run(scenario())

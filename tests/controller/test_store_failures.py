@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A store that cannot be written for a while, and processes whose controller has died."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from netfold.controller.jobs.file import resolve_job
+from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.store import Store, StoreError
+from netfold.controller.lifecycle.job_admission import PlanRequest
+from netfold.controller.scheduling import plan_worker
+from netfold.controller.scheduling.plan_worker import frame
+from netfold.topologies.generators import leaf_spine, single_switch
+from tests.controller.deployment import deployed
+
+JOB = "name: job\nworkers: [h1, h2]\nscheme: switchml\n"
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    raise StoreError("database or disk is full")
+    yield
+
+
+def test_a_full_disk_is_an_error_of_the_store_and_changes_nothing(tmp_path):
+    store = Store(tmp_path / "db", "f")
+    pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="full"), store.change():
+        store.have_worked([(f"a{n}", f"b{n}") for n in range(10_000)])
+    assert not store.worked()
+    store._db.execute("PRAGMA max_page_count = 100000")
+    with store.change():
+        store.have_worked([("a", "b")])
+    assert store.worked() == {("a", "b")}
+
+
+def test_the_controller_outlives_a_full_disk(tmp_path, monkeypatch):
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 2), tmp_path, probe_s=0.05) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(JOB, queue=False)
+            await deployment.runs("job")
+            epoch, change = deployment.controller.registry.get("job").epoch, deployment.store.change
+            monkeypatch.setattr(deployment.store, "change", _full_disk)
+            leaf = next(iter(deployment.controller.registry.get("job").placement.trees[0].bases))
+            losing = asyncio.create_task(deployment.controller.registers_lost(leaf))
+            await asyncio.sleep(0.5)
+            assert not losing.done()
+            assert not deployment._running.done()
+            monkeypatch.setattr(deployment.store, "change", change)
+            await losing
+            await deployment.runs("job")
+            assert deployment.controller.registry.get("job").epoch > epoch
+            await deployment.until(lambda: len(deployment.controller.registry.worked) == 8, "probed")
+            assert deployment.state("job") is JobState.RUNNING
+
+    asyncio.run(scenario())
+
+
+def test_a_plan_worker_whose_controller_died_ends_without_a_trace():
+    fabric = single_switch(2)
+    program = f"from {plan_worker.__name__} import main; main()"
+    worker = subprocess.Popen(
+        [sys.executable, "-P", "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    assert worker.stderr is not None
+    worker.stdout.close()
+    worker.stdin.write(frame(fabric) + frame(PlanRequest(resolve_job(JOB, fabric))))
+    worker.stdin.flush()
+    assert worker.wait(240) == 0
+    assert worker.stderr.read() == b""
+    worker.stdin.close()
+    worker.stderr.close()

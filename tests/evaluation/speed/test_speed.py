@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmarks run: the small ones for a moment, and the C programs of the larger ones compile."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from netfold.evaluation.core.command import Integers
+from netfold.evaluation.core.output import Output, evaluate
+from netfold.evaluation.speed import switch_loads, switch_targets
+from netfold.evaluation.speed.allreduce import summarize
+from netfold.evaluation.speed.host_pps import HostPps
+from netfold.evaluation.speed.server_pps import ServerPps
+from netfold.evaluation.speed.simulator_size import SimulatorSize
+
+STRICT = ["-O2", "-Wall", "-Wextra", "-Werror"]
+
+
+def test_small_benchmarks_give_rows(tmp_path: Path):
+    output = Output(as_json=True, out=tmp_path)
+    plain, own = evaluate(HostPps(Integers([32]), 0.2), output)
+    assert plain.over_plain == 1
+    assert own.packets_s > plain.packets_s
+    (server,) = evaluate(ServerPps(Integers([64]), 0.2), output)
+    assert server.packets_cpu_s > 0
+    sizes = evaluate(SimulatorSize(Integers([4])), output)
+    assert [(r.servers, r.scheme) for r in sizes] == [(16, "panama"), (16, "ring")]
+    assert json.loads((tmp_path / "bench-server-pps.json").read_text())["rows"][0]["lanes"] == 64
+
+
+@pytest.mark.parametrize("name", ["forwarder", "workers"])
+def test_the_c_programs_compile_without_a_warning(tmp_path: Path, name: str):
+    program = switch_targets.compiled(name, tmp_path, STRICT)
+    assert subprocess.run([program], capture_output=True, timeout=10, check=False).returncode != 0
+
+
+@pytest.mark.parametrize("name", ["netfold-64", "roce-64", "router"])
+def test_loads_have_a_frame_for_each_host(name: str):
+    kind, _, lanes = name.partition("-")
+    loads = {"netfold": switch_loads.aggregation, "roce": switch_loads.roce}
+    load = loads[kind](int(lanes)) if lanes else switch_loads.router()
+    assert load.name == name
+    assert len(load.frames) == switch_loads.WORKERS
+    assert len({len(frame) for frame in load.frames}) == 1
+    assert load.updates
+
+
+def test_an_all_reduce_takes_as_long_as_at_its_slowest_worker():
+    def worker(time_us: float, wrong: int) -> dict[str, object]:
+        line = {
+            "size": 8,
+            "count": 2,
+            "type": "float32",
+            "redop": "sum",
+            "time_us": time_us,
+            "algbw_gbs": 1.0,
+        }
+        return {
+            "sizes": [{**line, "busbw_gbs": 1.0, "wrong": wrong, "more": 1}],
+            "digest": "a",
+            "flows": "f",
+            "retransmits": 1,
+            "allreduce_cpu_s_per_gib": time_us,
+            "peak_rss_mib": time_us,
+        }
+
+    found = summarize({"h1": worker(2.0, 0), "h2": worker(4.0, 3)})
+    assert (found.sizes[0].time_us, found.sizes[0].wrong) == (4.0, 3)
+    assert (found.retransmits, found.cpu_s_per_gib, found.peak_rss_mib) == (2, 3.0, 4.0)
+    assert found.identical

@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Names and sentences: what of the language's rules a machine can check. docs/glossary.md has the terms."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.house.imports import REPOSITORY
+
+SOURCES = (".py", ".c", ".h", ".p4", ".proto", ".lua", ".sh")
+GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
+ACTOR_PRONOUNS = re.compile(r"\b(who|whoever|whom|somebody|anybody|everybody|nobody)\b", re.IGNORECASE)
+
+SHARED_CLASS_NAMES = {
+    "QueuePairs": "a job's record; what an adopted program announces of the same",
+    "Code": "a status code; a text of C",
+    "Command": "of the control socket; of an STF script",
+    "Field": "of P4Info; of the translated program",
+    "PortStatus": "C's structure; the same for users",
+    "Profile": "of P4Info; its state",
+    "Stats": "of the control socket; C's structure",
+    "Table": "of P4Info; its state; its translation",
+}
+"""Names that several classes of one distribution may have, each with the reason."""
+
+
+@cache
+def files(*suffixes: str) -> list[Path]:
+    """Tracked files with one of the suffixes, without generated ones and this one."""
+    done = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    paths = (REPOSITORY / name for name in done.stdout.split("\0") if name.endswith(suffixes))
+    return [
+        p
+        for p in paths
+        if p.is_file() and not p.is_symlink() and not GENERATED.search(p.name) and p != Path(__file__)
+    ]
+
+
+def is_product(path: Path) -> bool:
+    """Not a test."""
+    return "tests" not in path.relative_to(REPOSITORY).parts
+
+
+def lines(*suffixes: str) -> Iterator[tuple[str, str]]:
+    """Place (path:line) and text of every line of the product."""
+    for path in filter(is_product, files(*suffixes)):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            yield f"{path.relative_to(REPOSITORY)}:{number}", line
+
+
+def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+    """Place and definition of every class of the product's Python."""
+    for path in filter(is_product, files(".py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                yield f"{path.relative_to(REPOSITORY)}:{node.lineno}", node
+
+
+def test_actors_are_named():
+    found = [f"{place}: {line.strip()}" for place, line in lines(*SOURCES) if ACTOR_PRONOUNS.search(line)]
+    assert found == [], f"{len(found)} lines name an actor by a pronoun, not as worker, member, switch ..."
+
+
+@pytest.mark.parametrize("distribution", ["netfold", "softswitch"])
+def test_no_two_classes_of_a_distribution_have_one_name(distribution: str):
+    places: dict[str, list[str]] = defaultdict(list)
+    for place, node in classes():
+        if not node.name.startswith("_") and place.startswith("softswitch/") == (
+            distribution == "softswitch"
+        ):
+            places[node.name].append(place)
+    double = {
+        name: where for name, where in places.items() if len(where) > 1 and name not in SHARED_CLASS_NAMES
+    }
+    assert double == {}
+
+
+def test_exceptions_end_in_error():
+    bases = {node.name: [ast.unparse(b) for b in node.bases] for _, node in classes()}
+
+    def is_error(name: str) -> bool:
+        last = name.rsplit(".", maxsplit=1)[-1]
+        return last.endswith(("Error", "Exception")) or any(map(is_error, bases.get(last, [])))
+
+    wrong = [place for place, node in classes() if is_error(node.name) and not node.name.endswith("Error")]
+    assert wrong == []
+
+
+def test_the_glossary_defines_each_term_once():
+    rows = re.findall(
+        r"^\| ([^|]+) \| [^|]+ \|$", (REPOSITORY / "docs/glossary.md").read_text(), re.MULTILINE
+    )
+    cells = (re.sub(r"\[.*?\]", "", row) for row in rows if not set(row) <= set("-| ") and row != "term")
+    terms = [term.strip() for cell in cells for term in re.split(r"[,;]", cell)]
+    assert len(terms) > 100
+    assert sorted(term for term, count in Counter(terms).items() if count > 1) == []

@@ -1,0 +1,39 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The controller of a run as a process: it does not outlive whoever started it."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOLDER = """
+import sys
+from pathlib import Path
+from netfold.testbed.controller_process import ControllerProcess
+from netfold.testbed.network.spawner import Spawner
+
+spawner = Spawner("a-test")
+with ControllerProcess("single", Path(sys.argv[1]), 64, 1.0, 39559, spawner.popen) as service:
+    print(service.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+def test_the_controller_ends_with_its_run_even_by_sigkill(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        controller = os.pidfd_open(int(holder.stdout.readline()))
+        try:
+            holder.kill()
+            assert select.select([controller], [], [], 20)[0], "it lives on"
+        finally:
+            os.close(controller)

@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a run does to its own network."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from netfold.testbed import fault_injection
+from netfold.testbed.fault_injection import FaultInjection
+from netfold.topologies.spec import load_fabric
+
+
+class Net:
+    """Of tofino-pair; takes down what is done to it."""
+
+    def __init__(self) -> None:
+        self.fabric = load_fabric("tofino-pair")
+        self.done: list[object] = []
+        self.switches = {s.name: self.switch(s.name) for s in self.fabric.switches}
+        self.bytes = 0
+
+    def switch(self, name: str) -> Any:
+        return SimpleNamespace(
+            name=name,
+            kill=lambda: self.done.append(("kill", name)),
+            start=lambda: self.done.append(("start", name)),
+        )
+
+    def set_faults(self, sender: str, receiver: str, faults: Any) -> None:
+        self.done.append((sender, receiver, faults.loss))
+
+
+@pytest.fixture
+def net(monkeypatch: pytest.MonkeyPatch) -> Any:
+    made = Net()
+    monkeypatch.setattr(fault_injection.counters, "read_link_bytes", lambda net: {("h1", "leaf1"): net.bytes})
+    return made
+
+
+def test_every_link_loses_in_both_directions(net: Any) -> None:
+    FaultInjection(loss=0.25).start_loss(net)
+    assert len(net.done) == 2 * len(net.fabric.links)
+    assert {loss for _, _, loss in net.done} == {0.25}
+
+
+def test_nothing_is_lost_and_nobody_killed_unless_it_is_asked_for(net: Any) -> None:
+    none = FaultInjection()
+    none.start_loss(net)
+    look = none.restarting(net, lambda _: None)
+    net.bytes = 1 << 30
+    look()
+    assert net.done == []
+    assert none.lost(net) is None
+
+
+def test_a_switch_is_killed_and_started_once_when_the_sums_flow(net: Any) -> None:
+    told: list[str] = []
+    net.bytes = 5_000
+    look = FaultInjection(restart="leaf2").restarting(net, told.append)
+    look()
+    assert net.done == []
+    for _ in range(2):
+        net.bytes += 1 << 20
+        look()
+    assert net.done == [("kill", "leaf2"), ("start", "leaf2")]
+    assert told == ["killing and restarting leaf2"]

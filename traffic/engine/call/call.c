@@ -1,0 +1,115 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "call.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct nf_call *call_create(const struct nf_request *request) {
+    struct nf_call *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->request = *request;
+    int64_t itemsize = nf_itemsize((enum nf_dtype)request->dtype);
+    size_t bytes = (size_t)(request->elements * itemsize);
+    c->rows.input = malloc(bytes + (size_t)(NF_ROW_MAX * itemsize)); /* with the padding */
+    if (!c->rows.input) {
+        free(c);
+        return NULL;
+    }
+    memcpy(c->rows.input, request->array, bytes);
+    return c;
+}
+
+int call_cut_rows(struct nf_call *c, int64_t lanes) {
+    const struct nf_request *r = &c->request;
+    struct call_rows *rows = &c->rows;
+    nf_codec_init(&rows->codec, (enum nf_dtype)r->dtype, (enum nf_scheme)r->scheme, (int)r->bits, lanes);
+    rows->count = (r->elements + rows->codec.width - 1) / rows->codec.width;
+    int64_t bytes = call_bytes(c);
+    memset(rows->input + bytes, 0, (size_t)(rows->count * call_row_bytes(c) - bytes));
+    rows->own_exp = calloc((size_t)rows->count, 4);
+    if (!rows->own_exp) return -1;
+    rows->agreed_exp = rows->own_exp + rows->count;
+    rows->needs_reencode = rows->agreed_exp + rows->count;
+    rows->observed_exp = rows->needs_reencode + rows->count;
+    if (is_scaled(c))
+        for (int64_t row = 0; row < rows->count; row++)
+            rows->own_exp[row] = nf_row_exponent(&rows->codec, call_input_row(c, row), 0);
+    return 0;
+}
+
+void call_clear_reencode_plan(struct reencode_plan *plan) {
+    free(plan->special);
+    free(plan->special_codes);
+    free(plan->rows);
+    free(plan->special_place);
+    free(plan->halves);
+    *plan = (struct reencode_plan){0};
+}
+
+static void free_division(struct call_attempt *attempt) {
+    for (int64_t i = 0; i < attempt->tree_count; i++) call_clear_reencode_plan(&attempt->reencode[i]);
+    free(attempt->balance);
+    attempt->balance = NULL;
+}
+
+void call_start_attempt(struct nf_call *c, const struct nf_assignment *a) {
+    free_division(&c->attempt);
+    c->attempt = (struct call_attempt){
+        .workers = a->workers,
+        .contributors = a->workers,
+        .quorum = a->quorum,
+        .has_newcomers = has_newcomers(a),
+        .tree_count = a->tree_count,
+        .error = NF_PENDING,
+        .excess.index = -1,
+    };
+    c->handover = (struct call_handover){0};
+    struct nf_outcome *o = &c->outcome;
+    o->min_contributors = o->max_contributors = o->sum_count = o->contributions = 0;
+    nf_codec_set_workers(&c->rows.codec, a->workers, c->request.op == NF_AVERAGE);
+    memset(c->rows.needs_reencode, 0, (size_t)c->rows.count);
+    int64_t from = 0;
+    for (int64_t i = 0; i < a->tree_count; i++) {
+        int is_last = i + 1 == a->tree_count;
+        int64_t end = is_last ? c->rows.count : (int64_t)rint(a->trees[i].cumulative_share * (double)c->rows.count);
+        if (end > c->rows.count) end = c->rows.count;
+        if (end < from) end = from;
+        c->attempt.run[i] = (struct nf_run){from, end};
+        from = end;
+    }
+}
+
+int call_divide_rows(struct nf_call *c, const struct nf_assignment *a, const int64_t *rows_ahead) {
+    int failed = 0;
+    memcpy(c->attempt.rows_ahead, rows_ahead, (size_t)a->tree_count * sizeof *rows_ahead);
+    /* a quorum has no stripes: all workers would have to report */
+    c->attempt.balance = a->quorum ? NULL : nf_balance_create(c->rows.count, a, rows_ahead, &failed);
+    return failed ? -1 : 0;
+}
+
+struct nf_run call_run(const struct nf_call *c, int64_t tree, int64_t stripe) {
+    return c->attempt.balance ? c->attempt.balance->run[stripe][tree] : c->attempt.run[tree];
+}
+
+void call_retain_result(struct nf_call *c) { memcpy(c->rows.input, c->request.array, (size_t)call_bytes(c)); }
+
+void call_restore_input(struct nf_call *c) { memcpy(c->request.array, c->rows.input, (size_t)call_bytes(c)); }
+
+void call_free(struct nf_call *c) {
+    free_division(&c->attempt);
+    free(c->rows.own_exp);
+    free(c->rows.input);
+    free(c);
+}
+
+void call_write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int bits, const int32_t *special_codes) {
+    const struct nf_codec *codec = &c->rows.codec;
+    int64_t at = row * codec->width, rest = c->request.elements - at, count = rest < codec->width ? rest : codec->width;
+    uint8_t *to = (uint8_t *)c->request.array + at * codec->itemsize;
+    struct nf_excess excess = nf_row_unpack(codec, to, count, lanes, bits, special_codes), *first = &c->attempt.excess;
+    if (excess.index < 0 || (first->index >= 0 && first->index < at + excess.index)) return;
+    *first = (struct nf_excess){at + excess.index, excess.total};
+}

@@ -1,0 +1,148 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One call: the request, its rows, and its attempts in epochs. docs/protocol.md, sections 5.3 and 6. The chunks of a call are rows
+ * of elements (numerics/codec.h), the last one padded with zeros. Each tree carries a run of rows, or one in each stripe. */
+
+#ifndef NETFOLD_CALL_H
+#define NETFOLD_CALL_H
+
+#include "../numerics/codec.h"
+#include "../transport/segment.h"
+#include "balance.h"
+#include "request.h"
+
+/* Waiting for its turn; the part that the call waits for (CALL_DATA includes the opening); finished. */
+enum call_state { CALL_WAITING, CALL_HANDOVER, CALL_DATA, CALL_SPECIALS, CALL_REENCODED, CALL_CLOSING, CALL_FINISHED };
+
+/* Made once the number of lanes is known, kept over epochs. */
+struct call_rows {
+    struct nf_codec codec;
+    int64_t count;
+    uint8_t *input; /* a padded copy of the array; later the retained result, NULL: it was released */
+    /* by row: this worker's exponent, the largest of all workers', whether the row has to be re-encoded, and (of a tree's first
+     * rows) the largest exponent for the scale predictor */
+    uint8_t *own_exp, *agreed_exp, *needs_reencode, *observed_exp;
+};
+
+/* The rows of a tree that are re-encoded. */
+struct reencode_plan {
+    int64_t special_count, count;
+    int64_t *special; /* rows with special values, ascending, */
+    int32_t *special_codes; /* and the sums of their codes */
+    int64_t *rows; /* all rows, ascending, */
+    int64_t *special_place; /* and the place of each in `special`, or -1 */
+    int32_t *halves; /* of int32: two rows for each */
+};
+
+/* Of the epoch that the call is in. */
+struct call_attempt {
+    int64_t workers, quorum;
+    int has_newcomers; /* call numbers are compared modulo CALL_MODULUS */
+    int64_t contributors; /* workers that are in the call */
+    int64_t tree_count;
+    int64_t rows_ahead[NF_TREES_MAX]; /* of each tree */
+    struct nf_run run[NF_TREES_MAX]; /* of each tree, unless there are stripes */
+    struct nf_balance *balance; /* stripes, or NULL */
+    int64_t occurrence; /* of its profile, scale_predictor.h */
+    int has_predicted_scales;
+    uint64_t fingerprint;
+    struct quorum_tracker quorum_tracker;
+    int is_opened; /* all workers are known to be in the same call */
+    int64_t error; /* why the call cannot continue; NF_PENDING: it can */
+    int64_t reencoded_chunks;
+    struct reencode_plan reencode[NF_TREES_MAX];
+    struct nf_excess excess; /* the first sum that does not fit, by its place in the array */
+};
+
+struct call_handover {
+    int64_t holders; /* workers that have the result; 0: the call is not handed over */
+    int is_holder; /* this worker is one */
+    int64_t verdict[4]; /* result, and index and total of the outcome */
+};
+
+/* Only the session changes it. */
+struct call_progress {
+    enum call_state state;
+    int64_t outstanding; /* segments that are not complete */
+    int64_t epoch; /* in which it was started last; 0: none */
+    int is_first_of_epoch;
+    int is_retained; /* finished, and its result may be needed by other workers */
+    int is_released; /* the program does not need it any more */
+};
+
+struct nf_call {
+    struct nf_call *next;
+    struct nf_request request;
+    struct nf_outcome outcome;
+    int64_t result; /* of the sums: NF_DONE or NF_SUM_OVERFLOW */
+    struct call_rows rows;
+    struct call_attempt attempt;
+    struct call_handover handover;
+    struct call_progress progress;
+};
+
+/* Copies the array. NULL: no memory. */
+struct nf_call *call_create(const struct nf_request *request);
+void call_free(struct nf_call *c);
+
+/* Cuts the array into rows. -1: no memory. */
+int call_cut_rows(struct nf_call *c, int64_t lanes);
+
+/* Starts an attempt in an epoch: nothing is agreed yet. */
+void call_start_attempt(struct nf_call *c, const struct nf_assignment *a);
+
+/* Divides the rows over trees, in stripes if there are enough. -1: no memory. */
+int call_divide_rows(struct nf_call *c, const struct nf_assignment *a, const int64_t *rows_ahead);
+
+/* A tree's rows in a stripe. */
+struct nf_run call_run(const struct nf_call *c, int64_t tree, int64_t stripe);
+
+/* Whether all stripes are assigned to trees. */
+static inline int call_is_assigned(const struct nf_call *c) {
+    return !c->attempt.balance || c->attempt.balance->assigned_stripes == c->attempt.balance->stripes;
+}
+
+/* Number of a tree's rows whose scales no earlier row of the call determines. */
+static inline int64_t call_first_rows(const struct nf_call *c, int64_t tree) {
+    struct nf_run run = call_run(c, tree, 0);
+    int64_t ahead = c->attempt.rows_ahead[tree], count = run.last - run.first;
+    return count < ahead ? count : ahead;
+}
+
+/* Copies the result to `input`, for other workers that may need it. */
+void call_retain_result(struct nf_call *c);
+
+/* Restores the array. */
+void call_restore_input(struct nf_call *c);
+
+/* Forgets which rows of a tree are re-encoded. */
+void call_clear_reencode_plan(struct reencode_plan *plan);
+
+/* Writes the sums of a row to the array. The first int64 sum of the array that does not fit is noted in `excess`. */
+void call_write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int bits, const int32_t *special_codes);
+
+static inline int64_t call_row_bytes(const struct nf_call *c) { return c->rows.codec.width * c->rows.codec.itemsize; }
+static inline const void *call_input_row(const struct nf_call *c, int64_t row) {
+    return c->rows.input + row * call_row_bytes(c);
+}
+
+static inline int64_t call_bytes(const struct nf_call *c) {
+    return c->request.elements * nf_itemsize((enum nf_dtype)c->request.dtype);
+}
+
+/* Whether the resume chunk counts workers without call state: an epoch with a quorum has them, too. */
+static inline int has_newcomers(const struct nf_assignment *a) { return a->quorum || a->allow_newcomers; }
+
+static inline int is_scaled(const struct nf_call *c) { return nf_is_scaled(&c->rows.codec); }
+static inline int shares_exponents(const struct nf_call *c) { return is_scaled(c) && !c->rows.codec.is_fixed; }
+
+/* Whether scales are predicted where possible: two values in a lane have no headroom for errors. */
+static inline int predicts_scales(const struct nf_call *c) {
+    return shares_exponents(c) && c->rows.codec.format != NF_LANE_FIXED16X2;
+}
+
+/* Whether a tree's data wait for the result of its opening. */
+static inline int waits_for_opening(const struct nf_call *c) { return shares_exponents(c) && !c->attempt.has_predicted_scales; }
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a program requests of a call, and what the call results in. */
+
+#ifndef NETFOLD_REQUEST_H
+#define NETFOLD_REQUEST_H
+
+#include <stdint.h>
+
+enum nf_op { NF_SUM, NF_AVERAGE };
+
+struct nf_request {
+    void *array;      /* `elements` of `dtype`; results are written there */
+    int64_t elements; /* next ones: enum nf_dtype, nf_op, nf_scheme */
+    int64_t dtype, op, scheme, bits;
+    int64_t context; /* equal at all workers: which collective of which group of theirs the call belongs to */
+    double deadline;
+};
+
+enum nf_status {
+    NF_PENDING,
+    NF_DONE,
+    NF_TIMEOUT,
+    NF_MISMATCH,       /* the workers' calls differ */
+    NF_CALL_DESYNC,    /* the workers are in different calls */
+    NF_EXHAUSTED,      /* the call needs more chunk numbers than an epoch has */
+    NF_SUM_OVERFLOW,   /* a sum of integers does not fit; the workers stay in step */
+    NF_SCALE_OVERFLOW, /* a sum overflowed at a scale that has headroom for all */
+    NF_ABORTED,        /* nf_core_abort, or an earlier call failed */
+    NF_NO_MEMORY,
+    NF_STRAGGLED,         /* in a job with a quorum: a result of the call is no longer available */
+    NF_FLOATS_UNSUPPORTED /* a node that cannot add floats added a sum of floats */
+};
+
+enum { NF_MESSAGE_BYTES = 480 };
+
+struct nf_outcome {
+    int64_t status, number;
+    int64_t index, total, total_high; /* NF_SUM_OVERFLOW: the element, and its sum of 128 bits */
+    int64_t min_contributors, max_contributors, sum_count, contributions; /* with a quorum: of sums; in all of them */
+    char message[NF_MESSAGE_BYTES];
+};
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A core with sockets, a clock and threads. The thread in nf_engine_wait() runs the I/O loop; for background calls a thread of the
+ * engine does. All functions may be called from any thread. */
+
+#ifndef NETFOLD_ENGINE_H
+#define NETFOLD_ENGINE_H
+
+#include "../session/core.h"
+
+struct nf_engine;
+
+/* Fingerprint of the sources that this was built of (recipe.py), or "". */
+NF_API const char *nf_sources(void);
+
+/* NULL: no memory, or no file descriptors. */
+NF_API struct nf_engine *nf_engine_create(void);
+
+/* Ends all calls; all waiting threads return. */
+NF_API void nf_engine_stop(struct nf_engine *e);
+
+/* No thread may use the engine any more. */
+NF_API void nf_engine_destroy(struct nf_engine *e);
+
+/* Closes the sockets; no packet moves until nf_engine_assign. */
+NF_API void nf_engine_close_sockets(struct nf_engine *e);
+
+/* Starts an epoch over these connected, non-blocking sockets (endpoint i is fds[i]), which the engine closes. 0, or an errno. */
+NF_API int nf_engine_assign(struct nf_engine *e, const struct nf_assignment *assignment, const int32_t *fds, int64_t count);
+
+/* `background`: nf_engine_next_completed returns the call when it is finished. Else a thread has to nf_engine_wait for it. NULL:
+ * no memory. */
+NF_API struct nf_call *nf_engine_submit(struct nf_engine *e, const struct nf_request *request, int64_t background);
+
+/* Runs the I/O loop until the call is finished, CLOCK_MONOTONIC is `until`, a signal arrives, or another epoch is needed. Returns
+ * the call's status. */
+NF_API int64_t nf_engine_wait(struct nf_engine *e, struct nf_call *call, double until);
+
+/* A finished background call; waits for one up to `until`. NULL: none, another epoch is needed, or the engine was stopped and
+ * there are no more. Calls that are finished at the same time are returned in the order of submission. */
+NF_API struct nf_call *nf_engine_next_completed(struct nf_engine *e, double until);
+
+/* Copies the outcome of a finished call, and forgets the call. */
+NF_API void nf_engine_release(struct nf_engine *e, struct nf_call *call, struct nf_outcome *outcome);
+
+NF_API void nf_engine_abort(struct nf_engine *e);
+NF_API void nf_engine_fail_epoch_waiters(struct nf_engine *e);
+NF_API void nf_engine_totals(struct nf_engine *e, struct nf_totals *totals);
+
+/* Fills up to `capacity` reports; returns the number of trees. */
+NF_API int64_t nf_engine_reports(struct nf_engine *e, struct nf_tree_report *reports, int64_t capacity);
+
+/* The errno of a socket that failed, 0: none. It ended all calls. */
+NF_API int64_t nf_engine_error(struct nf_engine *e);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Moves packets between the UDP sockets of a worker and its core. */
+
+#ifndef NETFOLD_SOCKETS_H
+#define NETFOLD_SOCKETS_H
+
+#include <poll.h>
+
+#include "../session/core.h"
+
+struct sockets;
+
+struct sockets *sockets_create(void);
+void sockets_destroy(struct sockets *s);
+
+/* Takes ownership of the descriptors. 0, or an errno. */
+int sockets_open(struct sockets *s, const int32_t *fds, int64_t count, int64_t lanes);
+void sockets_close(struct sockets *s);
+
+/* Passes received packets to the core, without waiting; returns their number. */
+int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now);
+
+/* Whether the last sockets_receive may have left packets. */
+int sockets_more(const struct sockets *s);
+
+/* Sends what the core has to send, as far as the sockets are not full. */
+void sockets_send(struct sockets *s, struct nf_core *core, double now);
+
+/* Whether a socket is full. */
+int sockets_blocked(const struct sockets *s);
+
+/* Fills `polled`, of NF_TREES_MAX entries; returns the number of entries. */
+int sockets_poll(const struct sockets *s, struct pollfd *polled);
+
+/* The errno of a socket that failed, else 0. */
+int sockets_error(const struct sockets *s);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Packets of one length through a UDP socket, in batches. Where the kernel supports it, consecutive packets to one address are
+ * one send that the kernel or the device cuts (UDP_SEGMENT), and what the kernel merged (UDP_GRO) is cut here. Elsewhere packets
+ * are sent and received one by one. */
+
+#ifndef NETFOLD_UDP_BATCH_H
+#define NETFOLD_UDP_BATCH_H
+
+#include <netinet/in.h>
+#include <stdint.h>
+
+enum {
+    UDP_BATCH_OUT = 128, /* packets of one udp_batch_send, at most */
+    UDP_BATCH_IN = 64    /* datagrams of one udp_batch_receive, at most */
+};
+
+struct batch_socket {
+    int fd;
+    int max_packets; /* of one segmented send */
+};
+
+/* Memory for system calls; of one thread, for any number of its sockets. */
+struct udp_batch;
+
+/* NULL: no memory. */
+struct udp_batch *udp_batch_create(int64_t packet_bytes);
+void udp_batch_destroy(struct udp_batch *b);
+
+/* `fd` stays the caller's. */
+struct batch_socket batch_socket_open(int fd);
+
+/* Sends up to UDP_BATCH_OUT packets in order, to to[i] or (`to` NULL) to the connected address. Returns how many of them are
+ * sent or lost: fewer than `count` if the socket is full, or failed, with its errno in `error`. */
+int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const struct sockaddr_in *to,
+                       int64_t count, int *error);
+
+/* `marked`: the packet has an ECN mark. `length` may be any. */
+typedef void on_datagram(void *context, const uint8_t *packet, int64_t length, int marked, const struct sockaddr_in *from);
+
+/* Passes on what the socket has received, without waiting. Returns how many datagrams the kernel had, or 0 and an errno in
+ * `error`. */
+int64_t udp_batch_receive(struct udp_batch *b, struct batch_socket *s, on_datagram *take, void *context, int *error);
+
+#endif

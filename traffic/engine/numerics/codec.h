@@ -1,0 +1,71 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Codec of rows: the elements of a chunk to lanes, and summed lanes to elements, for one dtype and numeric scheme.
+ * docs/protocol.md, section 6. */
+
+#ifndef NETFOLD_CODEC_H
+#define NETFOLD_CODEC_H
+
+#include "dtypes.h"
+#include "quantize.h"
+
+enum nf_scheme { NF_BLOCK_FLOAT, NF_FIXED_SCALE, NF_INTEGER, NF_PACKED_HALF, NF_FLOAT32_SUM };
+
+enum nf_lane_format {
+    NF_LANE_FIXED32,   /* one scaled float a lane */
+    NF_LANE_FIXED16X2, /* two scaled floats a lane */
+    NF_LANE_FIXED64,   /* a float64, scaled to 64 bits, in four lanes */
+    NF_LANE_INT32,
+    NF_LANE_INT64,   /* in four lanes */
+    NF_LANE_FLOAT32, /* unscaled: switches add floats */
+};
+
+enum { NF_ROW_MAX = 2 * NF_LANES_MAX }; /* elements of a row */
+
+struct nf_codec {
+    enum nf_dtype dtype;
+    enum nf_lane_format format;
+    int64_t itemsize, lanes;
+    int64_t width;    /* elements of a row */
+    int is_fixed;     /* scaled by 2^fixed_bits, not by shared exponents */
+    int fixed_bits, headroom;
+    int64_t workers, divisor;
+};
+
+/* A sum that does not fit its dtype. */
+struct nf_excess {
+    int64_t index; /* in the row; -1: none */
+    __int128 total;
+};
+
+NF_API void nf_codec_init(struct nf_codec *c, enum nf_dtype dtype, enum nf_scheme scheme, int bits, int64_t lanes);
+
+/* Number of contributions to a sum; `average`: the sum is divided by it. */
+NF_API void nf_codec_set_workers(struct nf_codec *c, int64_t workers, int average);
+
+/* Whether lanes are scaled floats. */
+static inline int nf_is_scaled(const struct nf_codec *c) { return c->format < NF_LANE_INT32; }
+
+/* Bits to scale rows of this largest exponent byte by: the scale is 2^bits. */
+NF_API int nf_row_bits(const struct nf_codec *c, uint8_t exponent);
+
+/* Exponent byte of a row of floats: NF_NOT_FINITE if it has a NaN or an infinity. `finite`: of the others alone. */
+NF_API uint8_t nf_row_exponent(const struct nf_codec *c, const void *row, int finite);
+
+/* A row (`width` elements) to lanes. `finite`: special values are sent as 0. */
+NF_API void nf_row_pack(const struct nf_codec *c, uint32_t *to, const void *row, int bits, int finite);
+
+/* The same by the fixed scale. Returns whether a lane was saturated. */
+NF_API int nf_row_pack_fixed(const struct nf_codec *c, uint32_t *to, const void *row);
+
+/* Summed lanes to the first `count` elements of a row. `special`: summed codes of special values (`width`, in host order), or
+ * NULL. */
+NF_API struct nf_excess nf_row_unpack(const struct nf_codec *c, void *to, int64_t count, const uint32_t *lanes, int bits,
+                                      const int32_t *special);
+
+/* Number of chunks that a row's special values take, and the lanes of one of them. */
+NF_API int64_t nf_row_special_chunks(const struct nf_codec *c);
+NF_API void nf_row_special_codes(const struct nf_codec *c, uint32_t *to, const void *row, int64_t chunk);
+
+#endif

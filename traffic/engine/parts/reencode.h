@@ -1,0 +1,18 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Re-encoding of rows whose sums did not fit their scale, or that have special values, docs/protocol.md, section 6. A row of
+ * int32 is re-encoded as two halves. */
+
+#ifndef NETFOLD_REENCODE_H
+#define NETFOLD_REENCODE_H
+
+#include "parts.h"
+
+/* Whether rows have to be re-encoded: for the first time or, with a quorum, once more. */
+int reencode_is_due(const struct nf_call *c);
+
+/* After the last one: joins the halves of int32. NF_SUM_OVERFLOW if a sum does not fit, else NF_DONE. */
+int64_t reencode_finish(struct nf_call *c);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#define _GNU_SOURCE
+#include "root.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../io/udp_batch.h"
+
+enum { CHILD_NUMBERS = 1 << 16, NO_CHILD = -1 };
+
+struct root_tree {
+    struct root_tree *next;
+    int64_t tree;
+    struct nf_slot_pool pool;
+    int32_t *bits;     /* by child number */
+    uint32_t *sources; /* by bit, those from `starts[bit]` to `starts[bit + 1]`; NULL: any */
+    int64_t *starts;
+};
+
+struct nf_root {
+    struct batch_socket socket;
+    int wake;
+    int64_t lanes, port, epoch, replies;
+    struct sockaddr_in *reply_to;
+    int64_t *verdicts;
+    struct root_tree *trees;
+    struct udp_batch *udp_batch;
+    uint8_t *rows; /* results to send, */
+    struct sockaddr_in names[UDP_BATCH_OUT];
+    uint8_t first[UDP_BATCH_OUT]; /* their receivers, and whether each is the first result of its sum */
+    int64_t waiting;
+    int error;
+};
+
+static int64_t packet_bytes(const struct nf_root *r) { return NF_HEADER_BYTES + 4 * r->lanes; }
+
+static void free_tree(struct root_tree *t) {
+    nf_slot_pool_free(&t->pool);
+    free(t->bits);
+    free(t->sources);
+    free(t->starts);
+    free(t);
+}
+
+struct nf_root *nf_root_create(int fd, int wake, int64_t lanes, int64_t port, const struct sockaddr_in *reply_to,
+                               int64_t replies, int64_t *verdicts) {
+    struct nf_root *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    *r = (struct nf_root){.wake = wake, .lanes = lanes, .port = port, .replies = replies, .verdicts = verdicts};
+    r->reply_to = calloc((size_t)(replies ? replies : 1), sizeof *reply_to);
+    r->udp_batch = udp_batch_create(packet_bytes(r));
+    r->rows = malloc((size_t)(UDP_BATCH_OUT * packet_bytes(r)));
+    if (!r->reply_to || !r->udp_batch || !r->rows) {
+        nf_root_destroy(r);
+        return NULL;
+    }
+    if (replies) memcpy(r->reply_to, reply_to, (size_t)replies * sizeof *reply_to);
+    r->socket = batch_socket_open(fd);
+    return r;
+}
+
+void nf_root_destroy(struct nf_root *r) {
+    nf_root_start_epoch(r, 0);
+    udp_batch_destroy(r->udp_batch);
+    free(r->reply_to);
+    free(r->rows);
+    free(r);
+}
+
+void nf_root_start_epoch(struct nf_root *r, int64_t epoch) {
+    r->epoch = epoch;
+    while (r->trees) {
+        struct root_tree *t = r->trees;
+        r->trees = t->next;
+        free_tree(t);
+    }
+}
+
+int nf_root_add_tree(struct nf_root *r, int64_t tree, int64_t slots, const uint16_t *children, int64_t count,
+                     const uint32_t *sources, const int64_t *starts) {
+    struct root_tree *t = calloc(1, sizeof *t);
+    if (!t) return -1;
+    t->tree = tree;
+    t->bits = malloc(CHILD_NUMBERS * sizeof *t->bits);
+    int failed = !t->bits || nf_slot_pool_init(&t->pool, NF_ROOT, slots, r->lanes, count);
+    if (starts[count]) {
+        t->sources = malloc((size_t)starts[count] * sizeof *sources);
+        t->starts = malloc((size_t)(count + 1) * sizeof *starts);
+        failed |= !t->sources || !t->starts;
+    }
+    if (failed) {
+        free_tree(t);
+        return -1;
+    }
+    for (int i = 0; i < CHILD_NUMBERS; i++) t->bits[i] = NO_CHILD;
+    for (int64_t i = 0; i < count; i++) t->bits[children[i]] = (int32_t)i;
+    if (t->sources) {
+        memcpy(t->sources, sources, (size_t)starts[count] * sizeof *sources);
+        memcpy(t->starts, starts, (size_t)(count + 1) * sizeof *starts);
+    }
+    t->next = r->trees;
+    r->trees = t;
+    return 0;
+}
+
+int nf_root_set_quorum(struct nf_root *r, int64_t tree, int64_t direct_children, int64_t min_contributions) {
+    struct root_tree *t = r->trees;
+    while (t && t->tree != tree) t = t->next;
+    return t ? nf_slot_pool_set_quorum(&t->pool, direct_children, min_contributions) : 0;
+}
+
+static int may_send(const struct root_tree *t, int64_t bit, uint32_t address) {
+    if (!t->sources) return 1;
+    int64_t low = t->starts[bit], high = t->starts[bit + 1];
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (t->sources[middle] == address) return 1;
+        if (t->sources[middle] < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return 0;
+}
+
+enum nf_verdict nf_root_packet(struct nf_root *r, const uint8_t *packet, int64_t length, int marked,
+                               const struct sockaddr_in *from, struct header *result) {
+    const struct header *h = (const struct header *)packet;
+    if (length != packet_bytes(r) || h->version_kind != VERSION_KIND_GRADIENT || __builtin_bswap16(h->lanes) != r->lanes)
+        return NF_MALFORMED;
+    struct root_tree *t = r->trees;
+    while (t && t->tree != __builtin_bswap16(h->tree)) t = t->next;
+    if (!t) return NF_UNADMITTED;
+    int32_t bit = t->bits[__builtin_bswap16(h->child)];
+    if (bit == NO_CHILD || ntohs(from->sin_port) != r->port || !may_send(t, bit, ntohl(from->sin_addr.s_addr)))
+        return NF_UNADMITTED;
+    if (__builtin_bswap32(h->tag) >> ROUND_BITS != r->epoch) return NF_STALE_EPOCH;
+    return nf_slot_pool_accumulate(&t->pool, bit, h, marked, result);
+}
+
+/* What a full socket does not take is lost, and retransmitted to. */
+static void send_rows(struct nf_root *r, const uint8_t *const *rows, const struct sockaddr_in *to, int64_t count) {
+    int error;
+    if (count) udp_batch_send(r->udp_batch, &r->socket, rows, to, count, &error);
+    if (count && error) r->error = error;
+}
+
+static void flush(struct nf_root *r) {
+    const uint8_t *rows[UDP_BATCH_OUT], *first[UDP_BATCH_OUT];
+    struct sockaddr_in senders[UDP_BATCH_OUT], receivers[UDP_BATCH_OUT];
+    int64_t some = 0, firsts = 0;
+    for (int64_t i = 0; i < r->waiting; i++) {
+        const uint8_t *row = r->rows + i * packet_bytes(r);
+        if (r->replies && r->first[i]) {
+            first[firsts++] = row;
+        } else {
+            senders[some] = r->names[i];
+            rows[some++] = row;
+        }
+    }
+    r->waiting = 0;
+    send_rows(r, rows, senders, some);
+    for (int64_t k = 0; firsts && k < r->replies; k++) {
+        for (int64_t i = 0; i < firsts; i++) receivers[i] = r->reply_to[k];
+        send_rows(r, first, receivers, firsts);
+    }
+}
+
+static void take(void *context, const uint8_t *packet, int64_t length, int marked, const struct sockaddr_in *from) {
+    struct nf_root *r = context;
+    struct header *result = (struct header *)(r->rows + r->waiting * packet_bytes(r));
+    enum nf_verdict verdict = nf_root_packet(r, packet, length, marked, from, result);
+    __atomic_add_fetch(&r->verdicts[verdict], 1, __ATOMIC_RELAXED);
+    if (verdict != NF_RESULT_SENT && verdict != NF_RESULT_RESENT && verdict != NF_LATE && verdict != NF_SLOT_REUSED) return;
+    r->names[r->waiting] = *from;
+    r->first[r->waiting++] = verdict == NF_RESULT_SENT;
+    if (r->waiting == UDP_BATCH_OUT) flush(r);
+}
+
+static double monotonic(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int64_t nf_root_serve(struct nf_root *r, double seconds) {
+    double now = monotonic(), until = now + seconds;
+    r->error = 0;
+    for (; now < until; now = monotonic()) {
+        int error;
+        int64_t count = udp_batch_receive(r->udp_batch, &r->socket, take, r, &error);
+        flush(r);
+        if (error) return error;
+        if (r->error) return r->error;
+        struct pollfd polled[] = {{r->socket.fd, POLLIN, 0}, {r->wake, POLLIN, 0}};
+        int found = poll(polled, 2, count ? 0 : (int)(1e3 * (until - now)) + 1);
+        if (found < 0) return errno == EINTR ? 0 : errno;
+        uint64_t value;
+        if (polled[1].revents && read(r->wake, &value, sizeof value) >= 0) return 0;
+    }
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The queue of calls, and the results that are retained for other workers. Calls finish here only. */
+
+#ifndef NETFOLD_CALLS_H
+#define NETFOLD_CALLS_H
+
+#include "state.h"
+
+void calls_append(struct nf_core *core, struct nf_call *call);
+
+/* The first call has its result: it finishes with `status`, and is retained. */
+void calls_finish_first(struct nf_core *core, int64_t status);
+
+/* Ends all calls without results: the first one with this status, the others as aborted. */
+void calls_end_all(struct nf_core *core, int64_t status);
+
+/* All workers have the results of the calls before `number`. */
+void calls_mark_stable(struct nf_core *core, int64_t number);
+
+/* Releases the results that no worker can need any more, and the calls whose scales are learned. */
+void calls_release_stable(struct nf_core *core);
+
+/* Nothing is in flight any more: calls that are not finished wait again. */
+void calls_reset(struct nf_core *core);
+
+void calls_free(struct nf_core *core);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "scheduler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../call/fingerprint.h"
+#include "../call/scales.h"
+#include "../parts/handover.h"
+#include "../parts/parts.h"
+#include "../parts/reencode.h"
+#include "calls.h"
+
+/* The part that a call in a state waits for. */
+static const struct call_part *const PART_OF_STATE[] = {
+    [CALL_HANDOVER] = &handover_part,   [CALL_DATA] = &data_part,       [CALL_SPECIALS] = &specials_part,
+    [CALL_REENCODED] = &reencoded_part, [CALL_CLOSING] = &closing_part,
+};
+
+/* The state after the part of `call` is complete. */
+static enum call_state next_state(const struct nf_call *call) {
+    switch (call->progress.state) {
+    case CALL_DATA:
+        return CALL_SPECIALS;
+    case CALL_SPECIALS:
+        return CALL_REENCODED;
+    case CALL_REENCODED:
+        if (reencode_is_due(call)) return CALL_SPECIALS;
+        return call_bytes(call) > NF_MAX_RETAINED_BYTES ? CALL_CLOSING : CALL_FINISHED;
+    default: /* CALL_HANDOVER, CALL_CLOSING */
+        return CALL_FINISHED;
+    }
+}
+
+int64_t schedule_segment(struct tree *t, const struct segment *of) {
+    struct segment *s = malloc(sizeof *s);
+    if (!s) return NF_NO_MEMORY;
+    *s = *of;
+    if (!tree_append(t, s)) {
+        free(s);
+        return NF_EXHAUSTED;
+    }
+    ++*s->outstanding;
+    return NF_PENDING;
+}
+
+/* A call that does not fit into an epoch of its own fits into none. */
+static int64_t schedule_call_segment(struct nf_call *call, struct tree *t, const struct segment *of) {
+    int64_t status = of->count ? schedule_segment(t, of) : NF_PENDING;
+    if (status != NF_EXHAUSTED) return status;
+    const struct stream *r = stream_of(t, of->ops->stream);
+    snprintf(call->outcome.message, NF_MESSAGE_BYTES,
+             "tree %lld: epoch %lld has %lld chunk numbers left and the call needs %lld", (long long)t->spec.tree,
+             (long long)t->epoch, (long long)(r->limit - r->end), (long long)of->count);
+    return call->progress.is_first_of_epoch ? NF_EXHAUSTED : STEP_NEW_EPOCH;
+}
+
+/* Gives each tree its segment of a part. */
+static int64_t schedule_part(struct nf_core *core, struct nf_call *call, const struct call_part *part) {
+    int has_quorum = core->assignment.quorum && part->ops.can_seal && !call->handover.holders;
+    for (int64_t i = 0; i < core->tree_count; i++) {
+        int64_t count = part->plan(call, &core->trees[i]);
+        if (count < 0) return NF_NO_MEMORY;
+        struct segment s = {.ops = &part->ops, .owner = call, .outstanding = &call->progress.outstanding, .count = count};
+        s.first = call->attempt.run[i].first;
+        s.is_held = part == &data_part && waits_for_opening(call);
+        s.quorum = has_quorum ? &call->attempt.quorum_tracker : NULL;
+        int64_t step = schedule_call_segment(call, &core->trees[i], &s);
+        if (step != NF_PENDING) return step;
+    }
+    return NF_PENDING;
+}
+
+/* Gives each tree its rows of the stripe that was assigned last. The last rows of each channel are held: they carry the scales of
+ * the next stripe's first rows, so they wait until that is assigned. */
+static int64_t schedule_stripe(struct nf_core *core, struct nf_call *call) {
+    int64_t stripe = call->attempt.balance->assigned_stripes - 1;
+    for (int64_t i = 0; i < core->tree_count; i++) {
+        struct tree *t = &core->trees[i];
+        struct nf_run run = call_run(call, i, stripe);
+        int64_t tail = call_is_assigned(call) || run.first == run.last ? 0 : rows_ahead(t);
+        tree_release(t, call, &stripe_tail_part.ops);
+        struct segment s = {.ops = &data_part.ops, .owner = call, .outstanding = &call->progress.outstanding};
+        s.first = run.first;
+        s.stripe = stripe;
+        s.count = run.last - run.first - tail;
+        s.is_held = stripe == 0 && waits_for_opening(call);
+        int64_t step = schedule_call_segment(call, t, &s);
+        if (step != NF_PENDING) return step;
+        s.ops = &stripe_tail_part.ops;
+        s.first += s.count;
+        s.count = tail;
+        s.is_held = 1;
+        step = schedule_call_segment(call, t, &s);
+        if (step != NF_PENDING) return step;
+    }
+    return NF_PENDING;
+}
+
+static int64_t again_if_pending(int64_t step) { return step == NF_PENDING ? STEP_AGAIN : step; }
+
+/* Assigns the next stripe if the reports for it are known, or reports. */
+static int64_t advance_striped_call(struct nf_core *core, struct nf_call *call, double now) {
+    struct nf_balance *b = call->attempt.balance;
+    if (b->has_reports) {
+        nf_balance_assign_stripe(b, now);
+        return again_if_pending(schedule_stripe(core, call));
+    }
+    if (!nf_balance_report_due(b)) return STEP_WAIT;
+    nf_balance_report(b, now);
+    return again_if_pending(schedule_part(core, call, &rate_report_part));
+}
+
+/* All results of the first call's part are here. */
+static int64_t start_next_part(struct nf_core *core, struct nf_call *call) {
+    enum call_state next = next_state(call);
+    if (call->progress.state == CALL_REENCODED && next != CALL_SPECIALS) call->result = reencode_finish(call);
+    if (call->progress.state == CALL_HANDOVER) {
+        handover_finish(call);
+        call->progress.epoch = 0; /* it has no scales of this epoch */
+    }
+    if (next == CALL_FINISHED) {
+        calls_finish_first(core, call->result);
+        return STEP_AGAIN;
+    }
+    call->progress.state = next;
+    return again_if_pending(schedule_part(core, call, PART_OF_STATE[next]));
+}
+
+static int is_division_complete(const struct nf_call *call) {
+    return call->progress.state != CALL_DATA || call_is_assigned(call);
+}
+
+int can_advance(const struct nf_call *call) { return !is_division_complete(call) || call->progress.outstanding == 0; }
+
+int64_t advance_call(struct nf_core *core, struct nf_call *call, double now) {
+    return is_division_complete(call) ? start_next_part(core, call) : advance_striped_call(core, call, now);
+}
+
+/* Schedules the opening and the part of the state. A retained call stays finished. */
+static int64_t start_call(struct nf_core *core, struct nf_call *call, enum call_state state) {
+    if (!call->progress.is_retained) call->progress.state = state;
+    call->progress.is_first_of_epoch = !core->has_started_call;
+    core->has_started_call = 1;
+    int64_t step = schedule_part(core, call, &opening_part);
+    if (step != NF_PENDING) return step;
+    int is_striped = state == CALL_DATA && call->attempt.balance;
+    return again_if_pending(is_striped ? schedule_stripe(core, call) : schedule_part(core, call, PART_OF_STATE[state]));
+}
+
+int64_t start_handover(struct nf_core *core, struct nf_call *call) { return start_call(core, call, CALL_HANDOVER); }
+
+/* All workers have finished the calls up to `depth` before this one, so all have learned from these, and from no others. */
+static void learn_scales(struct nf_core *core, int64_t number) {
+    for (struct nf_call *k = core->retained; k && k->outcome.number <= number - core->depth; k = k->next) {
+        if (k->progress.epoch) scales_learn(k, &core->predictor);
+        k->progress.epoch = 0;
+    }
+    calls_release_stable(core);
+}
+
+int64_t start_next_call(struct nf_core *core) {
+    int64_t ahead = 0, channels[NF_TREES_MAX];
+    struct nf_call *call = core->first;
+    for (; call && call->progress.state != CALL_WAITING; call = call->next) {
+        if (!is_division_complete(call)) return STEP_WAIT; /* its last rows have no places in the streams yet */
+        ahead++;
+    }
+    if (!call || ahead >= core->depth) return STEP_WAIT;
+    call->outcome.number = core->next_call + ahead;
+    learn_scales(core, call->outcome.number);
+    if (!call->rows.own_exp && call_cut_rows(call, core->assignment.lanes)) return NF_NO_MEMORY;
+    call_start_attempt(call, &core->assignment);
+    for (int64_t i = 0; i < core->tree_count; i++) channels[i] = rows_ahead(&core->trees[i]);
+    if (call_divide_rows(call, &core->assignment, channels)) return NF_NO_MEMORY;
+    scales_predict(call, &core->predictor);
+    fingerprint_compute(call);
+    fingerprint_add_division(call);
+    call->progress.epoch = core->assignment.epoch;
+    return start_call(core, call, CALL_DATA);
+}

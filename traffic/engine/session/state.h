@@ -1,0 +1,49 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The state of a core. */
+
+#ifndef NETFOLD_STATE_H
+#define NETFOLD_STATE_H
+
+#include "../call/call.h"
+#include "../call/scale_predictor.h"
+#include "../resume/resume.h"
+#include "core.h"
+
+/* What a step of the session resulted in: one of these, or the nf_status with which all calls end (positive). */
+enum { STEP_NEW_EPOCH = -2, STEP_AGAIN = -1, STEP_WAIT = NF_PENDING };
+
+/* The exchange that starts an epoch; its outcome holds until the next one. */
+struct resume_exchange {
+    int is_sent; /* the chunk of the current step */
+    int64_t outstanding;
+    struct resume_terms terms;
+    struct resume_number number;
+    struct resume_votes votes, sums;
+    struct resume_outcome outcome;
+};
+
+struct nf_core {
+    struct nf_assignment assignment; /* epoch 0: none yet */
+    struct tree trees[NF_TREES_MAX];
+    int64_t tree_count, packet_bytes, generation;
+
+    struct nf_call *first, *last; /* not finished, in their order */
+    struct nf_call *retained;     /* finished, and other workers may need their results, in their order */
+    int64_t next_call;            /* number of `first`: the results of all calls before are here */
+    int64_t stable_until;         /* the results of all calls before are at all workers */
+    int64_t depth, max_depth;     /* calls in flight in this epoch, and in any */
+    int has_started_call;         /* in this epoch */
+
+    int is_newcomer;       /* this worker has no call state: it was in no call, or was dropped */
+    int64_t joined_at_call; /* the first call since then */
+    int is_synchronized;   /* the resume exchange of this epoch is complete */
+    struct resume_exchange resume;
+    int64_t next_handover, handover_end; /* calls that are still to be handed over */
+
+    struct nf_scale_predictor predictor;
+    struct nf_totals totals;
+};
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "synchronize.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../parts/handover.h"
+#include "calls.h"
+#include "scheduler.h"
+
+static void fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
+    const struct resume_exchange *e = s->owner;
+    (void)chunk;
+    clear_lanes(t, h);
+    if (e->number.byte < CALL_ID_BYTES)
+        h->exponent = (uint8_t)e->number.byte_sent;
+    else
+        resume_write_votes(&e->terms, &e->votes, h);
+}
+
+static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h, double now) {
+    struct resume_exchange *e = s->owner;
+    (void)chunk, (void)now;
+    if (e->number.byte < CALL_ID_BYTES)
+        e->number.byte_max = h->exponent;
+    else
+        resume_read_votes(&e->terms, &e->sums, h, t->lanes);
+    return NF_PENDING;
+}
+
+static const struct part_ops resume_part_ops = {CONTROL, 0, fill, take};
+
+static int64_t schedule(struct nf_core *core, const struct part_ops *ops, int64_t count) {
+    struct segment s = {.ops = ops, .owner = &core->resume, .outstanding = &core->resume.outstanding, .count = count};
+    int64_t status = schedule_segment(&core->trees[0], &s);
+    return status == NF_EXHAUSTED ? STEP_NEW_EPOCH : status;
+}
+
+static int64_t send_chunk(struct nf_core *core) {
+    core->resume.is_sent = 1;
+    return schedule(core, &resume_part_ops, 1);
+}
+
+static struct resume_worker this_worker(const struct nf_core *core) {
+    return (struct resume_worker){.next_call = core->next_call,
+                                  .first_call = core->joined_at_call,
+                                  .is_newcomer = core->is_newcomer,
+                                  .was_started = core->first && core->first->progress.epoch};
+}
+
+void synchronize_reset(struct nf_core *core) {
+    const struct nf_assignment *a = &core->assignment;
+    core->is_synchronized = 0;
+    core->next_handover = core->handover_end = 0;
+    core->resume = (struct resume_exchange){
+        .terms = {a->workers, core->max_depth, a->quorum > 0, has_newcomers(a)},
+        .number.byte = has_newcomers(a) ? 0 : CALL_ID_BYTES,
+    };
+}
+
+static int64_t send_call_byte(struct nf_core *core) {
+    struct resume_worker worker = this_worker(core);
+    resume_send_call_byte(&core->resume.number, &worker);
+    return send_chunk(core);
+}
+
+/* Votes tell few calls apart. A worker further behind was dropped, and continues as a newcomer. */
+static int64_t take_call_byte(struct nf_core *core) {
+    struct resume_number *number = &core->resume.number;
+    resume_take_call_byte(number);
+    if (number->byte < CALL_ID_BYTES) return send_call_byte(core);
+    core->resume.is_sent = 0;
+    if (!core->is_newcomer && core->next_call + core->max_depth < number->newest_call) {
+        core->is_newcomer = 1;
+        calls_end_all(core, NF_STRAGGLED);
+    }
+    return STEP_AGAIN;
+}
+
+static int64_t send_votes(struct nf_core *core) {
+    struct resume_exchange *e = &core->resume;
+    struct resume_worker worker = this_worker(core);
+    e->votes = resume_vote(&e->terms, &worker);
+    for (const struct nf_call *call = core->retained; call && e->terms.has_newcomers; call = call->next)
+        if (call->rows.input && call->outcome.number >= core->next_call - core->max_depth)
+            resume_offer(&e->votes, call->outcome.number, handover_chunks(call, core->assignment.lanes));
+    return send_chunk(core);
+}
+
+static int64_t take_votes(struct nf_core *core) {
+    struct resume_exchange *e = &core->resume;
+    struct resume_worker worker = this_worker(core);
+    e->outcome = resume_evaluate_votes(&e->terms, &worker, e->number.newest_call, &e->sums);
+    core->next_call = e->outcome.next_call;
+    core->joined_at_call = e->outcome.first_call;
+    if (e->outcome.is_desync) {
+        if (core->first)
+            snprintf(core->first->outcome.message, NF_MESSAGE_BYTES, "it is in call %lld, others are in calls %lld to %lld",
+                     (long long)core->next_call, (long long)e->outcome.first, (long long)e->outcome.end);
+        return NF_CALL_DESYNC;
+    }
+    core->is_synchronized = 1;
+    core->is_newcomer = 0;
+    calls_mark_stable(core, e->outcome.stable_until);
+    core->next_handover = e->outcome.first;
+    core->handover_end = e->outcome.end;
+    return STEP_AGAIN;
+}
+
+int64_t synchronize(struct nf_core *core) {
+    struct resume_exchange *e = &core->resume;
+    int is_complete = e->number.byte == CALL_ID_BYTES;
+    if (e->is_sent && e->outstanding) return STEP_WAIT;
+    if (e->is_sent) return is_complete ? take_votes(core) : take_call_byte(core);
+    if (!core->first && (core->assignment.quorum || !core->retained)) return STEP_WAIT;
+    return is_complete ? send_votes(core) : send_call_byte(core);
+}
+
+/* A handover between other workers uses its chunks; this newcomer adds nothing to them. */
+static int64_t pass_through(struct nf_core *core, int64_t chunks) {
+    if (chunks <= 0) return NF_CALL_DESYNC;
+    int64_t step = schedule(core, &pass_through_ops, 1); /* the opening */
+    if (step == NF_PENDING) step = schedule(core, &pass_through_ops, chunks);
+    return step == NF_PENDING ? STEP_AGAIN : step;
+}
+
+/* The call of this number: retained, or not finished. */
+static struct nf_call *find_call(const struct nf_core *core, int64_t number) {
+    struct nf_call *call = number < core->next_call ? core->retained : core->first;
+    if (number < core->next_call)
+        while (call && call->outcome.number < number) call = call->next;
+    else
+        for (int64_t n = core->next_call; call && n < number; n++) call = call->next;
+    return call;
+}
+
+int64_t start_next_handover(struct nf_core *core) {
+    const struct resume_outcome *o = &core->resume.outcome;
+    int64_t number = core->next_handover, i = number - o->first, submitted = core->next_call;
+    if (number < core->joined_at_call) {
+        core->next_handover++;
+        return pass_through(core, o->chunks[i]);
+    }
+    for (const struct nf_call *call = core->first; call; call = call->next) submitted++;
+    if (number >= submitted) return STEP_WAIT;
+    core->next_handover++;
+    int is_holder = number < core->next_call;
+    struct nf_call *call = find_call(core, number);
+    if (!call || (is_holder && !call->rows.input)) return NF_CALL_DESYNC;
+    call->outcome.number = number;
+    handover_start(call, &core->assignment, o->contributors[i], o->holders[i], is_holder);
+    return start_handover(core, call);
+}

@@ -1,0 +1,36 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A worker's part of one epoch, as the controller assigns it. */
+
+#ifndef NETFOLD_ASSIGNMENT_H
+#define NETFOLD_ASSIGNMENT_H
+
+#include <stdint.h>
+
+#include "../congestion/rtt.h"
+
+enum { NF_TREES_MAX = 64 };
+
+struct nf_tree_spec {
+    int64_t tree, child, slots, window;
+    int64_t endpoint; /* index of the socket of this tree */
+    double share;     /* of the paced rate */
+    double cumulative_share; /* of the gradient: the shares up to this tree's, its own included */
+    char destination[16];
+};
+
+struct nf_assignment {
+    int64_t epoch, lanes, workers;
+    int64_t rounds; /* how often a slot can be used in an epoch */
+    int64_t congestion; /* enum nf_congestion */
+    int64_t wire_bytes, tree_count;
+    int64_t quorum; /* contributions that suffice after the deadline, docs/protocol.md, section 3.7; 0: all are required */
+    int64_t allow_newcomers; /* the epoch may have workers without call state, section 5.6 */
+    double rate_mbps;
+    double quorum_deadline; /* how long a chunk waits for all contributions, seconds */
+    struct nf_timing timing;
+    struct nf_tree_spec trees[NF_TREES_MAX];
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "in_flight.h"
+
+void in_flight_remove(struct tree *t, int32_t channel) {
+    struct channel *c = &t->channels[channel];
+    if (c->previous == NO_CHANNEL)
+        t->oldest = c->next;
+    else
+        t->channels[c->previous].next = c->next;
+    if (c->next == NO_CHANNEL)
+        t->newest = c->previous;
+    else
+        t->channels[c->next].previous = c->previous;
+}
+
+void in_flight_append(struct tree *t, int32_t channel, double now) {
+    struct channel *c = &t->channels[channel];
+    c->sent_at = now;
+    c->previous = t->newest;
+    c->next = NO_CHANNEL;
+    if (t->newest == NO_CHANNEL)
+        t->oldest = channel;
+    else
+        t->channels[t->newest].next = channel;
+    t->newest = channel;
+}

@@ -1,0 +1,23 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Loss detection, docs/protocol.md, section 5.2: only the oldest chunk in flight is ever retransmitted. */
+
+#ifndef NETFOLD_LOSS_DETECTION_H
+#define NETFOLD_LOSS_DETECTION_H
+
+#include "tree.h"
+
+/* Applies the timers: schedules a probe of the oldest chunk, or reduces the window. */
+void loss_update(struct tree *t, double now);
+
+/* Whether a chunk that was sent later than the oldest in flight, by more than the reordering window, is acknowledged. */
+int loss_is_overtaken(const struct tree *t);
+
+/* Whether the oldest chunk is to be retransmitted. */
+int loss_must_retransmit(const struct tree *t);
+
+/* When loss_update has something to do if nothing is received. A chunk is in flight. */
+double loss_next_deadline(const struct tree *t);
+
+#endif

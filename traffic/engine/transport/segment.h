@@ -1,0 +1,49 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A segment: consecutive places of a stream with one meaning. What its chunks carry is its part's (parts/); the transport knows
+ * only these operations. */
+
+#ifndef NETFOLD_SEGMENT_H
+#define NETFOLD_SEGMENT_H
+
+#include <stdint.h>
+
+#include "../wire/header.h"
+
+struct segment;
+struct tree;
+
+/* MAIN: what calls carry, known in advance. CONTROL: what only results determine. */
+enum stream_id { MAIN, CONTROL, STREAMS };
+
+struct part_ops {
+    enum stream_id stream;
+    int can_seal; /* in a job with a quorum its sums may be sealed early */
+
+    /* Writes lanes, exponent and flags of a chunk when it is sent for the first time. `h` is zero from the flags on, except for
+     * lanes: they are of an earlier chunk. */
+    void (*fill)(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h);
+
+    /* Consumes the result of a chunk. Returns an nf_status: NF_PENDING, or why the owner cannot continue. */
+    int64_t (*take)(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h, double now);
+};
+
+/* In a job with a quorum: how a call's sums were sealed lately. */
+struct quorum_tracker {
+    int64_t last_partial_count; /* contributions in the last sum that was sealed without all; 0: none was */
+};
+
+struct segment {
+    struct segment *next;
+    const struct part_ops *ops;
+    void *owner; /* of the part */
+    int64_t *outstanding; /* the owner's count of segments that are not complete */
+    int64_t first, stripe; /* of data: the first row, and the stripe that it is in */
+    int64_t base, count, remaining; /* first place; chunks; chunks without a result */
+    struct quorum_tracker *quorum; /* NULL: all have to contribute */
+    int is_held; /* its contents are not known yet: neither it nor what follows it is sent */
+    double first_acked_at; /* chunks sent before this may have waited for slower workers */
+};
+
+#endif

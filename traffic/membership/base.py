@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A worker's membership of its job, and the statistics that it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from netfold.traffic.membership.assignment import Assignment
+
+
+@dataclass(frozen=True)
+class TreeStats:
+    """Counters of a tree in this epoch: results received, those with a congestion mark, retransmissions, and RTTs in
+    milliseconds (smoothed, minimum)."""
+
+    tree: int
+    results: int
+    marked: int
+    retransmits: int
+    rtt_ms: float
+    min_rtt_ms: float
+
+
+@dataclass
+class Stats:
+    """A member's report: totals since it joined, with `seconds` spent in calls and `elements` reduced in them. `trees`
+    returns the counters of the trees of this epoch."""
+
+    calls: int = 0
+    chunks: int = 0
+    retransmits: int = 0
+    reencoded_chunks: int = 0
+    restarts: int = 0
+    late: int = 0
+    elements: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    trees: Callable[[], tuple[TreeStats, ...]] = tuple
+
+    def count(self, elements: int, nbytes: int, chunks: int, seconds: float) -> None:
+        """Adds a call."""
+        self.calls += 1
+        self.chunks += chunks
+        self.elements += elements
+        self.bytes += nbytes
+        self.seconds += seconds
+
+    @property
+    def goodput_mbps(self) -> float:
+        """Array bits reduced per second spent in calls."""
+        return self.bytes * 8e-6 / self.seconds if self.seconds else 0.0
+
+
+class Membership(Protocol):
+    """Source of a worker's assignments: a stream from the controller, or a fixed assignment."""
+
+    def wait(self, seconds: float) -> Assignment:
+        """The newest assignment, waiting for the first. Raises JobFailedError, ControllerUnreachableError,
+        AllReduceTimeoutError."""
+
+    def current(self) -> Assignment:
+        """The newest assignment, without waiting. Raises JobFailedError, ControllerUnreachableError."""
+
+    def on_change(self, callback: Callable[[], None] | None) -> None:
+        """Calls `callback` from any thread when `current` has changed; None: no more."""
+
+    def request_new_epoch(self, epoch: int, seconds: float) -> bool:
+        """Requests a new epoch in place of `epoch`, and waits for it at most `seconds`. False: none came. After True
+        `current` returns its assignment, or raises the error that ended the job."""
+
+    def report(self, stats: Stats) -> None:
+        """Called after each all-reduce; the next heartbeat carries `stats`."""
+
+    def close(self) -> None: ...
+
+
+class StaticMembership:
+    """A membership without a controller: one assignment that never changes."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+
+    def wait(self, seconds: float) -> Assignment:
+        return self._assignment
+
+    def current(self) -> Assignment:
+        return self._assignment
+
+    def on_change(self, callback: Callable[[], None] | None) -> None:
+        pass
+
+    def request_new_epoch(self, epoch: int, seconds: float) -> bool:
+        return False
+
+    def report(self, stats: Stats) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a host's first rank, through the network."""
+
+from __future__ import annotations
+
+import logging
+
+from netfold.protocol.connection import Connection
+from netfold.traffic.membership.jobs import cancel_job
+from netfold.traffic.pytorch.tensor_call import TensorCall
+from netfold.traffic.worker.handle import Handle
+from netfold.traffic.worker.worker import Worker
+
+log = logging.getLogger("netfold.torch")
+
+_CANCEL_S = 3.0
+
+
+class InNetworkReducer:
+    """A `tensor_call.Reducer` over hosts. Its averages divide by the number of hosts."""
+
+    def __init__(self, worker: Worker, where: Connection, job: str) -> None:
+        self._worker = worker
+        self._where = where
+        self._job = job
+
+    def start(self, call: TensorCall) -> None:
+        start(self._worker, call)
+
+    def abort(self) -> None:
+        """Cancels the job, which ends the calls of all its members."""
+        if cancel_job(self._where, self._job, _CANCEL_S):
+            log.warning("job %s is canceled because this rank cannot continue", self._job)
+
+    def close(self) -> None:
+        self._worker.close()
+
+
+def start(worker: Worker, call: TensorCall) -> None:
+    """Submits the call to the worker."""
+
+    def on_done(handle: Handle) -> None:
+        try:
+            handle.result()
+        except Exception as error:
+            call.done(error)
+        else:
+            call.done(None)
+
+    worker.submit(call.array(), call.op, call.remaining_s(), call.context).add_done_callback(on_done)

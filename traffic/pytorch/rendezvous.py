@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which rank runs on which host: every rank publishes its host in torch's store; rank 0 looks the hosts up at the
+controller, submits the job, and publishes the layout.
+
+A store outlives processes (`torchrun --max-restarts`) and process groups, so it may hold keys of an earlier attempt.
+Rank 0 draws a session identifier that all later keys contain; every rank adds a nonce to what it publishes, and
+accepts a layout only if it echoes this nonce.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import torch.distributed as dist
+
+from netfold.protocol.connection import ConnectError, Connection, connection
+from netfold.traffic.errors import TrafficError, UnknownHostError
+from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
+from netfold.traffic.membership.jobs import submit_job
+from netfold.traffic.pytorch.options import TorchOptions
+
+_SESSION = "session"
+_RETRY_S = 0.05
+_WAIT = timedelta(seconds=0.5)
+
+
+@dataclass(frozen=True)
+class HostInfo:
+    """The host of a rank, as the rank sees it. Ranks of equal `machine` and `host` share a host. `host`:
+    NETFOLD_HOST, or empty. `nonce`: of this process and attempt."""
+
+    machine: str
+    addresses: tuple[str, ...]
+    host: str
+    nonce: str
+
+    @classmethod
+    def of_this_process(cls) -> Self:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        network = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116 (a link that leads to no file)
+        host = os.environ.get("NETFOLD_HOST", "")
+        return cls(f"{boot} {network}", own_addresses(), host, secrets.token_hex(8))
+
+    @classmethod
+    def read(cls, text: bytes) -> Self:
+        found = json.loads(text)
+        return cls(found["machine"], tuple(found["addresses"]), found["host"], found["nonce"])
+
+
+@dataclass(frozen=True)
+class RankLayout:
+    """`places`: the host number of each rank; hosts are numbered in the order of their first ranks. `names`,
+    `addresses`: of the hosts. `job`: "" if all ranks share one host, which needs no network. `session`: prefix of all
+    keys of this world in torch's store."""
+
+    session: str
+    job: str
+    places: tuple[int, ...]
+    names: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> int:
+        return max(self.places) + 1
+
+    def ranks_on_host(self, rank: int) -> list[int]:
+        """The ranks of this rank's host, itself included, in ascending order."""
+        return [other for other, place in enumerate(self.places) if place == self.places[rank]]
+
+
+def rendezvous(
+    store: Any,
+    rank: int,
+    size: int,
+    options: TorchOptions,
+    timeout: float,
+    info: HostInfo | None = None,
+) -> RankLayout:
+    """The layout, the same at all ranks; with several hosts, of a job that was admitted. `info`: of this process by
+    default. Raises TrafficError and ConnectError at all ranks."""
+    info = info or HostInfo.of_this_process()
+    if rank == 0:
+        return _publish_layout(store, size, options, timeout, info)
+    return _await_layout(store, rank, timeout, info)
+
+
+def _publish_layout(
+    store: Any, size: int, options: TorchOptions, timeout: float, info: HostInfo
+) -> RankLayout:
+    session = secrets.token_hex(8)
+    store.set(_SESSION, session)
+    infos = [info, *(HostInfo.read(store.get(f"{session}/host{rank}")) for rank in range(1, size))]
+    nonces = [one.nonce for one in infos]
+    try:
+        layout = _make_layout(session, infos, options, timeout)
+    except (TrafficError, ConnectError, ValueError) as error:
+        store.set(f"{session}/layout", json.dumps({"nonces": nonces, "error": f"{error}"}))
+        raise
+    store.set(f"{session}/layout", json.dumps({"nonces": nonces, **asdict(layout)}))
+    return layout
+
+
+def _await_layout(store: Any, rank: int, timeout: float, info: HostInfo) -> RankLayout:
+    deadline = time.monotonic() + timeout
+    published = ""
+    while time.monotonic() < deadline:
+        session = store.get(_SESSION).decode()  # may be that of an earlier attempt
+        if session != published:
+            store.set(f"{session}/host{rank}", json.dumps(asdict(info)))
+            published = session
+        try:
+            store.wait([f"{session}/layout"], _WAIT)
+        except (dist.DistStoreError, RuntimeError):
+            continue
+        found = json.loads(store.get(f"{session}/layout"))
+        if found["nonces"][rank] != info.nonce:  # the layout of an earlier attempt
+            time.sleep(_RETRY_S)
+            continue
+        if "error" in found:
+            raise TrafficError(f"rank 0: {found['error']}")
+        lists = (tuple(found[key]) for key in ("places", "names", "addresses"))
+        return RankLayout(session, found["job"], *lists)
+    raise TrafficError(f"timeout: rank 0 published no layout within {timeout:g} s")
+
+
+def _make_layout(
+    session: str, infos: Sequence[HostInfo], options: TorchOptions, timeout: float
+) -> RankLayout:
+    hosts = list(dict.fromkeys((info.machine, info.host) for info in infos))
+    places = tuple(hosts.index((info.machine, info.host)) for info in infos)
+    if len(hosts) == 1:
+        return RankLayout(session, "", places)
+    where = connection()
+    known = _find_hosts(where, [infos[places.index(place)] for place in range(len(hosts))])
+    name = options.job or f"torch-{secrets.token_hex(4)}"
+    names = tuple(host.name for host in known)
+    submit_job(where, options.job_file(name, names), options.queue, timeout)
+    return RankLayout(session, name, places, names, tuple(host.address for host in known))
+
+
+def _find_hosts(where: Connection, infos: Iterable[HostInfo]) -> list[MemberHost]:
+    known = fabric_hosts(where)
+    found = [pick_host(known, info.addresses, info.host) for info in infos]
+    names = [host.name for host in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UnknownHostError(f"ranks of different machines or network namespaces are all at host '{twice}'")
+    return found
