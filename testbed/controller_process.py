@@ -25,6 +25,7 @@ from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import last_line
 
 READY_S = 90.0
+STATUS_POLL_S = 0.2
 """Other jobs may leave it little processor time."""
 
 # Hosts and switches of a testbed share a few cores: an RTT is mostly scheduling delay, which windows must cover.
@@ -78,7 +79,7 @@ class ControllerProcess(ManagedResource):
                 return
             if time.monotonic() > deadline:
                 raise RunTimeoutError(f"switch {waiting[0]} was not ready within {timeout_s:.0f} s")
-            time.sleep(0.2)
+            time.sleep(STATUS_POLL_S)  # GetStatus has no notification
 
     def submit(self, spec_yaml: str, timeout_s: float) -> Plan:
         """Admits a job and waits until it runs. Raises RunError with the controller's reason."""

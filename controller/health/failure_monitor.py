@@ -54,7 +54,7 @@ class FailureMonitor:
             self._up.add(switch)
             self._mark_known(switch)
             if switch in self._failures.failed.switches:
-                self._set_failed(
+                self._publish_failed(
                     FailedElements(self._failures.failed.links, self._failures.failed.switches - {switch})
                 )
                 self._events.publish(CapacityFreed())
@@ -66,7 +66,7 @@ class FailureMonitor:
     def links_changed(self, down: frozenset[frozenset[str]]) -> None:
         """All links between switches that are down now."""
         new = down - self._failures.failed.links
-        self._set_failed(FailedElements(down, self._failures.failed.switches))
+        self._publish_failed(FailedElements(down, self._failures.failed.switches))
         for link in new:
             elements = FailedElements(frozenset((link,)))
             self._events.publish(ElementsFailed(elements, f"link {'-'.join(sorted(link))} is down", True))
@@ -94,7 +94,7 @@ class FailureMonitor:
         """Jobs that can avoid the switch move; the others wait for it."""
         if self._fleet.health(switch).ready or switch in self._failures.failed.switches:
             return
-        self._set_failed(
+        self._publish_failed(
             FailedElements(self._failures.failed.links, self._failures.failed.switches | {switch})
         )
         elements = FailedElements(switches=frozenset((switch,)))
@@ -108,6 +108,6 @@ class FailureMonitor:
         elements = FailedElements(switches=frozenset((switch,)))
         self._events.publish(ElementsFailed(elements, why, True))
 
-    def _set_failed(self, failed: FailedElements) -> None:
+    def _publish_failed(self, failed: FailedElements) -> None:
         self._failures.failed = failed
         self._events.publish(FailuresChanged())

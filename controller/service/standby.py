@@ -43,7 +43,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._store = store
         self._seen = -1
         self._registry: JobRegistry
-        self._nobody = MemberStatus()
+        self._no_members = MemberStatus()
         self._retired = asyncio.Event()
 
     def retire(self) -> None:
@@ -52,7 +52,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         jobs = self._current().all()
         return jobs_message(
-            self._setting.fabric, jobs, self._nobody, every=request.all, standby_of=self._primary()
+            self._setting.fabric, jobs, self._no_members, every=request.all, standby_of=self._primary()
         )
 
     async def GetJob(self, request: pb.JobName, context: Context) -> pb.Job:
@@ -132,7 +132,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     def _job(self, name: str) -> pb.Job:
         job = self._current().get(name)
-        return job_message(self._setting.fabric, job, self._nobody, standby_of=self._primary())
+        return job_message(self._setting.fabric, job, self._no_members, standby_of=self._primary())
 
     def _primary(self) -> str:
         return self._store.primary or "an address that it has not told yet"

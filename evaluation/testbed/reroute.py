@@ -195,6 +195,7 @@ class _Run:
         def meanwhile() -> None:
             """Called in a loop until all jobs are complete. Executes a step that is due before the next call."""
             if steps and steps[0][0] < time.monotonic() + POLL_S:
+                # the time of a step is the experiment's
                 time.sleep(max(0.0, steps[0][0] - time.monotonic()))
                 steps.pop(0)[1]()
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 
 import grpc
-import simple_switch
 from finsy.proto import p4i, p4r, p4r_grpc
 from google.protobuf import text_format
 from softswitch.state.entities import (
@@ -32,6 +31,7 @@ from softswitch.state.entities import (
     TableEntry,
     Ternary,
 )
+from softswitch.testing import simple_switch
 from testnet import Host, Namespace
 
 DEADLINE_S = 20.0
@@ -158,7 +158,7 @@ class Bmv2:
         waits, too, when a frame should leave no trace outside: BMv2 does not keep the order of frames that wait on
         different ports.
 
-        Raises SwitchDied if frames are missing and the process is gone."""
+        Raises SwitchDiedError if frames are missing and the process is gone."""
         self.hosts[port].send(frame)
         if expected == 0:
             self._settle()
@@ -167,7 +167,7 @@ class Bmv2:
             self._settle()
             out += self.take(expected - len(out), 0.1)
         if len(out) < expected and self.process is not None and self.process.poll() is not None:
-            raise simple_switch.SwitchDied(self.process.returncode, self.log)
+            raise simple_switch.SwitchDiedError(self.process.returncode, self.log)
         return out
 
     def _settle(self) -> None:

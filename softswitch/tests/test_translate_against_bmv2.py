@@ -15,12 +15,12 @@ from typing import Any
 
 import netfold_case
 import pytest
-import simple_switch
 from bmv2 import Bmv2, available
 from cases import CASES, PORTS, state_out_of_range_frames, state_setup
 from netfold_programs import COMPILED, needs_netfold
 from softswitch.state.pipeline import Pipeline
 from softswitch.state.switch import Switch
+from softswitch.testing import simple_switch
 from testnet import needs_root
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -41,7 +41,7 @@ def test_same_bytes_as_bmv2(name: str, tmp_path: Path, cache_dir: Path) -> None:
 def test_out_of_range_indexes_do_the_same(tmp_path: Path, cache_dir: Path) -> None:
     try:
         compare(PROGRAMS / "state.json", state_setup, state_out_of_range_frames, tmp_path, cache_dir)
-    except simple_switch.SwitchDied as died:
+    except simple_switch.SwitchDiedError as died:
         if died.signal is not signal.SIGSEGV:
             raise
         # BMv2's range checks are inside #ifndef NDEBUG (targets/simple_switch/primitives.cpp): CMake's Release build

@@ -22,6 +22,7 @@ from netfold.testbed.network.targets import Launch, Target
 
 LOG_TAIL = 2
 _LEAVE_S = 10.0
+_PORT_POLL_S = 0.05
 """Time for children of a killed switch process, with gigabytes of memory, to end and free the port."""
 
 _LISTEN = "0A"
@@ -70,7 +71,7 @@ class SwitchProcess:
             except PortTakenError:
                 if time.monotonic() >= deadline:
                     raise
-            time.sleep(0.05)
+            time.sleep(_PORT_POLL_S)  # the kernel does not report when an ended process's port is free
 
     def stop(self, grace_s: float = 3.0) -> None:
         """End it: SIGTERM, then SIGKILL. Idempotent."""

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from softswitch.testing.ports import free_port
 from typer.testing import CliRunner
 
 from netfold.controller.operator.controller_commands import app
 from netfold.controller.operator.job_commands import job
 from tests.controller.fake_switch import FakeSwitch
-from tests.ports import free_port
 
 START = "from netfold.cli import main; main()"
 JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\n"

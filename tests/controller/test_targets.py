@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
+from softswitch.testing import simple_switch
+from softswitch.testing.ports import free_port
 
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol.wire import Kind
 from netfold.testbed.network.targets import installed_command
 from netfold.topologies.generators import single_switch
 from netfold.traffic.scapy_netfold import Netfold, gradient
-from tests import simple_switch
 from tests.controller.deployment import TIMEOUTS, Deployment
-from tests.ports import free_port
 
 SLOW = dataclasses.replace(TIMEOUTS, restart=60.0, install=60.0)
 """A process that has to start may take its time."""

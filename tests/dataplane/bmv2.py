@@ -29,16 +29,16 @@ import grpc
 import numpy as np
 from finsy.proto import p4r
 from finsy.proto.p4.v1 import p4runtime_pb2_grpc
+from softswitch.testing import simple_switch
+from softswitch.testing.ports import free_port
 
 from netfold.controller.switches.admission_table import CPU_PORT, multicast_results
 from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
 from netfold.controller.switches.groups import result_group
 from netfold.controller.switches.tree_routes import downlink
 from netfold.protocol.wire import Kind
-from tests import simple_switch
 from tests.dataplane.device import VERDICTS, Device, Frames, compiled
 from tests.dataplane.frames import JOB_PORT, Netfold, gradient
-from tests.ports import free_port
 
 PORTS = (*range(1, 9), CPU_PORT)
 MARKER_TREE, MARKER_EPOCH = 1023, 4095

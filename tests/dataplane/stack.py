@@ -23,14 +23,14 @@ from tempfile import TemporaryDirectory
 
 import grpc
 import numpy as np
+from softswitch.testing import simple_switch
+from softswitch.testing.ports import free_port
 
 from netfold.p4src.tools.p4build import REPOSITORY
 from netfold.testbed.network import tofino_model
 from netfold.topologies.ports import Chip
-from tests import simple_switch
 from tests.dataplane.bmv2 import link, sweep
 from tests.dataplane.remote import PORTS, RemoteDevice, RemotePort, RemoteSwitch, opened
-from tests.ports import free_port
 
 
 @dataclass(frozen=True)

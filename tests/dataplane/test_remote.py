@@ -18,6 +18,7 @@ import grpc
 import pytest
 import yaml
 from pydantic import ValidationError
+from softswitch.testing.ports import free_port
 
 from netfold.p4src.tools.p4build import REPOSITORY
 from netfold.testbed.network.targets import TofinoModel
@@ -26,7 +27,6 @@ from tests.dataplane.chip import TREES
 from tests.dataplane.device import compiled
 from tests.dataplane.frames import LANES
 from tests.dataplane.remote import PORTS, RemoteSwitch
-from tests.ports import free_port
 
 NUMBERS = {port: 128 * (port % 2) + 3 * port for port in PORTS}
 _WRITES = "test_writes.py::test_no_result_is_wrong_between_two_writes"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import subprocess
 from collections import Counter, defaultdict
@@ -95,6 +96,15 @@ def test_exceptions_end_in_error():
 
     wrong = [place for place, node in classes() if is_error(node.name) and not node.name.endswith("Error")]
     assert wrong == []
+
+
+def test_every_sleep_has_its_reason():
+    """A comment on the line of `sleep`, or on the line before: a program waits for the thing itself where it can."""
+    for path in filter(is_product, files(".py")):
+        text = path.read_text().splitlines()
+        for before, line in itertools.pairwise(text):
+            if re.search(r"\btime\.sleep\(", line):
+                assert "#" in line or before.lstrip().startswith("#"), f"{path}: {line.strip()}"
 
 
 def test_the_glossary_defines_each_term_once():

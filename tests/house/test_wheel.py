@@ -23,10 +23,10 @@ from pathlib import Path
 
 import grpc
 import pytest
+from softswitch.testing import simple_switch
+from softswitch.testing.ports import free_port
 
-from tests import simple_switch
 from tests.house.imports import REPOSITORY
-from tests.ports import free_port
 
 DEADLINE_S = 240.0
 
@@ -213,7 +213,7 @@ def test_pip_installs_it_with_all_that_it_needs(wheels: Wheels, tmp_path: Path):
 
 @contextmanager
 def _softswitch(installed: Installed) -> Iterator[None]:
-    """Started, and answering. Raises SwitchDied, with what it said, if it ends instead."""
+    """Started, and answering. Raises SwitchDiedError, with what it said, if it ends instead."""
     code = "from importlib import resources as r; print(r.files('netfold') / 'p4src' / 'compiled')"
     programs = Path(installed.run(installed.python, "-c", code).stdout.strip())
     address, log = f"127.0.0.1:{free_port()}", installed.folder / "switch.log"

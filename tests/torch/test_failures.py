@@ -8,7 +8,7 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from pathlib import Path
@@ -183,6 +183,26 @@ def test_options_that_nobody_knows(given: object, message: str):
         TorchOptions.of(given)  # type: ignore[arg-type]
 
 
+def torchrun(folder: Path, program: str, *arguments: str, options: Sequence[str] = ()) -> list[str]:
+    """Lines that two ranks of this host print. Fails unless torchrun ends with 0."""
+    script = folder / "program.py"
+    script.write_text(program)
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        *options,
+    ]
+    done = subprocess.run(
+        [*command, str(script), *arguments], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 # Both ranks write to one pipe: only a line that is written at once stays whole.
 PROGRAM = """
 import os, torch, torch.distributed as dist
@@ -195,20 +215,7 @@ dist.destroy_process_group()
 
 
 def test_torchrun_needs_nothing_but_the_name(tmp_path: Path):
-    script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        str(script),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["sum [2.0, 2.0, 2.0, 2.0] netfold"] * 2
+    assert torchrun(tmp_path, PROGRAM) == ["sum [2.0, 2.0, 2.0, 2.0] netfold"] * 2
 
 
 FORKING = """
@@ -227,20 +234,7 @@ dist.destroy_process_group()
 
 
 def test_a_forked_child_ends_and_the_group_goes_on(tmp_path: Path):
-    script = tmp_path / "program.py"
-    script.write_text(FORKING)
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        str(script),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["sum [2.0, 2.0, 2.0, 2.0]"] * 2
+    assert torchrun(tmp_path, FORKING) == ["sum [2.0, 2.0, 2.0, 2.0]"] * 2
 
 
 RESTARTING = """
@@ -260,15 +254,9 @@ dist.destroy_process_group()
 
 
 def test_torchrun_restarts_a_group_that_lost_a_rank(tmp_path: Path):
-    script = tmp_path / "program.py"
-    script.write_text(RESTARTING)
-    command = [
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
-        *("--max-restarts", "2", str(script), str(tmp_path / "first")),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["sum [2.0, 2.0, 2.0, 2.0]"] * 2
+    first = str(tmp_path / "first")
+    found = torchrun(tmp_path, RESTARTING, first, options=["--max-restarts", "2"])
+    assert found == ["sum [2.0, 2.0, 2.0, 2.0]"] * 2
 
 
 RAISING = """

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 
 from netfold.traffic.numerics import ReduceOp
-from netfold.traffic.pytorch.in_network import start
+from netfold.traffic.pytorch.in_network import submit_to_worker
 from netfold.traffic.pytorch.staging import Staging
 from netfold.traffic.pytorch.tensor_call import TensorCall
 from netfold.traffic.pytorch.work import NetfoldWork
@@ -45,5 +45,5 @@ def allreduce_hook(state, bucket):  # type: ignore[no-untyped-def]
         call.ready()
     else:
         call = TensorCall(gradient, ReduceOp.AVERAGE, deadline, work.finish)
-    start(state.worker, call)
+    submit_to_worker(state.worker, call)
     return work.get_future().then(lambda future: future.value()[0])

@@ -26,7 +26,7 @@ class InNetworkReducer:
         self._job = job
 
     def start(self, call: TensorCall) -> None:
-        start(self._worker, call)
+        submit_to_worker(self._worker, call)
 
     def abort(self) -> None:
         """Cancels the job, which ends the calls of all its members."""
@@ -37,8 +37,8 @@ class InNetworkReducer:
         self._worker.close()
 
 
-def start(worker: Worker, call: TensorCall) -> None:
-    """Submits the call to the worker."""
+def submit_to_worker(worker: Worker, call: TensorCall) -> None:
+    """Submits the call; `call.done` gets the error of its result, or None."""
 
     def on_done(handle: Handle) -> None:
         try:

@@ -123,7 +123,7 @@ def _await_layout(store: Any, rank: int, timeout: float, info: HostInfo) -> Rank
             continue
         found = json.loads(store.get(f"{session}/layout"))
         if found["nonces"][rank] != info.nonce:  # the layout of an earlier attempt
-            time.sleep(_RETRY_S)
+            time.sleep(_RETRY_S)  # a torch store has no wait for a changed key
             continue
         if "error" in found:
             raise TrafficError(f"rank 0: {found['error']}")

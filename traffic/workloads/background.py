@@ -29,6 +29,7 @@ def send_flow(
         while (now := time.monotonic()) < started + seconds:
             due = (now - started) * rate_mbps * 1e6 / 8 if rate_mbps else float("inf")
             if sent > due:
+                # the rate is what is asked for
                 time.sleep(max(0.001, (sent - due) * 8 / (rate_mbps * 1e6)))
                 continue
             try:

@@ -30,6 +30,7 @@ from netfold.traffic.errors import AllReduceTimeoutError, TrafficError
 _GREETING = struct.Struct("!4sII")  # magic, rank, workers
 _MAGIC = b"ring"
 _SIOCGIFADDR = 0x8915
+_CONNECT_RETRY_S = 0.02
 
 
 class RingError(TrafficError):
@@ -125,9 +126,8 @@ class RingWorker:
             except OSError as error:
                 if time.monotonic() >= deadline:
                     raise RingError(f"ring: rank {self._rank} cannot reach {host}:{port}: {error}") from error
-                time.sleep(
-                    0.02
-                )  # the neighbor is not listening yet, and a connection attempt is the only way to know
+                # only a connection attempt shows whether the neighbor listens
+                time.sleep(_CONNECT_RETRY_S)
                 continue
             sock.sendall(_GREETING.pack(_MAGIC, self._rank, self.workers))
             return sock

@@ -138,7 +138,7 @@ struct ss_table {
     struct ss_entry default_entry; /* the default action */
 };
 
-/* What the program is made of. */
+/* The objects that a program declares, with their sizes. */
 struct ss_table_desc {
     uint32_t words, ranges;
     int32_t profile;

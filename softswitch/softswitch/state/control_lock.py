@@ -41,7 +41,7 @@ class ControlLock:
             with self:
                 if next(pieces, pieces) is pieces:
                     return
-            time.sleep(YIELD_S)
+            time.sleep(YIELD_S)  # a waiting thread gets the lock
 
 
 class HasControlLock(Protocol):

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from softswitch.testing.ports import free_port
 
 from netfold.testbed.network import tofino_model
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.targets import Launch, Port, choose_target
-from tests.ports import free_port
 
 STAND_IN = """#!{python}
 import json, os, sys, time

@@ -5,7 +5,7 @@
 
 #include "../call/fingerprint.h"
 
-void handover_start(struct nf_call *c, const struct nf_assignment *a, int64_t contributors, int64_t holders, int is_holder) {
+void handover_prepare(struct nf_call *c, const struct nf_assignment *a, int64_t contributors, int64_t holders, int is_holder) {
     c->attempt.workers = a->workers;
     c->attempt.contributors = contributors;
     c->attempt.quorum = a->quorum;

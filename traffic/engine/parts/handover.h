@@ -9,9 +9,9 @@
 
 #include "parts.h"
 
-/* Starts to hand the call's result over. `contributors`: workers that are in the call; `holders` of them have its result,
+/* Sets the call up for the handover of its result. `contributors`: workers that are in the call; `holders` of them have it,
  * `is_holder`: this worker does. */
-void handover_start(struct nf_call *c, const struct nf_assignment *a, int64_t contributors, int64_t holders, int is_holder);
+void handover_prepare(struct nf_call *c, const struct nf_assignment *a, int64_t contributors, int64_t holders, int is_holder);
 
 /* The result is complete. */
 void handover_finish(struct nf_call *c);

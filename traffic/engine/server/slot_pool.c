@@ -37,7 +37,7 @@ void nf_slot_pool_free(struct nf_slot_pool *p) {
     free(p->sums);
 }
 
-static NF_VECTOR void claim(int32_t *restrict sums, const uint32_t *restrict lanes, int64_t count) {
+static NF_VECTOR void claim_lanes(int32_t *restrict sums, const uint32_t *restrict lanes, int64_t count) {
     for (int64_t i = 0; i < count; i++) sums[i] = (int32_t)__builtin_bswap32(lanes[i]);
 }
 
@@ -140,7 +140,7 @@ enum nf_verdict nf_slot_pool_accumulate(struct nf_slot_pool *p, int64_t child, c
         memset(bitmap, 0, (size_t)p->words * sizeof *bitmap);
         p->flags[slot] = flags;
         p->exponents[slot] = h->exponent;
-        claim(sums, lanes, p->lanes);
+        claim_lanes(sums, lanes, p->lanes);
     } else {
         p->flags[slot] |= flags;
         if (h->exponent > p->exponents[slot]) p->exponents[slot] = h->exponent;

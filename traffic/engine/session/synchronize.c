@@ -150,6 +150,6 @@ int64_t start_next_handover(struct nf_core *core) {
     struct nf_call *call = find_call(core, number);
     if (!call || (is_holder && !call->rows.input)) return NF_CALL_DESYNC;
     call->outcome.number = number;
-    handover_start(call, &core->assignment, o->contributors[i], o->holders[i], is_holder);
+    handover_prepare(call, &core->assignment, o->contributors[i], o->holders[i], is_holder);
     return start_handover(core, call);
 }

@@ -37,7 +37,7 @@ static double retx_overtaken_at(const struct tree *t) {
 
 /* An overtaken chunk is lost. After silence the oldest chunk alone is retransmitted: other losses are overtaken by what is sent
  * next, or by the probe. Most silence is another worker's, which no probe ends. */
-void loss_update(struct tree *t, double now) {
+void loss_apply_timers(struct tree *t, double now) {
     if (t->oldest == NO_CHANNEL) return;
     if (now >= retx_overtaken_at(t)) t->newest_acked_sent_at = t->newest_retx_acked_sent_at;
     if (loss_is_overtaken(t)) {

@@ -241,7 +241,7 @@ static int64_t send_new(struct tree *t, struct stream *r, struct nf_out *out, in
 }
 
 int64_t tree_send(struct tree *t, struct nf_out *out, int64_t capacity, double now) {
-    loss_update(t, now);
+    loss_apply_timers(t, now);
     int64_t allowance = nf_pacer_allowance(&t->pacer, now);
     int64_t n = t->quorum ? send_seal_requests(t, out, capacity, now) : 0;
     n += send_retransmissions(t, out + n, capacity - n < allowance ? capacity - n : allowance, now);

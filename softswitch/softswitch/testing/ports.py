@@ -8,7 +8,7 @@ import socket
 
 
 def free_port() -> int:
-    """One that nobody on this machine listens at just now."""
+    """A TCP port of 127.0.0.1 that no process listens at. It is not reserved: another process may take it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
