@@ -48,7 +48,7 @@ run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-
 	@$(call as-root,$(BIN)/netfold run --target $(TARGET) $(RUN_ARGS))
 
 # The chip's model takes a program of its own, and few packets a second: a small perceptron, one switch killed under its
-# training, and frames lost on every link (docs/tofino.md, section 3). FABRIC=tofino-leaf is half of it.
+# training, and frames lost on every link (docs/how-to/tofino.md, section 3). FABRIC=tofino-leaf is half of it.
 ifeq ($(TARGET),tofino-model)
 CHIP_MODEL := out/tofino-model
 FABRIC     ?= tofino-pair
@@ -107,6 +107,12 @@ test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual 
 test-wheel: $(VENV)/.ready ## build the wheel, and let pip install it with all that it needs
 	@$(call as-root,$(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS))
 
+.PHONY: docs
+docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and misspelled words are errors
+	$(BIN)/codespell
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs out/docs/html
+	@echo "out/docs/html/index.html"
+
 .PHONY: lint
 lint: $(VENV)/.ready ## ruff and mypy
 	$(BIN)/ruff check .
@@ -141,7 +147,7 @@ proto: $(VENV)/.installed ## generate the stubs of protocol/netfold.proto (`make
 	$(BIN)/python -W ignore setup.py --quiet stubs
 
 .PHONY: lock
-lock: $(VENV)/.ready ## renew requirements.lock from what is installed
+lock: $(VENV)/.ready-docs ## renew requirements.lock from what is installed
 	$(BIN)/pip freeze --exclude-editable | grep -vE "^torch|@" > requirements.lock
 
 .PHONY: clean
@@ -197,6 +203,10 @@ $(VENV)/.ready-test-roce: $(VENV)/.ready-roce
 
 $(VENV)/.ready-test: $(VENV)/.ready $(SHELL_VENV)/.ready
 	@$(call install-missing,$(APT_TEST))
+	touch $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[docs]'
 	touch $@
 
 define install-missing

@@ -7,9 +7,9 @@
     with netfold.join("digits") as worker:
         worker.all_reduce(gradient)  # a numpy array; in place: the sum over all workers, the same bits at each
 
-What `__all__` names is the public face: it is typed, documented in docs/workers.md, and changes only with the version.
-Everything else below `netfold` is private and may change at any time. What the face consists of is imported when it is
-first asked for, so `import netfold` costs a program next to nothing.
+What `__all__` names is the public face: it is typed, documented in docs/reference/workers.md, and changes only
+with the version. Everything else below `netfold` is private and may change at any time. What the face consists
+of is imported when it is first asked for, so `import netfold` costs a program next to nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Writes from wire.yaml what each language states of the wire: whole files for P4, C and Python, a marked block of the
-Wireshark dissector and of docs/protocol.md. `python -m netfold.protocol.generate` writes them; `--check` names the
-stale ones and exits 1."""
+Wireshark dissector and of docs/reference/protocol.md. `python -m netfold.protocol.generate` writes them;
+`--check` names the stale ones and exits 1."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def c(wire: Wire) -> Iterator[str]:
     yield from (f"    {name} = {number:#x}," for name, number in numbers.items())
     yield from (f"    FLAG_{flag['name']} = 0x{1 << flag['bit']:02X}," for flag in wire["flags"])
     yield from ("};", "", '_Static_assert(sizeof(struct header) == NF_HEADER_BYTES, "no padding");', "")
-    yield "/* Section 4 of docs/protocol.md; NF_VERDICTS is the size of an array of counters. */"
+    yield "/* Section 4 of docs/reference/protocol.md; NF_VERDICTS is the size of an array of counters. */"
     yield from _enum("enum nf_verdict {", "NF_", _verdicts(wire) | {"VERDICTS": 32}, "};")
     yield from (
         "static inline uint32_t *lanes_of(struct header *h) { return (uint32_t *)(h + 1); }",
@@ -135,7 +135,7 @@ def lua(wire: Wire) -> Iterator[str]:
 
 
 def header_table(wire: Wire) -> Iterator[str]:
-    """Section 2 of docs/protocol.md."""
+    """Section 2 of docs/reference/protocol.md."""
     kinds = ", ".join(f"{number} {name}" for name, number in wire["kinds"].items())
     yield from ("| offset | field | bits | meaning |", "|---|---|---|---|")
     for offset, field in _offsets(wire):
@@ -152,7 +152,7 @@ def header_table(wire: Wire) -> Iterator[str]:
 
 
 def verdict_table(wire: Wire) -> Iterator[str]:
-    """Section 4 of docs/protocol.md."""
+    """Section 4 of docs/reference/protocol.md."""
     yield from ("| verdict | name | meaning |", "|---|---|---|")
     yield from (f"| {v['number']} | `{v['name'].lower()}` | {v['meaning']} |" for v in wire["verdicts"])
 
@@ -171,8 +171,8 @@ TARGETS = (
     GeneratedFile("traffic/engine/wire/header.h", c, "/* {} */"),
     GeneratedFile("protocol/constants.py", python, "# {}"),
     GeneratedFile("protocol/wireshark/netfold.lua", lua, "-- {}", "wire"),
-    GeneratedFile("docs/protocol.md", header_table, "<!-- {} -->", "header"),
-    GeneratedFile("docs/protocol.md", verdict_table, "<!-- {} -->", "verdicts"),
+    GeneratedFile("docs/reference/protocol.md", header_table, "<!-- {} -->", "header"),
+    GeneratedFile("docs/reference/protocol.md", verdict_table, "<!-- {} -->", "verdicts"),
 )
 LICENSE = ("SPDX-FileCopyrightText: 2026 The netfold authors", "SPDX-License-Identifier: Apache-2.0")
 ORIGIN = "generated from protocol/wire.yaml by `make wire`"

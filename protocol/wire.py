@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The packet format of docs/protocol.md, section 2, as numpy records: whole batches are built and checked at once. Its
-numbers come from wire.yaml (constants.py).
+"""The packet format of docs/reference/protocol.md, section 2, as numpy records: whole batches are built and
+checked at once. Its numbers come from wire.yaml (constants.py).
 
 Epoch and round are adjacent on the wire, so they are read and written as the one number that a slot holds: the tag.
 """

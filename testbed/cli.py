@@ -37,7 +37,8 @@ class NetworkOptions:
     target: Annotated[
         str,
         typer.Option(
-            help="Switch target: softswitch, bmv2, tofino-model (docs/tofino.md) or auto (softswitch if it can run)."
+            help="Switch target: softswitch, bmv2, tofino-model (docs/how-to/tofino.md) or auto "
+            "(softswitch if it can run)."
         ),
     ] = "auto"
     program: Annotated[

@@ -21,7 +21,7 @@ _TIMEOUT_S = 10.0
 
 
 def read_verdicts(net: EmulatedNetwork) -> dict[str, dict[str, int]]:
-    """Packets by switch and verdict, over all trees (docs/protocol.md, section 4). Omits a switch that does
+    """Packets by switch and verdict, over all trees (docs/reference/protocol.md, section 4). Omits a switch that does
     not answer."""
     names = {int(v): v.label for v in Verdict}
     found = {}

@@ -134,7 +134,7 @@ class Deployment(ManagedResource):
                 raise RunError(f"switch {switch.name} ended; log: {switch.log}")
 
     def submit(self, name: str, workers: Sequence[str], **spec: object) -> Plan:
-        """Submits a job and waits until it runs; `spec`: further keys of the job file (docs/jobs.md)."""
+        """Submits a job and waits until it runs; `spec`: further keys of the job file (docs/reference/jobs.md)."""
         text = yaml.safe_dump({"name": name, "workers": list(workers), **self.timeouts.job, **spec})
         return self.service.submit(text, self.timeouts.job_s)
 

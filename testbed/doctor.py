@@ -79,7 +79,7 @@ def examine() -> list[Finding]:
             "p4c-barefoot",
             Need.OPTIONAL,
             "make tofino: compile for Tofino",
-            "build p4lang's p4c with ENABLE_TOFINO (docs/tofino.md)",
+            "build p4lang's p4c with ENABLE_TOFINO (docs/how-to/tofino.md)",
         ),
         _tool("simple_switch_grpc", Need.OPTIONAL, "TARGET=bmv2, comparisons with BMv2", P4LANG_PACKAGES),
         _tool(

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The slots of a tree whose sums may be sealed without everybody: docs/protocol.md, section 3.7. The oracle of the
-tests, for switches and for traffic/engine/server/slot_pool.c."""
+"""The slots of a tree whose sums may be sealed without everybody: docs/reference/protocol.md, section 3.7. The
+oracle of the tests, for switches and for traffic/engine/server/slot_pool.c."""
 
 from __future__ import annotations
 

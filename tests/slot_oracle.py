@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The slot machine of docs/protocol.md, section 3: what a node of an aggregation tree does with one GRADIENT.
+"""The slot machine of docs/reference/protocol.md, section 3: what a node of an aggregation tree does with one GRADIENT.
 
 The oracle of the tests for switches, for the engine's slot pool and for the simulator's nodes. It reads like the
 protocol's table and does no I/O.
@@ -139,7 +139,7 @@ class SlotPool:
 
 
 def add_saturating(sums: LaneArray, lanes: LaneArray) -> LaneArray:
-    """`sums + lanes`, cut to int32; a sum that stands at a rail stays there (docs/protocol.md, 3.3). Any
+    """`sums + lanes`, cut to int32; a sum that stands at a rail stays there (docs/reference/protocol.md, 3.3). Any
     shape."""
     total: LaneArray = sums + lanes
     wrapped = (sums ^ total) & (lanes ^ total)

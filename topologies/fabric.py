@@ -67,7 +67,7 @@ class Loopback:
 @dataclass(frozen=True)
 class Switch:
     """A switch. `capacity`: sum of the incoming rates that it can aggregate (fabric units, GRID's C_s); 0: only
-    forwards. `slots`: size of its slot pool (docs/protocol.md).
+    forwards. `slots`: size of its slot pool (docs/reference/protocol.md).
 
     ports      (neighbor, port number) of all neighbors, or none: numbered from 1
     chip       None: all ports lie in one pipe

@@ -73,4 +73,4 @@ class EngineUnavailableError(TrafficError, RuntimeError):
 
 
 class InvalidAssignmentError(TrafficError, ValueError):
-    """An assignment breaks a rule of docs/protocol.md; the message names the field."""
+    """An assignment breaks a rule of docs/reference/protocol.md; the message names the field."""

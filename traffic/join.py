@@ -30,7 +30,7 @@ def join(
     `controller`: `unix:PATH` or `HOST:PORT`. Over TCP: `certificate`, a PEM file that the controller's certificate is
     checked against, `server_name`, the name in it if not HOST, and `token`, the file with the token to show. What is
     None is taken from NETFOLD_CONTROLLER, NETFOLD_TLS_CA, NETFOLD_TLS_SERVER_NAME and NETFOLD_TOKEN_FILE, or is the
-    default (docs/jobs.md). `local`: the IPv4 address to bind, 0.0.0.0 for any.
+    default (docs/reference/jobs.md). `local`: the IPv4 address to bind, 0.0.0.0 for any.
 
     Raises
         ConnectError                certificate or token cannot be read

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrays can be added, how their numbers become lanes, and what that costs in accuracy: docs/protocol.md, section
-6. The work is done in traffic/engine/codec.c.
+"""Which arrays can be added, how their numbers become lanes, and what that costs in accuracy:
+docs/reference/protocol.md, section 6. The work is done in traffic/engine/codec.c.
 
 All scales are powers of two, so scaling is exact and only the rounding to whole numbers loses something:
 at most 1 / (2 * scale) for each worker. With a shared block exponent the scale leaves room for the sum of

@@ -27,7 +27,7 @@ from netfold.protocol.wire import LANES_MAX, PORT_FIRST, PORT_LAST, VERSION, Kin
 
 
 class Netfold(Packet):  # type: ignore[misc]  # scapy has no types
-    """The netfold header and its lanes (docs/protocol.md, section 2)."""
+    """The netfold header and its lanes (docs/reference/protocol.md, section 2)."""
 
     name = "netfold"
     fields_desc = [  # noqa: RUF012 (scapy's way)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A packet in RoCE's form (docs/roce.md, section 4) as scapy layers: for tests, dissection and crafting. The base
-transport header and its ICRC are scapy.contrib.roce's."""
+"""A packet in RoCE's form (docs/reference/roce.md, section 4) as scapy layers: for tests, dissection and
+crafting. The base transport header and its ICRC are scapy.contrib.roce's."""
 
 from __future__ import annotations
 

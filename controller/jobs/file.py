@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Job files, as they are submitted and planned. Every key is described in docs/jobs.md; errors name the line and the
+"""Job files, as they are submitted and planned. docs/reference/jobs.md describes every key; errors name line and
 field."""
 
 from __future__ import annotations

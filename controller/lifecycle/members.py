@@ -31,7 +31,7 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.protocol.wire import COUNT_MAX
 
 LEAST_LANES = 32
-"""Lanes of the chunk by which newcomers receive the call numbers of the other workers (docs/protocol.md, 5.6)."""
+"""Lanes of the chunk that gives newcomers the others' call numbers (docs/reference/protocol.md, 5.6)."""
 
 log = logging.getLogger(__name__)
 

@@ -58,7 +58,7 @@ def check_floats(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Pl
         if chip is not None:
             raise RefusedError(
                 f"job '{name}': numerics are float32, and switch {node} is a {chip.value}, whose program adds whole "
-                "numbers (docs/tofino.md); say block, or name a scheme that adds up elsewhere"
+                "numbers (docs/how-to/tofino.md); say block, or name a scheme that adds up elsewhere"
             )
         if wire.lanes not in FLOAT_LANES:
             raise RefusedError(
@@ -78,7 +78,7 @@ def check_quorum(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Pl
             if chip is not None:
                 raise RefusedError(
                     f"job '{name}' has a quorum, and switch {node} is a {chip.value}, whose program has no room for "
-                    "one (docs/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up elsewhere"
+                    "one (docs/reference/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up elsewhere"
                 )
         if not fabric.is_host(tree.root) and len(tree.edges) > MAX_QUORUM_SENDERS:
             raise RefusedError(

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """What a job's workers wait for, and at what rate they send. It follows from what their switches are, and from how long
-links hold packets. docs/protocol.md, sections 5.2 and 5.4."""
+links hold packets. docs/reference/protocol.md, sections 5.2 and 5.4."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def run_controller(
     switches: Annotated[
         Path | None,
         typer.Option(
-            help="File with the target and address of each switch (docs/tofino.md).",
+            help="File with the target and address of each switch (docs/how-to/tofino.md).",
             rich_help_panel="Program",
         ),
     ] = None,

@@ -49,7 +49,7 @@ _TERMINAL = (pb.FAILED, pb.DONE, pb.CANCELED)
 @reaches_controller
 def submit(
     where: ControllerOptions,
-    file: Annotated[Path, typer.Argument(help="Job file (docs/jobs.md); -: standard input.")],
+    file: Annotated[Path, typer.Argument(help="Job file (docs/reference/jobs.md); -: standard input.")],
     queue: Annotated[bool, typer.Option("--queue", help="Queue the job if no plan fits now.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the job runs or has ended.")] = False,
     as_json: AsJson = False,

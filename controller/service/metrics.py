@@ -53,7 +53,7 @@ class ControllerCollector(Collector):
     def _packets(self) -> Metric:
         packets = CounterMetricFamily(
             "netfold_packets",
-            "Packets by verdict (docs/protocol.md, section 4).",
+            "Packets by verdict (docs/reference/protocol.md, section 4).",
             labels=["switch", "job", "verdict"],
         )
         for (switch, job, verdict), count in dict(self._controller.counters.totals).items():

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The packets READ and RESET (docs/protocol.md, section 3.6), as P4Runtime on BMv2 has no register access. The switch
-answers to the controller alone, with tag, slot attributes and lanes in the packet and the bitmap as metadata."""
+"""The packets READ and RESET (docs/reference/protocol.md, section 3.6), as P4Runtime on BMv2 has no register
+access. The switch answers to the controller alone, with tag, slot attributes and lanes in the packet and the
+bitmap as metadata."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """The counter `verdicts`: one count a netfold packet, at tree_index * 32 + verdict
-(docs/protocol.md, section 4)."""
+(docs/reference/protocol.md, section 4)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ and of the drivers' own.
     python -m netfold.p4src.tools.tofino tofino --cpu-port 320
 
 Needs p4c with its Tofino back end on PATH: `p4c-barefoot`, and the assembler `bfas` on PATH or beside it.
-What is left for the controller (docs/tofino.md): netfold.p4info.txtpb, and netfold.pb.bin for Stratum or
+What is left for the controller (docs/how-to/tofino.md): netfold.p4info.txtpb, and netfold.pb.bin for Stratum or
 netfold.pi.bin for the drivers.
 """
 
@@ -136,7 +136,9 @@ def find_tools() -> tuple[Path, Path]:
     """The compiler and the assembler. Raises BuildError if one is missing."""
     compiler = shutil.which(COMPILER)
     if compiler is None:
-        raise P4BuildError(f"{COMPILER} is not on PATH: build p4c with its Tofino back end (docs/tofino.md)")
+        raise P4BuildError(
+            f"{COMPILER} is not on PATH: build p4c with its Tofino back end (docs/how-to/tofino.md)"
+        )
     beside = os.pathsep.join((os.environ.get("PATH", ""), str(Path(compiler).resolve().parent)))
     assembler = shutil.which(ASSEMBLER, path=beside)
     if assembler is None:

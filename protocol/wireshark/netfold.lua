@@ -1,10 +1,10 @@
 -- SPDX-FileCopyrightText: 2026 The netfold authors
 -- SPDX-License-Identifier: Apache-2.0
 
--- Wireshark dissector for netfold (docs/protocol.md, section 2). Use it once with
+-- Wireshark dissector for netfold (docs/reference/protocol.md, section 2). Use it once with
 --   wireshark -X lua_script:protocol/wireshark/netfold.lua
 -- or copy it into the personal Lua plugins folder (Help > About Wireshark > Folders).
--- Of RoCE (docs/roce.md) it shows the lanes of SENDs with 64 or 256 lanes, behind the headers that Wireshark knows.
+-- Of RoCE (docs/reference/roce.md) it shows the lanes of SENDs with 64 or 256 lanes, behind the headers that Wireshark knows.
 
 local netfold = Proto("netfold", "netfold gradient aggregation")
 

@@ -32,7 +32,7 @@ from netfold.traffic.congestion import Congestion
 
 TREE_SHARE_BESIDE_TCP = 0.4
 """Share of a full link that all trees of a netfold job get, relative to one TCP flow. It is below 1 because a result is
-marked if any link of its tree is. 0.3 to 0.7 agree with the packet level (docs/simulator.md)."""
+marked if any link of its tree is. 0.3 to 0.7 agree with the packet level (docs/explanation/simulator.md)."""
 MIN_TCP_WINDOW = 2
 """Packets: TCP's smallest window (Linux). A fixed window's share of a full link is relative to it."""
 

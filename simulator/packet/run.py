@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The packet level: a Scenario in, a SimulationResult out. docs/simulator.md lists what is not modeled."""
+"""The packet level: a Scenario in, a SimulationResult out. docs/explanation/simulator.md lists what is not modeled."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A random set-up and random packets for the netfold program itself: a root and an inner node on one switch, with
-pass-through, relay and routed traffic beside them. See docs/protocol.md."""
+pass-through, relay and routed traffic beside them. See docs/reference/protocol.md."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ def check(*others: str) -> None:
     )
     for name, project in of.items():
         if shutil.which(name) is None:
-            raise NetworkError(f"{name} is not on PATH: build p4lang/{project} (docs/tofino.md, section 3)")
+            raise NetworkError(
+                f"{name} is not on PATH: build p4lang/{project} (docs/how-to/tofino.md, section 3)"
+            )
 
 
 def check_capacity(switches: int = 1) -> None:

@@ -128,7 +128,7 @@ def adopt(
     """Join a job of one tree for an unmodified program with RC connections, until interrupted.
 
     Prints when the leaf aggregates, and the packets that the program may have in flight. It must not send earlier; with
-    more packets in flight it may stall (docs/roce.md, section 1).
+    more packets in flight it may stall (docs/reference/roce.md, section 1).
 
     Exit codes: 0 interrupted, 1 an error, or aggregation ended (one line explains it)."""
     from netfold.protocol.connection import ConnectError

@@ -78,7 +78,7 @@ class Ip:
 
 @dataclass(frozen=True)
 class Netfold:
-    """The header of docs/protocol.md, section 2, and its lanes."""
+    """The header of docs/reference/protocol.md, section 2, and its lanes."""
 
     kind: int = Kind.GRADIENT
     tree: int = 1

@@ -81,7 +81,7 @@ class Job:
         return max(e for e, _ in parts), np.sum([lanes.astype(np.int64) for _, lanes in parts], axis=0)
 
     def in_window(self, worker: Worker) -> list[int]:
-        """The chunks that a worker may send now (docs/protocol.md, section 7)."""
+        """The chunks that a worker may send now (docs/reference/protocol.md, section 7)."""
         return [
             chunk
             for chunk in range(0 if worker.slot_reused else self.chunks)

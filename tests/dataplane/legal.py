@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What no switch may ever send to a neighbor: docs/protocol.md, section 2, read once more, on its own. The comparison
-with the oracle would pass what both have wrong."""
+"""What no switch may ever send to a neighbor: docs/reference/protocol.md, section 2, read once more, on its
+own. The comparison with the oracle would pass what both have wrong."""
 
 from __future__ import annotations
 

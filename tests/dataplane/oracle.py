@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a switch has to do with a frame, byte for byte, from docs/protocol.md and the slot pool: the other side of every
-comparison. It shares no code with the P4 program and reads no table entry."""
+"""What a switch has to do with a frame, byte for byte, from docs/reference/protocol.md and the slot pool: the
+other side of every comparison. It shares no code with the P4 program and reads no table entry."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Lanes that are float32 (docs/protocol.md, 3.3), in the program that adds them: bit by bit what numpy adds in the
-order of arrival."""
+"""Lanes that are float32 (docs/reference/protocol.md, 3.3), in the program that adds them: bit by bit what
+numpy adds in the order of arrival."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenant isolation: whatever an attacker on a host of the fabric sends beside jobs that run, no slot, sum or socket of
 a job that is not the attacker's changes, and every frame of the protocol counts in one verdict at each switch that it
-reaches. What is promised, and to whom, is docs/security.md.
+reaches. What is promised, and to whom, is docs/explanation/security.md.
 
 The attacker is root on hosts of its own, with a job of its own, and has a process without privileges beside each worker
 and the parameter server of the others' jobs.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Packets to a job port that are not what docs/protocol.md, section 2, says: counted as malformed, and no slot changes.
-What is not from and to the same port of the range is no netfold packet and is forwarded."""
+"""Packets to a job port that are not what docs/reference/protocol.md, section 2, says: counted as malformed,
+and no slot changes. What is not from and to the same port of the range is no netfold packet and is forwarded."""
 
 from __future__ import annotations
 

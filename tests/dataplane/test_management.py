@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The controller reads and resets slots in-band (docs/protocol.md, section 3.6)."""
+"""The controller reads and resets slots in-band (docs/reference/protocol.md, section 3.6)."""
 
 from __future__ import annotations
 

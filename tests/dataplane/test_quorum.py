@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A tree with a quorum, packet by packet (docs/protocol.md, section 3.7). Each frame that leaves is the oracle's, too;
-random networks with quorums are in test_stateful.py."""
+"""A tree with a quorum, packet by packet (docs/reference/protocol.md, section 3.7). Each frame that leaves is
+the oracle's, too; random networks with quorums are in test_stateful.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""RoCE workers whose floats are added as they lie in their memory (docs/roce.md, section 4)."""
+"""RoCE workers whose floats are added as they lie in their memory (docs/reference/roce.md, section 4)."""
 
 from __future__ import annotations
 

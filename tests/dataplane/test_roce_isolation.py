@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Isolation of RoCE jobs (docs/security.md): whatever comes by other ports than the workers', and whatever a process
-without privileges sends from a worker's host in the protocol's own form, changes no slot, and nothing of it reaches a
-QP of the job; nor does a delayed packet of an older connection change anything."""
+"""Isolation of RoCE jobs (docs/explanation/security.md): whatever comes by other ports than the workers', and
+whatever a process without privileges sends from a worker's host in the protocol's own form, changes no slot,
+and nothing of it reaches a QP of the job; nor does a delayed packet of an older connection change anything."""
 
 from __future__ import annotations
 

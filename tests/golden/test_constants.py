@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The numbers of the wire have one source, protocol/wire.yaml. Files generated from it are up to date.
 P4's header, scapy's layer and the controller's packets, written by hand, are compared with the picture in
-docs/protocol.md."""
+docs/reference/protocol.md."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FIELDS = {  # bits from the start of the header, and how many
     "count": (105, 7),
     "lanes": (112, 16),
 }
-"""By hand from the picture in docs/protocol.md, section 2."""
+"""By hand from the picture in docs/reference/protocol.md, section 2."""
 
 
 def without_comments(path: Path) -> str:

@@ -31,7 +31,7 @@ def test_the_capture_is_what_the_format_says():
 
 
 def test_a_gradient_byte_by_byte():
-    """By hand from docs/protocol.md, section 2."""
+    """By hand from docs/reference/protocol.md, section 2."""
     header = bytes.fromhex("10 00 0007 00300005 0009 0002 82 00 0020")
     assert frames()["gradient"][42:58] == header
     assert frames()["gradient"][58:74] == bytes.fromhex("00000001 ffffffff 7fffffff 80000000")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Imports follow the layers of docs/architecture.md."""
+"""Imports follow the layers of docs/explanation/architecture.md."""
 
 from __future__ import annotations
 

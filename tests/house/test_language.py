@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Names and sentences: what of the language's rules a machine can check. docs/glossary.md has the terms."""
+"""Names and sentences: what of the language's rules a machine can check. docs/reference/glossary.md has the terms."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_every_sleep_has_its_reason():
 
 def test_the_glossary_defines_each_term_once():
     rows = re.findall(
-        r"^\| ([^|]+) \| [^|]+ \|$", (REPOSITORY / "docs/glossary.md").read_text(), re.MULTILINE
+        r"^\| ([^|]+) \| [^|]+ \|$", (REPOSITORY / "docs/reference/glossary.md").read_text(), re.MULTILINE
     )
     cells = (re.sub(r"\[.*?\]", "", row) for row in rows if not set(row) <= set("-| ") and row != "term")
     terms = [term.strip() for cell in cells for term in re.split(r"[,;]", cell)]

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The P4 programs are compositions, and the table `verdict` is the whole state machine of docs/protocol.md."""
+"""The P4 programs are compositions, and the table `verdict` is the whole state machine of
+docs/reference/protocol.md."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ TOP_PAGES = [
     P4SRC / "tna/netfold.p4",
 ]
 VERDICT = P4SRC / "common/verdict.p4"
-PROTOCOL = p4build.REPOSITORY / "docs/protocol.md"
+PROTOCOL = p4build.REPOSITORY / "docs/reference/protocol.md"
 
 KINDS = ("GRADIENT", "RESULT", "READ", "RESET")
 AGES = ("OLDER", "NEWER", "SAME")
@@ -91,7 +92,7 @@ def _matches(key: str, value: str | int) -> bool:
 
 
 def documented() -> Iterator[tuple[Case, str]]:
-    """The cases that sections 3.2 to 3.7 of docs/protocol.md list, each with its verdict."""
+    """The cases that sections 3.2 to 3.7 of docs/reference/protocol.md list, each with its verdict."""
     for kind, age, seal, duplicate, complete, ttl in product(KINDS, AGES, SEALS, (0, 1), (0, 1), TTLS):
         where = (kind, age, seal, duplicate, complete, ttl)
         yield ("NONE", *where), "reason"

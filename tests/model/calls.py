@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The course of calls, docs/protocol.md, section 5.3, with several under way and epochs that change at each worker at a
-moment of its own.
+"""The course of calls, docs/reference/protocol.md, section 5.3, with several under way and epochs that change
+at each worker at a moment of its own.
 
 What `network.py` proves is taken for granted: a chunk has a result when every worker has sent it in the same epoch,
 and a result comes to each worker some time, or not before its epoch is over. A call is one chunk of the main stream

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""One slot of docs/protocol.md, section 3, as a pure function, and the rules around it, each one a method
+"""One slot of docs/reference/protocol.md, section 3, as a pure function, and the rules around it, each one a method
 that a mutant can break.
 
 The model's values are exact integers: saturation and exponents have tests of their own.

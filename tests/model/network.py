@@ -52,7 +52,7 @@ class Messages(Generic[T]):
 
 
 class Violation(AssertionError):
-    """An invariant that does not hold; `name` is its number in docs/protocol.md, section 8, or "progress"."""
+    """An invariant that does not hold; `name` is its number in docs/reference/protocol.md, section 8, or "progress"."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that come to calls under way, and go, docs/protocol.md, section 5.6, beside the rules of `calls.py`.
+"""Workers that come to calls under way, and go, docs/reference/protocol.md, section 5.6, beside the rules of
+`calls.py`.
 
 A newcomer begins in the epoch in which it arrives. Its program's first call is the first that nobody has; where that
 is, it learns from the others' votes. Who departs is in no later epoch: what it had then is of no account.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A tree whose sums may be sealed without everybody (docs/protocol.md, section 3.7), as a transition relation for
-`checker.check`.
+"""A tree whose sums may be sealed without everybody (docs/reference/protocol.md, section 3.7), as a transition
+relation for `checker.check`.
 
 The network is that of `network.py`: the set of all messages since it last lost everything. A worker that lacks a result
 may say at any time that its deadline is over, so the clock is left out: every chunk also goes with SEAL. `dead` workers

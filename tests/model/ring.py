@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""RoCE at a leaf (docs/roce.md): workers in a ring over one node, each with a go-back-N connection to the next one
-through it.
+"""RoCE at a leaf (docs/reference/roce.md): workers in a ring over one node, each with a go-back-N connection
+to the next one through it.
 
 The network is what it is in `network.py`: the set of all packets since it last lost everything, so that each may come
 in any order and number. A worker may resend whatever is not acknowledged at any time, from the first packet of its

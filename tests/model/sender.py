@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The sender's rules of docs/protocol.md, section 5.1, for workers whose windows differ and change.
+"""The sender's rules of docs/reference/protocol.md, section 5.1, for workers whose windows differ and change.
 
 `network.py` lets a worker send all that its channels allow; here it sends the lowest chunk first and keeps to a window,
 which can make workers wait for each other. The node is reduced to what this needs: a chunk is complete when every

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Workers with windows that differ and change never claim a slot that is still needed, nor wait for each other for
-good (docs/protocol.md, section 5.1)."""
+good (docs/reference/protocol.md, section 5.1)."""
 
 from __future__ import annotations
 

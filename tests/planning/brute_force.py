@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The planners' oracle: the best trees of a tiny fabric, by going through all of them.
 
-It shares no code with the planners and knows nothing but what a plan promises (docs/planning.md). A tree is a vector of
-whole numbers, how many of its streams each resource carries; its rate is the least of capacity over streams. Trees are
-built one stream at a time, over every simple path, and a vector is dropped as soon as it is no better than another one
-in any resource, or cannot beat what is known already. Meant for 3 or 4 switches and up to 6 workers.
-"""
+It shares no code with the planners and knows nothing but what a plan promises (docs/reference/planning.md). A
+tree is a vector of whole numbers, how many of its streams each resource carries; its rate is the least of
+capacity over streams. Trees are built one stream at a time, over every simple path, and a vector is dropped as
+soon as it is no better than another one in any resource, or cannot beat what is known already. Meant for 3 or
+4 switches and up to 6 workers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""docs/protocol.md, section 6, in numpy: what traffic/engine/numerics/quantize.c and codec.c are compared with."""
+"""docs/reference/protocol.md, section 6, in numpy: what traffic/engine/numerics/quantize.c and codec.c are
+compared with."""
 
 from __future__ import annotations
 

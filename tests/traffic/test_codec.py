@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """codec.c: a row of each dtype and scheme to lanes, the lanes of all workers added as a switch adds them, and back:
-against numpy, and within the bounds of docs/protocol.md, section 6."""
+against numpy, and within the bounds of docs/reference/protocol.md, section 6."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ def test_buckets_of_one_size_are_predicted_apart(scales, loss_beside):
 @pytest.mark.parametrize("factor", [2.0**-30, 2.0**-6, 2.0**-3, 1.9, 2.0**6, 2.0**40, np.inf, np.nan, 0.0])
 @pytest.mark.parametrize("size", [100, 700])  # all chunks at predicted scales; and some after these
 def test_a_jump_in_magnitude_costs_a_reencoding_but_no_accuracy(factor, size):
-    """The bound of docs/protocol.md, section 6, holds whatever was predicted."""
+    """The bound of docs/reference/protocol.md, section 6, holds whatever was predicted."""
     workers, lanes, slots = 3, 12, 64
     cores = team(workers, lanes=lanes, slots=slots, shares=(0.3, 0.7))
     fabric = Fabric(cores, random.Random(1))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs whose nodes add floats (`numerics: float32`), docs/protocol.md, sections 3.3 and 6."""
+"""Jobs whose nodes add floats (`numerics: float32`), docs/reference/protocol.md, sections 3.3 and 6."""
 
 from __future__ import annotations
 

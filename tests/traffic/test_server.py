@@ -76,7 +76,7 @@ def test_a_congestion_mark_of_the_way_counts_and_what_is_sent_can_be_marked():
 
 @pytest.mark.parametrize(("said", "answered"), [(0x80 | 0x40 | 2, 0x80 | 0x40 | 2), (0x7F, 0)])
 def test_what_roce_said_in_the_completing_packet_goes_back_with_the_sum(said: int, answered: int):
-    """docs/roce.md, section 4: the leaf makes a SEND of it again."""
+    """docs/reference/roce.md, section 4: the leaf makes a SEND of it again."""
     with running() as (_, one, two):
         one.send(gradient(10, 5).pack())
         completing = bytearray(gradient(20, 7).pack())

@@ -14,12 +14,13 @@ from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.numerics import Automatic, Scheme
 
 LEAST_LANES_OF_A_QUORUM = 32
-"""And where workers may come later: the resume chunk says more there (docs/protocol.md, sections 5.5 and 5.6)."""
+"""And where workers may come later: the resume chunk says more there (docs/reference/protocol.md, sections 5.5
+and 5.6)."""
 
 
 @dataclass(frozen=True)
 class TreeAssignment:
-    """One tree as a member sees it (see docs/protocol.md, section 1, for the words).
+    """One tree as a member sees it (see docs/reference/protocol.md, section 1, for the words).
 
     sources  for each of `children` the source addresses (IPv4) of its packets; empty: any address is accepted (an
              assignment from a file, without switches)

@@ -16,7 +16,7 @@ from netfold.traffic.errors import JobFailedError
 
 
 def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> None:
-    """`keys` are those of a job file (docs/jobs.md). Raises JobFailedError with the controller's reason."""
+    """`keys` are those of a job file (docs/reference/jobs.md). Raises JobFailedError with the controller's reason."""
     request = pb.SubmitJobRequest(spec_yaml=json.dumps(dict(keys)), queue=queue)  # what is JSON is YAML
     with open_channel(where) as channel:
         try:

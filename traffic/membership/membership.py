@@ -254,7 +254,7 @@ class ControllerMembership:
             serves = any(part.children for part in update.assignment.trees)
             if update.assignment.transport == "roce" and not serves:
                 raise InvalidAssignmentError(
-                    f"job {self._job}: its transport is RoCE; its workers run netfold-roce (docs/roce.md)"
+                    f"job {self._job}: its transport is RoCE; its workers run netfold-roce (docs/reference/roce.md)"
                 )
             self._publish(_MembershipState(assignment=from_proto(update.assignment)))
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's hold on its job's UDP port: what tells it from other processes of its host (docs/security.md)."""
+"""A worker's hold on its job's UDP port: what tells it from other processes of its host
+(docs/explanation/security.md)."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ LEASE_MS = 20_000
 
 @dataclass(frozen=True)
 class TorchOptions:
-    """The job that rank 0 submits; None: the default of docs/jobs.md. The environment may set each option as NETFOLD_
-    and its name in capitals (NETFOLD_NUMERICS=half); the program's value takes precedence.
+    """The job that rank 0 submits; None: the default of docs/reference/jobs.md. The environment may set each
+    option as NETFOLD_ and its name in capitals (NETFOLD_NUMERICS=half); the program's value takes precedence.
 
     job          name; "": a random one
     numerics     block, half, fixed or integer

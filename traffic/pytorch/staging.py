@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """CUDA tensors: copied to pinned memory on a side stream, reduced there, and copied back. Untested: no GPU was
-available (docs/pytorch.md)."""
+available (docs/how-to/pytorch.md)."""
 
 from __future__ import annotations
 

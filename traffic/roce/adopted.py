@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A member for a program without netfold: a job of one tree adopts the RC connections that the program has. From then
-on its messages are added up; until then the program must not send (docs/roce.md, section 1)."""
+on its messages are added up; until then the program must not send (docs/reference/roce.md, section 1)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ static void fill(void *array, size_t count, enum nr_dtype dtype, int rank, int r
     }
 }
 
-/* Number of wrong elements; floats within the error bound of docs/protocol.md, section 6, are right. */
+/* Number of wrong elements; floats within the error bound of docs/reference/protocol.md, section 6, are right. */
 static size_t wrong(const void *array, size_t count, enum nr_dtype dtype, int workers, int round) {
     int h = (int)ceil(log2(workers));
     double allowed = workers * ldexp(1.0, h - 31) * 1.0 + 1e-7 * workers;

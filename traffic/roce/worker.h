@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker of a RoCE job: its all-reduce uses ordinary RC connections of this host's RDMA device, one to its
- * successor among the workers of its leaf and one from its predecessor; the leaf adds up the messages (docs/roce.md).
+ * successor among the workers of its leaf and one from its predecessor; the leaf adds up the messages (docs/reference/roce.md).
  *
  * One thread at a time may use a worker. Every call has a deadline. After an error the array is as before. */
 #ifndef NETFOLD_ROCE_WORKER_H

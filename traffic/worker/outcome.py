@@ -110,7 +110,7 @@ def error_of(
         case Status.FLOATS_UNSUPPORTED:
             return CollectiveMismatchError(
                 f"{where}, call {outcome.number}: a node added floats as integers: not all of the job's switches "
-                "and parameter servers support numerics float32 (docs/protocol.md, 3.3)"
+                "and parameter servers support numerics float32 (docs/reference/protocol.md, 3.3)"
             )
         case Status.NO_MEMORY:
             return MemoryError("no memory for the scales of an all-reduce")

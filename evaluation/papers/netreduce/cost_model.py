@@ -27,7 +27,7 @@ NOTES = (
     "latency for messages inside and between machines, all GPUs of a machine on one network link, and the equations, "
     "which are derived from the paper's description (controller/planning/hierarchy.py).",
     "No values of the paper's figure could be had, so none are drawn. Its claim that can be checked is that there are "
-    "sufficient conditions, by the bandwidths alone, under which PN is fastest: see docs/simulator.md.",
+    "sufficient conditions, by the bandwidths alone, under which PN is fastest: see docs/explanation/simulator.md.",
 )
 
 
@@ -90,7 +90,8 @@ class Condition:
 
 
 def conditions(grid: CostGrid) -> tuple[Condition, ...]:
-    """Those of docs/simulator.md, each by its own inequality; the cost model decides which scheme is faster."""
+    """Those of docs/explanation/simulator.md, each by its own inequality; the cost model decides which scheme
+    is faster."""
     n, inter = PER_HOST, INTER_GBS
     beats_flat: list[tuple[bool, bool]] = []
     leaders_beat_flat: list[tuple[bool, bool]] = []

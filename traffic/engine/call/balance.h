@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Striping: how the rows of a large call are divided over trees while it is in progress, docs/protocol.md, section 5.3. The
+/* Striping: how the rows of a large call are divided over trees while it is in progress, docs/reference/protocol.md, section 5.3. The
  * rows are cut into stripes. The first is divided by the plan's shares; for each further one the workers report how fast the
  * trees are and how many rows they still have to return, and the sums of the reports divide it so that all trees would finish
  * at the same time. All workers receive the same sums, so all divide alike. */
@@ -14,7 +14,7 @@
 enum {
     NF_MIN_STRIPES = 3,
     NF_MAX_STRIPES = 16,
-    NF_STRIPE_WINDOWS = 4,       /* rows of a stripe for each channel of all trees, at least, */
+    NF_STRIPE_WINDOWS = 4, /* rows of a stripe for each channel of all trees, at least, */
     NF_SHORT_STRIPE_WINDOWS = 2, /* and in a call with NF_MIN_STRIPES stripes */
 };
 
@@ -26,7 +26,7 @@ struct nf_run {
 struct nf_balance {
     int64_t trees, workers, rows, stripes;
     int64_t assigned_stripes;
-    int64_t reported;               /* reports that this worker has sent: for stripes 1 ... */
+    int64_t reported; /* reports that this worker has sent: for stripes 1 ... */
     int64_t min_rows[NF_TREES_MAX]; /* of each stripe: one for each channel; 0: the plan gives the tree nothing */
     struct nf_run run[NF_MAX_STRIPES][NF_TREES_MAX];
     int64_t assigned[NF_TREES_MAX], received[NF_TREES_MAX], all_received;

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One call: the request, its rows, and its attempts in epochs. docs/protocol.md, sections 5.3 and 6. The chunks of a call are rows
+/* One call: the request, its rows, and its attempts in epochs. docs/reference/protocol.md, sections 5.3 and 6. The chunks of a call are rows
  * of elements (numerics/codec.h), the last one padded with zeros. Each tree carries a run of rows, or one in each stripe. */
 
 #ifndef NETFOLD_CALL_H

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The fingerprint that workers compare in a call's opening, docs/protocol.md, section 5.3. */
+/* The fingerprint that workers compare in a call's opening, docs/reference/protocol.md, section 5.3. */
 
 #ifndef NETFOLD_FINGERPRINT_H
 #define NETFOLD_FINGERPRINT_H

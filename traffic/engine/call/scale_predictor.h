@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Predicts the exponents of a call by those of earlier calls of the same profile (size, dtype, operation, scheme),
- * docs/protocol.md, section 6. Equal at all workers: it learns from results alone, in the order of calls.
+ * docs/reference/protocol.md, section 6. Equal at all workers: it learns from results alone, in the order of calls.
  *
  * Which earlier call is like the next one depends on the program: buckets of one size alternate. So a score for each distance
  * back says how often a prediction by it would have missed lately. */

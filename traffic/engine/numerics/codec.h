@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Codec of rows: the elements of a chunk to lanes, and summed lanes to elements, for one dtype and numeric scheme.
- * docs/protocol.md, section 6. */
+ * docs/reference/protocol.md, section 6. */
 
 #ifndef NETFOLD_CODEC_H
 #define NETFOLD_CODEC_H

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Quantization: float32 to int32 lanes and back, docs/protocol.md, section 6. Lanes are in network byte order; hosts are
+/* Quantization: float32 to int32 lanes and back, docs/reference/protocol.md, section 6. Lanes are in network byte order; hosts are
  * little-endian. Loops are plain so that the compiler vectorizes them. */
 
 #ifndef NETFOLD_QUANTIZE_H

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Handover: workers that have the result of a call transfer it in a new epoch to those that lack it, docs/protocol.md, section
+/* Handover: workers that have the result of a call transfer it in a new epoch to those that lack it, docs/reference/protocol.md, section
  * 5.3: the array and how the call ended, as numbers of 16 bits. Every holder adds it, so the sum is a multiple of it. */
 
 #ifndef NETFOLD_HANDOVER_H

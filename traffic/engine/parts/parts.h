@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The parts of a call, docs/protocol.md, sections 5.3 and 6: what the chunks of each carry, and what is done with their
+/* The parts of a call, docs/reference/protocol.md, sections 5.3 and 6: what the chunks of each carry, and what is done with their
  * results. The owner of their segments is the call. No part changes the state of a call: `take` returns a status. */
 
 #ifndef NETFOLD_PARTS_H
@@ -19,14 +19,14 @@ struct call_part {
     int64_t (*plan)(struct nf_call *c, const struct tree *t);
 };
 
-extern const struct call_part opening_part;     /* fingerprint, and the scale of the first rows */
-extern const struct call_part data_part;        /* rows */
+extern const struct call_part opening_part; /* fingerprint, and the scale of the first rows */
+extern const struct call_part data_part; /* rows */
 extern const struct call_part stripe_tail_part; /* the last rows of a stripe: they wait for the next stripe's division */
 extern const struct call_part rate_report_part; /* the trees' rates, which divide a stripe */
-extern const struct call_part specials_part;    /* codes of NaN and infinities */
-extern const struct call_part reencoded_part;   /* rows once more, at another scale */
-extern const struct call_part closing_part;     /* proves that all workers have the result of a large call */
-extern const struct call_part handover_part;    /* the retained result of an earlier epoch */
+extern const struct call_part specials_part; /* codes of NaN and infinities */
+extern const struct call_part reencoded_part; /* rows once more, at another scale */
+extern const struct call_part closing_part; /* proves that all workers have the result of a large call */
+extern const struct call_part handover_part; /* the retained result of an earlier epoch */
 
 /* Chunks of a handover between other workers, to which this worker adds nothing. The owner is not used. */
 extern const struct part_ops pass_through_ops;

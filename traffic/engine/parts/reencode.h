@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Re-encoding of rows whose sums did not fit their scale, or that have special values, docs/protocol.md, section 6. A row of
+/* Re-encoding of rows whose sums did not fit their scale, or that have special values, docs/reference/protocol.md, section 6. A row of
  * int32 is re-encoded as two halves. */
 
 #ifndef NETFOLD_REENCODE_H

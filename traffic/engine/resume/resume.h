@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Resume: how the workers of a new epoch find out in which calls they are, docs/protocol.md, sections 5.3 and 5.6. Pure: votes
+/* Resume: how the workers of a new epoch find out in which calls they are, docs/reference/protocol.md, sections 5.3 and 5.6. Pure: votes
  * in; the calls to hand over, their holders and the next call out. All workers receive the same sums, so all conclude alike.
  *
  * Where newcomers are allowed, the greatest call number of all comes first, one byte a chunk: exponents are merged by maximum.
@@ -26,8 +26,8 @@ struct resume_terms {
 struct resume_worker {
     int64_t next_call; /* the first call whose result it lacks */
     int64_t first_call; /* it has no results of calls before this one */
-    int is_newcomer;    /* it has no call state: `next_call` means nothing */
-    int was_started;    /* `next_call` was started in an earlier epoch */
+    int is_newcomer; /* it has no call state: `next_call` means nothing */
+    int was_started; /* `next_call` was started in an earlier epoch */
 };
 
 /* The search for the greatest call number. */
@@ -40,21 +40,21 @@ struct resume_number {
 /* The resume chunk: what this worker votes; and the sums over all. */
 struct resume_votes {
     int64_t calls[2 * CALL_MODULUS]; /* workers, by the call that they vote for (vote_lane) */
-    int64_t missing[CALL_MODULUS];   /* by call modulo: workers past it that do not have its result */
-    int64_t chunks[CALL_MODULUS];    /* by call modulo: chunks of its retained results */
+    int64_t missing[CALL_MODULUS]; /* by call modulo: workers past it that do not have its result */
+    int64_t chunks[CALL_MODULUS]; /* by call modulo: chunks of its retained results */
     int64_t newcomers;
 };
 
 struct resume_outcome {
-    int is_desync;       /* the workers are in calls that cannot be reconciled */
-    int64_t first, end;  /* calls to hand over; if is_desync, the range of votes */
-    int64_t next_call;   /* of this worker: the newest one for a newcomer */
+    int is_desync; /* the workers are in calls that cannot be reconciled */
+    int64_t first, end; /* calls to hand over; if is_desync, the range of votes */
+    int64_t next_call; /* of this worker: the newest one for a newcomer */
     int64_t first_call;
     int64_t stable_until; /* all workers have the results of the calls before */
     /* by call - first: */
-    int64_t holders[NF_MAX_CALLS_IN_FLIGHT + 1];      /* workers that have the result */
+    int64_t holders[NF_MAX_CALLS_IN_FLIGHT + 1]; /* workers that have the result */
     int64_t contributors[NF_MAX_CALLS_IN_FLIGHT + 1]; /* workers that are in the call */
-    int64_t chunks[NF_MAX_CALLS_IN_FLIGHT + 1];       /* of its handover, where newcomers are allowed */
+    int64_t chunks[NF_MAX_CALLS_IN_FLIGHT + 1]; /* of its handover, where newcomers are allowed */
 };
 
 /* The next byte of the number that this worker sends. */

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The slots of one node of a tree, and the state machine of docs/protocol.md, section 3: what a GRADIENT does there. No I/O. The
+/* The slots of one node of a tree, and the state machine of docs/reference/protocol.md, section 3: what a GRADIENT does there. No I/O. The
  * root of a parameter server runs it, and the nodes of the packet simulator. */
 
 #ifndef NETFOLD_SLOT_POOL_H

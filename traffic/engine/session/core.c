@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The course of calls, docs/protocol.md, section 5.3. Once in each epoch the workers synchronize their call numbers; results that
+/* The course of calls, docs/reference/protocol.md, section 5.3. Once in each epoch the workers synchronize their call numbers; results that
  * some workers lack are handed over; then calls start in their order, a few at a time, and finish in it. A worker retains the
  * results of the last calls until it knows that all workers have them.
  *

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The engine without I/O: a worker's side of a job, docs/protocol.md, section 5. Packets and the time go in, packets and the
+/* The engine without I/O: a worker's side of a job, docs/reference/protocol.md, section 5. Packets and the time go in, packets and the
  * next deadline come out. No clock, no threads. Times are seconds of any monotonic clock. Not thread-safe. */
 
 #ifndef NETFOLD_CORE_H
@@ -23,11 +23,11 @@ enum {
 
 struct nf_totals {
     int64_t retransmits, restarts, reencoded_chunks;
-    int64_t pending;             /* calls that are not finished */
-    int64_t unusable_epoch;      /* the epoch in which no call can continue: another one is needed. 0: none */
-    int64_t has_failed_call;     /* a call failed in this epoch */
+    int64_t pending; /* calls that are not finished */
+    int64_t unusable_epoch; /* the epoch in which no call can continue: another one is needed. 0: none */
+    int64_t has_failed_call; /* a call failed in this epoch */
     int64_t must_serve_handover; /* other workers may need this one, though it has no call */
-    int64_t late_contributions;  /* of this worker: their sums had been sealed */
+    int64_t late_contributions; /* of this worker: their sums had been sealed */
 };
 
 struct nf_tree_report {

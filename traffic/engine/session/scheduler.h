@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Starts calls and their parts in order, docs/protocol.md, section 5.3. Functions that return int64_t return a step (state.h). */
+/* Starts calls and their parts in order, docs/reference/protocol.md, section 5.3. Functions that return int64_t return a step (state.h). */
 
 #ifndef NETFOLD_SCHEDULER_H
 #define NETFOLD_SCHEDULER_H

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The start of an epoch, docs/protocol.md, section 5.3: the resume exchange, then the handover of results that some workers
+/* The start of an epoch, docs/reference/protocol.md, section 5.3: the resume exchange, then the handover of results that some workers
  * lack. Functions that return int64_t return a step (state.h). */
 
 #ifndef NETFOLD_SYNCHRONIZE_H

@@ -25,7 +25,8 @@ struct nf_assignment {
     int64_t rounds; /* how often a slot can be used in an epoch */
     int64_t congestion; /* enum nf_congestion */
     int64_t wire_bytes, tree_count;
-    int64_t quorum; /* contributions that suffice after the deadline, docs/protocol.md, section 3.7; 0: all are required */
+    int64_t
+        quorum; /* contributions that suffice after the deadline, docs/reference/protocol.md, section 3.7; 0: all are required */
     int64_t allow_newcomers; /* the epoch may have workers without call state, section 5.6 */
     double rate_mbps;
     double quorum_deadline; /* how long a chunk waits for all contributions, seconds */

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Loss detection, docs/protocol.md, section 5.2: only the oldest chunk in flight is ever retransmitted. */
+/* Loss detection, docs/reference/protocol.md, section 5.2: only the oldest chunk in flight is ever retransmitted. */
 
 #ifndef NETFOLD_LOSS_DETECTION_H
 #define NETFOLD_LOSS_DETECTION_H

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sealing in a job with a quorum, docs/protocol.md, section 3.7: chunks that waited long enough for all contributions request
+/* Sealing in a job with a quorum, docs/reference/protocol.md, section 3.7: chunks that waited long enough for all contributions request
  * that their sums go without the missing ones. */
 
 #ifndef NETFOLD_SEAL_H

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The transport of one tree in one epoch: which chunk is sent when, and retransmitted. docs/protocol.md, sections 5.1 and 5.2.
+/* The transport of one tree in one epoch: which chunk is sent when, and retransmitted. docs/reference/protocol.md, sections 5.1 and 5.2.
  * The tree's channels are divided between two streams. The chunks of a stream have places 0, 1, 2 ..., equal at all workers;
  * place j uses the stream's channel j mod its channels. */
 
@@ -23,19 +23,19 @@ struct nf_out {
 
 struct stream {
     int64_t from, count; /* its channels */
-    int64_t *ready;      /* places that may be sent, a min-heap */
+    int64_t *ready; /* places that may be sent, a min-heap */
     int64_t ready_count;
     struct segment *first, *last;
     int64_t end, limit; /* of the places that have segments, and of those of the epoch */
-    int64_t highest;    /* one more than the highest place that was ever sent */
+    int64_t highest; /* one more than the highest place that was ever sent */
     int64_t in_flight;
 };
 
 struct channel {
-    int64_t next_place;             /* the next to send, or the one in flight */
-    double sent_at, first_sent_at;  /* the last and the first transmission */
-    struct segment *segment;        /* of the chunk in flight */
-    int32_t previous, next;         /* in flight, in the order of last transmissions */
+    int64_t next_place; /* the next to send, or the one in flight */
+    double sent_at, first_sent_at; /* the last and the first transmission */
+    struct segment *segment; /* of the chunk in flight */
+    int32_t previous, next; /* in flight, in the order of last transmissions */
     uint8_t is_in_flight, is_retransmitted, seal_requested;
     uint8_t prev_retransmitted; /* the previous chunk was retransmitted for loss, and has one result */
 };
@@ -44,7 +44,7 @@ struct channel {
 struct ack_batch {
     int64_t count, marked;
     int64_t unambiguous; /* results with an unambiguous RTT */
-    double rtt_sum;      /* of these */
+    double rtt_sum; /* of these */
     int64_t undelayed; /* results of chunks that were sent once all workers had reached the segment */
     double undelayed_rtt_sum;
     double min_ambiguous_rtt; /* of chunks sent once while this worker retransmitted others; 0: none */
@@ -54,7 +54,7 @@ struct ack_batch {
 struct spurious_check {
     int64_t count;
     int64_t duplicates; /* retransmitted chunks with a second result: the first transmission was not lost */
-    double min_rtt;     /* since the first transmission; 0: none */
+    double min_rtt; /* since the first transmission; 0: none */
 };
 
 struct tree {
@@ -63,11 +63,11 @@ struct tree {
     int64_t channel_count; /* A/2 */
     struct channel *channels;
     uint8_t *packets; /* of the channels */
-    int64_t *ready;   /* memory of both streams' heaps */
+    int64_t *ready; /* memory of both streams' heaps */
     struct stream streams[STREAMS];
     int64_t in_flight;
-    int32_t oldest, newest;        /* channels in flight, by their last transmission */
-    double newest_acked_sent_at;   /* when the last chunk was sent that has a result: of those that were sent once, */
+    int32_t oldest, newest; /* channels in flight, by their last transmission */
+    double newest_acked_sent_at; /* when the last chunk was sent that has a result: of those that were sent once, */
     double newest_retx_acked_sent_at; /* and of those that were retransmitted, unless the first transmission was acknowledged */
     double last_retx_at;
     double cwnd_reduced_at, probed_at, last_activity_at;

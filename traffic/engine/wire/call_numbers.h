@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Limits of calls that the packets of docs/protocol.md, sections 5.3 and 5.6, depend on. */
+/* Limits of calls that the packets of docs/reference/protocol.md, sections 5.3 and 5.6, depend on. */
 
 #ifndef NETFOLD_CALL_NUMBERS_H
 #define NETFOLD_CALL_NUMBERS_H

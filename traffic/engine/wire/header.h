@@ -38,7 +38,7 @@ enum {
 
 _Static_assert(sizeof(struct header) == NF_HEADER_BYTES, "no padding");
 
-/* Section 4 of docs/protocol.md; NF_VERDICTS is the size of an array of counters. */
+/* Section 4 of docs/reference/protocol.md; NF_VERDICTS is the size of an array of counters. */
 enum nf_verdict {
     NF_ACCUMULATED = 1,
     NF_RESULT_SENT = 2,
