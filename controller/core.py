@@ -275,8 +275,8 @@ class Controller:
         if near is not None:
             self.link_probes.reported(switch, near, down)
 
-    def ports_counted(self, switch: str, counts: PortCounts, asked: float) -> bool:
-        return self.loads.counted(switch, counts, asked)
+    def ports_counted(self, switch: str, counts: PortCounts, requested_at: float) -> bool:
+        return self.loads.counted(switch, counts, requested_at)
 
 
 def _endpoints(config: FabricConfig) -> list[Endpoint]:

@@ -65,11 +65,11 @@ def main() -> None:
 def train(options: argparse.Namespace) -> dict[str, Any]:
     """By backend, what the first host's rank reports."""
     found = {}
-    with Deployment(Setup(options.fabric, options.target), on_step=say) as system:
+    with Deployment(Setup(options.fabric, options.target), on_step=report_progress) as system:
         data = system.directory / "digits.npz"
         np.savez(data, **asdict(digits()))
         for number, backend in enumerate(_BACKENDS):
-            say(f"{len(system.workers)} hosts train over {backend}: torchrun on each")
+            report_progress(f"{len(system.workers)} hosts train over {backend}: torchrun on each")
             arguments = ["--data", data, "--backend", backend, "--epochs", options.epochs]
             program = TorchProgram(_SCRIPT, arguments)
             with start_torchrun(system, f"train-{backend}", system.workers, program, _PORT + number) as group:
@@ -78,7 +78,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def say(text: str) -> None:
+def report_progress(text: str) -> None:
     print(f"# {text}", flush=True)
 
 

@@ -20,15 +20,15 @@ import grpc
 TOKEN_KEY = "authorization"
 
 PASSING = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})
-"""Answers after which trying again is of use: the controller is starting, restarting, or gone for a moment."""
+"""Status codes on which a retry can succeed: the controller is starting, restarting or briefly unreachable."""
 
 _ROOTS_SOCKET = Path("/run/netfold/controller.sock")
 _RUNTIME_FOLDERS = ("/run/user/{uid}", "/tmp/netfold-{uid}")
-_KEEPALIVE_MS = 10_000  # a peer that is gone without a word is noticed after this, and five seconds more
+_KEEPALIVE_MS = 10_000  # a peer that vanished is detected after this and five seconds more
 
 
 class ConnectError(Exception):
-    """The controller cannot be asked; the message says what cannot be read."""
+    """No connection can be made; the message names the file or setting that is wrong."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,10 @@ def _options(where: Connection) -> list[tuple[str, Any]]:
     # plans of large jobs, from a controller that is trusted
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", -1),
-        ("grpc.max_reconnect_backoff_ms", 1000),  # where it is waited for, it is to be found soon
+        (
+            "grpc.max_reconnect_backoff_ms",
+            1000,
+        ),  # a caller that waits for the controller finds it within a second
         ("grpc.enable_http_proxy", 0),  # what http_proxy names leads to the web, not to a controller
     ]
     if where.address.startswith("unix:"):

@@ -60,11 +60,11 @@ class Counters:
     async def refresh(self) -> None:
         """Read all switches that are ready; the others keep their last values."""
         places = self._places()
-        for gone in self._raw.keys() - places.keys():
-            del self._raw[gone]
-            self.trees.pop(gone, None)
-        known = {NO_JOB, *(j.name for j in self._jobs())}
-        for key in [k for k in self.totals if k[1] not in known]:
+        for stale in self._raw.keys() - places.keys():
+            del self._raw[stale]
+            self.trees.pop(stale, None)
+        jobs = {NO_JOB, *(j.name for j in self._jobs())}
+        for key in [k for k in self.totals if k[1] not in jobs]:
             del self.totals[key]
         for switch in self._fleet.sessions:
             mine = {p: job for p, job in places.items() if p[0] == switch}

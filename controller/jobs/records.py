@@ -213,9 +213,9 @@ class JobRecord(_Record):
         return {e.host: e for e in self.queue_pairs if e.epoch == self.epoch and e.host not in self.excluded}
 
     def no_longer_rejoining(self, hosts: Iterable[str]) -> JobRecord:
-        """The job when these do not wait to be in any more: they are, or went again, or have no place."""
-        gone = frozenset(hosts)
-        return self.model_copy(update={"rejoining": tuple(h for h in self.rejoining if h not in gone)})
+        """The job without these hosts in `rejoining`: they take part, have left again, or fit in no plan."""
+        removed = frozenset(hosts)
+        return self.model_copy(update={"rejoining": tuple(h for h in self.rejoining if h not in removed)})
 
     def member(self, host: str) -> Member | None:
         return next((m for m in self.members if m.host == host), None)

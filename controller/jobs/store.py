@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has to outlive the controller, in SQLite (WAL): jobs, epochs of slots, and the leader.
 
-Every change is one transaction, synced to disk before the switches hear of it. A lock on a file beside
+Every change is one transaction, synced to disk before the switches receive it. A lock on a file beside
 the database makes one process the leader; the kernel takes it back when the process dies, and a standby
 that waits for it goes on. Each leader has a greater term than the one before, which is its election id at
 the switches.
@@ -113,7 +113,7 @@ class Store:
 
     @property
     def primary(self) -> str:
-        """Where the leader serves, or served last; "" if none has said so."""
+        """Where the leader serves, or served last; "" if none has published it."""
         return str(self._fact("primary") or "")
 
     def set_primary(self, address: str) -> None:
@@ -146,8 +146,8 @@ class Store:
         rows = self._db.execute("SELECT body FROM jobs ORDER BY seq").fetchall()
         jobs = [JobRecord.model_validate_json(body) for (body,) in rows]
         newer: dict[str, dict[str, Member]] = defaultdict(dict)
-        for job, host, joined, gone in self._db.execute("SELECT * FROM members"):
-            newer[job][host] = Member(host=host, joined=joined, left=gone)
+        for job, host, joined, left in self._db.execute("SELECT * FROM members"):
+            newer[job][host] = Member(host=host, joined=joined, left=left)
         return [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
 
     def put(self, job: JobRecord) -> None:

@@ -107,8 +107,8 @@ class JobRegistry:
         return not member.parameter_server or any(host in p.roots for p in job.placements)
 
     def is_last_worker(self, job: JobRecord, host: str) -> bool:
-        gone = {*job.excluded, host}
-        return all(m.parameter_server or m.host in gone for m in job.members)
+        absent = {*job.excluded, host}
+        return all(m.parameter_server or m.host in absent for m in job.members)
 
     def occupancy(self) -> dict[str, SlotAllocator]:
         """The slots of every switch as they are taken now, without their epochs."""

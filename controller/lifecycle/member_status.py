@@ -102,8 +102,8 @@ class MemberStatus:
 
     def keep(self, jobs: Container[str]) -> None:
         """Delete the rows of all other jobs."""
-        for gone in [j for j in self._reported if j not in jobs]:
-            del self._reported[gone]
+        for ended in [j for j in self._reported if j not in jobs]:
+            del self._reported[ended]
         self._assigned = {t for t in self._assigned if t[0] in jobs}
 
 

@@ -24,13 +24,13 @@ _EXITS = {
     grpc.StatusCode.ALREADY_EXISTS: BAD_INPUT,
     grpc.StatusCode.RESOURCE_EXHAUSTED: REFUSED,
     grpc.StatusCode.NOT_FOUND: NO_JOB,
-    grpc.StatusCode.FAILED_PRECONDITION: NO_CONTROLLER,  # a standby, which says so
+    grpc.StatusCode.FAILED_PRECONDITION: NO_CONTROLLER,  # a standby, whose message names the primary
     grpc.StatusCode.UNAVAILABLE: NO_CONTROLLER,
     grpc.StatusCode.UNAUTHENTICATED: NO_CONTROLLER,
     grpc.StatusCode.DEADLINE_EXCEEDED: NO_CONTROLLER,
 }
 
-LISTENS_SOON_S, LISTENS_S = 0.5, 60.0
+NOTICE_AFTER_S, LISTEN_TIMEOUT_S = 0.5, 60.0
 """Waiting time for a controller to listen: before the notice to the user, and after it."""
 
 Result = TypeVar("Result")
@@ -41,38 +41,38 @@ JobArgument = Annotated[str, typer.Argument(help="The job's name.")]
 
 def call_controller(
     where: ControllerOptions,
-    question: Callable[[pb_grpc.ControllerStub], Awaitable[Result]],
+    request: Callable[[pb_grpc.ControllerStub], Awaitable[Result]],
     *,
     wait: bool = False,
 ) -> Result:
-    """Runs `question`; a failure becomes an exit code and a line. `wait`: wait up to `LISTENS_S` for a controller that
-    does not listen yet."""
+    """Runs `request`; a failure becomes an exit code and a line. `wait`: wait up to `LISTEN_TIMEOUT_S` for a controller
+    that does not listen yet."""
 
-    async def asked(to: Connection) -> Result:
+    async def run(to: Connection) -> Result:
         async with open_aio_channel(to) as channel:
             if wait:
-                await _listens(channel, to)
-            return await question(pb_grpc.ControllerStub(channel))
+                await _wait_until_listening(channel, to)
+            return await request(pb_grpc.ControllerStub(channel))
 
     try:
         to = where.connection()
     except ConnectError as error:
         fail(BAD_INPUT, str(error))
     try:
-        return asyncio.run(asked(to))
+        return asyncio.run(run(to))
     except grpc.aio.AioRpcError as error:
         code = _EXITS.get(error.code(), NO_CONTROLLER)
         silent = code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION
         fail(code, f"no controller answers at {to.address}: {error.details()}" if silent else error.details())
 
 
-async def _listens(channel: grpc.aio.Channel, to: Connection) -> None:
+async def _wait_until_listening(channel: grpc.aio.Channel, to: Connection) -> None:
     """Returns when the controller listens or the time is up; the call that follows reports the cause."""
     ready = asyncio.ensure_future(channel.channel_ready())
-    await asyncio.wait([ready], timeout=LISTENS_SOON_S)
+    await asyncio.wait([ready], timeout=NOTICE_AFTER_S)
     if not ready.done():
-        note(f"no controller answers at {to.address} yet; waiting for one, at most {LISTENS_S:g} s")
-        await asyncio.wait([ready], timeout=LISTENS_S)
+        note(f"no controller answers at {to.address} yet; waiting for one, at most {LISTEN_TIMEOUT_S:g} s")
+        await asyncio.wait([ready], timeout=LISTEN_TIMEOUT_S)
     ready.cancel()
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is on a running fabric now, as the controller knows it: for `netfold plan --live`."""
+"""The loads of a running fabric as the controller measures them: for `netfold plan --live`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Cell = tuple[str, str, int, str]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the controller said at one time (seconds of a monotonic clock)."""
+    """The controller's status at one time (seconds of a monotonic clock)."""
 
     at: float
     jobs: tuple[pb.Job, ...]

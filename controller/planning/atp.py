@@ -64,10 +64,10 @@ def _split(task: Task, servers: Sequence[str]) -> list[Draft]:
         except PlanningError:
             break
         load = total_load(network, drafts)
-        asked = load > 0
-        if (left[asked] <= 0).any():
+        used = load > 0
+        if (left[used] <= 0).any():
             break
-        growth = float((left[asked] / load[asked]).min())
+        growth = float((left[used] / load[used]).min())
         left = np.where(left - load * growth > 1e-9 * network.capacity, left - load * growth, 0.0)
         for draft in drafts:
             draft.share *= growth

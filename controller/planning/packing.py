@@ -28,7 +28,7 @@ ROUND_OFF = 1e-9
 
 class Style(Enum):
     """DENSE fills the roomiest nodes, as few as will do. SPREAD deals the members out evenly over as many
-    nodes as the server can take, the wished ones first: fewer meet on a link."""
+    nodes as the server can take, the preferred ones first: fewer meet on a link."""
 
     DENSE = "dense"
     SPREAD = "spread"
@@ -61,22 +61,22 @@ class Packer:
         self.starts = np.concatenate(([0], np.cumsum(sizes[:-1]))).astype(np.int64)
 
     def greatest(
-        self, drafts: Sequence[Draft], wishes: Sequence[Counter[str]], ceiling: float, steps: int = 24
+        self, drafts: Sequence[Draft], preferences: Sequence[Counter[str]], ceiling: float, steps: int = 24
     ) -> tuple[float, float, dict[int, Packing]] | None:
         """The greatest rate that can be packed, from below and from above, with its packing by number of
-        draft. `wishes` say which nodes are preferred among equally roomy ones."""
-        best = self.at(drafts, wishes, ceiling)
+        draft. `preferences` counts, by draft, the nodes to prefer where room is equal."""
+        best = self.at(drafts, preferences, ceiling)
         if best is not None:
             return ceiling, ceiling, best
         low, high = 0.0, ceiling
         for _ in range(steps):
             rate = (low + high) / 2
-            found = self.at(drafts, wishes, rate)
+            found = self.at(drafts, preferences, rate)
             low, high, best = (low, rate, best) if found is None else (rate, high, found)
         return None if best is None else (low, high, best)
 
     def at(
-        self, drafts: Sequence[Draft], wishes: Sequence[Counter[str]], rate: float
+        self, drafts: Sequence[Draft], preferences: Sequence[Counter[str]], rate: float
     ) -> dict[int, Packing] | None:
         """A packing at `rate`, or None."""
         left = np.array([self.network.capacity[self.network.switch_id[v]] for v in self.nodes])
@@ -91,7 +91,7 @@ class Packer:
                 continue
             fair = ingress[root] * share / waiting[root]  # a server's trees divide what it can take in
             streams = int(fair / (share * rate) * (1 + ROUND_OFF))
-            packing = self._one(root, share * rate, streams, wishes[t], left, inflow)
+            packing = self._one(root, share * rate, streams, preferences[t], left, inflow)
             if packing is None:
                 return None
             result[t] = packing
@@ -104,7 +104,7 @@ class Packer:
         server: str,
         stream: float,
         streams: int,
-        wish: Counter[str],
+        preference: Counter[str],
         left: NDArray[np.float64],
         inflow: NDArray[np.float64],
     ) -> Packing | None:
@@ -114,8 +114,8 @@ class Packer:
         if not self.nodes:
             return Packing({}, count) if count <= streams else None
         room = self._room(server, stream, left, inflow)
-        wished = np.array([-wish[v] for v in self.nodes])
-        order = np.lexsort((wished, -room) if self.style is Style.DENSE else (-room, wished, room == 0))
+        preferred = np.array([-preference[v] for v in self.nodes])
+        order = np.lexsort((preferred, -room) if self.style is Style.DENSE else (-room, preferred, room == 0))
         covered = np.minimum(np.concatenate(([0], np.cumsum(room[order]))), count)
         fits = np.flatnonzero(np.arange(len(covered)) + (count - covered) <= streams)
         if not len(fits):

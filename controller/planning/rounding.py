@@ -116,14 +116,14 @@ def repair(
     if links forbid that, at lower ones; and for small jobs the rounded drafts themselves. Each is improved
     by local search."""
     small = len(workers) * len(rounded) <= SMALL_JOB
-    wishes = [Counter(d.parent[w] for w in workers) for d in rounded]
+    preferences = [Counter(d.parent[w] for w in workers) for d in rounded]
     packers = [Packer(network, workers, nodes, style) for style in Style]
     best = Repaired(0.0, list(rounded), final=False)
     high = ceiling
     for _ in range(PACKINGS):
         reachable = 0.0
         for packer in packers:
-            packed = packer.greatest(rounded, wishes, high)
+            packed = packer.greatest(rounded, preferences, high)
             if packed is None or packed[0] <= best.rate * (1 + SLACK):
                 continue
             reachable = max(reachable, packed[0])

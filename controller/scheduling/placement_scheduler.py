@@ -207,17 +207,17 @@ class PlacementScheduler:
             return self._failures.failed, self._registry.get(name).excluded
 
         async def work(_: bool) -> None:
-            asked, must_retry = self._repairs[name], False
+            request, must_retry = self._repairs[name], False
             try:
                 job, before = self._registry.get(name), conditions()
                 if not job.state.is_installed or not self._lifecycle.is_affected(job):
                     return  # it has ended, or an earlier migration has solved it
-                await self._move(job, asked.why, 0.0, (), is_urgent=True)
+                await self._move(job, request.why, 0.0, (), is_urgent=True)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
-                must_retry = latest is not asked and conditions() != before
+                must_retry = latest is not request and conditions() != before
                 log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
-                if (asked.fail or (latest.fail and not must_retry)) and self._lifecycle.is_affected(
+                if (request.fail or (latest.fail and not must_retry)) and self._lifecycle.is_affected(
                     self._registry.get(name)
                 ):
                     why = f"{latest.why}, and there is no other plan: {error}"

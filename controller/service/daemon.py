@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`netfold controller run`: wait to lead, then lead until told to stop."""
+"""`netfold controller run`: stand by until the leadership is free, then lead until a signal."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from netfold.traffic.congestion import MARK_FRACTION
 STANDBY_POLL_S = 0.2
 
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-"""What gRPC looks at in the environment: ways to the web, not to switches. finsy's channels have no option
-against it."""
+"""Environment variables by which gRPC would connect to switches through a web proxy. finsy's channels have no option
+to ignore them."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class DaemonOptions:
     devices: Mapping[str, Device] = field(default_factory=dict)
 
 
-async def run(fabric: Fabric, options: DaemonOptions, say: Callable[[str], None]) -> None:
-    """Until SIGINT or SIGTERM. `say` is told in words when this process serves, as the primary or as its standby.
+async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], None]) -> None:
+    """Runs until SIGINT or SIGTERM. `report` receives a line when it serves, as the primary or a standby.
     Raises StoreError and ListenError."""
     for variable in PROXIES:
         os.environ.pop(variable, None)
@@ -57,64 +57,63 @@ async def run(fabric: Fabric, options: DaemonOptions, say: Callable[[str], None]
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     store = Store(options.state, fingerprint(fabric))
-    known = addresses(fabric, options.first_grpc_port)
-    setting = FabricConfig(fabric, known, store.mark, options.mark_fraction, options.devices)
+    assigned = addresses(fabric, options.first_grpc_port)
+    setting = FabricConfig(fabric, assigned, store.mark, options.mark_fraction, options.devices)
     try:
-        async with contextlib.AsyncExitStack() as serves:
+        async with contextlib.AsyncExitStack() as stack:
             term = store.try_lead()
             if term is not None:
-                await _lead(setting, options, store, term, Listener(serves, options), say, stop)
+                await _lead(setting, options, store, term, Listener(stack, options), report, stop)
             else:
-                await _stand_by(setting, options, store, Listener(serves, options), say, stop)
+                await _stand_by(setting, options, store, Listener(stack, options), report, stop)
     finally:
         store.close()
 
 
 class Listener:
-    """Address on which this process serves; leader and standby may change roles while it does."""
+    """The address on which this process serves. The service behind it changes when a standby becomes the leader."""
 
-    def __init__(self, serves: contextlib.AsyncExitStack, options: DaemonOptions) -> None:
-        self._serves = serves
+    def __init__(self, stack: contextlib.AsyncExitStack, options: DaemonOptions) -> None:
+        self._stack = stack
         self._options = options
-        self._front: ServiceProxy | None = None
+        self._proxy: ServiceProxy | None = None
         self.address = ""
 
-    async def take(self, service: pb_grpc.ControllerServicer) -> None:
-        """Let `service` answer from now on. Raises ListenError."""
-        if self._front is not None:
-            self._front.behind = service
+    async def serve(self, service: pb_grpc.ControllerServicer) -> None:
+        """Directs all calls to `service` from now on. Raises ListenError."""
+        if self._proxy is not None:
+            self._proxy.current = service
             return
-        front = ServiceProxy(service)
+        proxy = ServiceProxy(service)
         options = self._options
-        self.address = await self._serves.enter_async_context(
-            serving(front, options.listen, options.security)
-        )
-        self._front = front
+        self.address = await self._stack.enter_async_context(serving(proxy, options.listen, options.security))
+        self._proxy = proxy
 
 
 async def _stand_by(
     setting: FabricConfig,
     options: DaemonOptions,
     store: Store,
-    post: Listener,
-    say: Callable[[str], None],
+    listener: Listener,
+    report: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
-    """Answer what the store tells, until the leader is gone; then lead."""
+    """Answers reads from the store until the leadership is free, then leads."""
     service = StandbyService(setting, options.controller.wire, store)
     try:
-        await post.take(service)
-        say(f"standby at {post.address}; the primary is at {store.primary or 'an address not told yet'}")
+        await listener.serve(service)
+        primary = store.primary or "an address that is not published yet"
+        report(f"standby at {listener.address}; the primary is at {primary}")
     except ListenError as error:
-        say(f"standby without an address of its own: {error}; give it one with --listen")
+        report(f"standby without an address of its own: {error}; give it one with --listen")
     term = await _until_leader(store, stop)
     service.retire()
     if term is not None:
-        await _lead(setting, options, store, term, post, say, stop)
+        await _lead(setting, options, store, term, listener, report, stop)
 
 
 async def _until_leader(store: Store, stop: asyncio.Event) -> int | None:
-    """The kernel gives no event for another process's lock, so a standby asks now and then."""
+    """Polls: the kernel has no event for the release of another process's lock."""
     while not stop.is_set():
         term = store.try_lead()
         if term is not None:
@@ -129,8 +128,8 @@ async def _lead(
     options: DaemonOptions,
     store: Store,
     term: int,
-    post: Listener,
-    say: Callable[[str], None],
+    listener: Listener,
+    report: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
     plans = PlanProcess(setting.fabric)
@@ -140,10 +139,10 @@ async def _lead(
     stopping = asyncio.create_task(stop.wait())
     try:
         with metrics_server(controller, options.metrics_port):
-            await post.take(Service(controller))
+            await listener.serve(Service(controller))
             with store.change():
-                store.set_primary(post.address)
-            say(f"serving at {post.address}")
+                store.set_primary(listener.address)
+            report(f"serving at {listener.address}")
             await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopping.cancel()
@@ -154,5 +153,5 @@ async def _lead(
 
 
 def fingerprint(fabric: Fabric) -> str:
-    """The same for the same fabric; a store belongs to one."""
+    """Hash of the fabric: a store belongs to one fabric."""
     return hashlib.sha256(repr((fabric.name, fabric.elements, fabric.links)).encode()).hexdigest()[:16]

@@ -20,9 +20,9 @@ from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.verdicts import NO_TREE
 from netfold.protocol.wire import Kind, Verdict
 
-WATCHED_S = 0.5
-SLOTS_READ = 32
-SHOWN = 4
+SAMPLE_S = 0.5
+SAMPLED_SLOTS = 32
+MAX_LINKS = 4
 
 _FORWARD = {
     Verdict.ACCUMULATED,
@@ -31,7 +31,7 @@ _FORWARD = {
     Verdict.FORWARDED,
     Verdict.MULTICAST,
 }
-_TROUBLE = {
+_PROBLEMS = {
     Verdict.UNROUTED: "have no route out of this switch: an entry of the tree is missing",
     Verdict.BAD_SLOT: "named a slot outside the tree's range: a sender uses other slots than it was assigned",
     Verdict.STALE_EPOCH: "are of another epoch: a sender has not received the newest assignment",
@@ -53,19 +53,19 @@ async def explain(controller: Controller, name: str) -> list[str]:
     steps += _connections(controller, job)
     steps += _links(controller, job)
     steps += _tree_reports(controller, job)
-    before = await _counted(controller)
-    await asyncio.sleep(WATCHED_S)
-    after = await _counted(controller)
+    before = await _read_counters(controller)
+    await asyncio.sleep(SAMPLE_S)
+    after = await _read_counters(controller)
     for planned, tree, epoch in _trees(job):
-        steps += _moves(controller, planned, before, after)
-        if not _finishes(planned, before, after):
-            steps += await _awaited(controller, planned, tree, epoch)
+        steps += _packet_rates(controller, planned, before, after)
+        if not _completes(planned, before, after):
+            steps += await _missing_children(controller, planned, tree, epoch)
     steps += _unknown_packets(before, after)
     return steps
 
 
 def explain_from_store(job: JobRecord) -> list[str]:
-    """What the store alone knows of it."""
+    """The steps that need nothing but the store."""
     steps = [f"The job is {job.state}" + (f": {job.reason}." if job.reason else ".")]
     if job.state is JobState.QUEUED:
         steps.append("It is tried again whenever a job ends, or a switch or link comes back.")
@@ -75,7 +75,7 @@ def explain_from_store(job: JobRecord) -> list[str]:
 Counts = dict[tuple[str, int], dict[Verdict, int]]
 
 
-async def _counted(controller: Controller) -> Counts:
+async def _read_counters(controller: Controller) -> Counts:
     await controller.counters.refresh()
     return {place: dict(counts) for place, counts in controller.counters.trees.items()}
 
@@ -98,10 +98,10 @@ def _plan(job: JobRecord) -> Iterator[str]:
 
 
 def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:
-    away = [s for s in controller.lifecycle.switches_of(job) if not controller.fleet.health(s).ready]
-    for switch in away:
+    unready = [s for s in controller.lifecycle.switches_of(job) if not controller.fleet.health(s).ready]
+    for switch in unready:
         yield f"Switch {switch} is not ready: {controller.fleet.health(switch).error}."
-    if not away:
+    if not unready:
         yield f"All its switches are ready: {', '.join(controller.lifecycle.switches_of(job))}."
 
 
@@ -111,22 +111,22 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
     if absent:
         why = "no chunk is complete without every worker"
         if job.placement is not None and (quorum := job.placement.quorum):
-            why = f"once together, sums go with {quorum} of the workers"
-        yield f"Not attending: {', '.join(absent)}; {why}."
+            why = f"once all have joined, sums are sealed with {quorum} of the workers"
+        yield f"Not connected: {', '.join(absent)}; {why}."
     elif needed:
-        yield f"All {len(needed)} members attend."
+        yield f"All {len(needed)} members are connected."
     awaited = [h for h in job.excluded if h in job.added and h not in job.rejoining]
-    gone = [h for h in job.excluded if h not in job.added and h not in job.rejoining]
-    if gone:
-        yield f"It went on without {', '.join(gone)}; a new worker there may join again."
+    lost = [h for h in job.excluded if h not in job.added and h not in job.rejoining]
+    if lost:
+        yield f"It continues without {', '.join(lost)}; a new worker there may join again."
     if awaited:
-        yield f"Its workers at {', '.join(awaited)} were added, and have not come yet."
+        yield f"Its workers at {', '.join(awaited)} were added and have not joined yet."
     if job.rejoining:
-        yield f"{', '.join(job.rejoining)} came and will be in the next epoch."
+        yield f"{', '.join(job.rejoining)} joined and take part from the next epoch."
 
 
 def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
-    """Of a RoCE job: its rings, and how far its connections are."""
+    """Rings of a RoCE job and the state of its connections."""
     if not job.roce:
         return
     for leaf, ring in rings(controller.fabric, job.workers).items():
@@ -141,60 +141,63 @@ def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
         if max(calls) >= MISMATCHED:
             yield f"Epoch {job.epoch} began because workers called with different arrays, or one skipped a call."
             return
-        yield f"All connections of epoch {job.epoch} are installed; it began behind call {max(calls)}."
+        yield f"All connections of epoch {job.epoch} are installed; it began after call {max(calls)}."
 
 
 def _links(controller: Controller, job: JobRecord) -> Iterator[str]:
-    """What others leave of its promise, and on which of its links they send the most."""
+    """Cross traffic on the job's links, the largest first, and the share of the reserved rate that it leaves."""
     assert job.placement is not None
-    plan, foreign = job.placement.plan, controller.link_room.cross_traffic().links
-    hit = sorted((k for k in plan.loads.links if k in foreign), key=lambda k: -foreign[k])
-    if not hit:
+    plan, cross_traffic = job.placement.plan, controller.link_room.cross_traffic().links
+    loaded = sorted((k for k in plan.loads.links if k in cross_traffic), key=lambda k: -cross_traffic[k])
+    if not loaded:
         yield "There is no cross traffic on its links."
         return
-    kept = controller.link_room.kept_fractions(foreign)[job.name]
+    kept = controller.link_room.kept_fractions(cross_traffic)[job.name]
     shown = ", ".join(
-        f"{a}->{b} {foreign[a, b]:.3g} of {controller.fabric.link(a, b).rate:g}" for a, b in hit[:SHOWN]
+        f"{a}->{b} {cross_traffic[a, b]:.3g} of {controller.fabric.link(a, b).rate:g}"
+        for a, b in loaded[:MAX_LINKS]
     )
-    yield f"Others send over {len(hit)} of its links ({plan.unit}): {shown}; {kept:.0%} of its rate has room beside."
+    yield f"Cross traffic on {len(loaded)} of its links ({plan.unit}): {shown}; it leaves {kept:.0%} of the job's rate."
     if kept < MIN_KEPT_FRACTION:
         mode = controller.registry.order(job.name).file.reroute
         yield (
-            "It stays: its file says so."
+            "It is not moved: its file has `reroute: off`."
             if mode is Reroute.OFF
-            else "It moves where it gains a tenth or more."
+            else "It is moved if another placement gains a tenth or more."
         )
 
 
 def _tree_reports(controller: Controller, job: JobRecord) -> Iterator[str]:
-    """Of each tree what the worker says that suffers most."""
+    """For each tree the report of the worker with the most ECN marks."""
     worst: dict[int, tuple[str, TreeProgress]] = {}
-    for host, told in controller.member_status.of(job.name).items():
-        for tree in told.lately:
+    for host, report in controller.member_status.of(job.name).items():
+        for tree in report.lately:
             if tree.results and (tree.tree not in worst or tree.marks > worst[tree.tree][1].marks):
                 worst[tree.tree] = (host, tree)
     for number, (host, tree) in sorted(worst.items()):
         yield (
-            f"Tree {number} at {host}: {tree.marks:.0%} of results marked, {tree.losses:.1%} sent again, round trips "
-            f"{tree.rtt_ms:.1f} ms (at least {tree.min_rtt_ms:.1f})."
+            f"Tree {number} at {host}: {tree.marks:.0%} of results marked, {tree.losses:.1%} retransmitted, SRTT "
+            f"{tree.rtt_ms:.1f} ms (min RTT {tree.min_rtt_ms:.1f})."
         )
 
 
-def _moves(controller: Controller, planned: AllocatedTree, before: Counts, after: Counts) -> Iterator[str]:
+def _packet_rates(
+    controller: Controller, planned: AllocatedTree, before: Counts, after: Counts
+) -> Iterator[str]:
     for (switch, tree), counts in sorted(after.items()):
         if tree != planned.tree:
             continue
         earlier = before.get((switch, tree), {})
-        rates = {v: (n - earlier.get(v, 0)) / WATCHED_S for v, n in counts.items()}
+        rates = {v: (n - earlier.get(v, 0)) / SAMPLE_S for v, n in counts.items()}
         seen = ", ".join(f"{v.label} {counts[v]} (+{rates[v]:.0f}/s)" for v in Verdict if counts[v])
         yield f"Tree {tree} at {switch}: {seen or 'no packet yet'}."
-        for verdict, meaning in _TROUBLE.items():
+        for verdict, meaning in _PROBLEMS.items():
             if rates[verdict] > 0.01 * sum(rates[v] for v in _FORWARD) and rates[verdict]:
                 yield f"At {switch} {rates[verdict]:.0f} packets a second {meaning}."
 
 
-def _finishes(planned: AllocatedTree, before: Counts, after: Counts) -> bool:
-    """Some sum of the tree was completed meanwhile."""
+def _completes(planned: AllocatedTree, before: Counts, after: Counts) -> bool:
+    """Whether a sum of the tree was completed between the two readings."""
     done = (Verdict.RESULT_SENT, Verdict.MULTICAST)
     return any(
         counts[v] > before.get(place, {}).get(v, 0)
@@ -204,13 +207,15 @@ def _finishes(planned: AllocatedTree, before: Counts, after: Counts) -> bool:
     )
 
 
-async def _awaited(controller: Controller, planned: AllocatedTree, tree: Tree, epoch: int) -> list[str]:
-    """Whose packets the slots of each node lack. Slots are read over the whole range, evenly."""
+async def _missing_children(
+    controller: Controller, planned: AllocatedTree, tree: Tree, epoch: int
+) -> list[str]:
+    """The children whose contributions open slots of each node lack, by a sample of slots spread over the range."""
     steps = []
     for switch, base in planned.bases.items():
         children = tree.children(switch)
         full = (1 << len(children)) - 1
-        offsets = range(0, planned.slots, max(1, planned.slots // SLOTS_READ))
+        offsets = range(0, planned.slots, max(1, planned.slots // SAMPLED_SLOTS))
         try:
             pipe = pipe_of_node(controller.fabric, tree, switch)
             views = [await controller.slots.manage(switch, Kind.READ, base + o, pipe) for o in offsets]
@@ -234,5 +239,5 @@ def _unknown_packets(before: Counts, after: Counts) -> Iterator[str]:
         for verdict in (Verdict.UNADMITTED, Verdict.MALFORMED):
             new = counts[verdict] - before.get((switch, tree), {}).get(verdict, 0)
             if tree == NO_TREE and new:
-                rate = f"{new / WATCHED_S:.0f} packets a second"
-                yield f"Switch {switch} drops {rate} as {verdict.label}, of whatever job."
+                rate = f"{new / SAMPLE_S:.0f} packets a second"
+                yield f"Switch {switch} drops {rate} as {verdict.label}, of any job."

@@ -31,11 +31,11 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class StandbyError(Exception):
-    """This controller does not lead; the message names the one that does."""
+    """This controller is a standby; the message names the primary."""
 
 
 class StandbyAttendError(StandbyError):
-    """The same to a member, which may try again: a standby may lead soon."""
+    """As StandbyError, with the status code UNAVAILABLE, on which members retry: a standby may become the leader."""
 
 
 _CODES: dict[type[Exception], grpc.StatusCode] = {
@@ -128,12 +128,12 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
     )
 
 
-def progress_of(told: pb.Report) -> Progress:
-    """What a member reports, in the controller's terms."""
+def progress_of(report: pb.Report) -> Progress:
+    """A member's report as the controller's type."""
     trees = tuple(
-        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms) for t in told.trees
+        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms) for t in report.trees
     )
-    return Progress(told.chunks, told.retransmits, told.reencoded_chunks, told.goodput_mbps, trees)
+    return Progress(report.chunks, report.retransmits, report.reencoded_chunks, report.goodput_mbps, trees)
 
 
 def link_messages(fabric: Fabric, loads: Mapping[Link, LinkLoad]) -> list[pb.LinkLoad]:

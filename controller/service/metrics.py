@@ -103,7 +103,7 @@ class ControllerCollector(Collector):
         chunks = CounterMetricFamily(
             "netfold_chunks", "Chunks whose result the member received.", labels=["job", "host"]
         )
-        again = CounterMetricFamily(
+        retransmits = CounterMetricFamily(
             "netfold_retransmissions", "Retransmitted chunks.", labels=["job", "host"]
         )
         reencoded_chunks = CounterMetricFamily(
@@ -118,10 +118,10 @@ class ControllerCollector(Collector):
         )
         for holder, report in reports.items():
             chunks.add_metric(holder, report.chunks)
-            again.add_metric(holder, report.retransmits)
+            retransmits.add_metric(holder, report.retransmits)
             reencoded_chunks.add_metric(holder, report.reencoded_chunks)
             goodput.add_metric(holder, report.goodput_mbps * 1e6)
-        yield from (chunks, again, reencoded_chunks, goodput)
+        yield from (chunks, retransmits, reencoded_chunks, goodput)
         yield from _trees({holder: r.trees for holder, r in reports.items()})
 
     def _links(self) -> Iterator[Metric]:

@@ -14,7 +14,7 @@ from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import assignment_of
 from netfold.controller.lifecycle.members import NotAMemberError
-from netfold.controller.service.connections import ends_from, ring_message
+from netfold.controller.service.connections import queue_pairs_from, ring_message
 from netfold.controller.service.explain import explain
 from netfold.controller.service.messages import (
     REFUSALS,
@@ -34,7 +34,7 @@ from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
 log = logging.getLogger(__name__)
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 
 class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         )
 
     async def GetJob(self, request: pb.JobName, context: Context) -> pb.Job:
-        return await self._answered(context, lambda: self._job(self._controller.registry.get(request.name)))
+        return await self._call(context, lambda: self._job(self._controller.registry.get(request.name)))
 
     async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
         last: JobRecord | None = None
@@ -76,7 +76,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             await self._controller.changes.wait()
 
     async def CancelJob(self, request: pb.JobName, context: Context) -> pb.Job:
-        return await self._answered(context, lambda: self._job(self._controller.cancel(request.name)))
+        return await self._call(context, lambda: self._job(self._controller.cancel(request.name)))
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
@@ -122,7 +122,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             )
             for (switch, tree), counts in controller.counters.trees.items()
         ]
-        broken = [
+        failed = [
             *controller.failures.failed.switches,
             *("-".join(sorted(k)) for k in controller.failures.failed.links),
         ]
@@ -131,7 +131,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             primary=True,
             switches=rows,
             trees=counters,
-            failed_elements=sorted(broken),
+            failed_elements=sorted(failed),
             primary_address=controller.registry.primary,
             links=link_messages(controller.fabric, controller.loads.all()),
         )
@@ -149,27 +149,27 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             return
         name, host = first.job, first.host
         try:
-            self._heard(first)
+            self._handle_update(first)
             if not first.epoch and self._controller.member_status.is_assigned(name, host):
                 self._controller.members.on_restart(name, host)
         except (UnknownJobError, NotAMemberError) as error:
             await refuse(context, error)
-        listener = asyncio.create_task(self._listen(request_iterator, name, host))
+        receiver = asyncio.create_task(self._receive_updates(request_iterator, name, host))
         with self._controller.member_status.connected(name, host):
             try:
-                async for notice in self._notices(name, host, listener):
-                    yield notice
+                async for update in self._updates(name, host, receiver):
+                    yield update
             finally:
-                listener.cancel()
+                receiver.cancel()
 
-    async def _listen(self, requests: AsyncIterator[pb.MemberUpdate], name: str, host: str) -> None:
+    async def _receive_updates(self, requests: AsyncIterator[pb.MemberUpdate], name: str, host: str) -> None:
         async for message in requests:
             if (message.job or name, message.host or host) != (name, host):
                 raise NotAMemberError(f"this stream is of '{host}' in job '{name}', not of another member")
             message.job, message.host = name, host
-            self._heard(message)
+            self._handle_update(message)
 
-    def _heard(self, message: pb.MemberUpdate) -> None:
+    def _handle_update(self, message: pb.MemberUpdate) -> None:
         self._controller.members.check(message.job, message.host, new=not message.epoch)
         self._controller.member_status.set_report(message.job, message.host, progress_of(message.report))
         if message.leave:
@@ -179,13 +179,13 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 message.job, message.host, unusable_epoch=message.unusable_epoch
             )
             if message.HasField("queue_pairs"):
-                self._controller.members.register(message.job, ends_from(message))
+                self._controller.members.register(message.job, queue_pairs_from(message))
 
-    async def _notices(
-        self, name: str, host: str, listener: asyncio.Task[None]
+    async def _updates(
+        self, name: str, host: str, receiver: asyncio.Task[None]
     ) -> AsyncIterator[pb.ControllerUpdate]:
-        """Until the job is over or the member's words end: one that left may still listen for the end of the others."""
-        told, ring_told = 0, 0
+        """Updates until the job or the member's stream ends. A member that has left may wait for the job's end."""
+        assigned_epoch, ring_epoch = 0, 0
         lease_ms = self._controller.registry.order(name).file.lease_ms
         job = self._controller.registry.get(name)
         if job.state in (JobState.QUEUED, JobState.INSTALLING) or host in job.excluded:
@@ -198,26 +198,26 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 return
             if (
                 job.state is JobState.RUNNING
-                and job.epoch != told
+                and job.epoch != assigned_epoch
                 and self._controller.registry.needs(job, host)
             ):
                 yield pb.ControllerUpdate(assignment=self._assignment(job, host), lease_ms=lease_ms)
-                told = job.epoch
+                assigned_epoch = job.epoch
                 self._controller.member_status.set_assigned(name, host)
                 continue
-            if job.roce_installed_epoch == job.epoch == told != ring_told and host in job.roce:
+            if job.roce_installed_epoch == job.epoch == assigned_epoch != ring_epoch and host in job.roce:
                 yield pb.ControllerUpdate(
                     ring=ring_message(self._controller.config, job, host), lease_ms=lease_ms
                 )
-                ring_told = job.epoch
+                ring_epoch = job.epoch
                 continue
-            if listener.done():
-                if not listener.cancelled() and listener.exception() is not None:
-                    log.info("job %s: stream of %s: %s", name, host, listener.exception())
+            if receiver.done():
+                if not receiver.cancelled() and receiver.exception() is not None:
+                    log.info("job %s: stream of %s: %s", name, host, receiver.exception())
                 return
-            pulse = asyncio.ensure_future(self._controller.changes.wait(name))
-            await asyncio.wait([pulse, listener], return_when=asyncio.FIRST_COMPLETED)
-            pulse.cancel()
+            change = asyncio.ensure_future(self._controller.changes.wait(name))
+            await asyncio.wait([change, receiver], return_when=asyncio.FIRST_COMPLETED)
+            change.cancel()
 
     def _assignment(self, job: JobRecord, host: str) -> pb.Assignment:
         controller = self._controller
@@ -229,8 +229,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
     def _job(self, job: JobRecord) -> pb.Job:
         return job_message(self._controller.fabric, job, self._controller.member_status)
 
-    async def _answered(self, context: Context, ask: Callable[[], Answer]) -> Answer:
+    async def _call(self, context: Context, request: Callable[[], Response]) -> Response:
         try:
-            return ask()
+            return request()
         except REFUSALS as error:
             await refuse(context, error)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: N802
-"""What a standby answers, from the store that it shares with the primary: all that reads. Changes are refused, with
+"""The service of a standby: reads are answered from the store that it shares with the primary. Changes are refused with
 the primary's address."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
-LOOK_S = 0.2
+STORE_POLL_S = 0.2
 """Period of polling the store: SQLite has no notification of changes by another process."""
 
 
@@ -41,7 +41,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._setting = setting
         self._wire = wire
         self._store = store
-        self._seen = -1
+        self._version = -1
         self._registry: JobRegistry
         self._no_members = MemberStatus()
         self._retired = asyncio.Event()
@@ -62,20 +62,20 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
             await refuse(context, error)
 
     async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
-        told: pb.Job | None = None
+        last: pb.Job | None = None
         while not self._retired.is_set():
             try:
                 job = self._job(request.name)
-                over = self._current().get(request.name).state.is_terminal
+                ended = self._current().get(request.name).state.is_terminal
             except UnknownJobError as error:
                 await refuse(context, error)
-            if job != told:
+            if job != last:
                 yield job
-                told = job
-            if over:
+                last = job
+            if ended:
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._retired.wait(), LOOK_S)
+                await asyncio.wait_for(self._retired.wait(), STORE_POLL_S)
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:
@@ -83,7 +83,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         except UnknownJobError as error:
             await refuse(context, error)
         return pb.Explanation(
-            steps=[*steps, f"{self._told()}, and knows more: switches, members and counters."]
+            steps=[*steps, f"{self._redirection()}, with the state of switches, members and counters."]
         )
 
     async def GetStatus(self, request: pb.StatusRequest, context: Context) -> pb.Status:
@@ -103,21 +103,21 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         return hosts_message(self._setting)
 
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
-        await refuse(context, StandbyError(self._told()))
+        await refuse(context, StandbyError(self._redirection()))
 
     async def CancelJob(self, request: pb.JobName, context: Context) -> pb.Job:
-        await refuse(context, StandbyError(self._told()))
+        await refuse(context, StandbyError(self._redirection()))
 
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:
-        await refuse(context, StandbyError(self._told()))
+        await refuse(context, StandbyError(self._redirection()))
 
     async def Replan(self, request: pb.ReplanRequest, context: Context) -> pb.ReplanResponse:
-        await refuse(context, StandbyError(self._told()))
+        await refuse(context, StandbyError(self._redirection()))
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
     ) -> AsyncIterator[pb.ControllerUpdate]:
-        await refuse(context, StandbyAttendError(self._told()))
+        await refuse(context, StandbyAttendError(self._redirection()))
         yield pb.ControllerUpdate()
 
     # ---- helpers ---------------------------------------------------------------------------------
@@ -125,9 +125,9 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     def _current(self) -> JobRegistry:
         """The registry as the primary has left it."""
         newest = self._store.version()
-        if newest != self._seen:
+        if newest != self._version:
             self._registry = JobRegistry(self._setting, self._wire, self._store)
-            self._seen = newest
+            self._version = newest
         return self._registry
 
     def _job(self, name: str) -> pb.Job:
@@ -135,38 +135,38 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
         return job_message(self._setting.fabric, job, self._no_members, standby_of=self._primary())
 
     def _primary(self) -> str:
-        return self._store.primary or "an address that it has not told yet"
+        return self._store.primary or "an address that is not published yet"
 
-    def _told(self) -> str:
+    def _redirection(self) -> str:
         return f"this controller is a standby; the primary serves at {self._primary()}"
 
 
 class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
     """Passes each call to the current service: a server's handlers are fixed when it starts."""
 
-    def __init__(self, behind: pb_grpc.ControllerServicer) -> None:
-        self.behind = behind
+    def __init__(self, current: pb_grpc.ControllerServicer) -> None:
+        self.current = current
 
     async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
         while True:
-            behind = self.behind
-            async for job in behind.WatchJob(request, context):
+            service = self.current
+            async for job in service.WatchJob(request, context):
                 yield job
-            if behind is self.behind:
+            if service is self.current:
                 return
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
     ) -> AsyncIterator[pb.ControllerUpdate]:
-        async for notice in self.behind.JoinJob(request_iterator, context):
-            yield notice
+        async for update in self.current.JoinJob(request_iterator, context):
+            yield update
 
 
-def _handed(name: str) -> Callable[..., Any]:
-    async def answer(self: ServiceProxy, request: Any, context: Context) -> Any:
-        return await getattr(self.behind, name)(request, context)
+def _forwarded(name: str) -> Callable[..., Any]:
+    async def forward(self: ServiceProxy, request: Any, context: Context) -> Any:
+        return await getattr(self.current, name)(request, context)
 
-    return answer
+    return forward
 
 
 for _name in (
@@ -180,4 +180,4 @@ for _name in (
     "GetStatus",
     "ListHosts",
 ):
-    setattr(ServiceProxy, _name, _handed(_name))
+    setattr(ServiceProxy, _name, _forwarded(_name))

@@ -34,7 +34,7 @@ class Endpoint:
     """A switch.
 
     marker      key of an entry that only controllers of this store write. A switch that has it has no register contents
-                that the store does not know
+                that is not in the store
     pipeline    its own pipeline; None: that of all switches
     one_shot    ECMP sets are written with their routes (one-shot action sets)
     full_width  numbers are written with leading zeros (widths.py)

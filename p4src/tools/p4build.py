@@ -138,10 +138,10 @@ def _names(lanes: int) -> tuple[str, str]:
 
 def _differences(what: str, here: dict[str, str], recorded: dict[str, str]) -> list[str]:
     new = [(name, "is new") for name in here.keys() - recorded.keys()]
-    gone = [(name, "is gone") for name in recorded.keys() - here.keys()]
+    missing = [(name, "is missing") for name in recorded.keys() - here.keys()]
     both = [name for name in here.keys() & recorded.keys() if here[name] != recorded[name]]
     changed = [(name, "has changed") for name in both]
-    return [f"{what} {name} {how}" for name, how in sorted([*new, *gone, *changed])]
+    return [f"{what} {name} {how}" for name, how in sorted([*new, *missing, *changed])]
 
 
 def main(

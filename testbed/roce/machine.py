@@ -140,8 +140,8 @@ class Machine:
         code = self._process.poll()
         if code is not None:
             files = (self._errors, self._log)  # QEMU's message, otherwise the kernel's
-            said = [x for f in files for x in f.read_text(errors="replace").splitlines() if x.strip()]
-            raise ProcessFailedError(f"the machine of {self.host}", code, (said or ["no output"])[0])
+            messages = [x for f in files for x in f.read_text(errors="replace").splitlines() if x.strip()]
+            raise ProcessFailedError(f"the machine of {self.host}", code, (messages or ["no output"])[0])
 
     def close(self) -> None:
         """Kill it, like a power failure."""

@@ -101,7 +101,7 @@ def test_workers_are_added_to_a_job_that_runs(tmp_path):
                 await stranger.call.read()
             await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=["h5", "h4"]))
             why = " ".join((await members.stub.ExplainJob(pb.JobName(name="job"))).steps)
-            assert "h5, h4 were added, and have not come yet" in why
+            assert "h5, h4 were added and have not joined yet" in why
             await members.join("h4")
             four = await members.told(4)
             assert [four[h].rank for h in ("h1", "h2", "h3", "h4")] == [0, 1, 2, 3]

@@ -54,8 +54,8 @@ def test_operators_see_foreign_load_and_how_trees_do(tmp_path: Path):
             controller.loads._now = lambda: now + 1000
 
             why = " ".join((await stub.ExplainJob(pb.JobName(name="job"))).steps)
-            assert "Others send over 1 of its links" in why
-            assert "Tree 9 at h1: 40% of results marked, 2.0% sent again, round trips 3.5 ms" in why
+            assert "Cross traffic on 1 of its links" in why
+            assert "Tree 9 at h1: 40% of results marked, 2.0% retransmitted, SRTT 3.5 ms" in why
 
             status = await stub.GetStatus(pb.StatusRequest())
             [load] = [k for k in status.links if (k.sender, k.receiver) == LINK]

@@ -228,7 +228,7 @@ def test_why_names_the_child_that_slots_wait_for(tmp_path):
         deployment.slot = lambda switch, slot: (1 << 20, 0b01)  # epoch 1, round 0: only the first child is in
         steps = list((await stub.ExplainJob(pb.JobName(name="job"))).steps)
         text = "\n".join(steps)
-        assert "Not attending: h1, h2" in text
+        assert "Not connected: h1, h2" in text
         assert "stale_epoch 3" in text
         assert "32 wait; they lack h2 in 32" in text
 

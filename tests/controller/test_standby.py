@@ -117,7 +117,7 @@ def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
         try:
             waiting = asyncio.create_task(asyncio.to_thread(member.wait, 20))
             service.retire()
-            front.behind = Service(deployment.controller)
+            front.current = Service(deployment.controller)
             assert (await waiting).epoch == 1
             deployment.controller.cancel("a")
             assert await asyncio.to_thread(member.request_new_epoch, 1, 20)
@@ -137,7 +137,7 @@ def test_who_watches_a_job_watches_on_when_it_leads(tmp_path):
         first = await watching.read()
         assert (first.state, first.standby_of) == (pb.RUNNING, PRIMARY)
         service.retire()
-        front.behind = Service(deployment.controller)
+        front.current = Service(deployment.controller)
         second = await watching.read()
         assert (second.state, second.standby_of) == (pb.RUNNING, "")
         deployment.controller.cancel("a")

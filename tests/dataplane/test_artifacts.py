@@ -33,14 +33,14 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (lambda root: _append(root / "p4src/common/sizes.p4"), "source p4src/common/sizes.p4 has changed"),
         (lambda root: (root / "p4src/v1model/new.p4").write_text(""), "source p4src/v1model/new.p4 is new"),
-        (lambda root: (root / "p4src/common/lanes.h").unlink(), "source p4src/common/lanes.h is gone"),
+        (lambda root: (root / "p4src/common/lanes.h").unlink(), "source p4src/common/lanes.h is missing"),
         (
             lambda root: _append(root / "p4src/compiled/netfold-v1model-64.json"),
             "artifact netfold-v1model-64.json has changed",
         ),
         (
             lambda root: (root / "p4src/compiled/netfold-v1model-32.p4info.txtpb").unlink(),
-            "artifact netfold-v1model-32.p4info.txtpb is gone",
+            "artifact netfold-v1model-32.p4info.txtpb is missing",
         ),
         (lambda root: (root / "p4src/compiled/manifest.json").unlink(), "manifest.json is missing"),
     ],

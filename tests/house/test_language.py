@@ -21,6 +21,12 @@ SOURCES = (".py", ".c", ".h", ".p4", ".proto", ".lua", ".sh")
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
 ACTOR_PRONOUNS = re.compile(r"\b(who|whoever|whom|somebody|anybody|everybody|nobody)\b", re.IGNORECASE)
 
+PEOPLE_VERBS = {
+    *("say", "says", "said", "tell", "tells", "told", "hear", "hears", "heard"),
+    *("ask", "asks", "asked", "know", "knows", "knew", "wish", "wishes", "soon", "gone", "came"),
+}
+"""Parts of names that speak of a program as of a person, or give a value an adverb."""
+
 SHARED_CLASS_NAMES = {
     "QueuePairs": "a job's record; what an adopted program announces of the same",
     "Code": "a status code; a text of C",
@@ -68,9 +74,29 @@ def classes() -> Iterator[tuple[str, ast.ClassDef]]:
                 yield f"{path.relative_to(REPOSITORY)}:{node.lineno}", node
 
 
+def identifiers(node: ast.AST) -> Iterator[str]:
+    """Names that this node of the syntax tree binds or uses."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+
+
 def test_actors_are_named():
     found = [f"{place}: {line.strip()}" for place, line in lines(*SOURCES) if ACTOR_PRONOUNS.search(line)]
     assert found == [], f"{len(found)} lines name an actor by a pronoun, not as worker, member, switch ..."
+
+
+def test_programs_are_not_people():
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno}: {name}"
+        for path in filter(is_product, files(".py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in identifiers(node)
+        if PEOPLE_VERBS & set(name.lower().split("_"))
+    ]
+    assert found == [], "names send, notify, receive, request, cache or time out, as in docs/glossary.md"
 
 
 @pytest.mark.parametrize("distribution", ["netfold", "softswitch"])

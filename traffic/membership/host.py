@@ -48,7 +48,7 @@ def own_addresses() -> tuple[str, ...]:
 
 
 def fabric_hosts(where: Connection, timeout: float = 10.0) -> tuple[MemberHost, ...]:
-    """All hosts, as the controller knows them; waits for one that starts, at most `timeout` seconds. Raises
+    """All hosts of the controller's fabric; waits for a controller that starts, at most `timeout` seconds. Raises
     ControllerUnreachableError."""
     with open_channel(where) as channel:
         try:
@@ -57,7 +57,7 @@ def fabric_hosts(where: Connection, timeout: float = 10.0) -> tuple[MemberHost, 
             )
         except grpc.RpcError as error:
             raise ControllerUnreachableError(
-                f"the controller at {where.address} does not tell its hosts: {error.details()}"
+                f"the controller at {where.address} does not list its hosts: {error.details()}"
             ) from error
     return tuple(MemberHost(h.name, h.address, h.parameter_server) for h in answer.hosts)
 

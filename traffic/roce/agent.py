@@ -27,7 +27,7 @@ RECONNECT_TIMEOUT_S = 60.0
 RETRY_S = 0.2
 CLOSE_TIMEOUT_S = 2.0
 SILENCE_S = 10.0
-"""A running worker sends more often. A serial port does not show that the worker is gone."""
+"""A running worker sends more often. A serial port does not show that the worker has ended."""
 
 LINE_BYTES = 4096
 

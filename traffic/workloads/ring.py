@@ -146,7 +146,7 @@ class RingWorker:
                 ) from error
             if greeting == expected:
                 return sock
-            sock.close()  # a stranger, or a neighbor from another ring
+            sock.close()  # a foreign process, or a neighbor of another ring
 
     def all_reduce(self, array: NDArray[Any], timeout: float = 60.0) -> None:
         """Replaces `array` (any dtype that adds, C order) by its sum over all workers, in place.

@@ -57,7 +57,7 @@ static void add_bits(struct ss_text *x, const uint64_t *words, uint32_t shift, u
 
 void ss_text_field(struct ss_text *x, const uint64_t *words, uint32_t width) { add_bits(x, words, 0, width); }
 
-static void say(struct ss_packet *k, char level, const char *text) {
+static void emit(struct ss_packet *k, char level, const char *text) {
     struct ss_switch *sw = k->pl->owner;
     if (sw && sw->log) sw->log(sw->log_ctx, level, text);
 }
@@ -70,7 +70,7 @@ void ss_dump(struct ss_switch *sw, const char *what, uint32_t port, const uint8_
     sw->log(sw->log_ctx, 'I', x.text);
 }
 
-void ss_log(struct ss_packet *k, const char *text) { say(k, 'I', text); }
+void ss_log(struct ss_packet *k, const char *text) { emit(k, 'I', text); }
 
 static void begin(const struct ss_packet *k, struct ss_text *x) {
     x->used = 0;
@@ -84,7 +84,7 @@ void ss_trace(struct ss_packet *k, char level, const char *format, ...) {
     va_start(arguments, format);
     append(&x, format, arguments);
     va_end(arguments);
-    say(k, level, x.text);
+    emit(k, level, x.text);
 }
 
 void ss_trace_value(struct ss_packet *k, const char *name, const uint64_t *words, uint32_t width) {
@@ -92,7 +92,7 @@ void ss_trace_value(struct ss_packet *k, const char *name, const uint64_t *words
     begin(k, &x);
     ss_text_add(&x, "%s is now ", name);
     add_bits(&x, words, 0, width);
-    say(k, 'T', x.text);
+    emit(k, 'T', x.text);
 }
 
 static uint32_t handle_of(const struct ss_table *t, const struct ss_entry *e) {
@@ -137,7 +137,7 @@ void ss_trace_lookup(struct ss_packet *k, const char *table, const struct ss_tab
                  fields[i].width);
         ss_text_add(&x, "\n");
     }
-    say(k, 'D', x.text);
+    emit(k, 'D', x.text);
     if (!e) {
         ss_trace(k, 'D', "Table '%s': miss", table);
         return;
@@ -146,7 +146,7 @@ void ss_trace_lookup(struct ss_packet *k, const char *table, const struct ss_tab
     begin(k, &x);
     ss_text_add(&x, "Dumping entry %u\nMatch key:\n", handle_of(t, e));
     for (uint32_t i = 0; i < n; i++) add_match(&x, &fields[i], e, t->words);
-    say(k, 'D', x.text);
+    emit(k, 'D', x.text);
 }
 
 void ss_trace_action(struct ss_packet *k, const char *action, const uint64_t *data, const uint32_t *widths, uint32_t n) {
@@ -161,5 +161,5 @@ void ss_trace_action(struct ss_packet *k, const char *action, const uint64_t *da
         ss_text_add(&x, "%s,", digits);
         data += widths[i] <= 64 ? 1 : (widths[i] + 64) / 64;
     }
-    say(k, 'D', x.text);
+    emit(k, 'D', x.text);
 }

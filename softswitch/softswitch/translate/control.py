@@ -236,8 +236,8 @@ class ControlEmitter:
             ex.node = node
             yes, no = node.get("true_next"), node.get("false_next")
             condition = ex.boolean(node["expression"])
-            told = f'{where(node)}Condition "{fragment(node)}" ({node["name"]}) is '
-            self.shared.trace.choice(code, told, condition, "true", "false")
+            text = f'{where(node)}Condition "{fragment(node)}" ({node["name"]}) is '
+            self.shared.trace.choice(code, text, condition, "true", "false")
             code.add(f"if ({condition}) {self._go(yes, labels)}")
             code.add(self._go(no, labels))
             return [n for n in (no, yes) if n is not None]

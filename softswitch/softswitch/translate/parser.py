@@ -78,8 +78,10 @@ class ParserEmitter:
 
     def error(self, name: str) -> str:
         code = self.model.errors.get(name, CORE_ERRORS.index(name))
-        told = f"ss_trace(K, 'E', \"Exception while parsing: %s\", {quoted(name)}); " if self.trace.on else ""
-        return f"{{ {told}err = {code}; goto done; }}"
+        trace = (
+            f"ss_trace(K, 'E', \"Exception while parsing: %s\", {quoted(name)}); " if self.trace.on else ""
+        )
+        return f"{{ {trace}err = {code}; goto done; }}"
 
     def _state(self, name: str, state: Node) -> None:
         self.code.lines.append(f" {self.labels[name]}: __attribute__((unused));")

@@ -151,8 +151,8 @@ def shift_stack(ex: Expr, stack: Stack, count: Node, *, push: bool) -> None:
             size = f"{keep} * {step}u * sizeof(*({base}))"
             far, near = f"{base} + {n} * {step}u", base
             ex.code.add(f"memmove({far}, {near}, {size});" if push else f"memmove({near}, {far}, {size});")
-        gone = f"P->valid + {first.index}" + ("" if push else f" + {keep} * {members}u")
-        ex.code.add(f"memset({gone}, 0, {n} * {members}u);")
+        invalidated = f"P->valid + {first.index}" + ("" if push else f" + {keep} * {members}u")
+        ex.code.add(f"memset({invalidated}, 0, {n} * {members}u);")
         ex.code.add(
             f"{nxt} = {nxt} + {n} > {depth}u ? {depth}u : {nxt} + {n};"
             if push
