@@ -55,10 +55,12 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
 from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.controller.switches.base_entries import management_entries
+from netfold.controller.switches.connection import Connect
 from netfold.controller.switches.desired_state import DesiredState
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.fleet import Fleet, FleetEvents, FleetOptions
+from netfold.controller.switches.finsy_adapter import FinsyConnection
+from netfold.controller.switches.fleet import Fleet, FleetOptions
 from netfold.controller.switches.management import slot_view
 from netfold.controller.switches.port_counters import PortCounts
 from netfold.topologies.addressing import SwitchAddress
@@ -67,8 +69,6 @@ from netfold.topologies.fabric import Fabric, FabricError
 log = logging.getLogger(__name__)
 
 STORE_RETRY_S = 1.0
-
-FleetFactory = Callable[[Iterable[Endpoint], Pipeline, int, FleetEvents, FleetOptions], Fleet]
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Options:
 class Controller:
     """Leads from its creation: `term` is the election id. `run` serves until it is canceled.
 
-    Outside it are the store, the plan backend, the clock, the switch sessions (`make_fleet`) and the event loop with
-    its timers and threads. A simulation replaces them."""
+    Outside it are the store, the plan backend, the clock, the connections to switches (`connect`) and the event loop
+    with its timers and threads. A simulation replaces them (tests/simulation)."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Controller:
         plans: PlanBackend,
         *,
         clock: Clock | None = None,
-        make_fleet: FleetFactory = Fleet,
+        connect: Connect = FinsyConnection,
     ) -> None:
         clock = clock or SystemClock()
         self.config = config
@@ -106,8 +106,16 @@ class Controller:
         self.member_status = MemberStatus()
         self.events = EventBus()
         self.failures = FailureState()
-        self.fleet = make_fleet(_endpoints(config), options.pipeline, term, self, options.fleet)
-        self.loads = LinkLoads(config.fabric, options.wire.scale)
+        self.fleet = Fleet(
+            _endpoints(config),
+            options.pipeline,
+            term,
+            self,
+            options.fleet,
+            connect=connect,
+            now=clock.monotonic_s,
+        )
+        self.loads = LinkLoads(config.fabric, options.wire.scale, clock.monotonic_s)
         self.link_room = LinkRoom(config.fabric, self.registry, self.loads, self.member_status)
         self.failure_monitor = FailureMonitor(
             self.fleet, options.timeouts, self.tasks.call_later, self.failures, self.events, clock
@@ -143,8 +151,11 @@ class Controller:
             options.timeouts,
             self.failures,
             self.link_room.cross_traffic,
+            clock,
         )
-        self.rerouter = Rerouter(config.fabric, self.registry, self.link_room, self.scheduler)
+        self.rerouter = Rerouter(
+            config.fabric, self.registry, self.link_room, self.scheduler, clock.monotonic_s
+        )
         self.members = Members(
             self.registry, self.lifecycle, leases, self.tasks, options.timeouts, self.events
         )

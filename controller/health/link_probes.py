@@ -10,7 +10,6 @@ answer. A switch that reports its ports (gNMI) is believed at once."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -109,12 +108,13 @@ class LinkProbes:
     async def run(self) -> None:
         if not self._period_s:
             return
+        clock = asyncio.get_running_loop().time
         while True:
-            began = time.monotonic()
+            began = clock()
             await self._probe(self._next_hops())
             await self._read_suspects()
             self._update_down_links()
-            await self._sleep(max(0.0, self._period_s - (time.monotonic() - began)))
+            await self._sleep(max(0.0, self._period_s - (clock() - began)))
 
     def reported(self, switch: str, neighbor: str, down: bool) -> None:
         """The switch itself reports a port."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
     ElementsFailed,
@@ -63,6 +64,7 @@ class PlacementScheduler:
         timeouts: ControllerTimeouts,
         failures: FailureState,
         cross_traffic: Callable[[], Loads],
+        clock: Clock,
     ) -> None:
         self._registry = registry
         self._lifecycle = lifecycle
@@ -72,7 +74,7 @@ class PlacementScheduler:
         self._plan_scheduler = PlanScheduler()
         self._repairs: dict[str, _Repair] = {}
         self._admitting: set[str] = set()
-        self._queue = JobQueue(registry)
+        self._queue = JobQueue(registry, clock.wall_s)
         self._queue_requests = 0
         self._again = False
         self._trying = False

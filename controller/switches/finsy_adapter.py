@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""finsy in the terms of a session. All use of finsy's internals is in this file.
+"""finsy in the terms of a session: `FinsyConnection` is a SwitchConnection over gRPC. All use of finsy's internals is
+in this file.
 
 finsy ends every RPC after 10 s, also a pipeline push, and offers no option for it. So `TimeoutSwitch` replaces the
 client that finsy makes (`Switch._p4client`, in the hook `Switch._switch_start`) by a subclass, whose stub
@@ -10,25 +11,139 @@ the cost of the RPC: `read_responses` returns the responses as they are. Nothing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any, cast
 
 import finsy as fy
 from finsy.p4client import P4Client
 from finsy.proto import p4r
 
+from netfold.controller.switches.connection import CallTimeouts, ConnectionRequest
 from netfold.controller.switches.endpoint import Tls
+from netfold.controller.switches.entries import Codec, Contents, Entity
+from netfold.controller.switches.install import Op, WriteBatch
+from netfold.controller.switches.port_counters import PortCounts, PortReader
+from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
 
 _PUSH = "SetForwardingPipelineConfig"
 
 
-@dataclass(frozen=True)
-class CallTimeouts:
-    """Seconds for a pipeline push, and for any other RPC."""
+class FinsyConnection:
+    """See SwitchConnection."""
 
-    push_s: float
-    call_s: float
+    def __init__(self, request: ConnectionRequest) -> None:
+        endpoint = self._endpoint = request.endpoint
+        options = fy.SwitchOptions(
+            p4info=request.pipeline.p4info,
+            p4blob=request.pipeline.blob,
+            p4force=request.must_push,
+            device_id=endpoint.device_id,
+            initial_election_id=request.election_id,
+            channel_credentials=None if endpoint.tls is None else credentials(endpoint.tls),
+            ready_handler=lambda _: request.on_ready(self),
+        )
+        switch = self._switch = TimeoutSwitch(endpoint.name, endpoint.address, options, request.timeouts)
+        self._codec = Codec(switch.p4info)
+        self.rpc_lock = switch.rpc_lock
+
+        def on_port(port: fy.SwitchPort, *, down: bool) -> None:
+            if str(port.id).isdigit():
+                request.on_port(int(port.id), down)
+
+        switch.ee.add_listener(fy.SwitchEvent.CHANNEL_UP, lambda _: request.on_up())
+        switch.ee.add_listener(fy.SwitchEvent.CHANNEL_DOWN, lambda _: request.on_down())
+        switch.ee.add_listener(fy.SwitchEvent.PORT_DOWN, lambda _, port: on_port(port, down=True))
+        switch.ee.add_listener(fy.SwitchEvent.PORT_UP, lambda _, port: on_port(port, down=False))
+
+    @property
+    def is_up(self) -> bool:
+        return self._switch.is_up
+
+    @property
+    def is_primary(self) -> bool:
+        return self._switch.is_primary
+
+    async def open(self) -> None:
+        await self._switch.__aenter__()
+
+    async def close(self) -> None:
+        await self._switch.__aexit__(None, None, None)
+
+    def create_task(self, work: Coroutine[Any, Any, None]) -> None:
+        self._switch.create_task(work)
+
+    def packets(self) -> AsyncIterator[fy.P4PacketIn]:
+        return self._switch.read_packets(queue_size=1024)
+
+    async def read(self) -> Contents:
+        contents: Contents = {}
+        for kind in self._codec.reads(one_shot=self._endpoint.one_shot):
+            async with self.rpc_lock:
+                async for entity in self._switch.read_entities([kind]):
+                    decoded = self._codec.decode(entity)
+                    if decoded is not None:
+                        contents[decoded.key] = decoded
+        return contents
+
+    async def write(self, batch: WriteBatch) -> None:
+        encoded = [self._encode(e) for e in batch.entities]
+        async with self.rpc_lock:
+            await self._write(batch.op, encoded)
+
+    async def _write(self, op: Op, encoded: list[p4r.Entity]) -> None:
+        if op is Op.MODIFY:
+            await self._switch.modify(encoded)
+            return
+        if op is Op.DELETE:
+            await self._switch.delete(encoded, strict=False)
+            return
+        await self._switch.insert(encoded)
+        groups = [e for e in encoded if e.HasField("packet_replication_engine_entry")]
+        if groups:
+            # BMv2 keeps its multicast groups over a pipeline push, but its server forgets them: they cannot be read,
+            # and a group that is inserted again adds its copies to the old ones. Deleting the group empties it.
+            await self._switch.delete(groups)
+            await self._switch.insert(groups)
+
+    def _encode(self, entity: Entity) -> p4r.Entity:
+        encoded = self._codec.encode(entity).encode(self._switch.p4info)
+        return pad_to_width(encoded, self._switch.p4info) if self._endpoint.full_width else encoded
+
+    async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
+        wanted = [fy.P4CounterEntry("verdicts", index=c) for c in cells]
+        counts: dict[int, tuple[int, int]] = {}
+        async for e in self._switch.read_entities(wanted):
+            if isinstance(e, fy.P4CounterEntry) and e.index is not None:
+                counts[e.index] = (e.packet_count, e.byte_count)
+        return counts
+
+    def port_counters(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> FinsyPortCounters:
+        return FinsyPortCounters(self._switch, self._endpoint.device_id, rx_ports, tx_ports)
+
+    async def send_packet(self, payload: bytes, egress_port: int) -> None:
+        packet = fy.P4PacketOut(payload, egress_port=egress_port, padding=0)
+        request = packet.encode_update(self._switch.p4info)
+        assert isinstance(request, p4r.StreamMessageRequest)
+        if self._endpoint.full_width:
+            request = pad_packet_to_width(request, self._switch.p4info)
+        await self._switch.write([request])
+
+
+class FinsyPortCounters:
+    """See PortCounters."""
+
+    def __init__(
+        self, switch: TimeoutSwitch, device_id: int, rx_ports: Iterable[int], tx_ports: Iterable[int]
+    ) -> None:
+        self._switch = switch
+        self._reader = PortReader(switch.p4info, device_id, rx_ports, tx_ports)
+
+    def __bool__(self) -> bool:
+        return bool(self._reader)
+
+    async def read(self) -> PortCounts:
+        responses = await self._switch.read_responses(self._reader.request) if self._reader else ()
+        return self._reader.counts(responses)
 
 
 class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers; finsy offers no other way

@@ -5,15 +5,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import finsy as fy
 
+from netfold.controller.switches.connection import Connect
 from netfold.controller.switches.desired_contents import DesiredContents
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.entries import Contents
+from netfold.controller.switches.finsy_adapter import FinsyConnection
 from netfold.controller.switches.port_counters import PortCounts
 from netfold.controller.switches.session import RPC_TIMEOUT_S, SessionEvents, SwitchSession
 from netfold.controller.switches.switch_health import Health
@@ -50,7 +53,8 @@ class FleetOptions:
 
 
 class Fleet:
-    """`run` runs all sessions until it is canceled."""
+    """`run` runs all sessions until it is canceled. `connect` makes their connections; `now`: the event loop's
+    clock."""
 
     def __init__(
         self,
@@ -59,6 +63,9 @@ class Fleet:
         election_id: int,
         events: FleetEvents,
         options: FleetOptions,
+        *,
+        connect: Connect = FinsyConnection,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         endpoints = tuple(endpoints)
         session_events = SessionEvents(
@@ -77,6 +84,8 @@ class Fleet:
                 audit_s=options.audit_s,
                 counter_poll_s=max(options.counter_poll_s, len(endpoints) / MAX_POLLS_PER_S),
                 rpc_timeout_s=options.rpc_timeout_s,
+                connect=connect,
+                now=now,
             )
             for e in endpoints
         }

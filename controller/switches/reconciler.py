@@ -37,12 +37,14 @@ class Reconciler:
         reporter: HealthReporter,
         on_registers_lost: Callable[[str], Awaitable[None]],
         audit_s: float,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._installed = installed
         self._inbox = inbox
         self._reporter = reporter
         self._on_registers_lost = on_registers_lost
         self._audit_s = audit_s
+        self._now = now
 
     async def adopt(self, *, was_pushed: bool) -> None:
         """Read the switch, and decide whether its registers can have sums of this store's jobs. Contents that are there
@@ -72,10 +74,10 @@ class Reconciler:
             await self._wait(desired.version)
 
     async def _write(self, desired: DesiredContents) -> None:
-        began = time.monotonic()
+        began = self._now()
         for batch in write_batches(self._installed.contents, desired.contents):
             await self._installed.write(batch)
-            self._reporter.health.converge_s = time.monotonic() - began
+            self._reporter.health.converge_s = self._now() - began
 
     async def _recover(self, error: fy.P4ClientError, desired: DesiredContents, failures: int) -> None:
         """Read what the failed write left, and wait: until there are newer desired contents, or with exponential

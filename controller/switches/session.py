@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connection to one switch over P4Runtime: connect, push the pipeline, reconcile, connect again.
 
-Every connection follows one path (`SwitchSession._connection`): handshake and pipeline push (finsy),
+Every connection follows one path (`SwitchSession._connection`): handshake and pipeline push (connection.py),
 `_on_channel_ready`, Reconciler.adopt, Reconciler.run beside PortCounterPoller.run. Any error ends the connection, and
 `run` starts the next."""
 
@@ -11,31 +11,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import finsy as fy
 import grpc
 from finsy.gnmiclient import GNMIClientError
-from finsy.proto import p4r
 
+from netfold.controller.switches.connection import (
+    CallTimeouts,
+    Connect,
+    ConnectionRequest,
+    PortCounters,
+    SwitchConnection,
+)
 from netfold.controller.switches.desired_contents import DesiredContents, DesiredContentsInbox
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
-from netfold.controller.switches.finsy_adapter import (
-    CallTimeouts,
-    TimeoutSwitch,
-    credentials,
-    error_text,
-    is_task_canceled,
-)
+from netfold.controller.switches.finsy_adapter import FinsyConnection, error_text, is_task_canceled
 from netfold.controller.switches.installed_state import ForeignStateError, InstalledState
 from netfold.controller.switches.port_counter_poller import PortCounterPoller
-from netfold.controller.switches.port_counters import AnswerError, PortCounts, PortReader
+from netfold.controller.switches.port_counters import AnswerError, PortCounts
 from netfold.controller.switches.reconciler import Reconciler
 from netfold.controller.switches.selectors import expand_action_sets
 from netfold.controller.switches.switch_health import Health, HealthReporter
-from netfold.controller.switches.widths import pad_packet_to_width
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ class SessionEvents:
 
 class SwitchSession:
     """`run` connects until it is canceled. `counter_poll_s`: seconds between two readings of the port counters;
-    `rpc_timeout_s`: see PUSH_FACTOR."""
+    `rpc_timeout_s`: see PUSH_FACTOR. `connect` makes a connection; `now`: the event loop's clock."""
 
     def __init__(
         self,
@@ -86,19 +85,16 @@ class SwitchSession:
         audit_s: float = 30.0,
         counter_poll_s: float = 1.0,
         rpc_timeout_s: float = RPC_TIMEOUT_S,
+        connect: Connect = FinsyConnection,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.endpoint = endpoint
-        pipeline = endpoint.pipeline or pipeline
-        self._options = fy.SwitchOptions(
-            p4info=pipeline.p4info,
-            p4blob=pipeline.blob,
-            device_id=endpoint.device_id,
-            initial_election_id=election_id,
-            channel_credentials=None if endpoint.tls is None else credentials(endpoint.tls),
-            ready_handler=self._on_channel_ready,
-        )
+        self._pipeline = endpoint.pipeline or pipeline
+        self._election_id = election_id
         self._events = events
-        self._reporter = HealthReporter(endpoint.name, events.health_changed)
+        self._connect = connect
+        self._now = now
+        self._reporter = HealthReporter(endpoint.name, events.health_changed, now)
         self._inbox = DesiredContentsInbox()
         self._audit_s = audit_s
         self._counter_poll_s = counter_poll_s
@@ -107,7 +103,7 @@ class SwitchSession:
         self._handshake_timeout_s = rpc_timeout_s
         self._closing = asyncio.Event()
         self._must_push = False
-        self._switch: TimeoutSwitch | None = None
+        self._connected: SwitchConnection | None = None
 
     @property
     def health(self) -> Health:
@@ -121,7 +117,7 @@ class SwitchSession:
     async def run(self) -> None:
         pause = MIN_RECONNECT_S
         while True:
-            began = time.monotonic()
+            began = self._now()
             try:
                 await self._connection()
             except fy.P4ClientError as error:
@@ -135,105 +131,96 @@ class SwitchSession:
             except Exception as error:
                 # protocol violations and assertions of finsy, a malformed answer: one switch must not end all
                 self._reporter.set_failed(str(error) or type(error).__name__)
-            is_lasting = time.monotonic() - began > MAX_RECONNECT_S
+            is_lasting = self._now() - began > MAX_RECONNECT_S
             pause = MIN_RECONNECT_S if is_lasting else min(2 * pause, MAX_RECONNECT_S)
             await asyncio.sleep(pause)
 
     async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
         """(packets, bytes) of cells of the counter `verdicts`, at least one. Raises SwitchUnreachableError."""
-        switch = self._connected_switch()
-        wanted = [fy.P4CounterEntry("verdicts", index=c) for c in cells]
-        counts: dict[int, tuple[int, int]] = {}
+        connection = self._usable_connection()
         with self._reachable("its counters cannot be read"):
             async with asyncio.timeout(self._rpc_timeout_s):
-                async for e in switch.read_entities(wanted):
-                    if isinstance(e, fy.P4CounterEntry) and e.index is not None:
-                        counts[e.index] = (e.packet_count, e.byte_count)
-        return counts
+                return await connection.read_counters(cells)
 
     async def read_ports(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> PortCounts:
         """Arrivals at `rx_ports` and departures from `tx_ports` now. Raises SwitchUnreachableError."""
-        switch = self._connected_switch()
-        reader = PortReader(switch.p4info, self.endpoint.device_id, rx_ports, tx_ports)
+        counters = self._usable_connection().port_counters(rx_ports, tx_ports)
         try:
-            return reader.counts(await self._read_responses(switch, reader.request) if reader else ())
+            return await self._read_port_counters(counters)
         except AnswerError as error:
             raise SwitchUnreachableError(f"switch {self.endpoint.name}: {error}") from error
 
-    async def _read_responses(
-        self, switch: TimeoutSwitch, request: p4r.ReadRequest
-    ) -> Sequence[p4r.ReadResponse]:
+    async def _read_port_counters(self, counters: PortCounters) -> PortCounts:
         with self._reachable("its counters cannot be read"):
             async with asyncio.timeout(self._rpc_timeout_s):
-                return await switch.read_responses(request)
+                return await counters.read()
 
     async def packet_out(self, payload: bytes, egress_port: int = 0) -> None:
         """Send by a port, or (0) let the switch process the packet as if it came from the CPU port. Raises
         SwitchUnreachableError."""
-        switch = self._connected_switch()
+        connection = self._usable_connection()
         with self._reachable("it takes no packet"):
             async with asyncio.timeout(self._rpc_timeout_s):
-                packet = fy.P4PacketOut(payload, egress_port=egress_port, padding=0)
-                request = packet.encode_update(switch.p4info)
-                assert isinstance(request, p4r.StreamMessageRequest)
-                if self.endpoint.full_width:
-                    request = pad_packet_to_width(request, switch.p4info)
-                await switch.write([request])
+                await connection.send_packet(payload, egress_port)
 
     # ---- the connection --------------------------------------------------------------------------
 
     async def _connection(self) -> None:
         """One connection, until it is lost or an error ends it."""
-        timeouts = CallTimeouts(self._push_timeout_s, CALL_FACTOR * self._rpc_timeout_s)
-        options = self._options(p4force=self._must_push)
-        switch = TimeoutSwitch(self.endpoint.name, self.endpoint.address, options, timeouts)
         self._closing.clear()
-        switch.ee.add_listener(fy.SwitchEvent.CHANNEL_DOWN, lambda _: self._closing.set())
-        switch.ee.add_listener(fy.SwitchEvent.PORT_DOWN, lambda _, port: self._on_port(port.id, down=True))
-        switch.ee.add_listener(fy.SwitchEvent.PORT_UP, lambda _, port: self._on_port(port.id, down=False))
+        opening = _Opening(self._handshake_timeout_s)
+
+        def on_up() -> None:
+            self.health.reached = True
+            opening.extend(self._push_timeout_s)
+
+        connection = self._connect(
+            ConnectionRequest(
+                self.endpoint,
+                self._pipeline,
+                self._election_id,
+                CallTimeouts(self._push_timeout_s, CALL_FACTOR * self._rpc_timeout_s),
+                self._must_push,
+                on_up,
+                self._closing.set,
+                lambda port, down: self._events.port_changed(self.endpoint.name, port, down),
+                self._on_channel_ready,
+            )
+        )
         try:
-            await self._open(switch)
+            await self._open(connection, opening)
             try:
                 await self._closing.wait()
             finally:
-                self._switch = None
+                self._connected = None
                 if self.health.ready or not self.health.error:
                     self._reporter.set_failed("the connection was lost")
                 async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                    await switch.__aexit__(None, None, None)
+                    await connection.close()
         finally:
-            self._switch = None
+            self._connected = None
             self.health.reached = False
 
-    async def _open(self, switch: TimeoutSwitch) -> None:
+    async def _open(self, connection: SwitchConnection, opening: _Opening) -> None:
         """Connect; raises SwitchUnreachableError. A switch that restarts during the handshake may never answer it. So
         the first timeout is short, and doubles with each attempt, as the switch may only be slow."""
-        clock = asyncio.get_running_loop().time
-        began = clock()
-
-        def on_channel_up(_: fy.Switch) -> None:
-            self.health.reached = True
-            if not deadline.expired():
-                deadline.reschedule(clock() + self._push_timeout_s)
-
-        switch.ee.add_listener(fy.SwitchEvent.CHANNEL_UP, on_channel_up)
+        began = self._now()
         try:
-            async with asyncio.timeout(self._handshake_timeout_s) as deadline:
-                await switch.__aenter__()
+            async with opening.limited():
+                await connection.open()
         except TimeoutError as error:
             self._handshake_timeout_s = min(2 * self._handshake_timeout_s, self._push_timeout_s)
-            raise SwitchUnreachableError(f"it did not answer for {clock() - began:.0f} s") from error
+            raise SwitchUnreachableError(f"it did not answer for {self._now() - began:.0f} s") from error
         self._handshake_timeout_s = self._rpc_timeout_s
 
-    async def _on_channel_ready(self, switch: fy.Switch) -> None:
-        """finsy's ready handler: the channel is up, arbitration is decided, the pipeline is there. Canceled when the
-        channel breaks or another controller becomes primary."""
-        assert isinstance(switch, TimeoutSwitch)
-        if not switch.is_primary:
-            self._switch = None
+    async def _on_channel_ready(self, connection: SwitchConnection) -> None:
+        """The channel is up, arbitration is decided, the pipeline is there. Canceled when the channel breaks or another
+        controller becomes primary."""
+        if not connection.is_primary:
+            self._connected = None
             self._reporter.set_failed("another controller is primary")
             return
-        await self._until_error(self._serve(switch))
+        await self._until_error(self._serve(connection))
 
     async def _until_error(self, work: Coroutine[object, object, None]) -> None:
         """Run a part of the connection; its end is the end of the connection."""
@@ -258,49 +245,46 @@ class SwitchSession:
             # also when finsy canceled this task: it may do so without an event that the channel is down
             self._closing.set()
 
-    async def _serve(self, switch: TimeoutSwitch) -> None:
+    async def _serve(self, connection: SwitchConnection) -> None:
         was_pushed, self._must_push = self._must_push, False
-        self._switch = switch
-        switch.create_task(self._read_packets(switch))
-        installed = InstalledState(switch, self.endpoint)
+        self._connected = connection
+        connection.create_task(self._read_packets(connection))
+        installed = InstalledState(connection, self.endpoint.marker)
         reconciler = Reconciler(
-            installed, self._inbox, self._reporter, self._events.registers_lost, self._audit_s
+            installed, self._inbox, self._reporter, self._events.registers_lost, self._audit_s, self._now
         )
         await reconciler.adopt(was_pushed=was_pushed)
-        switch.create_task(self._until_error(self._poll_counters(switch)))
+        connection.create_task(self._until_error(self._poll_counters(connection)))
         await reconciler.run()
 
-    async def _read_packets(self, switch: TimeoutSwitch) -> None:
-        async for packet in switch.read_packets(queue_size=1024):
+    async def _read_packets(self, connection: SwitchConnection) -> None:
+        async for packet in connection.packets():
             self._events.packet_in(self.endpoint.name, packet)
 
-    async def _poll_counters(self, switch: TimeoutSwitch) -> None:
+    async def _poll_counters(self, connection: SwitchConnection) -> None:
         endpoint = self.endpoint
-        reader = PortReader(switch.p4info, endpoint.device_id, endpoint.rx_ports, endpoint.tx_ports)
+        counters = connection.port_counters(endpoint.rx_ports, endpoint.tx_ports)
 
-        async def read(request: p4r.ReadRequest) -> tuple[Sequence[p4r.ReadResponse], float]:
-            async with switch.rpc_lock:
-                sent_at = time.monotonic()
-                return await self._read_responses(switch, request), sent_at
-
-        async def keepalive() -> None:
-            async with switch.rpc_lock:
-                await self.read_counters([KEEPALIVE_CELL])
-
-        def on_counts(counts: PortCounts, sent_at: float) -> bool:
+        async def poll() -> bool:
+            async with connection.rpc_lock:
+                if not counters:
+                    await self.read_counters([KEEPALIVE_CELL])
+                    return False
+                sent_at = self._now()
+                counts = await self._read_port_counters(counters)
             return self._events.ports_counted(endpoint.name, counts, sent_at)
 
         try:
-            await PortCounterPoller(reader, read, keepalive, on_counts, self._counter_poll_s).run()
+            await PortCounterPoller(poll, self._counter_poll_s, self._now).run()
         except AnswerError as error:
             raise SwitchUnreachableError(f"switch {endpoint.name}: {error}") from error
 
     # ---- errors of one RPC -----------------------------------------------------------------------
 
-    def _connected_switch(self) -> TimeoutSwitch:
-        if self._switch is None or not self._switch.is_up:
+    def _usable_connection(self) -> SwitchConnection:
+        if self._connected is None or not self._connected.is_up:
             raise SwitchUnreachableError(f"switch {self.endpoint.name} is not connected: {self.health.error}")
-        return self._switch
+        return self._connected
 
     @contextmanager
     def _reachable(self, failure: str) -> Iterator[None]:
@@ -325,6 +309,20 @@ class SwitchSession:
                 raise
             raise SwitchUnreachableError(f"switch {name}: {failure}: it is not connected") from error
 
-    def _on_port(self, name: str, *, down: bool) -> None:
-        if str(name).isdigit():
-            self._events.port_changed(self.endpoint.name, int(name), down)
+
+class _Opening:
+    """The deadline of a handshake, which begins with `seconds` and may be extended."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._deadline: asyncio.Timeout | None = None
+
+    def limited(self) -> asyncio.Timeout:
+        """A context that raises TimeoutError at the deadline."""
+        self._deadline = asyncio.timeout(self._seconds)
+        return self._deadline
+
+    def extend(self, seconds: float) -> None:
+        """To so many seconds from now, unless the deadline is over."""
+        if self._deadline is not None and not self._deadline.expired():
+            self._deadline.reschedule(asyncio.get_running_loop().time() + seconds)

@@ -19,7 +19,7 @@ class Health:
     ready       connected, and the contents are the desired ones of version `applied` or are being changed from them
     reached     the server answers; it may still be loading the pipeline
     error       why it is not ready, or why the last write failed
-    since       when `ready` last changed (monotonic clock)
+    since       when `ready` last changed (event loop's clock)
     repaired    entries that differed when they were read
     converge_s  duration of the last writes
     """
@@ -35,24 +35,28 @@ class Health:
 
 
 class HealthReporter:
-    """Changes a switch's `health`; `on_change(name)` is called after each change of `ready` or `applied`."""
+    """Changes a switch's `health`; `on_change(name)` is called after each change of `ready` or `applied`. `now`: the
+    event loop's clock."""
 
-    def __init__(self, name: str, on_change: Callable[[str], None]) -> None:
+    def __init__(
+        self, name: str, on_change: Callable[[str], None], now: Callable[[], float] = time.monotonic
+    ) -> None:
         self.name = name
-        self.health = Health()
+        self.health = Health(since=now())
         self._on_change = on_change
+        self._now = now
 
     def set_ready(self, version: int) -> None:
         health = self.health
         if not health.ready:
-            health.since = time.monotonic()
+            health.since = self._now()
         health.ready, health.applied, health.error = True, version, ""
         self._on_change(self.name)
 
     def set_failed(self, error: str) -> None:
         health = self.health
         if health.ready:
-            health.since = time.monotonic()
+            health.since = self._now()
             log.warning("%s: %s", self.name, error)
         health.ready, health.error = False, error
         self._on_change(self.name)

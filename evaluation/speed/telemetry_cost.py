@@ -26,7 +26,8 @@ from finsy.proto import p4r
 from rich.table import Table
 
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
-from netfold.controller.switches.finsy_adapter import CallTimeouts, TimeoutSwitch
+from netfold.controller.switches.connection import CallTimeouts
+from netfold.controller.switches.finsy_adapter import TimeoutSwitch
 from netfold.controller.switches.port_counters import PortReader
 from netfold.evaluation.core.command import run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
