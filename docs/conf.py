@@ -13,9 +13,16 @@ author = "The netfold authors"
 copyright = "2026 The netfold authors"
 version = release = installed_version("netfold")
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton", "repository_links"]
-exclude_patterns = ["_extensions", "results/data"]
-myst_enable_extensions = ["colon_fence", "deflist", "substitution"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "repository_links",
+    "reference_pages",
+]
+exclude_patterns = ["_extensions", "reference/generated", "results/data"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_cache_path = "../out/docs/notebooks"

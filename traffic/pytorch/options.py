@@ -26,26 +26,24 @@ LEASE_MS = 20_000
 @dataclass(frozen=True)
 class TorchOptions:
     """The job that rank 0 submits; None: the default of docs/reference/jobs.md. The environment may set each
-    option as NETFOLD_ and its name in capitals (NETFOLD_NUMERICS=half); the program's value takes precedence.
-
-    job          name; "": a random one
-    numerics     block, half, fixed or integer
-    scheme       planner
-    rate         maximum rate of each host, in the fabric's unit
-    priority     in the queue
-    queue        wait for capacity within the group's timeout: a restarted program waits for the lease of the job
-    before it;
-                 False: fail at once
-    lease_ms     a rank without a heartbeat for this time is lost; by default LEASE_MS
+    option as ``NETFOLD_`` and its name in capitals (``NETFOLD_NUMERICS=half``); the program's value takes precedence.
     """
 
     job: str = ""
+    """Name of the job; "": a random one."""
     numerics: str | None = None
+    """auto, block, half, float32, fixed or integer."""
     scheme: str | None = None
+    """Planner."""
     rate: float | None = None
+    """Maximum rate of each host, in the fabric's unit."""
     priority: int | None = None
+    """Priority in the queue, -100 to 100."""
     queue: bool = True
+    """Wait for capacity within the group's timeout, as a restarted program must until the lease of its dead job has
+    expired; False: fail at once."""
     lease_ms: int | None = None
+    """A rank without a heartbeat for this time is lost, ms; None: LEASE_MS."""
 
     @classmethod
     def of(cls, given: Self | Mapping[str, object] | None) -> Self:

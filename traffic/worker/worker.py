@@ -108,12 +108,12 @@ class Worker:
         windows of packets. `timeout`: seconds. Returns the contributors where the job has a quorum, else None.
 
         On an error the array is as before. UnsupportedDtypeError, ConcurrentUseError and SumOverflowError leave the
-        workers in the same call; after other errors the next call requests a new epoch. Raises
-            TypeError, ValueError      an array that cannot be reduced in place
-            UnsupportedDtypeError, SumOverflowError (integers), CollectiveMismatchError
-            ConcurrentUseError, WorkerClosedError, AllReduceTimeoutError, StragglerError (with a quorum)
-            JobFailedError, ControllerUnreachableError, TransportError
-            SequenceExhaustedError     the call needs more chunks than an epoch has numbers
+        workers in the same call; after other errors the next call requests a new epoch.
+
+        Raises TypeError or ValueError for an array that cannot be reduced in place, SequenceExhaustedError for a call
+        that needs more chunks than an epoch has numbers, and UnsupportedDtypeError, SumOverflowError (integers),
+        CollectiveMismatchError, ConcurrentUseError, WorkerClosedError, AllReduceTimeoutError, StragglerError (with a
+        quorum), JobFailedError, ControllerUnreachableError, TransportError.
         """
         check_array(array)
         if array.size == 0:
