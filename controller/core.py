@@ -57,6 +57,7 @@ from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.controller.switches.base_entries import management_entries
 from netfold.controller.switches.connection import Connect
 from netfold.controller.switches.desired_state import DesiredState
+from netfold.controller.switches.election import controller_election_id
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.finsy_adapter import FinsyConnection
@@ -82,7 +83,7 @@ class Options:
 
 
 class Controller:
-    """Leads from its creation: `term` is the election id. `run` serves until it is canceled.
+    """Leads from its creation: `term` determines the election id. `run` serves until it is canceled.
 
     Outside it are the store, the plan backend, the clock, the connections to switches (`connect`) and the event loop
     with its timers and threads. A simulation replaces them (tests/simulation)."""
@@ -109,7 +110,7 @@ class Controller:
         self.fleet = Fleet(
             _endpoints(config),
             options.pipeline,
-            term,
+            controller_election_id(term),
             self,
             options.fleet,
             connect=connect,

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from netfold.controller.switches.election import tool_election_id
 from netfold.testbed.network import kernel, supervisor
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
 from netfold.testbed.network.faults import Faults, apply_faults, counted_faults
@@ -158,14 +159,16 @@ def _shell(
     switch: Annotated[str, typer.Argument(metavar="SWITCH")],
     name: NameOption = DEFAULT_NAME,
 ) -> None:
-    """Open p4runtime-shell on a switch, read-only while a controller is primary."""
+    """Open p4runtime-shell on a switch: read-only once a controller has led it, else the newest shell writes."""
     become_root()
     found = RunDirectory(name).up().switch(switch)
     python = Path(sys.prefix).parent / ".venv-p4rt-shell" / "bin" / "python"
     if not python.exists():
         raise NetworkError("p4runtime-shell is not installed: run `make shell-env`")
     command = [str(python), "-m", "p4runtime_sh", "--grpc-addr", found.grpc_address]
-    os.execv(python, [*command, "--device-id", str(found.device_id), "--election-id", "0,1"])
+    os.execv(
+        python, [*command, "--device-id", str(found.device_id), "--election-id", f"0,{tool_election_id()}"]
+    )
 
 
 @console.command()

@@ -5,12 +5,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
+
+import grpc
+from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
 from netfold.controller.service.daemon import fingerprint
+from netfold.controller.switches.election import tool_election_id
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import MemberStream, asked, deployed
@@ -101,6 +106,29 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
                 newer.close()
             await deployment.settled()
             assert loser.health("s1").ready, "it leads again when the other one is gone"
+
+    asyncio.run(scenario())
+
+
+def test_a_tool_reads_beside_the_controller_and_never_replaces_it(tmp_path):
+    """As `netfold shell`, also in the store's first term, and two at once."""
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment, AsyncExitStack() as stack:
+            await deployment.settled()
+            channel = await stack.enter_async_context(
+                grpc.aio.insecure_channel(deployment.switches["s1"].address)
+            )
+            for _ in range(2):
+                update = p4r.MasterArbitrationUpdate(device_id=deployment.switches["s1"].device_id)
+                update.election_id.CopyFrom(U128.encode(tool_election_id()))
+                stream = p4r_grpc.P4RuntimeStub(channel).StreamChannel()
+                stack.callback(stream.cancel)
+                await stream.write(p4r.StreamMessageRequest(arbitration=update))
+                answer = await asyncio.wait_for(stream.read(), 10)
+                assert answer.arbitration.status.code == rpc_code.ALREADY_EXISTS
+            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.runs("job")
 
     asyncio.run(scenario())
 
