@@ -9,12 +9,19 @@ switch process does not import the planners, and a missing optional tool hurts o
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import os
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
 INTERRUPTED = 130
+COMPLETION = "_NETFOLD_COMPLETE"
+COMPLETED_LINES = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
+"""Variables of a request for completion, and of its command line: of zsh and fish, of bash."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +123,9 @@ def build(called: str | None) -> typer.Typer:
     """The command tree, with the module of the `called` sub-command loaded and the others as lines of the help."""
     app = typer.Typer(
         no_args_is_help=True,
-        add_completion=False,
         help="netfold: switches add up the gradients of distributed training while they carry them.",
     )
-    app.callback()(_nothing)
+    app.callback()(_root)
     for name, command in COMMANDS.items():
         if name == called:
             _attach(app, name, command)
@@ -142,11 +148,33 @@ def _nothing() -> None:
     pass
 
 
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        typer.echo(f"netfold {importlib.metadata.version('netfold')}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def called_command(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """The sub-command of a command line, or of the line that a shell completes; None without one."""
+    words = arguments
+    if COMPLETION in environment:
+        words = next((environment[v] for v in COMPLETED_LINES if v in environment), "").split()[1:]
+    return next((word for word in words if not word.startswith("-")), None)
+
+
 def main() -> None:
     """Entry point of the `netfold` script."""
-    called = next((a for a in sys.argv[1:] if not a.startswith("-")), None)
+    called = called_command(sys.argv[1:], os.environ)
     try:
-        build(called)()
+        build(called)(prog_name="netfold")
     except KeyboardInterrupt:  # while a command is still being imported; later it says itself how it ends
         sys.exit(INTERRUPTED)
     except ModuleNotFoundError as error:

@@ -20,11 +20,15 @@ from netfold.traffic.workloads import HIDDEN_UNITS
 run = typer.Typer(add_completion=False)
 doctor = typer.Typer(add_completion=False)
 
+SIGNALED, INTERRUPTED = 128, 130
+"""Exit codes: SIGNALED plus the number of the signal."""
+
 _RUN_HELP = """Train a real model through the switches of a fabric, and show the results.
 
 Starts the fabric in Mininet and the controller, trains handwritten-digit recognition data-parallel on all workers,
 reduces larger arrays to measure the links, repeats both as a TCP ring, and compares. Writes run.json and fabric.png.
-Exit codes: 0 all sums are right, 1 an error (one line explains it) or a wrong element."""
+Exit codes: 0 all sums are right, 1 an error (one line explains it) or a wrong element, 2 a bad fabric,
+130 interrupted."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +108,16 @@ def run_command(
     from netfold.testbed.network.errors import NetworkError
     from netfold.testbed.network.sudo_user import become_root
     from netfold.testbed.run import Run, RunObserver, RunOptions
+    from netfold.topologies.cli import BAD_INPUT, FAILED, fail
     from netfold.topologies.fabric import FabricError
 
     console = Console()
 
     class Display(RunObserver):
+        step = "before the network was up"
+
         def on_step(self, text: str) -> None:
+            self.step = text
             console.print(f"[dim]{text}[/dim]")
             bars.update(bar, description=text, completed=0)
 
@@ -117,6 +125,7 @@ def run_command(
             bars.update(bar, description=text, completed=fraction)
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    display = Display()
     try:
         become_root()
         with Progress(*columns, console=console, transient=True) as bars:
@@ -141,13 +150,19 @@ def run_command(
                 FaultInjection(faults.loss, faults.restart),
                 workload.hidden,
             )
-            executed = Run(options, Display())
+            executed = Run(options, display)
             report = executed.execute()
             bars.console.print(report.render())
             executed.write(report)
-    except (RunError, NetworkError, FabricError, OSError) as error:
-        typer.echo(f"netfold: {error}", err=True)
-        sys.exit(1)
+    except (KeyboardInterrupt, SystemExit) as ending:
+        code = ending.code if isinstance(ending, SystemExit) else INTERRUPTED
+        if not isinstance(code, int) or code < SIGNALED:
+            raise
+        fail(f"interrupted ({display.step}): the network is down, and no file was written", code)
+    except FabricError as error:
+        fail(str(error), BAD_INPUT)
+    except (RunError, NetworkError, OSError) as error:
+        fail(str(error), FAILED)
     console.print(f"{report.seconds:.0f} s in total; wrote {out / 'run.json'} and {out / 'fabric.png'}")
     sys.exit(0 if report.wrong_elements == 0 and report.identical else 1)
 

@@ -21,35 +21,39 @@ from netfold.topologies.spec import load_fabric, schema_text, spec_names
 
 P = ParamSpec("P")
 
+FAILED, BAD_INPUT = 1, 2
+"""Exit codes of an error of the system, and of a bad fabric or option."""
+
 fabric = typer.Typer(no_args_is_help=True, help="Show and check fabrics.")
 
 SpecArgument = Annotated[str, typer.Argument(metavar="SPEC", help="Spec file, or name of a spec of netfold.")]
 
 
 def one_line_errors(*kinds: type[Exception]) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Prints errors of these kinds, and of fabrics, in one line and exits with code 1."""
-
-    caught: tuple[type[Exception], ...] = (FabricError, *kinds)
+    """Prints an error in one line. Exit codes: FAILED for these kinds, BAD_INPUT for fabrics."""
 
     def decorate(function: Callable[P, None]) -> Callable[P, None]:
         @wraps(function)
         def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
                 function(*args, **kwargs)
-            except caught as error:
-                fail(str(error))
+            except FabricError as error:
+                fail(str(error), BAD_INPUT)
+            except kinds as error:
+                fail(str(error), FAILED)
             except BrokenPipeError:
                 sys.stderr.close()  # the reader closed the pipe, as `head` does: no message at exit
-                raise typer.Exit(1) from None
+                raise typer.Exit(FAILED) from None
 
         return wrapped
 
     return decorate
 
 
-def fail(message: str) -> NoReturn:
+def fail(message: str, code: int) -> NoReturn:
+    """Prints the message in one line and exits."""
     typer.echo(f"netfold: {message}", err=True)
-    raise typer.Exit(1)
+    raise typer.Exit(code)
 
 
 def new_table(title: str, *columns: str) -> Table:
@@ -69,7 +73,9 @@ def _list() -> None:
 @fabric.command("check")
 @one_line_errors()
 def _check(spec: SpecArgument) -> None:
-    """Check a spec; print each error with its line."""
+    """Check a spec; print each error with its line.
+
+    Exit codes: 0 no error, 2 bad fabric."""
     found = load_fabric(spec)
     addresses(found)
     typer.echo(_summary(found))

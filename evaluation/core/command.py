@@ -18,6 +18,7 @@ from netfold.simulator.command.options import exit_on_error
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.sudo_user import become_root
+from netfold.topologies.cli import BAD_INPUT, FAILED, fail
 from netfold.topologies.fabric import FabricError
 
 
@@ -79,8 +80,8 @@ Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases, for a shorter
 
 
 def experiment_command(kind: type[Experiment[Any]]) -> Callable[..., None]:
-    """A function for Typer. Exit codes: 0 complete, 1 an error (one line) or a wrong result, 2 invalid options, 4 a
-    point of a sweep failed, 130 interrupted."""
+    """A function for Typer. Exit codes: 0 complete, 1 an error (one line) or a wrong result, 2 a bad fabric or option,
+    4 a point of a sweep failed, 130 interrupted."""
 
     def command(experiment: Any, output: Output) -> None:
         with exit_on_error(experiment.name), _exit_on_failure(experiment):
@@ -104,6 +105,7 @@ def _exit_on_failure(experiment: Experiment[Any]) -> Iterator[None]:
         if experiment.needs_root:
             become_root()
         yield
-    except (RunError, NetworkError, FabricError, OSError) as error:
-        typer.echo(f"netfold: {error}", err=True)
-        sys.exit(1)
+    except FabricError as error:
+        fail(str(error), BAD_INPUT)
+    except (RunError, NetworkError, OSError) as error:
+        fail(str(error), FAILED)

@@ -26,7 +26,7 @@ from netfold.testbed.network.targets import installed_command
 from netfold.testbed.network.tools import tool
 from netfold.topologies import cli
 from netfold.topologies.addressing import FIRST_GRPC_PORT
-from netfold.topologies.cli import SpecArgument, fail, new_table
+from netfold.topologies.cli import BAD_INPUT, SpecArgument, fail, new_table
 from netfold.topologies.spec import load_exercise, load_fabric
 
 up = typer.Typer()
@@ -93,9 +93,9 @@ def _up(
     """Start a fabric as a Mininet network. Switches wait for a controller on their P4Runtime ports."""
     chosen = load_fabric(spec)
     if arp not in ("static", "fabric"):
-        fail(f"--arp {arp}: expected static or fabric")
+        fail(f"--arp {arp}: expected static or fabric", BAD_INPUT)
     if addresses_of not in ("file", "netfold"):
-        fail(f"--addresses {addresses_of}: expected file or netfold")
+        fail(f"--addresses {addresses_of}: expected file or netfold", BAD_INPUT)
     exercise = load_exercise(spec) if addresses_of == "file" else None
     become_root()
     options: dict[str, Any] = {

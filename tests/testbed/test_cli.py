@@ -50,18 +50,18 @@ def test_without_root_it_runs_itself_through_sudo(command, arguments, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "code", "says"),
     [
-        (["--fabric", "no-such-fabric"], "no-such-fabric"),
-        (["--target", "nonsense"], "no switch target"),
-        (["--restart", "leaf9"], "'leaf9' is no switch of leaf-spine-2x2; expected one of leaf1"),
-        (["--loss", "2"], "loss is 2.0"),
+        (["--fabric", "no-such-fabric"], 2, "no-such-fabric"),
+        (["--target", "nonsense"], 1, "no switch target"),
+        (["--restart", "leaf9"], 1, "'leaf9' is no switch of leaf-spine-2x2; expected one of leaf1"),
+        (["--loss", "2"], 1, "loss is 2.0"),
     ],
 )
-def test_bad_input_is_one_line(arguments, says, monkeypatch: pytest.MonkeyPatch):
+def test_bad_input_is_one_line(arguments, code, says, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
     result = CliRunner().invoke(cli.run, arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == code
     assert says in next(line for line in result.output.splitlines() if line.startswith("netfold: "))
 
 
@@ -118,3 +118,21 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "run.json").symlink_to("/dev/full")
     with pytest.raises(RunError, match=r"run\.json cannot be written: No space left on device"):
         a_run(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("ending", "code"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143)])
+def test_an_interrupted_run_says_where(
+    ending: BaseException, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(run: Run) -> None:
+        run.observer.on_step("training: a job of 4 workers")
+        raise ending
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(Run, "execute", execute)
+    result = CliRunner().invoke(cli.run, [])
+    assert result.exit_code == code
+    expected = (
+        "netfold: interrupted (training: a job of 4 workers): the network is down, and no file was written"
+    )
+    assert expected in result.output.splitlines()

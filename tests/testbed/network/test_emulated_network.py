@@ -248,7 +248,7 @@ def test_fabric_commands() -> None:
     }  # fmt: skip
     assert "10.255.0.2" in run(fabric_cli.fabric, ["show", "inart-fig1"]).output
     bad = run(fabric_cli.fabric, ["check", "nothing"])
-    assert bad.exit_code == 1
+    assert bad.exit_code == 2
     assert bad.output.startswith("netfold: 'nothing' is neither a file nor a spec")
 
 
