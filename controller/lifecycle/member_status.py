@@ -53,6 +53,7 @@ class Progress:
     reencoded_chunks: int = 0
     goodput_mbps: float = 0.0
     trees: tuple[TreeProgress, ...] = ()
+    socket_errors: int = 0
     lately: tuple[TreeProgress, ...] = ()
 
 

@@ -124,6 +124,7 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
             reencoded_chunks=progress.reencoded_chunks,
             goodput_mbps=progress.goodput_mbps,
             trees=[pb.TreeReport(**asdict(tree)) for tree in progress.trees],
+            socket_errors=progress.socket_errors,
         ),
     )
 
@@ -133,7 +134,14 @@ def progress_of(report: pb.Report) -> Progress:
     trees = tuple(
         TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms) for t in report.trees
     )
-    return Progress(report.chunks, report.retransmits, report.reencoded_chunks, report.goodput_mbps, trees)
+    return Progress(
+        chunks=report.chunks,
+        retransmits=report.retransmits,
+        reencoded_chunks=report.reencoded_chunks,
+        goodput_mbps=report.goodput_mbps,
+        trees=trees,
+        socket_errors=report.socket_errors,
+    )
 
 
 def link_messages(fabric: Fabric, loads: Mapping[Link, LinkLoad]) -> list[pb.LinkLoad]:

@@ -111,6 +111,11 @@ class ControllerCollector(Collector):
             "Chunks sent twice, at another scale or for special values.",
             labels=["job", "host"],
         )
+        socket_errors = CounterMetricFamily(
+            "netfold_socket_errors",
+            "Socket errors that the member survived: ICMP errors, packets that its kernel dropped.",
+            labels=["job", "host"],
+        )
         goodput = GaugeMetricFamily(
             "netfold_goodput_bits_per_second",
             "Goodput of the member's all-reduce calls.",
@@ -120,8 +125,9 @@ class ControllerCollector(Collector):
             chunks.add_metric(holder, report.chunks)
             retransmits.add_metric(holder, report.retransmits)
             reencoded_chunks.add_metric(holder, report.reencoded_chunks)
+            socket_errors.add_metric(holder, report.socket_errors)
             goodput.add_metric(holder, report.goodput_mbps * 1e6)
-        yield from (chunks, retransmits, reencoded_chunks, goodput)
+        yield from (chunks, retransmits, reencoded_chunks, socket_errors, goodput)
         yield from _trees({holder: r.trees for holder, r in reports.items()})
 
     def _links(self) -> Iterator[Metric]:

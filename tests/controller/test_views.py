@@ -86,7 +86,7 @@ def test_a_switch_that_refuses_at_once_starves_nobody():
 def test_metrics_say_what_jobs_and_members_do(tmp_path):
     async def scenario(deployment, stub, tree):
         member = MemberStream(stub, "job", "h1")
-        await member.say(report=pb.Report(chunks=9, retransmits=2, goodput_mbps=1.5))
+        await member.say(report=pb.Report(chunks=9, retransmits=2, goodput_mbps=1.5, socket_errors=4))
         await member.hear()
         seen = _samples(deployment)
         assert seen["netfold_job_state", ("job", "running")] == 1
@@ -94,6 +94,7 @@ def test_metrics_say_what_jobs_and_members_do(tmp_path):
         assert seen["netfold_job_rate_bits_per_second", ("job",)] == 25e6
         assert seen["netfold_retransmissions_total", ("job", "h1")] == 2
         assert seen["netfold_goodput_bits_per_second", ("job", "h1")] == 1.5e6
+        assert seen["netfold_socket_errors_total", ("job", "h1")] == 4
         assert seen["netfold_switch_ready", ("s1",)] == 1
         deployment.controller.cancel("job")
         assert ("netfold_chunks_total", ("job", "h1")) not in _samples(deployment)

@@ -2,7 +2,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* sockets.c and udp_batch.c between a core that has packets to send and one that takes them, both made up here, over loopback; as
- * test_engine_sanitized.py builds it, with sendmmsg wrapped. Argument: what of bursts the kernel refuses, an errno, or 0. */
+ * test_engine_sanitized.py builds it, with sendmmsg and recvmmsg wrapped. Arguments, errnos or 0: how the kernel refuses segmented
+ * messages; how it refuses all; an ICMP error that is pending at every fourth call, and at how many calls in a row. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,8 +20,8 @@
 enum { LANES = 60, STRIDE = NF_HEADER_BYTES + 4 * LANES, PACKETS = 150 };
 
 static uint8_t packets[PACKETS][STRIDE] __attribute__((aligned(8)));
-static int64_t to_send, came, refused, messages;
-static int refusal;
+static int64_t to_send, next, came, refused, messages, calls, pending_now, reported;
+static int refusal, failure, pending, pending_in_a_row;
 
 static void check(int ok, const char *what) {
     if (ok) return;
@@ -30,8 +31,31 @@ static void check(int ok, const char *what) {
 
 int __real_sendmmsg(int fd, struct mmsghdr *vector, unsigned count, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *vector, unsigned count, int flags);
+int __real_recvmmsg(int fd, struct mmsghdr *vector, unsigned count, int flags, struct timespec *timeout);
+int __wrap_recvmmsg(int fd, struct mmsghdr *vector, unsigned count, int flags, struct timespec *timeout);
+
+/* Whether udp_batch.c reads all pending errors. */
+static int is_lossless(void) { return pending_in_a_row <= 16; }
+
+static int is_icmp_error_pending(void) {
+    if (pending && !pending_now && ++calls % 4 == 0) pending_now = pending_in_a_row;
+    if (!pending_now) return 0;
+    pending_now--;
+    reported++;
+    errno = pending;
+    return 1;
+}
+
+int __wrap_recvmmsg(int fd, struct mmsghdr *vector, unsigned count, int flags, struct timespec *timeout) {
+    return is_icmp_error_pending() ? -1 : __real_recvmmsg(fd, vector, count, flags, timeout);
+}
 
 int __wrap_sendmmsg(int fd, struct mmsghdr *vector, unsigned count, int flags) {
+    if (is_icmp_error_pending()) return -1;
+    if (failure) {
+        errno = failure;
+        return -1;
+    }
     if (refusal && vector[0].msg_hdr.msg_control) {
         refused++;
         errno = refusal;
@@ -55,7 +79,8 @@ int64_t nf_core_send(struct nf_core *core, struct nf_out *out, int64_t room, dou
 void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *packet, int64_t length, int marked, double now) {
     if (length != STRIDE) return; /* as the core does */
     check(!core && endpoint == 0 && !marked && now == 2, "what came");
-    check(!memcmp(packet, packets[came], STRIDE), "the packet's bytes, in their order");
+    check(packet[0] >= next && !memcmp(packet, packets[packet[0]], STRIDE), "the packet's bytes, in their order");
+    next = packet[0] + 1;
     came++;
 }
 
@@ -72,11 +97,12 @@ static int open_socket(uint16_t port, uint16_t peer) {
 
 static void round_trip(struct sockets *from, struct sockets *to) {
     to_send = PACKETS;
-    came = 0;
+    came = next = 0;
     sockets_send(from, NULL, 1);
     check(!sockets_blocked(from) && !sockets_error(from), "sending");
     for (int k = 0; k < 1000 && came < PACKETS; k++) sockets_receive(to, NULL, 2);
-    check(came == PACKETS, "all packets");
+    check(!sockets_error(to) && came > 0, "receiving");
+    check(came == PACKETS || !is_lossless(), "all packets");
 }
 
 static void send_wrong_ones(int fd, struct sockets *to) {
@@ -85,14 +111,16 @@ static void send_wrong_ones(int fd, struct sockets *to) {
     int odd = 7;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check(send(fd, bytes, sizes[i], 0) >= 0, "send");
     if (!setsockopt(fd, IPPROTO_UDP, 103, &odd, sizeof odd)) send(fd, bytes, 70, 0);
-    came = 0;
+    came = next = 0;
     for (int k = 0; k < 100; k++) sockets_receive(to, NULL, 2);
     check(came == 0 && !sockets_error(to), "other datagrams are dropped");
 }
 
 int main(int argc, char **argv) {
-    check(argc == 2, "usage: burst_trial ERRNO");
+    check(argc == 5, "usage: burst_trial REFUSAL FAILURE PENDING IN_A_ROW");
     refusal = atoi(argv[1]);
+    pending = atoi(argv[3]);
+    pending_in_a_row = atoi(argv[4]);
     for (int i = 0; i < PACKETS; i++) memset(packets[i], i, STRIDE);
     int a = open_socket(29711, 29712), b = open_socket(29712, 29711), off = 0;
     struct sockets *from = sockets_create(), *to = sockets_create();
@@ -102,10 +130,18 @@ int main(int argc, char **argv) {
     int silent = -1;
     socklen_t size = sizeof silent;
     getsockopt(a, SOL_SOCKET, SO_NO_CHECK, &silent, &size);
-    check(refusal ? refused == 1 && silent == 1 : silent == 0, "tried once, and checksums only where they are of use");
+    if (is_lossless()) {
+        check(refusal ? refused == 1 && silent == 1 : silent == 0, "tried once, and checksums only where they are of use");
+        check(sockets_survived_errors(from) + sockets_survived_errors(to) == reported, "each reported error is counted");
+    }
     printf("%lld messages\n", (long long)messages);
     setsockopt(a, SOL_SOCKET, SO_NO_CHECK, &off, sizeof off);
     send_wrong_ones(a, to);
+    pending = 0;
+    failure = atoi(argv[2]);
+    to_send = 1;
+    if (failure) sockets_send(from, NULL, 1);
+    check(sockets_error(from) == failure, "what is no ICMP error is the socket's failure");
     sockets_destroy(from);
     sockets_destroy(to);
     return 0;

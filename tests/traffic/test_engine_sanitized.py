@@ -13,6 +13,10 @@ import pytest
 from netfold.traffic.engine.recipe import CORE, FOLDER, SOURCES
 
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DNF_PLAIN")
+ICMP_ERRORS = (
+    *(errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENONET),
+    *(errno.ENOPROTOOPT, errno.EPROTO, errno.EMSGSIZE, errno.EOPNOTSUPP),
+)
 STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 
@@ -32,7 +36,21 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def bursts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bursts")
-    return built(folder, "burst_trial", ("io/udp_batch.c", "io/sockets.c"), *SANITIZE, "-Wl,--wrap=sendmmsg")
+    return built(
+        folder,
+        "burst_trial",
+        ("io/udp_batch.c", "io/sockets.c"),
+        *SANITIZE,
+        "-Wl,--wrap=sendmmsg,--wrap=recvmmsg",
+    )
+
+
+def burst_trial(bursts: Path, refusal: int = 0, failure: int = 0, pending: int = 0, in_a_row: int = 0) -> int:
+    """Number of messages sent."""
+    arguments = map(str, (refusal, failure, pending, in_a_row))
+    done = subprocess.run([bursts, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.split()[0])
 
 
 @pytest.mark.parametrize(
@@ -42,9 +60,20 @@ def test_packets_are_segmented_where_the_kernel_supports_it_and_else_sent_one_by
     bursts: Path, refusal: int, fewest: int, most: int
 ):
     """450 packets arrive in order in every case; other datagrams never reach the core."""
-    done = subprocess.run([bursts, str(refusal)], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert fewest <= int(done.stdout.split()[0]) <= most
+    assert fewest <= burst_trial(bursts, refusal=refusal) <= most
+
+
+@pytest.mark.parametrize("in_a_row", [1, 16, 40])
+@pytest.mark.parametrize("pending", ICMP_ERRORS)
+def test_icmp_errors_are_counted_and_lose_packets_only_at_more_than_16_in_a_row(
+    bursts: Path, pending: int, in_a_row: int
+):
+    burst_trial(bursts, pending=pending, in_a_row=in_a_row)
+
+
+@pytest.mark.parametrize("failure", [errno.EINVAL, errno.EIO, errno.EBADF, errno.EACCES])
+def test_what_no_icmp_error_can_be_is_a_failure_of_the_socket(bursts: Path, failure: int):
+    burst_trial(bursts, failure=failure)
 
 
 def fuzz(fuzzer: Path, seed: int, steps: int) -> str:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +17,7 @@ from netfold.traffic.errors import AllReduceTimeoutError
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.packets.job_port import JobPort
-from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
+from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint, check_mtu, drop_pending
 from netfold.traffic.worker.worker import Worker
 
 PORT = 61650
@@ -108,6 +110,59 @@ def test_what_comes_before_a_socket_is_connected_is_forgotten(local: str):
             for end in ends:
                 with socket.socket(fileno=end.detach()) as one, pytest.raises(BlockingIOError):
                     one.recv(100)
+
+
+class FailingSocket(socket.socket):
+    """Its receive queue is empty, and each `recv` reports an error, of which there are so many."""
+
+    def __init__(self, number: int, times: int) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_DGRAM)
+        self.setblocking(False)
+        self._number, self.left = number, times
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        if not self.left:
+            return super().recv(size, flags)
+        self.left -= 1
+        raise OSError(self._number, os.strerror(self._number))
+
+
+@pytest.mark.parametrize("number", [errno.ECONNREFUSED, errno.EPROTO, errno.EMSGSIZE, errno.ENOPROTOOPT])
+def test_pending_icmp_errors_are_no_failure_of_a_new_socket(number: int):
+    with FailingSocket(number, 100) as sock:
+        drop_pending(sock)
+        assert sock.left == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "times"), [(errno.EBADF, 1), (errno.EINVAL, 1), (errno.ECONNREFUSED, 10**9)]
+)
+def test_a_socket_that_keeps_failing_is_given_up(number: int, times: int):
+    with FailingSocket(number, times) as sock, pytest.raises(OSError, match=os.strerror(number)):
+        drop_pending(sock)
+
+
+@pytest.mark.timeout(60)
+def test_a_flood_holds_no_new_socket_up():
+    """Datagrams arrive faster than they are read: only those from before it was connected have to go."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setblocking(False)
+        sock.bind((LOCAL, 0))
+        sock.connect(sock.getsockname())
+
+        class Flooded(FailingSocket):
+            def recv(self, size: int, flags: int = 0) -> bytes:
+                sock.send(b"one more")
+                return sock.recv(size, flags)
+
+        with Flooded(0, 0) as flooded:
+            drop_pending(flooded)
+
+
+def test_a_packet_that_the_interface_does_not_take_is_named_before_it_is_sent():
+    check_mtu(Address("127.0.0.1", PORT), 1040)
+    with pytest.raises(TransportError, match=r"65564 bytes exceeds the MTU of the interface to 127\.0\.0\.1"):
+        check_mtu(Address("127.0.0.1", PORT), 65536)
 
 
 @contextmanager

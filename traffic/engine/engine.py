@@ -167,7 +167,7 @@ class Engine:
     def __init__(self) -> None:
         self._code = library()
         self._engine = self._code.nf_engine_create()
-        self._last: tuple[Totals, list[TreeReport]] | None = None  # of a closed engine
+        self._last: tuple[Totals, list[TreeReport], int] | None = None  # of a closed engine
         self._closing = threading.Lock()  # reports may be read meanwhile
         if not self._engine:
             raise MemoryError("no memory or no file descriptors for the engine")
@@ -222,6 +222,11 @@ class Engine:
         with self._closing:
             return self._last[1] if self._last else self._reports()
 
+    def socket_errors(self) -> int:
+        """ICMP errors at the job's sockets, and packets that the kernel dropped, in all epochs."""
+        with self._closing:
+            return self._last[2] if self._last else self._socket_errors()
+
     def error(self) -> TransportError | None:
         """Why the sockets failed, if they did."""
         error = self._code.nf_engine_error(self._engine)
@@ -232,9 +237,9 @@ class Engine:
         self._code.nf_engine_stop(self._engine)
 
     def close(self) -> None:
-        """After this only `totals` and `reports` may be called; they return their last values."""
+        """After this only `totals`, `reports` and `socket_errors` may be called; they return their last values."""
         with self._closing:
-            self._last = self._totals(), self._reports()
+            self._last = self._totals(), self._reports(), self._socket_errors()
             self._code.nf_engine_destroy(self._engine)
 
     def _totals(self) -> Totals:
@@ -245,3 +250,6 @@ class Engine:
     def _reports(self) -> list[TreeReport]:
         reports = (TreeReport * TREES_MAX)()
         return list(reports[: self._code.nf_engine_reports(self._engine, reports, TREES_MAX)])
+
+    def _socket_errors(self) -> int:
+        return int(self._code.nf_engine_socket_errors(self._engine))

@@ -27,7 +27,8 @@ class TreeStats:
 @dataclass
 class Stats:
     """A member's report: totals since it joined, with `seconds` spent in calls and `elements` reduced in them. `trees`
-    returns the counters of the trees of this epoch."""
+    returns the counters of the trees of this epoch, `socket_errors` how many errors the sockets survived: ICMP errors,
+    and packets that the kernel dropped."""
 
     calls: int = 0
     chunks: int = 0
@@ -39,6 +40,7 @@ class Stats:
     bytes: int = 0
     seconds: float = 0.0
     trees: Callable[[], tuple[TreeStats, ...]] = tuple
+    socket_errors: Callable[[], int] = int
 
     def count(self, elements: int, nbytes: int, chunks: int, seconds: float) -> None:
         """Adds a call."""
@@ -72,7 +74,7 @@ class Membership(Protocol):
         `current` returns its assignment, or raises the error that ended the job."""
 
     def report(self, stats: Stats) -> None:
-        """Called after each all-reduce; the next heartbeat carries `stats`."""
+        """Called when a worker starts and after each all-reduce; the next heartbeat carries `stats`."""
 
     def close(self) -> None: ...
 

@@ -285,5 +285,6 @@ class ControllerMembership:
                 reencoded_chunks=stats.reencoded_chunks,
                 goodput_mbps=stats.goodput_mbps,
                 trees=[pb.TreeReport(**asdict(tree)) for tree in stats.trees()],
+                socket_errors=stats.socket_errors(),
             ),
         )

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import struct
 from dataclasses import dataclass
@@ -21,6 +22,17 @@ _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _IP_RECVTOS = 13
 _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE = 10, 3
 _NAME_BYTES = 16  # sockaddr_in
+_HEADERS_BYTES = 20 + 8  # IPv4, UDP
+_MIN_DATAGRAM_BYTES = 512  # of a receive buffer: the kernel counts its own structures, too
+_MAX_ICMP_ERRORS = 10_000
+
+_ICMP_ERRORS = frozenset(
+    {
+        *(errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENONET),
+        *(errno.ENOPROTOOPT, errno.EPROTO, errno.EMSGSIZE, errno.EOPNOTSUPP),
+    }
+)
+"""What Linux makes of ICMP errors (net/ipv4/icmp.c, udp.c), as in traffic/engine/io/udp_batch.c."""
 
 
 class TransportError(OSError):
@@ -74,7 +86,7 @@ class UdpEndpoint:
             sock.bind((local.host, local.port))
             if peer is not None:
                 sock.connect((peer.host, peer.port))
-                _empty(sock)
+                drop_pending(sock)
         except OSError as error:
             sock.close()
             raise TransportError(
@@ -100,15 +112,40 @@ class UdpEndpoint:
         self._socket.close()
 
 
-def _empty(sock: socket.socket) -> None:
-    """Drops packets from before it was connected, which may have any sender."""
-    while True:
+def check_mtu(peer: Address, payload_bytes: int) -> None:
+    """Raises TransportError if a packet of so many bytes of UDP payload exceeds the MTU of the interface to `peer`.
+
+    Sends nothing: an unsent part of a datagram is enough for the kernel to compare. The socket is not connected, so no
+    ICMP error can be mistaken for the kernel's own answer.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as probe:
+        probe.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE)
+        try:
+            probe.sendto(bytes(payload_bytes), socket.MSG_MORE, (peer.host, peer.port))
+        except OSError as error:
+            if error.errno == errno.EMSGSIZE:
+                raise TransportError(
+                    error.errno,
+                    f"an IP packet of {_HEADERS_BYTES + payload_bytes} bytes exceeds the MTU of the interface to "
+                    f"{peer.host}; raise the MTU, or use switches with fewer lanes",
+                ) from error
+
+
+def drop_pending(sock: socket.socket) -> None:
+    """Drops the datagrams from before it was connected, which may have any sender, and pending ICMP errors. Ends, even
+    if more arrive all the time: no more datagrams than fit the receive buffer are from before. Raises OSError."""
+    datagrams = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // _MIN_DATAGRAM_BYTES + 1
+    icmp_errors = 0
+    while datagrams:
         try:
             sock.recv(1)
+            datagrams -= 1
         except BlockingIOError:
             return
-        except OSError:  # a pending ICMP error
-            continue
+        except OSError as error:
+            icmp_errors += 1
+            if error.errno not in _ICMP_ERRORS or icmp_errors > _MAX_ICMP_ERRORS:
+                raise
 
 
 def _size(sock: socket.socket, buffers: int) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from netfold.traffic.errors import JobFailedError, TrafficError
-from netfold.traffic.membership.base import Membership
+from netfold.traffic.membership.base import Membership, Stats
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 
@@ -19,6 +19,7 @@ def serve(members: Membership, local: str, reply_to: Sequence[Address]) -> dict[
     """Serves until the job ends, or SIGTERM or SIGINT; must run in the main thread. Returns the packets by verdict.
     Raises JobFailedError (not if all workers left), ControllerUnreachableError, TransportError."""
     server = ParameterServer(members.current(), local, reply_to)
+    members.report(Stats(socket_errors=lambda: server.socket_errors))
     failure: list[TrafficError] = []
     ended = threading.Event()
 

@@ -32,14 +32,15 @@ _SIGNAL_CHECK_S = 0.25
 class ParameterServer:
     """The root of all trees of an assignment that name their `children`.
 
-    `verdicts` counts packets by verdict number, as the switches do. `serve` runs until `stop` is called from another
-    thread.
+    `verdicts` counts packets by verdict number, as the switches do; `socket_errors` ICMP errors at the socket, and
+    packets that the kernel dropped. `serve` runs until `stop` is called from another thread.
     """
 
     def __init__(
         self, assignment: Assignment, local: str = "0.0.0.0", reply_to: Sequence[Address] = ()
     ) -> None:
         self.verdicts = np.zeros(32, np.int64)
+        self.socket_errors = 0
         self._code = library()
         self._endpoint = UdpEndpoint(Address(local, assignment.udp_port), ecn=True)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -81,6 +82,7 @@ class ParameterServer:
                 assignment, self._next = self._next, None
                 self._start_epoch(assignment)
             error = self._code.nf_root_serve(self._root, _SIGNAL_CHECK_S)
+            self.socket_errors = self._code.nf_root_socket_errors(self._root)
             if error:
                 raise TransportError(
                     error, f"the parameter server's socket at {self._endpoint.local}: {os.strerror(error)}"

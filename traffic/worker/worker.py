@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
+from netfold.protocol.wire import packet_bytes
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.engine import Call, Engine, Status, request_of, to_engine_assignment
 from netfold.traffic.errors import (
@@ -35,7 +36,7 @@ from netfold.traffic.errors import (
 from netfold.traffic.membership.base import Membership, Stats, TreeStats
 from netfold.traffic.numerics import ReduceOp, Scheme
 from netfold.traffic.packets.job_port import JobPort
-from netfold.traffic.packets.transport import Address, TransportError
+from netfold.traffic.packets.transport import Address, TransportError, check_mtu
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.outcome import (
     Contributors,
@@ -77,13 +78,13 @@ class Worker:
         scheme: Scheme | None = None,
         congestion: Congestion = Congestion.PANAMA,
     ) -> None:
-        self.stats = Stats(trees=self._trees)
         self._membership = membership
         self._local = local
         self._scheme = scheme
         self._congestion = congestion
         self._port: JobPort | None = None
         self._engine = Engine()
+        self.stats = Stats(trees=self._trees, socket_errors=self._engine.socket_errors)
         self._epoch_lock = threading.Lock()  # of the three below
         self._epoch = 0  # the engine's; 0: none yet
         self._lanes = 0
@@ -97,6 +98,7 @@ class Worker:
         self._all_completed = False  # every handle of a closed worker is finished
         self._closed = False
         membership.on_change(self._on_assignment)
+        membership.report(self.stats)
 
     def all_reduce(
         self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM
@@ -238,7 +240,10 @@ class Worker:
             roots = list(dict.fromkeys(part.destination for part in assignment.trees))
             port = assignment.udp_port
             epoch = to_engine_assignment(assignment, roots, self._congestion)
-            endpoints = self._bind_port(port).connect([Address(root, port) for root in roots])
+            peers = [Address(root, port) for root in roots]
+            for peer in peers:
+                check_mtu(peer, packet_bytes(assignment.lanes))
+            endpoints = self._bind_port(port).connect(peers)
             self._engine.assign(epoch, [endpoint.detach() for endpoint in endpoints])
             self._epoch, self._lanes, self._failure = assignment.epoch, assignment.lanes, None
 

@@ -332,6 +332,13 @@ int64_t nf_engine_error(struct nf_engine *e) {
     return error;
 }
 
+int64_t nf_engine_socket_errors(struct nf_engine *e) {
+    engine_lock(e);
+    int64_t count = sockets_survived_errors(e->sockets);
+    engine_unlock(e);
+    return count;
+}
+
 void nf_engine_stop(struct nf_engine *e) {
     engine_lock(e);
     e->stopped = 1;

@@ -54,4 +54,7 @@ NF_API int64_t nf_engine_reports(struct nf_engine *e, struct nf_tree_report *rep
 /* The errno of a socket that failed, 0: none. It ended all calls. */
 NF_API int64_t nf_engine_error(struct nf_engine *e);
 
+/* Errors of sockets that were survived since the start: ICMP errors, and packets that the kernel dropped. */
+NF_API int64_t nf_engine_socket_errors(struct nf_engine *e);
+
 #endif

@@ -13,7 +13,8 @@ struct sockets {
     int64_t count, generation;
     struct batch_socket sockets[NF_TREES_MAX];
     struct udp_batch *udp_batch;
-    int error, more;
+    struct udp_batch_errors errors;
+    int more;
     struct nf_out out[UDP_BATCH_OUT]; /* [sent, filled) wait until their socket is not full */
     int64_t sent, filled;
 };
@@ -22,7 +23,7 @@ struct sockets *sockets_create(void) { return calloc(1, sizeof(struct sockets));
 
 int sockets_open(struct sockets *s, const int32_t *fds, int64_t count, int64_t lanes) {
     s->count = count;
-    s->error = 0;
+    s->errors.fatal = 0;
     s->sent = s->filled = 0;
     for (int64_t i = 0; i < count; i++) s->sockets[i] = batch_socket_open(fds[i]);
     udp_batch_destroy(s->udp_batch);
@@ -58,9 +59,7 @@ int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now) {
     int64_t total = 0;
     s->more = 0;
     for (int64_t i = 0; i < s->count; i++) {
-        int error;
-        int64_t count = udp_batch_receive(s->udp_batch, &s->sockets[i], take, &(struct taker){core, i, now}, &error);
-        if (error) s->error = error;
+        int64_t count = udp_batch_receive(s->udp_batch, &s->sockets[i], take, &(struct taker){core, i, now}, &s->errors);
         s->more |= count == UDP_BATCH_IN;
         total += count;
     }
@@ -74,11 +73,9 @@ static int flush(struct sockets *s) {
     const uint8_t *packets[UDP_BATCH_OUT];
     while (s->sent < s->filled) {
         int64_t endpoint = s->out[s->sent].endpoint, count = 0;
-        int error;
         for (int64_t i = s->sent; i < s->filled && s->out[i].endpoint == endpoint; i++) packets[count++] = s->out[i].packet;
-        int64_t done = udp_batch_send(s->udp_batch, &s->sockets[endpoint], packets, NULL, count, &error);
+        int64_t done = udp_batch_send(s->udp_batch, &s->sockets[endpoint], packets, NULL, count, &s->errors);
         s->sent += done;
-        if (error) s->error = error;
         if (done < count) return 0;
     }
     return 1;
@@ -104,4 +101,6 @@ int sockets_poll(const struct sockets *s, struct pollfd *polled) {
     return (int)s->count;
 }
 
-int sockets_error(const struct sockets *s) { return s->error; }
+int sockets_error(const struct sockets *s) { return s->errors.fatal; }
+
+int64_t sockets_survived_errors(const struct sockets *s) { return s->errors.survived; }

@@ -37,4 +37,7 @@ int sockets_poll(const struct sockets *s, struct pollfd *polled);
 /* The errno of a socket that failed, else 0. */
 int sockets_error(const struct sockets *s);
 
+/* ICMP errors and packets that the kernel dropped, of all epochs. */
+int64_t sockets_survived_errors(const struct sockets *s);
+
 #endif

@@ -18,6 +18,9 @@
 /* Longer bursts would save little more, and may overflow a short queue. */
 enum { BURST = 16, CONTROL_BYTES = 64, ECN = 3, ECN_CE = 3, DATAGRAM_MAX = 65536 };
 
+/* ICMP errors that are read before a send or receive is given up. */
+enum { MAX_PENDING = 16 };
+
 struct udp_batch {
     int64_t packet_bytes;
     struct mmsghdr out[UDP_BATCH_OUT], in[UDP_BATCH_IN];
@@ -60,20 +63,21 @@ struct batch_socket batch_socket_open(int fd) {
     return (struct batch_socket){fd, setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &off, sizeof off) ? 1 : BURST};
 }
 
-/* The errors that Linux makes of ICMP errors (net/ipv4/icmp.c, udp.c), which any host can forge. The kernel reports each
- * once, for an earlier packet. */
+/* What Linux makes of ICMP errors (net/ipv4/icmp.c, udp.c), which any host can forge. The kernel reports each once, in place of a
+ * later send or receive. */
 static int is_icmp_error(int error) {
     return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN || error == ENONET ||
            error == ENOPROTOOPT || error == EPROTO || error == EMSGSIZE || error == EOPNOTSUPP;
 }
 
-/* A packet is lost: of an ICMP error, of a full interface queue, of a packet filter. */
-static int is_loss(int error) { return is_icmp_error(error) || error == ENOBUFS || error == EPERM; }
+/* The packet is lost, as on any link: there is no route now, the interface is down or its queue full, a packet filter drops it, or
+ * ICMP errors arrive faster than they can be read. Never a failure of the socket, because an ICMP error may be forged. */
+static int is_loss(int error) { return is_icmp_error(error) || error == ENOBUFS || error == EPERM || error == ENETDOWN; }
 
-/* The kernel or the device refuses the message. It refuses it again and again, which tells a refusal from an ICMP error of the
- * same number: after REFUSALS times. */
-static int is_refusal(int error) { return error == EINVAL || error == EIO || error == EOPNOTSUPP || error == EMSGSIZE; }
-enum { REFUSALS = 8 };
+/* The kernel or the device does not segment the message. */
+static int is_segmentation_refused(int error) {
+    return error == EINVAL || error == EIO || error == EOPNOTSUPP || error == EMSGSIZE;
+}
 
 static int is_same(const struct sockaddr_in *a, const struct sockaddr_in *b) {
     return a->sin_addr.s_addr == b->sin_addr.s_addr && a->sin_port == b->sin_port;
@@ -102,34 +106,43 @@ static unsigned pack_messages(struct udp_batch *b, int max_packets, const uint8_
     return messages;
 }
 
-/* From here on packets are sent one by one, without checksums. 0: the refused message was a single packet. */
-static int disable_segmentation(const struct udp_batch *b, struct batch_socket *s) {
-    if (b->out[0].msg_hdr.msg_iovlen < 2) return 0;
+/* From here on packets are sent one by one, without checksums. */
+static void disable_segmentation(struct batch_socket *s) {
     int on = 1;
     s->max_packets = 1;
     setsockopt(s->fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
-    return 1;
+}
+
+/* sendmmsg; reads pending ICMP errors, up to MAX_PENDING in a row. */
+static int send_messages(struct udp_batch *b, int fd, unsigned count, struct udp_batch_errors *errors) {
+    int sent = sendmmsg(fd, b->out, count, 0);
+    for (int pending = 0; sent < 0 && is_icmp_error(errno) && pending < MAX_PENDING; pending++) {
+        errors->survived++;
+        sent = sendmmsg(fd, b->out, count, 0);
+    }
+    return sent;
 }
 
 int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const struct sockaddr_in *to,
-                       int64_t count, int *error) {
+                       int64_t count, struct udp_batch_errors *errors) {
     int64_t done = 0;
-    int refusals = 0;
-    *error = 0;
     while (done < count) {
-        int sent_messages = sendmmsg(s->fd, b->out, pack_messages(b, s->max_packets, packets, to, done, count), 0);
-        int failed = sent_messages < 0 ? errno : 0;
-        if (failed == EAGAIN) return done;
-        if (failed == EINTR || (is_refusal(failed) && is_icmp_error(failed) && ++refusals < REFUSALS)) continue;
-        if (is_refusal(failed) ? !disable_segmentation(b, s) : failed && !is_loss(failed)) {
-            *error = failed;
-            return done;
+        unsigned messages = pack_messages(b, s->max_packets, packets, to, done, count);
+        int sent = send_messages(b, s->fd, messages, errors);
+        int64_t first_packets = (int64_t)b->out[0].msg_hdr.msg_iovlen;
+        if (sent > 0) {
+            for (int i = 0; i < sent; i++) done += (int64_t)b->out[i].msg_hdr.msg_iovlen;
+        } else if (errno == EAGAIN || errno == EINTR) {
+            break;
+        } else if (first_packets > 1 && is_segmentation_refused(errno)) {
+            disable_segmentation(s);
+        } else if (is_loss(errno)) {
+            errors->survived++;
+            done += first_packets;
+        } else {
+            errors->fatal = errno;
+            break;
         }
-        if (!failed)
-            for (int i = 0; i < sent_messages; i++) done += (int64_t)b->out[i].msg_hdr.msg_iovlen;
-        else if (!is_refusal(failed))
-            done += (int64_t)b->out[0].msg_hdr.msg_iovlen;
-        refusals = 0;
     }
     return done;
 }
@@ -157,8 +170,18 @@ static void deliver(struct udp_batch *b, int at, on_datagram *take, void *contex
     } while (length > 0);
 }
 
-int64_t udp_batch_receive(struct udp_batch *b, struct batch_socket *s, on_datagram *take, void *context, int *error) {
-    *error = 0;
+/* recvmmsg; reads pending ICMP errors, up to MAX_PENDING in a row. */
+static int receive_messages(struct udp_batch *b, int fd, struct udp_batch_errors *errors) {
+    int count = recvmmsg(fd, b->in, UDP_BATCH_IN, MSG_DONTWAIT, NULL);
+    for (int pending = 0; count < 0 && is_icmp_error(errno) && pending < MAX_PENDING; pending++) {
+        errors->survived++;
+        count = recvmmsg(fd, b->in, UDP_BATCH_IN, MSG_DONTWAIT, NULL);
+    }
+    return count;
+}
+
+int64_t udp_batch_receive(struct udp_batch *b, struct batch_socket *s, on_datagram *take, void *context,
+                          struct udp_batch_errors *errors) {
     for (int i = 0; i < UDP_BATCH_IN; i++)
         b->in[i].msg_hdr = (struct msghdr){.msg_iov = &b->in_iov[i],
                                            .msg_iovlen = 1,
@@ -166,11 +189,12 @@ int64_t udp_batch_receive(struct udp_batch *b, struct batch_socket *s, on_datagr
                                            .msg_controllen = CONTROL_BYTES,
                                            .msg_name = &b->names[i],
                                            .msg_namelen = sizeof b->names[i]};
-    int count = recvmmsg(s->fd, b->in, UDP_BATCH_IN, MSG_DONTWAIT, NULL);
-    if (count < 0) {
-        if (errno != EAGAIN && errno != EINTR && !is_loss(errno)) *error = errno;
-        return 0;
-    }
+    int count = receive_messages(b, s->fd, errors);
     for (int i = 0; i < count; i++) deliver(b, i, take, context);
-    return count;
+    if (count >= 0) return count;
+    if (is_loss(errno))
+        errors->survived++;
+    else if (errno != EAGAIN && errno != EINTR)
+        errors->fatal = errno;
+    return 0;
 }

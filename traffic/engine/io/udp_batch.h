@@ -21,6 +21,12 @@ struct batch_socket {
     int max_packets; /* of one segmented send */
 };
 
+/* Of a socket, or of several together. */
+struct udp_batch_errors {
+    int fatal;        /* the errno of the last failure, 0: none */
+    int64_t survived; /* ICMP errors, and packets that the kernel dropped */
+};
+
 /* Memory for system calls; of one thread, for any number of its sockets. */
 struct udp_batch;
 
@@ -32,15 +38,15 @@ void udp_batch_destroy(struct udp_batch *b);
 struct batch_socket batch_socket_open(int fd);
 
 /* Sends up to UDP_BATCH_OUT packets in order, to to[i] or (`to` NULL) to the connected address. Returns how many of them are
- * sent or lost: fewer than `count` if the socket is full, or failed, with its errno in `error`. */
+ * sent or lost: fewer than `count` if the socket is full, a signal arrived, or the socket failed. Adds to `errors`. */
 int64_t udp_batch_send(struct udp_batch *b, struct batch_socket *s, const uint8_t *const *packets, const struct sockaddr_in *to,
-                       int64_t count, int *error);
+                       int64_t count, struct udp_batch_errors *errors);
 
 /* `marked`: the packet has an ECN mark. `length` may be any. */
 typedef void on_datagram(void *context, const uint8_t *packet, int64_t length, int marked, const struct sockaddr_in *from);
 
-/* Passes on what the socket has received, without waiting. Returns how many datagrams the kernel had, or 0 and an errno in
- * `error`. */
-int64_t udp_batch_receive(struct udp_batch *b, struct batch_socket *s, on_datagram *take, void *context, int *error);
+/* Passes on what the socket has received, without waiting. Returns how many datagrams the kernel had. Adds to `errors`. */
+int64_t udp_batch_receive(struct udp_batch *b, struct batch_socket *s, on_datagram *take, void *context,
+                          struct udp_batch_errors *errors);
 
 #endif

@@ -36,7 +36,7 @@ struct nf_root {
     struct sockaddr_in names[UDP_BATCH_OUT];
     uint8_t first[UDP_BATCH_OUT]; /* their receivers, and whether each is the first result of its sum */
     int64_t waiting;
-    int error;
+    struct udp_batch_errors errors;
 };
 
 static int64_t packet_bytes(const struct nf_root *r) { return NF_HEADER_BYTES + 4 * r->lanes; }
@@ -147,9 +147,7 @@ enum nf_verdict nf_root_packet(struct nf_root *r, const uint8_t *packet, int64_t
 
 /* What a full socket does not take is lost, and retransmitted to. */
 static void send_rows(struct nf_root *r, const uint8_t *const *rows, const struct sockaddr_in *to, int64_t count) {
-    int error;
-    if (count) udp_batch_send(r->udp_batch, &r->socket, rows, to, count, &error);
-    if (count && error) r->error = error;
+    if (count) udp_batch_send(r->udp_batch, &r->socket, rows, to, count, &r->errors);
 }
 
 static void flush(struct nf_root *r) {
@@ -192,13 +190,11 @@ static double monotonic(void) {
 
 int64_t nf_root_serve(struct nf_root *r, double seconds) {
     double now = monotonic(), until = now + seconds;
-    r->error = 0;
+    r->errors.fatal = 0;
     for (; now < until; now = monotonic()) {
-        int error;
-        int64_t count = udp_batch_receive(r->udp_batch, &r->socket, take, r, &error);
+        int64_t count = udp_batch_receive(r->udp_batch, &r->socket, take, r, &r->errors);
         flush(r);
-        if (error) return error;
-        if (r->error) return r->error;
+        if (r->errors.fatal) return r->errors.fatal;
         struct pollfd polled[] = {{r->socket.fd, POLLIN, 0}, {r->wake, POLLIN, 0}};
         int found = poll(polled, 2, count ? 0 : (int)(1e3 * (until - now)) + 1);
         if (found < 0) return errno == EINTR ? 0 : errno;
@@ -207,3 +203,5 @@ int64_t nf_root_serve(struct nf_root *r, double seconds) {
     }
     return 0;
 }
+
+int64_t nf_root_socket_errors(const struct nf_root *r) { return r->errors.survived; }

@@ -36,6 +36,9 @@ NF_API int nf_root_set_quorum(struct nf_root *r, int64_t tree, int64_t direct_ch
 /* Serves until `wake` is written, a signal arrives, or so many seconds have passed. 0, or the errno of the socket. */
 NF_API int64_t nf_root_serve(struct nf_root *r, double seconds);
 
+/* Errors of the socket that nf_root_serve survived: ICMP errors, and packets that the kernel dropped. Not while it runs. */
+NF_API int64_t nf_root_socket_errors(const struct nf_root *r);
+
 /* Handles one packet without the socket: its verdict, and the packet to send. */
 NF_API enum nf_verdict nf_root_packet(struct nf_root *r, const uint8_t *packet, int64_t length, int marked,
                                       const struct sockaddr_in *from, struct header *result);
