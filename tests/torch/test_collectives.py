@@ -353,6 +353,61 @@ def test_an_average_of_integers_is_truncated(ranks: World):
     assert ranks.run(mean_of_integers) == [[1, -1, 7]] * RANKS
 
 
+def coalesced(op: str) -> dict[str, Any]:
+    """As coalescing managers, DTensor and functional collectives call them; also the names of the collectives that went
+    through the network."""
+    rank, kind = dist.get_rank(), getattr(dist.ReduceOp, op)
+    tensors = [torch.full((5, 2), float(rank)).t(), torch.arange(3000.0) * rank]
+    parts = [torch.empty(2, 3, dtype=torch.int32), torch.empty(5, dtype=torch.int32)]
+    wholes = [torch.arange(p.numel() * RANKS, dtype=torch.int32).view(-1, *p.shape[1:]) for p in parts]
+    gathered = [torch.empty(RANKS, dtype=torch.uint8), torch.empty(RANKS * 2)]
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        with dist.distributed_c10d._coalescing_manager(async_ops=True) as manager:
+            for tensor in tensors:
+                dist.all_reduce(tensor, kind)
+        manager.wait()
+        with dist.distributed_c10d._coalescing_manager():
+            for part, whole in zip(parts, wholes, strict=True):
+                dist.reduce_scatter_single(part, whole, kind)
+        with dist.distributed_c10d._coalescing_manager():
+            dist.all_gather_single(gathered[0], torch.tensor([rank + 250], dtype=torch.uint8))
+            dist.all_gather_single(gathered[1], torch.tensor([float(rank), -0.5]))
+    return {
+        "tensors": [t.tolist() for t in tensors],
+        "parts": [p.tolist() for p in parts],
+        "gathered": [g.tolist() for g in gathered],
+        "network": sorted(e.key for e in profile.key_averages() if e.key.startswith("netfold:")),
+    }
+
+
+@pytest.mark.parametrize(("op", "times"), [("SUM", 3), ("AVG", 1)])
+def test_coalesced_collectives_go_through_the_network(ranks: World, op: str, times: int):
+    for rank, answer in enumerate(ranks.run(coalesced, op)):
+        small, large = answer["tensors"]
+        assert small == [[times] * 5] * 2
+        torch.testing.assert_close(torch.tensor(large), torch.arange(3000.0) * times)
+        assert answer["parts"] == [
+            (times * torch.arange(6 * rank, 6 * rank + 6).view(2, 3)).tolist(),
+            (times * torch.arange(5 * rank, 5 * rank + 5)).tolist(),
+        ]
+        assert answer["gathered"] == [[250, 251, 252], [0.0, -0.5, 1.0, -0.5, 2.0, -0.5]]
+        assert answer["network"] == ["netfold:all-gather", "netfold:all-reduce", "netfold:reduce-scatter"]
+
+
+def scattered(size: int) -> tuple[list[float], bool]:
+    part = torch.empty(size)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        dist.reduce_scatter_single(part, torch.arange(float(size * RANKS)) * (dist.get_rank() + 1))
+    return part.tolist(), any(e.key == "netfold:reduce-scatter" for e in profile.key_averages())
+
+
+@pytest.mark.parametrize("size", [3, 50_000])
+def test_reduce_scatter_of_any_size_goes_through_the_network(ranks: World, size: int):
+    for rank, (part, in_network) in enumerate(ranks.run(scattered, size)):
+        torch.testing.assert_close(torch.tensor(part), 6 * torch.arange(float(size)) + 6 * rank * size)
+        assert in_network
+
+
 def profiled() -> bool:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         dist.all_reduce(torch.ones(5000))

@@ -214,6 +214,26 @@ dist.destroy_process_group()
 """
 
 
+def timed_out() -> str:
+    group = dist.group.WORLD
+    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=0.5), group)
+    try:
+        if dist.get_rank() == 0:
+            dist.all_reduce(torch.ones(5000))
+    except dist.DistBackendError as error:
+        return str(error)
+    finally:
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=60), group)
+    return ""
+
+
+def test_a_group_s_timeout_can_be_changed(tmp_path: Path):
+    with world(("h1", "h2"), tmp_path) as (ranks, _):
+        first, second = ranks.run(timed_out)
+        assert "AllReduceTimeout" in first or "time" in first.lower()
+        assert second == ""
+
+
 def test_torchrun_needs_nothing_but_the_name(tmp_path: Path):
     assert torchrun(tmp_path, PROGRAM) == ["sum [2.0, 2.0, 2.0, 2.0] netfold"] * 2
 

@@ -18,14 +18,19 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from netfold.protocol.connection import ConnectError
-from netfold.traffic.errors import TrafficError
-from netfold.traffic.membership.host import bindable
 from netfold.traffic.numerics import ReduceOp
-from netfold.traffic.pytorch.options import TorchOptions
-from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous
-from netfold.traffic.pytorch.session import Session, open_session
+from netfold.traffic.pytorch.rendezvous import RankLayout
+from netfold.traffic.pytorch.session import Session
 from netfold.traffic.pytorch.staging import Staging
+from netfold.traffic.pytorch.tensor_bytes import (
+    bytes_of,
+    check_size,
+    check_writable,
+    is_dense,
+    nbytes,
+    write_bytes,
+    zero_lanes,
+)
 from netfold.traffic.pytorch.tensor_call import SUPPORTED_DTYPES, TensorCall
 from netfold.traffic.pytorch.work import NetfoldWork, without_dynamo
 
@@ -33,64 +38,14 @@ log = logging.getLogger("netfold.torch")
 
 _OPS = {dist.ReduceOp.SUM: ReduceOp.SUM, dist.ReduceOp.AVG: ReduceOp.AVERAGE}
 GATHER_MAX_BYTES = 1 << 16
-"""Size of the whole up to which all-gather and reduce-scatter are sums, which take one RTT. Above, a ring sends
-less."""
+"""Size S of the whole up to which an all-gather of n ranks is a sum. A sum takes one RTT but moves S on a host's link,
+Gloo's ring (n - 1) / n S. Reduce-scatter is a sum of any size: Gloo's reduces the whole at every rank, which moves
+2 (n - 1) / n S."""
 EXACT_MAX_BYTES = 1 << 12
 """Size of all ranks' tensors together up to which floats are gathered and added in float64: exact but for one rounding,
 where a sum in the network shares a scale among a packet's numbers."""
 
 _CopyBack = Callable[[], None]
-
-
-def create(options: Any, program_options: Any) -> Any:
-    """Called by `init_process_group` and `new_group` with torch's _DistributedBackendOptions and the program's
-    pg_options. Raises DistBackendError."""
-    world = dist.distributed_c10d.GroupMember.WORLD
-    if not isinstance(world, NetfoldGroup):
-        return _create_world(options, program_options)
-    store = dist.PrefixStore(f"netfold/{world.layout.session}", options.store)
-    gloo = _create_gloo(options, store, world.layout, world.rank())
-    if options.group_size == world.size():
-        return NetfoldGroup(options, world.layout, world.session, gloo, owns_session=False)
-    log.info("group %s: %d of %d ranks, by Gloo", options.group_id, options.group_size, world.size())
-    return gloo
-
-
-def _create_world(options: Any, program_options: Any) -> NetfoldGroup:
-    seconds = options.timeout.total_seconds()
-    rank, size = options.group_rank, options.group_size
-    store = dist.PrefixStore("netfold", options.store)
-    try:
-        layout = rendezvous(store, rank, size, TorchOptions.of(program_options), seconds)
-        store = dist.PrefixStore(layout.session, store)
-        session = open_session(layout, store, rank, seconds)
-    except (TrafficError, ConnectError, ValueError) as error:
-        raise dist.DistBackendError(f"netfold: {error}") from error
-    if rank == 0:
-        where = f"job {layout.job} over {layout.hosts} hosts" if layout.job else "one host, in shared memory"
-        log.info("%d ranks: %s", size, where)
-    return NetfoldGroup(
-        options, layout, session, _create_gloo(options, store, layout, rank), owns_session=True
-    )
-
-
-def _create_gloo(options: Any, store: Any, layout: RankLayout, rank: int) -> Any:
-    """A Gloo backend of the group's ranks, at the addresses that netfold uses. `rank`: of the world."""
-    gloo_options = dist.ProcessGroupGloo._Options()
-    gloo_options._timeout = options.timeout
-    gloo_options._devices = _gloo_devices(layout, rank)
-    return dist.ProcessGroupGloo(store, options.group_rank, options.group_size, gloo_options)
-
-
-def _gloo_devices(layout: RankLayout, rank: int) -> list[Any]:
-    """GLOO_SOCKET_IFNAME's interfaces; by default the host's address in the fabric, because its name may resolve to
-    another network."""
-    gloo = dist.ProcessGroupGloo
-    interfaces = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
-    if interfaces:
-        return [gloo.create_device(interface=name) for name in interfaces]
-    address = bindable(layout.addresses[layout.places[rank]]) if layout.job else "127.0.0.1"
-    return [gloo.create_default_device() if address == "0.0.0.0" else gloo.create_device(hostname=address)]
 
 
 class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
@@ -109,7 +64,7 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         self.layout = layout
         self.session = session
         self._group_id: str = options.group_id
-        self._timeout_s: float = options.timeout.total_seconds()
+        self._gloo_backend = gloo
         self._owns_session = owns_session
         self._process = os.getpid()
         self._staging = Staging()
@@ -130,38 +85,47 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
     @without_dynamo
     def allreduce(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
         op = _op_of(opts)
-        if op is None or not self._is_supported(tensors):
+        if op is None or len(tensors) != 1 or not self._are_supported(tensors):
             return self._fallback_to_gloo("allreduce", tensors, opts)
         (tensor,) = tensors
         whole = tensor.detach()
-        _check_writable(whole)
-        if whole.is_floating_point() and _nbytes(whole) * self.size() <= EXACT_MAX_BYTES:
-            return self._reduce_exactly(whole, op, tensors, opts)
+        check_writable(whole)
         flat = whole.contiguous().reshape(-1)
-        is_integer_average = op is ReduceOp.AVERAGE and not whole.is_floating_point()
 
         def copy_back() -> None:
-            if is_integer_average:  # as NCCL: the sum, divided and truncated
-                flat.copy_(torch.div(flat, self.size(), rounding_mode="trunc"))
             if flat.data_ptr() != whole.data_ptr():
                 whole.copy_(flat.view_as(whole))
 
-        op = ReduceOp.SUM if is_integer_average else op
-        return self._reduce("all-reduce", flat, op, tensors, opts, copy_back)
+        return self._sum("all-reduce", flat, op, tensors, opts, copy_back)
+
+    @without_dynamo
+    def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
+        op = _op_of(opts)
+        if op is None or not self._are_supported(tensors):
+            return self._fallback_to_gloo("allreduce_coalesced", tensors, opts)
+        for tensor in tensors:
+            check_writable(tensor.detach())
+        flat = torch.cat([t.detach().reshape(-1) for t in tensors])
+
+        def copy_back() -> None:
+            for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
+                tensor.detach().copy_(part.view_as(tensor))
+
+        return self._sum("all-reduce", flat, op, tensors, opts, copy_back)
 
     @without_dynamo
     def broadcast(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
         """The sum of the root's bytes, as int32, and zeros of the other ranks: exact."""
-        if not _is_dense(tensors):
+        if not is_dense(tensors):
             return self._fallback_to_gloo("broadcast", tensors, opts)
         (tensor,) = tensors
-        _check_writable(tensor.detach())
-        whole = _zero_lanes(_nbytes(tensor), tensor.device)
+        check_writable(tensor.detach())
+        whole = zero_lanes(nbytes(tensor), tensor.device)
         if self.rank() == opts.rootRank:
-            _bytes_of(whole)[: _nbytes(tensor)].copy_(_bytes_of(tensor))
+            bytes_of(whole)[: nbytes(tensor)].copy_(bytes_of(tensor))
 
         def copy_back() -> None:
-            _write_bytes(tensor, _bytes_of(whole)[: _nbytes(tensor)])
+            write_bytes(tensor, bytes_of(whole)[: nbytes(tensor)])
 
         return self._reduce("broadcast", whole, ReduceOp.SUM, tensors, opts, copy_back, opts.rootRank)
 
@@ -171,32 +135,71 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @without_dynamo
     def all_gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
-        _check_size("all-gather", output, tensor, self.size())
-        if not (_is_dense([output]) and _is_dense([tensor]) and _nbytes(output) <= GATHER_MAX_BYTES):
+        check_size("all-gather", output, tensor, self.size())
+        if not (is_dense([output]) and is_dense([tensor]) and nbytes(output) <= GATHER_MAX_BYTES):
             return self._fallback_to_gloo("_allgather_base", output, tensor, opts)
-        return self._gather(tensor, [output], opts)
+        return self._gather(
+            bytes_of(tensor), lambda rows: write_bytes(output, rows.reshape(-1)), [output], opts
+        )
 
     _allgather_base = all_gather_single  # torch's name before 2.13
+
+    @without_dynamo
+    def all_gather_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Any:
+        for output, tensor in zip(outputs, inputs, strict=True):
+            check_size("all-gather", output, tensor, self.size())
+        dense = bool(inputs) and all(is_dense([t]) for t in (*outputs, *inputs))
+        if not dense or sum(map(nbytes, outputs)) > GATHER_MAX_BYTES:
+            return self._fallback_to_gloo("all_gather_single_coalesced", outputs, inputs, opts)
+
+        def write(rows: torch.Tensor) -> None:
+            for output, columns in zip(outputs, rows.split([nbytes(t) for t in inputs], 1), strict=True):
+                write_bytes(output, columns.reshape(-1))
+
+        return self._gather(torch.cat([bytes_of(t) for t in inputs]), write, outputs, opts)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced  # torch's name before 2.13
 
     @without_dynamo
     def allgather(
         self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Any:
-        dense = len(inputs) == 1 and _is_dense(inputs) and all(_is_dense([o]) for o in outputs[0])
-        even = dense and all(_nbytes(o) == _nbytes(inputs[0]) for o in outputs[0])
-        if not even or _nbytes(inputs[0]) * self.size() > GATHER_MAX_BYTES:
+        dense = len(inputs) == 1 and is_dense(inputs) and all(is_dense([o]) for o in outputs[0])
+        even = dense and all(nbytes(o) == nbytes(inputs[0]) for o in outputs[0])
+        if not even or nbytes(inputs[0]) * self.size() > GATHER_MAX_BYTES:
             return self._fallback_to_gloo("allgather", outputs, inputs, opts)
-        return self._gather(inputs[0], outputs[0], opts)
+
+        def write(rows: torch.Tensor) -> None:
+            for output, row in zip(outputs[0], rows, strict=True):
+                write_bytes(output, row)
+
+        return self._gather(bytes_of(inputs[0]), write, outputs[0], opts)
 
     @without_dynamo
     def reduce_scatter_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
-        _check_size("reduce-scatter", tensor, output, self.size())
+        check_size("reduce-scatter", tensor, output, self.size())
         op = _op_of(opts)
-        if op is None or not self._is_summable([tensor], op) or _nbytes(tensor) > GATHER_MAX_BYTES:
+        if op is None or not self._are_supported([tensor]):
             return self._fallback_to_gloo("_reduce_scatter_base", output, tensor, opts)
-        return self._scatter(output, tensor.detach().reshape(-1).clone(), op, opts)
+        return self._scatter([output], tensor.detach().reshape(self.size(), -1).clone(), op, opts)
 
     _reduce_scatter_base = reduce_scatter_single
+
+    @without_dynamo
+    def reduce_scatter_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Any:
+        for output, tensor in zip(outputs, inputs, strict=True):
+            check_size("reduce-scatter", tensor, output, self.size())
+        op = _op_of(opts)
+        if op is None or not self._are_supported(inputs):
+            return self._fallback_to_gloo("reduce_scatter_single_coalesced", outputs, inputs, opts)
+        rows = torch.cat([t.detach().reshape(self.size(), -1) for t in inputs], 1)
+        return self._scatter(outputs, rows, op, opts)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced  # torch's name before 2.13
 
     @without_dynamo
     def reduce_scatter(
@@ -205,25 +208,11 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         op = _op_of(opts)
         parts = inputs[0]
         even = len(inputs) == 1 and all(p.numel() == outputs[0].numel() for p in parts)
-        if op is None or not even or not all(self._is_summable([p], op) for p in parts):
+        if op is None or not even or not self._are_supported(parts):
             return self._fallback_to_gloo("reduce_scatter", outputs, inputs, opts)
-        if _nbytes(parts[0]) * len(parts) > GATHER_MAX_BYTES:
-            return self._fallback_to_gloo("reduce_scatter", outputs, inputs, opts)
-        return self._scatter(outputs[0], torch.cat([p.detach().reshape(-1) for p in parts]), op, opts)
+        return self._scatter(outputs, torch.stack([p.detach().reshape(-1) for p in parts]), op, opts)
 
     # ---- collectives of Gloo -------------------------------------------------------------------------------------
-
-    @without_dynamo
-    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
-        return self._fallback_to_gloo("allreduce_coalesced", tensors, opts)
-
-    @without_dynamo
-    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
-        return self._fallback_to_gloo("all_gather_single_coalesced", outputs, inputs, opts)
-
-    @without_dynamo
-    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
-        return self._fallback_to_gloo("reduce_scatter_single_coalesced", outputs, inputs, opts)
 
     @without_dynamo
     def all_to_all_single(
@@ -247,45 +236,79 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     # ---- how -----------------------------------------------------------------------------------------------------
 
-    def _gather(self, mine: torch.Tensor, outputs: Sequence[torch.Tensor], opts: Any) -> Any:
-        step = _nbytes(mine)
+    def _gather(
+        self,
+        mine: torch.Tensor,
+        write: Callable[[torch.Tensor], None],
+        results: Sequence[torch.Tensor],
+        opts: Any,
+    ) -> NetfoldWork:
+        """Gathers the ranks' bytes (uint8; as many at each rank); `write` gets them with a row for each rank."""
         whole = self._placed(mine)
 
         def copy_back() -> None:
-            for number, output in enumerate(outputs):
-                at = number * step if len(outputs) > 1 else 0
-                _write_bytes(output, _bytes_of(whole)[at : at + _nbytes(output)])
+            write(bytes_of(whole)[: len(mine) * self.size()].view(self.size(), len(mine)))
 
-        return self._reduce("all-gather", whole, ReduceOp.SUM, outputs, opts, copy_back)
+        return self._reduce("all-gather", whole, ReduceOp.SUM, results, opts, copy_back)
 
     def _placed(self, mine: torch.Tensor) -> torch.Tensor:
-        """The bytes of all ranks' tensors, as int32, with zeros for those of the other ranks: their sum is the gathered
+        """The bytes of all ranks, as int32, with zeros for those of the other ranks: their sum is the gathered
         tensor."""
-        step = _nbytes(mine)
-        whole = _zero_lanes(step * self.size(), mine.device)
-        _bytes_of(whole)[self.rank() * step : (self.rank() + 1) * step].copy_(_bytes_of(mine))
+        whole = zero_lanes(len(mine) * self.size(), mine.device)
+        bytes_of(whole)[self.rank() * len(mine) : (self.rank() + 1) * len(mine)].copy_(mine)
         return whole
 
-    def _reduce_exactly(
-        self, tensor: torch.Tensor, op: ReduceOp, results: Sequence[torch.Tensor], opts: Any
+    def _scatter(
+        self, outputs: Sequence[torch.Tensor], rows: torch.Tensor, op: ReduceOp, opts: Any
+    ) -> NetfoldWork:
+        """Reduces `rows`, one for each rank; `outputs` divide this rank's."""
+
+        def copy_back() -> None:
+            parts = rows[self.rank()].split([o.numel() for o in outputs])
+            for output, part in zip(outputs, parts, strict=True):
+                output.detach().copy_(part.view_as(output))
+
+        return self._sum("reduce-scatter", rows.view(-1), op, outputs, opts, copy_back)
+
+    def _sum(
+        self,
+        name: str,
+        flat: torch.Tensor,
+        op: ReduceOp,
+        results: Sequence[torch.Tensor],
+        opts: Any,
+        copy_back: _CopyBack,
+    ) -> NetfoldWork:
+        """Replaces `flat` by its sum or average over all ranks. Averages of integers are truncated, as NCCL's."""
+        if flat.is_floating_point() and nbytes(flat) * self.size() <= EXACT_MAX_BYTES:
+            return self._sum_exactly(name, flat, op, results, opts, copy_back)
+        if flat.is_floating_point() or op is ReduceOp.SUM:
+            return self._reduce(name, flat, op, results, opts, copy_back)
+
+        def divide() -> None:
+            flat.copy_(torch.div(flat, self.size(), rounding_mode="trunc"))
+            copy_back()
+
+        return self._reduce(name, flat, ReduceOp.SUM, results, opts, divide)
+
+    def _sum_exactly(
+        self,
+        name: str,
+        flat: torch.Tensor,
+        op: ReduceOp,
+        results: Sequence[torch.Tensor],
+        opts: Any,
+        copy_back: _CopyBack,
     ) -> NetfoldWork:
         """Gathers all ranks' floats and adds them in float64, in the order of ranks."""
-        whole, nbytes = self._placed(tensor), _nbytes(tensor) * self.size()
+        whole, size = self._placed(bytes_of(flat)), nbytes(flat) * self.size()
 
-        def copy_back() -> None:
-            inputs = _bytes_of(whole)[:nbytes].view(tensor.dtype).view(self.size(), -1).double()
-            total = inputs.sum(0) if op is ReduceOp.SUM else inputs.mean(0)
-            tensor.copy_(total.to(tensor.dtype).view(tensor.shape))
+        def add() -> None:
+            inputs = bytes_of(whole)[:size].view(flat.dtype).view(self.size(), -1).double()
+            flat.copy_(inputs.sum(0) if op is ReduceOp.SUM else inputs.mean(0))
+            copy_back()
 
-        return self._reduce("all-reduce", whole, ReduceOp.SUM, results, opts, copy_back)
-
-    def _scatter(self, output: torch.Tensor, whole: torch.Tensor, op: ReduceOp, opts: Any) -> Any:
-        mine = output.numel()
-
-        def copy_back() -> None:
-            output.detach().copy_(whole[self.rank() * mine : (self.rank() + 1) * mine].view_as(output))
-
-        return self._reduce("reduce-scatter", whole, op, [output], opts, copy_back)
+        return self._reduce(name, whole, ReduceOp.SUM, results, opts, add)
 
     def _reduce(
         self,
@@ -313,17 +336,18 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         return work
 
     def _timeout_of(self, opts: Any) -> float:
-        """Seconds; the group's for a call without a timeout of its own."""
+        """Seconds; the group's for a call without a timeout of its own. Gloo keeps it, because torch sets it there."""
         own = getattr(opts, "timeout", None)
-        seconds: float = 0.0 if own is None else own.total_seconds()
-        return seconds if seconds > 0 else self._timeout_s
+        if own is not None and own.total_seconds() > 0:
+            return float(own.total_seconds())
+        return float(self._gloo_backend.options._timeout.total_seconds())
 
-    def _is_supported(self, tensors: Sequence[torch.Tensor]) -> bool:
-        return _is_dense(tensors) and tensors[0].dtype in SUPPORTED_DTYPES
-
-    def _is_summable(self, tensors: Sequence[torch.Tensor], op: ReduceOp) -> bool:
-        """Whether the engine reduces these with this operation. Averages are of floats."""
-        return self._is_supported(tensors) and (op is ReduceOp.SUM or tensors[0].is_floating_point())
+    def _are_supported(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether the engine reduces these tensors as one."""
+        alike = {(t.dtype, t.device) for t in tensors}
+        return (
+            len(alike) == 1 and tensors[0].dtype in SUPPORTED_DTYPES and all(is_dense([t]) for t in tensors)
+        )
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
@@ -351,45 +375,3 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
 def _op_of(opts: Any) -> ReduceOp | None:
     """None: an operation of Gloo's. torch's options hold theirs in one of two ways."""
     return _OPS.get(getattr(opts.reduceOp, "op", opts.reduceOp)) if opts is not None else ReduceOp.SUM
-
-
-def _is_dense(tensors: Sequence[torch.Tensor]) -> bool:
-    return (
-        len(tensors) == 1 and tensors[0].layout is torch.strided and tensors[0].device.type in ("cpu", "cuda")
-    )
-
-
-def _check_writable(tensor: torch.Tensor) -> None:
-    """Raises ValueError for a tensor whose elements share memory, as after `expand`."""
-    if torch._debug_has_internal_overlap(tensor) == 1:
-        raise ValueError("elements of the tensor share memory (an expanded tensor?); clone it first")
-
-
-def _check_size(name: str, whole: torch.Tensor, part: torch.Tensor, ranks: int) -> None:
-    """Raises ValueError unless `whole` holds one `part` of each rank."""
-    if whole.numel() != part.numel() * ranks or whole.dtype != part.dtype:
-        raise ValueError(
-            f"{name}: {whole.numel()} x {whole.dtype} for {ranks} ranks with {part.numel()} x {part.dtype} each; "
-            "the sizes must match"
-        )
-
-
-def _nbytes(tensor: torch.Tensor) -> int:
-    return int(tensor.numel() * tensor.element_size())
-
-
-def _zero_lanes(nbytes: int, device: torch.device) -> torch.Tensor:
-    """Zeros: as many int32 as `nbytes` need."""
-    return torch.zeros(-(-nbytes // 4), dtype=torch.int32, device=device)
-
-
-def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-
-
-def _write_bytes(tensor: torch.Tensor, data: torch.Tensor) -> None:
-    """Into a tensor of any dtype and strides."""
-    if tensor.is_contiguous():
-        _bytes_of(tensor).copy_(data)
-    else:
-        tensor.detach().copy_(data.clone().view(tensor.dtype).view(tensor.shape))

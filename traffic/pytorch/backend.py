@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Creates the process groups of torch's backend `netfold`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import torch.distributed as dist
+
+from netfold.protocol.connection import ConnectError
+from netfold.traffic.errors import TrafficError
+from netfold.traffic.membership.host import bindable
+from netfold.traffic.pytorch.group import NetfoldGroup
+from netfold.traffic.pytorch.options import TorchOptions
+from netfold.traffic.pytorch.rendezvous import RankLayout, rendezvous
+from netfold.traffic.pytorch.session import open_session
+
+log = logging.getLogger("netfold.torch")
+
+
+def create(options: Any, program_options: Any) -> Any:
+    """Called by `init_process_group` and `new_group` with torch's _DistributedBackendOptions and the program's
+    pg_options. Raises DistBackendError."""
+    world = dist.distributed_c10d.GroupMember.WORLD
+    if not isinstance(world, NetfoldGroup):
+        return _create_world(options, program_options)
+    store = dist.PrefixStore(f"netfold/{world.layout.session}", options.store)
+    gloo = _create_gloo(options, store, world.layout, world.rank())
+    if options.group_size == world.size():
+        return NetfoldGroup(options, world.layout, world.session, gloo, owns_session=False)
+    log.info("group %s: %d of %d ranks, by Gloo", options.group_id, options.group_size, world.size())
+    return gloo
+
+
+def _create_world(options: Any, program_options: Any) -> NetfoldGroup:
+    seconds = options.timeout.total_seconds()
+    rank, size = options.group_rank, options.group_size
+    store = dist.PrefixStore("netfold", options.store)
+    try:
+        layout = rendezvous(store, rank, size, TorchOptions.of(program_options), seconds)
+        store = dist.PrefixStore(layout.session, store)
+        session = open_session(layout, store, rank, seconds)
+    except (TrafficError, ConnectError, ValueError) as error:
+        raise dist.DistBackendError(f"netfold: {error}") from error
+    if rank == 0:
+        where = f"job {layout.job} over {layout.hosts} hosts" if layout.job else "one host, in shared memory"
+        log.info("%d ranks: %s", size, where)
+    return NetfoldGroup(
+        options, layout, session, _create_gloo(options, store, layout, rank), owns_session=True
+    )
+
+
+def _create_gloo(options: Any, store: Any, layout: RankLayout, rank: int) -> Any:
+    """A Gloo backend of the group's ranks, at the addresses that netfold uses. `rank`: of the world."""
+    gloo_options = dist.ProcessGroupGloo._Options()
+    gloo_options._timeout = options.timeout
+    gloo_options._devices = _gloo_devices(layout, rank)
+    return dist.ProcessGroupGloo(store, options.group_rank, options.group_size, gloo_options)
+
+
+def _gloo_devices(layout: RankLayout, rank: int) -> list[Any]:
+    """GLOO_SOCKET_IFNAME's interfaces; by default the host's address in the fabric, because its name may resolve to
+    another network."""
+    gloo = dist.ProcessGroupGloo
+    interfaces = [name for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
+    if interfaces:
+        return [gloo.create_device(interface=name) for name in interfaces]
+    address = bindable(layout.addresses[layout.places[rank]]) if layout.job else "127.0.0.1"
+    return [gloo.create_default_device() if address == "0.0.0.0" else gloo.create_device(hostname=address)]
