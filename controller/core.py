@@ -234,19 +234,19 @@ class Controller:
 
     # ---- operators --------------------------------------------------------------------------------------
 
-    async def submit(self, text: str, *, queue: bool) -> JobRecord:
-        """Admit a job; soon after a start only when all switches are connected or given up. Raises JobError for a bad
-        file, JobExistsError, RefusedError (unless it may wait)."""
-        order = await asyncio.to_thread(resolve_job, text, self.fabric)
+    async def submit(self, text: str, *, queue: bool, source: str = "") -> JobRecord:
+        """Admit a job; soon after a start only when all switches are connected or given up. `source`: name of the file
+        in messages. Raises JobError for a bad file, JobExistsError, RefusedError (unless it may wait)."""
+        order = await asyncio.to_thread(resolve_job, text, self.fabric, source or "job")
         await self.failure_monitor.all_known()
         if not self.registry.has_live(order.file.name):
             self.member_status.forget(order.file.name)
         return await self.scheduler.submit(order, queue=queue)
 
-    def cancel(self, name: str) -> JobRecord:
+    def cancel(self, name: str, canceled_by: str = "") -> JobRecord:
         """Raises UnknownJobError."""
         if not self.registry.get(name).state.is_terminal:
-            self.lifecycle.end(name, JobState.CANCELED, "canceled by an operator")
+            self.lifecycle.end(name, JobState.CANCELED, f"canceled by {canceled_by or 'an operator'}")
         return self.registry.get(name)
 
     async def replan(self, names: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ field."""
 from __future__ import annotations
 
 import difflib
+import re
 import reprlib
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -27,6 +28,9 @@ MAX_CHARACTERS = 256 << 10
 
 MOST_TIME_LIMIT_S = 60
 """Of a planner: others wait for their turns meanwhile."""
+
+_DURATION = re.compile(r"\d{1,6}(\.\d{1,3})?(ms|s)$")
+_DURATION_EXAMPLES = "50ms or 0.5s"
 
 HostName = Annotated[str, Field(min_length=1, max_length=32)]
 OptionValue = bool | int | float | str
@@ -61,6 +65,17 @@ def _words_of_yaml(value: object) -> object:
 def _no_truth_value(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("a number is needed, not a truth value")
+    return value
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"expected a duration, as in {_DURATION_EXAMPLES}")
+    if not _DURATION.match(str(value)):
+        unit = "" if isinstance(value, str) else f" ({value}ms if milliseconds are meant)"
+        raise ValueError(
+            f"expected a number of at most six digits with its unit, as in {_DURATION_EXAMPLES}{unit}"
+        )
     return value
 
 
@@ -122,7 +137,7 @@ class JobFile(BaseModel):
     numerics: Numerics = Numerics()
     transport: Transport = Transport.UDP
     quorum: Annotated[int, _Number, Field(ge=1, le=COUNT_MAX, strict=True)] | None = None
-    quorum_deadline: Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,3})?(ms|s)$")] = "50ms"
+    quorum_deadline: Annotated[str, BeforeValidator(_duration)] = "50ms"
     ranks: RanksPerHost = RanksPerHost()
 
     @property
@@ -213,7 +228,7 @@ def _explain(error: dict[str, object]) -> tuple[Place, str]:
     if error["type"] == "missing":
         return place[:-1], f"'{place[-1]}' is missing"
     where = ".".join(map(str, place)) or "the job"
-    message = str(error["msg"]).removeprefix("Input ").replace("should", "must")
+    message = str(error["msg"]).removeprefix("Input ").removeprefix("Value error, ").replace("should", "must")
     return place, f"{where} is {reprlib.repr(error['input'])}: {message}"
 
 

@@ -61,13 +61,15 @@ def submit(
     Exit codes: 0 admitted (or queued), 2 bad job file or name in use, 3 refused (the message names the
     bottleneck and a rate that fits), 4 no controller answers, 6 the job failed (with --wait).
     """
+    source = "standard input" if str(file) == "-" else str(file)
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         fail(BAD_INPUT, f"{file}: {error}")
 
     async def submitted(stub: pb_grpc.ControllerStub) -> pb.Job:
-        answer: pb.Job = await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=text, queue=queue), timeout=120)
+        request = pb.SubmitJobRequest(spec_yaml=text, queue=queue, source=source)
+        answer: pb.Job = await stub.SubmitJob(request, timeout=120)
         if wait:
             if answer.state == pb.QUEUED:
                 note(f"{_line(answer, headline(answer.reason))}; waiting until it runs")
@@ -199,7 +201,9 @@ def cancel(
 
     Exit codes: 0 ended, 4 no controller answers, 5 no such job.
     """
-    _show_job(call_controller(where, lambda s: s.CancelJob(pb.JobName(name=name), timeout=10)), as_json)
+    _show_job(
+        call_controller(where, lambda s: s.CancelJob(pb.CancelJobRequest(name=name), timeout=10)), as_json
+    )
 
 
 @replan_app.command()

@@ -47,7 +47,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         try:
-            return self._job(await self._controller.submit(request.spec_yaml, queue=request.queue))
+            job = await self._controller.submit(request.spec_yaml, queue=request.queue, source=request.source)
+            return self._job(job)
         except REFUSALS as error:
             await refuse(context, error)
 
@@ -75,8 +76,11 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 continue
             await self._controller.changes.wait()
 
-    async def CancelJob(self, request: pb.JobName, context: Context) -> pb.Job:
-        return await self._call(context, lambda: self._job(self._controller.cancel(request.name)))
+    async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
+        def cancel() -> pb.Job:
+            return self._job(self._controller.cancel(request.name, request.canceled_by))
+
+        return await self._call(context, cancel)
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:

@@ -105,7 +105,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
-    async def CancelJob(self, request: pb.JobName, context: Context) -> pb.Job:
+    async def CancelJob(self, request: pb.CancelJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
     async def AddWorkers(self, request: pb.AddWorkersRequest, context: Context) -> pb.Job:

@@ -270,7 +270,7 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             await second_job.say(queue_pairs=_told(told.epoch, [t.tree for t in told.trees], 5000))
             with pytest.raises(grpc.aio.AioRpcError, match="queue pair 5000 of 'h1' is job j's"):
                 await asyncio.wait_for(second_job.hear(), 10)
-            await stub.CancelJob(pb.JobName(name="k"))
+            await stub.CancelJob(pb.CancelJobRequest(name="k"))
 
             for member in members:
                 await member.say(leave=True)

@@ -67,8 +67,10 @@ def test_refusals_have_a_code_each(tmp_path):
             await _code_of(submit("name: b\nworkers: 2\nmin_rate: 90\n"))
             == grpc.StatusCode.RESOURCE_EXHAUSTED
         )
-        for ask in (stub.GetJob, stub.CancelJob, stub.ExplainJob):
+        for ask in (stub.GetJob, stub.ExplainJob):
             assert await _code_of(ask(pb.JobName(name="none"))) == grpc.StatusCode.NOT_FOUND
+        unknown = pb.CancelJobRequest(name="none")
+        assert await _code_of(stub.CancelJob(unknown)) == grpc.StatusCode.NOT_FOUND
         assert await _code_of(stub.Replan(pb.ReplanRequest(jobs=["none"]))) == grpc.StatusCode.NOT_FOUND
 
     _run(tmp_path, scenario)
@@ -148,7 +150,7 @@ def test_a_server_that_no_tree_needs_waits_and_hears_the_end(tmp_path):
         await asyncio.sleep(0.8)  # longer than its lease
         assert not heard.done()
         await deployment.runs("job")
-        await stub.CancelJob(pb.JobName(name="job"))
+        await stub.CancelJob(pb.CancelJobRequest(name="job"))
         assert (await heard).ended.state == pb.CANCELED
 
     _run(tmp_path, scenario, servers=1)
@@ -207,7 +209,7 @@ def test_watching_a_job_tells_each_state_until_it_is_over(tmp_path):
             if not states or states[-1] != job.state:
                 states.append(job.state)
             if job.state == pb.RUNNING:
-                await stub.CancelJob(pb.JobName(name="job"))
+                await stub.CancelJob(pb.CancelJobRequest(name="job"))
         assert states[-2:] == [pb.RUNNING, pb.CANCELED]
         plan = json.loads(job.plan_json)
         assert plan["rate"] == 20

@@ -89,7 +89,7 @@ def test_changes_are_refused_and_the_primary_is_named(tmp_path):
         await deployment.controller.submit(SPEC.format("a"), queue=False)
         for call in (
             stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC.format("b"))),
-            stub.CancelJob(pb.JobName(name="a")),
+            stub.CancelJob(pb.CancelJobRequest(name="a")),
             stub.Replan(pb.ReplanRequest()),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:

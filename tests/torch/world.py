@@ -58,8 +58,8 @@ class Controller(rpc.ControllerServicer):
         self.jobs.append(json.loads(request.spec_yaml))
         return pb.Job(name=self.jobs[-1]["name"], state=pb.RUNNING)
 
-    def CancelJob(self, request: pb.JobName, context: Any) -> pb.Job:
-        self.end("canceled by an operator")
+    def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
+        self.end(f"canceled by {request.canceled_by}")
         return pb.Job(name=request.name, state=pb.CANCELED)
 
     def end(self, reason: str) -> None:

@@ -27,11 +27,13 @@ def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeo
             ) from error
 
 
-def cancel_job(where: Connection, name: str, timeout: float) -> bool:
-    """Ends a job at once, at all its members. False: the job has ended, or there is no controller."""
+def cancel_job(where: Connection, name: str, canceled_by: str, timeout: float) -> bool:
+    """Ends a job at once, at all its members. `canceled_by`: for the reason that they get. False: the job has ended, or
+    there is no controller."""
     with open_channel(where) as channel:
         try:
-            rpc.ControllerStub(channel).CancelJob(pb.JobName(name=name), timeout=timeout)
+            request = pb.CancelJobRequest(name=name, canceled_by=canceled_by)
+            rpc.ControllerStub(channel).CancelJob(request, timeout=timeout)
         except grpc.RpcError:
             return False
     return True

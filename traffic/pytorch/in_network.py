@@ -20,17 +20,18 @@ _CANCEL_S = 3.0
 class InNetworkReducer:
     """A `tensor_call.Reducer` over hosts. Its averages divide by the number of hosts."""
 
-    def __init__(self, worker: Worker, where: Connection, job: str) -> None:
+    def __init__(self, worker: Worker, where: Connection, job: str, host: str) -> None:
         self._worker = worker
         self._where = where
         self._job = job
+        self._host = host
 
     def start(self, call: TensorCall) -> None:
         submit_to_worker(self._worker, call)
 
     def abort(self) -> None:
         """Cancels the job, which ends the calls of all its members."""
-        if cancel_job(self._where, self._job, _CANCEL_S):
+        if cancel_job(self._where, self._job, f"a rank at host {self._host}", _CANCEL_S):
             log.warning("job %s is canceled because this rank cannot continue", self._job)
 
     def close(self) -> None:

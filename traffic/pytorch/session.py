@@ -118,4 +118,4 @@ def _join(layout: RankLayout, rank: int, timeout: float) -> InNetworkReducer:
     except BaseException:
         membership.close()
         raise
-    return InNetworkReducer(worker, where, layout.job)
+    return InNetworkReducer(worker, where, layout.job, layout.names[place])
