@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of PyTorch's DistributedDataParallel over netfold, beside Gloo, on the same links in the same run. Needs root,
-and PyTorch in .venv-torch; the command itself runs in the main environment.
+"""Steps of PyTorch's DistributedDataParallel and FSDP2 over netfold, beside Gloo, on the same links in the same run.
+Needs root, and PyTorch in .venv-torch; the command itself runs in the main environment.
 
     python -m netfold.evaluation.speed.torch_ddp [--workers 2,4,8] [--parameters 268000,5000000] [--rate 100]
-        [--transports gloo,netfold,netfold-half]
+        [--transports gloo,netfold,netfold-half] [--parallelism ddp,fsdp]
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from netfold.testbed.torchrun import TorchProgram, start_torchrun
 PORT = 29700
 STEP_BYTES = 80 << 20
 """Of gradients, for each row; at least four steps."""
+PARALLELISMS = ("ddp", "fsdp")
 TRANSPORTS = ("gloo", "netfold", "netfold-half")
 TIMEOUT_S = 3600.0
 
@@ -36,6 +37,7 @@ class StepRow(Row):
     """`step_ms_...`: of the slowest worker; `exposed_ms`: what compute does not hide of it; `bytes_per_worker`: of a
     step, both directions, with all headers; `identical`: all workers have the same parameters at the end."""
 
+    parallelism: str
     transport: str
     workers: int
     parameters: int
@@ -50,7 +52,7 @@ class StepRow(Row):
 
 @dataclass(frozen=True)
 class TorchDdp(Experiment[StepRow]):
-    """Steps of DistributedDataParallel over netfold, beside Gloo. Needs root, and PyTorch in .venv-torch.
+    """Steps of DistributedDataParallel and FSDP2 over netfold, beside Gloo. Needs root, and PyTorch in .venv-torch.
 
     One leaf; torchrun in each host."""
 
@@ -59,6 +61,9 @@ class TorchDdp(Experiment[StepRow]):
     workers: Annotated[Integers, integers("Numbers of workers.")] = Integers((2, 4, 8))
     parameters: Annotated[Integers, integers("Parameters of the models.")] = Integers((268_000, 5_000_000))
     transports: Annotated[Words, words("Transports.")] = Words(TRANSPORTS)
+    parallelism: Annotated[
+        Words, words("ddp: DistributedDataParallel; fsdp: FSDP2 with every layer sharded.")
+    ] = Words(PARALLELISMS)
     rate_mbps: Annotated[float, typer.Option("--rate", help="Rate of each link, Mbit/s.")] = 100.0
     lanes: Lanes = 256
     bucket_mb: Annotated[
@@ -69,6 +74,7 @@ class TorchDdp(Experiment[StepRow]):
 
     def __post_init__(self) -> None:
         expect("--transports", self.transports, TRANSPORTS)
+        expect("--parallelism", self.parallelism, PARALLELISMS)
 
     def rows(self, notify: Notify) -> Iterator[StepRow]:
         """Raises RunError, NetworkError."""
@@ -76,15 +82,18 @@ class TorchDdp(Experiment[StepRow]):
             yield from self._measure(workers, notify)
 
     def tables(self, rows: Sequence[StepRow]) -> Iterable[Table]:
-        gloo = {(r.workers, r.parameters): r.step_ms_p50 for r in rows if r.transport == "gloo"}
+        gloo = {
+            (r.parallelism, r.workers, r.parameters): r.step_ms_p50 for r in rows if r.transport == "gloo"
+        }
 
         def of_gloo(row: StepRow) -> float | None:
-            peer = gloo.get((row.workers, row.parameters))
+            peer = gloo.get((row.parallelism, row.workers, row.parameters))
             return row.step_ms_p50 / peer if peer else None
 
         columns = (
             Column[StepRow]("workers", lambda r: r.workers),
             Column[StepRow]("parameters", lambda r: r.parameters, ","),
+            Column[StepRow]("parallelism", lambda r: r.parallelism, is_text=True),
             Column[StepRow]("transport", lambda r: r.transport, is_text=True),
             Column[StepRow]("step p50, ms", lambda r: r.step_ms_p50, ".1f"),
             Column[StepRow]("of Gloo", of_gloo, ".2f"),
@@ -93,14 +102,12 @@ class TorchDdp(Experiment[StepRow]):
             Column[StepRow]("MB/step", lambda r: r.bytes_per_worker / 1e6, ".2f"),
             Column[StepRow]("identical", lambda r: str(r.identical)),
         )
-        return [
-            table(f"DistributedDataParallel, {self.rate_mbps:g} Mbit/s, {self.lanes} lanes", columns, rows)
-        ]
+        return [table(f"Training steps, {self.rate_mbps:g} Mbit/s, {self.lanes} lanes", columns, rows)]
 
     def _measure(self, workers: int, notify: Notify) -> Iterator[StepRow]:
         counts = [min(30, max(4, STEP_BYTES // (4 * n))) for n in self.parameters]
         arguments: list[object] = ["--parameters", *self.parameters, "--steps", *counts]
-        arguments += ["--transports", *self.transports]
+        arguments += ["--transports", *self.transports, "--parallelism", *self.parallelism]
         if self.bucket_mb is not None:
             arguments += ["--bucket-mb", self.bucket_mb]
         with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +126,9 @@ class TorchDdp(Experiment[StepRow]):
                     nonlocal seen
                     system.check()
                     for row in _rows(written)[seen:]:
-                        notify(f"{row.transport}, {row.parameters} parameters: {row.step_ms_p50} ms")
+                        notify(
+                            f"{row.parallelism}, {row.transport}, {row.parameters} parameters: {row.step_ms_p50} ms"
+                        )
                         seen += 1
 
                 with start_torchrun(system, "ddp", hosts, program, PORT) as group:

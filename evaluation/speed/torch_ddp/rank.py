@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the benchmark, started by torchrun: steps of DistributedDataParallel over each transport in turn."""
+"""One rank of the benchmark, started by torchrun: training steps over each transport in turn."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.rendezvous import rendezvous
+from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 import netfold
@@ -25,7 +30,7 @@ _WIDTHS = {268_000: 447, 5_000_000: 1560}
 _BATCH, _CLASSES, _INPUTS = 8, 10, 64
 
 
-def model_of(parameters: int) -> nn.Module:
+def model_of(parameters: int) -> nn.Sequential:
     """A perceptron of about `parameters` parameters in several layers, so that communication overlaps with backward."""
     torch.manual_seed(1)
     width = _WIDTHS.get(parameters) or round((parameters / 2) ** 0.5)
@@ -36,34 +41,19 @@ def model_of(parameters: int) -> nn.Module:
     )  # fmt: skip
 
 
-def sent_and_received() -> int:
-    """Bytes on this host's interfaces, both directions."""
-    folders = [f / "statistics" for f in Path("/sys/class/net").iterdir() if f.name != "lo"]
-    return sum(int((f / name).read_text()) for f in folders for name in ("tx_bytes", "rx_bytes"))
+def distributed(model: nn.Sequential, parallelism: str, bucket_mb: float | None) -> nn.Module:
+    """`ddp`: replicated, `bucket_mb` None is PyTorch's default. `fsdp`: every linear layer is sharded on its own."""
+    if parallelism == "ddp":
+        return DistributedDataParallel(model, bucket_cap_mb=bucket_mb)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
 
 
-def steps(step: Any, count: int) -> list[float]:
-    """Milliseconds of each step, without two for warm-up."""
-    times = []
-    for _ in range(count + 2):
-        started = time.perf_counter()
-        step()
-        times.append((time.perf_counter() - started) * 1e3)
-    return times[2:]
-
-
-def measure(
-    transport: str, parameters: int, count: int, bucket_mb: float | None, timeout: float
-) -> dict[str, Any]:
-    """`bucket_mb` None: the default of DistributedDataParallel."""
-    backend, numerics = TRANSPORTS[transport]
-    options = None if numerics is None else netfold.TorchOptions(numerics=numerics)
-    limit = timedelta(seconds=timeout)
-    # Groups in turn need keys of their own in torchrun's store: a group would read its predecessor's addresses.
-    store, rank, size = next(rendezvous("env://", timeout=limit))
-    own = dist.PrefixStore(f"{transport}-{parameters}", store)
-    dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=limit, pg_options=options)
-    model = DistributedDataParallel(model_of(parameters), bucket_cap_mb=bucket_mb)
+def training_step(model: nn.Module, rank: int) -> Callable[[], None]:
+    """A step of SGD on a batch of the rank's own."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     generator = torch.Generator().manual_seed(rank)
     inputs = torch.randn(_BATCH, _INPUTS, generator=generator)
@@ -74,26 +64,55 @@ def measure(
         nn.functional.cross_entropy(model(inputs), labels).backward()
         optimizer.step()
 
-    def alone() -> None:
-        with model.no_sync():
-            step()
+    return step
 
-    computing = statistics.median(steps(alone, 5))
-    with torch.no_grad():  # undoes the steps without synchronization
-        for parameter in model.parameters():
-            dist.broadcast(parameter, 0)
+
+def parameter_sums(model: nn.Module) -> list[float]:
+    wholes = (p.full_tensor() if isinstance(p, DTensor) else p for p in model.parameters())
+    return [float(whole.detach().double().sum()) for whole in wholes]
+
+
+def sent_and_received() -> int:
+    """Bytes on this host's interfaces, both directions."""
+    folders = [f / "statistics" for f in Path("/sys/class/net").iterdir() if f.name != "lo"]
+    return sum(int((f / name).read_text()) for f in folders for name in ("tx_bytes", "rx_bytes"))
+
+
+def steps(step: Callable[[], None], count: int) -> list[float]:
+    """Milliseconds of each step, without two for warm-up."""
+    times = []
+    for _ in range(count + 2):
+        started = time.perf_counter()
+        step()
+        times.append((time.perf_counter() - started) * 1e3)
+    return times[2:]
+
+
+def measure(
+    transport: str, parameters: int, count: int, parallelism: str, bucket_mb: float | None, timeout: float
+) -> dict[str, Any]:
+    backend, numerics = TRANSPORTS[transport]
+    options = None if numerics is None else netfold.TorchOptions(numerics=numerics)
+    limit = timedelta(seconds=timeout)
+    # Groups in turn need keys of their own in torchrun's store: a group would read its predecessor's addresses.
+    store, rank, size = next(rendezvous("env://", timeout=limit))
+    own = dist.PrefixStore(f"{parallelism}-{transport}-{parameters}", store)
+    dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=limit, pg_options=options)
+    computing = statistics.median(steps(training_step(model_of(parameters), rank), 5))
+    model = distributed(model_of(parameters), parallelism, bucket_mb)
+    step = training_step(model, rank)
     dist.barrier()
     before = sent_and_received()
     times = steps(step, count)
     moved = (sent_and_received() - before) / (count + 2)
-    sums = torch.stack([p.detach().double().sum() for p in model.parameters()])
     found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, (times, computing, moved, sums.tolist()))
+    dist.all_gather_object(found, (times, computing, moved, parameter_sums(model)))
     dist.barrier()
     dist.destroy_process_group()
     slowest = [max(of) for of in zip(*(f[0] for f in found), strict=True)]
     p50 = statistics.median(slowest)
     return {
+        "parallelism": parallelism,
         "transport": transport,
         "workers": len(found),
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -112,14 +131,17 @@ def main() -> None:
     parser.add_argument("--transports", nargs="+", default=list(TRANSPORTS))
     parser.add_argument("--parameters", type=int, nargs="+", required=True)
     parser.add_argument("--steps", type=int, nargs="+", required=True)
+    parser.add_argument("--parallelism", nargs="+", default=["ddp"])
     parser.add_argument("--bucket-mb", type=float)
     parser.add_argument("--timeout", type=float, default=300.0)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rows, part = [], options.out.with_suffix(".part")
     for parameters, count in zip(options.parameters, options.steps, strict=True):
-        for transport in options.transports:
-            rows.append(measure(transport, parameters, count, options.bucket_mb, options.timeout))
+        for parallelism, transport in product(options.parallelism, options.transports):
+            rows.append(
+                measure(transport, parameters, count, parallelism, options.bucket_mb, options.timeout)
+            )
             part.write_text(json.dumps({"rows": rows}))  # readers see the old or the new file, never a part
             part.replace(options.out)
 
