@@ -158,7 +158,13 @@ class Controller:
             config.fabric, self.registry, self.link_room, self.scheduler, clock.monotonic_s
         )
         self.members = Members(
-            self.registry, self.lifecycle, leases, self.tasks, options.timeouts, self.events
+            self.registry,
+            self.lifecycle,
+            leases,
+            self.member_status,
+            self.tasks,
+            options.timeouts,
+            self.events,
         )
         self.counters = Counters(self.fleet, self.registry.all, self.changes.wait, options.counters_s)
         self.recycler = Recycler(self.registry, self.slots)

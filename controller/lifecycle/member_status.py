@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -57,10 +56,19 @@ class Progress:
     lately: tuple[TreeProgress, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class OpenStream:
+    """A JoinJob stream of a member. Streams are equal only to themselves."""
+
+    job: str
+    host: str
+
+
 class MemberStatus:
     def __init__(self) -> None:
         self._reported: dict[str, dict[str, Progress]] = {}
-        self._streams: Counter[Holder] = Counter()
+        self._streams: dict[Holder, OpenStream] = {}
+        """The newest open stream of each member."""
         self._assigned: set[Holder] = set()
 
     def set_report(self, job: str, host: str, progress: Progress) -> None:
@@ -76,18 +84,21 @@ class MemberStatus:
         return dict(self._reported.get(job, {}))
 
     @contextmanager
-    def connected(self, job: str, host: str) -> Iterator[None]:
-        """Context of an open stream of the member."""
-        self._streams[job, host] += 1
+    def connected(self, job: str, host: str) -> Iterator[OpenStream]:
+        """Context of an open stream of the member, which supersedes the member's earlier ones."""
+        stream = self._streams[job, host] = OpenStream(job, host)
         try:
-            yield
+            yield stream
         finally:
-            self._streams[job, host] -= 1
-            if not self._streams[job, host]:
+            if self.is_newest(stream):
                 del self._streams[job, host]
 
+    def is_newest(self, stream: OpenStream) -> bool:
+        """No later stream of the member was opened."""
+        return self._streams.get((stream.job, stream.host)) is stream
+
     def is_connected(self, job: str, host: str) -> bool:
-        return self._streams[job, host] > 0
+        return (job, host) in self._streams
 
     def set_assigned(self, job: str, host: str) -> None:
         """The member has received an assignment."""

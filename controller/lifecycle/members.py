@@ -26,6 +26,7 @@ from netfold.controller.lifecycle.events import (
 from netfold.controller.lifecycle.job_admission import RefusedError
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.leases import Leases
+from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.protocol.wire import COUNT_MAX
@@ -57,6 +58,7 @@ class Members:
         registry: JobRegistry,
         lifecycle: Lifecycle,
         leases: Leases,
+        member_status: MemberStatus,
         tasks: BackgroundTasks,
         timeouts: ControllerTimeouts,
         events: EventBus,
@@ -64,13 +66,15 @@ class Members:
         self._registry = registry
         self._lifecycle = lifecycle
         self._leases = leases
+        self._member_status = member_status
         self._tasks = tasks
         self._timeouts = timeouts
         self._events = events
 
     def check(self, name: str, host: str, *, new: bool = False) -> JobRecord:
-        """The job, if the host is a member of it, or may be one again: only a `new` process, which was told nothing of
-        it, as an old one's calls are not the others' any more. Raises UnknownJobError, NotAMemberError."""
+        """The job, if the host is a member of it, or may become one: `new` processes only, which have received no
+        assignment, as the calls of an old one are not those of the other workers any more. Raises UnknownJobError,
+        NotAMemberError."""
         job = self._registry.get(name)
         if job.member(host) is None:
             members = ", ".join(m.host for m in job.members)
@@ -123,16 +127,27 @@ class Members:
         )
         return self._registry.get(name)
 
-    def on_restart(self, name: str, host: str) -> None:
-        """The member's process has restarted and has no assignment. If the job continues on
-        worker loss, the process joins as a newcomer in a new epoch. Raises UnknownJobError."""
-        job = self._registry.get(name)
-        if host in job.excluded or not self._takes_newcomers(job, host):
+    def join(self, name: str, host: str, *, is_new: bool) -> None:
+        """The member opens a stream. A process that `is_new` to a job that continues on worker loss, in place of one
+        that left or had an assignment, takes part as a newcomer in a new epoch. Raises UnknownJobError,
+        NotAMemberError."""
+        job = self.check(name, host, new=is_new)
+        member = job.member(host)
+        if job.state.is_terminal or member is None or host in job.excluded:
             return
-        if self._registry.order(name).file.on_worker_loss is OnWorkerLoss.CONTINUE:
+        continues = self._continues(job) and self._takes_newcomers(job, host)
+        if member.left and is_new:
+            if not continues:
+                raise NotAMemberError(f"'{host}' has left job '{name}', which takes no new worker there")
+            job = job.with_member(host, left=False)
+            self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, host)}))
+        elif is_new and continues and self._member_status.is_assigned(name, host):
             self._lifecycle.commit(job.model_copy(update={"newcomers": True}))
             if job.state is JobState.RUNNING:
                 self._raise(name, f"the worker of {host} began again")
+
+    def _continues(self, job: JobRecord) -> bool:
+        return self._registry.order(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE
 
     def heartbeat(self, name: str, host: str, unusable_epoch: int = 0) -> JobRecord:
         """A heartbeat; `unusable_epoch` requests a new epoch. Raises UnknownJobError, NotAMemberError."""
@@ -240,9 +255,7 @@ class Members:
             return
         if job.state.is_installed and not self._registry.needs(job, host):
             log.info("job %s: %s, and it is not needed", name, why)
-        elif self._registry.order(
-            name
-        ).file.on_worker_loss is OnWorkerLoss.FAIL or self._registry.is_last_worker(job, host):
+        elif not self._continues(job) or self._registry.is_last_worker(job, host):
             self._lifecycle.end(name, JobState.FAILED, why)
         else:
             self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, host), "reason": why}))

@@ -13,6 +13,7 @@ from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import assignment_of
+from netfold.controller.lifecycle.member_status import OpenStream
 from netfold.controller.lifecycle.members import NotAMemberError
 from netfold.controller.service.connections import queue_pairs_from, ring_message
 from netfold.controller.service.explain import explain
@@ -152,25 +153,35 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         if first is None:
             return
         name, host = first.job, first.host
+        status = self._controller.member_status
         try:
+            self._controller.members.check(name, host, new=not first.epoch)
+            if not first.leave:
+                self._controller.members.join(name, host, is_new=not first.epoch)
             self._handle_update(first)
-            if not first.epoch and self._controller.member_status.is_assigned(name, host):
-                self._controller.members.on_restart(name, host)
+            with status.connected(name, host) as stream:
+                self._controller.changes.notify(name)  # ends the member's earlier stream
+                receiver = asyncio.create_task(self._receive_updates(request_iterator, stream))
+                try:
+                    async for update in self._updates(stream, receiver):
+                        yield update
+                finally:
+                    receiver.cancel()
+                if not status.is_newest(stream):
+                    raise NotAMemberError(f"another worker of '{host}' has joined job '{name}' in its place")
         except (UnknownJobError, NotAMemberError) as error:
             await refuse(context, error)
-        receiver = asyncio.create_task(self._receive_updates(request_iterator, name, host))
-        with self._controller.member_status.connected(name, host):
-            try:
-                async for update in self._updates(name, host, receiver):
-                    yield update
-            finally:
-                receiver.cancel()
 
-    async def _receive_updates(self, requests: AsyncIterator[pb.MemberUpdate], name: str, host: str) -> None:
+    async def _receive_updates(self, requests: AsyncIterator[pb.MemberUpdate], stream: OpenStream) -> None:
+        """Until the member ends its stream, or opens another one, whose updates replace those of this one."""
         async for message in requests:
-            if (message.job or name, message.host or host) != (name, host):
-                raise NotAMemberError(f"this stream is of '{host}' in job '{name}', not of another member")
-            message.job, message.host = name, host
+            if not self._controller.member_status.is_newest(stream):
+                return
+            if (message.job or stream.job, message.host or stream.host) != (stream.job, stream.host):
+                raise NotAMemberError(
+                    f"this stream is of '{stream.host}' in job '{stream.job}', not of another member"
+                )
+            message.job, message.host = stream.job, stream.host
             self._handle_update(message)
 
     def _handle_update(self, message: pb.MemberUpdate) -> None:
@@ -186,15 +197,17 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 self._controller.members.register(message.job, queue_pairs_from(message))
 
     async def _updates(
-        self, name: str, host: str, receiver: asyncio.Task[None]
+        self, stream: OpenStream, receiver: asyncio.Task[None]
     ) -> AsyncIterator[pb.ControllerUpdate]:
-        """Updates until the job or the member's stream ends. A member that has left may wait for the job's end."""
+        """Until the job ends, the member's updates end, or the member opens another stream. A member that left may
+        wait for the job's end."""
+        name, host = stream.job, stream.host
         assigned_epoch, ring_epoch = 0, 0
         lease_ms = self._controller.registry.order(name).file.lease_ms
         job = self._controller.registry.get(name)
         if job.state in (JobState.QUEUED, JobState.INSTALLING) or host in job.excluded:
             yield pb.ControllerUpdate(lease_ms=lease_ms)
-        while True:
+        while self._controller.member_status.is_newest(stream):
             job = self._controller.registry.get(name)
             if job.state.is_terminal or (host in job.excluded and host not in job.rejoining):
                 ended = pb.JobEnded(state=state_of(job), reason=job.reason)

@@ -281,3 +281,9 @@ class MemberStream:
                 assert isinstance(notice, pb.ControllerUpdate), notice
                 if notice.WhichOneof("update"):
                     return notice
+
+    async def drain(self) -> None:
+        """Reads until the controller ends the stream."""
+        async with asyncio.timeout(DEADLINE_S):
+            while await self.call.read() is not grpc.aio.EOF:
+                pass

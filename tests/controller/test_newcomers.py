@@ -6,17 +6,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import grpc
 import pytest
 
+from netfold.controller.lifecycle.job_admission import PlanRequest
+from netfold.controller.planning.plan import Plan
+from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.controller.service.standby import ServiceProxy
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.netfold_pb2_grpc import ControllerServicer
+from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+from tests.controller.deployment import Deployment, MemberStream, PlanThread, asked, deployed
 
 SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\nlease_ms: 400\non_worker_loss: continue\n"
 
@@ -30,23 +34,36 @@ class Members:
         self._beats: dict[str, asyncio.Task[None]] = {}
 
     async def join(self, host: str) -> MemberStream:
+        """A new worker of the host; one that was there before sends no more."""
+        if host in self.streams:
+            self.die(host)
         stream = self.streams[host] = MemberStream(self.stub, "job", host)
         await stream.say()
         self._beats[host] = asyncio.create_task(self._beat(stream))
         return stream
 
     def die(self, host: str) -> None:
+        """No further heartbeat; the stream stays open."""
         self._beats.pop(host).cancel()
         self.streams.pop(host)
 
-    async def told(self, workers: int) -> dict[str, pb.Assignment]:
-        """What each is told next for which so many are in."""
+    async def leave(self, host: str) -> None:
+        """Returns when the controller has taken notice."""
+        stream = self.streams[host]
+        self.die(host)
+        await stream.say(leave=True)
+        await stream.call.done_writing()
+        await stream.drain()
+
+    async def told(self, workers: int, after_epoch: int = 0) -> dict[str, pb.Assignment]:
+        """By host the next assignment of so many workers in an epoch later than `after_epoch`."""
         found = {}
         for host, stream in self.streams.items():
             while True:
                 notice = await stream.hear()
-                if notice.HasField("assignment") and notice.assignment.workers == workers:
-                    found[host] = notice.assignment
+                told = notice.assignment
+                if notice.HasField("assignment") and told.workers == workers and told.epoch > after_epoch:
+                    found[host] = told
                     break
         assert len({a.epoch for a in found.values()}) == 1
         return found
@@ -58,8 +75,10 @@ class Members:
 
 
 @asynccontextmanager
-async def running(tmp_path: Path, spec: str = SPEC) -> AsyncIterator[tuple[Deployment, Members]]:
-    async with deployed(single_switch(5), tmp_path) as deployment, asked(deployment) as stub:
+async def running(
+    tmp_path: Path, spec: str = SPEC, plans: PlanBackend | None = None
+) -> AsyncIterator[tuple[Deployment, Members]]:
+    async with deployed(single_switch(5), tmp_path, plans=plans) as deployment, asked(deployment) as stub:
         await deployment.settled()
         await deployment.controller.submit(spec, queue=False)
         await deployment.runs("job")
@@ -126,19 +145,82 @@ def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path):
     asyncio.run(scenario())
 
 
-def test_who_goes_again_before_it_is_in_holds_nobody_up(tmp_path):
+class HeldPlans(PlanThread):
+    """Plans wait while `open` is not set; `asked` is set when one does."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        super().__init__(fabric)
+        self.open, self.asked = asyncio.Event(), asyncio.Event()
+        self.open.set()
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        self.asked.set()
+        await self.open.wait()
+        return await super().plan(request)
+
+
+def test_a_worker_that_leaves_before_its_first_epoch_delays_no_other_worker(tmp_path):
+    async def scenario() -> None:
+        plans = HeldPlans(single_switch(5))
+        async with running(tmp_path, plans=plans) as (deployment, members):
+            members.die("h3")
+            without = await members.told(2)
+            plans.open.clear()
+            plans.asked.clear()
+            await members.join("h3")
+            await plans.asked.wait()
+            await members.leave("h3")
+            job = deployment.controller.registry.get("job")
+            assert (job.excluded, job.rejoining) == (("h3",), ())
+            plans.open.set()
+            await deployment.idle()
+            job = deployment.controller.registry.get("job")
+            assert (job.epoch, job.excluded) == (without["h1"].epoch, ("h3",))
+            await members.join("h3")
+            assert (await members.told(3)).keys() == {"h1", "h2", "h3"}
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_left_may_come_back(tmp_path):
     async def scenario() -> None:
         async with running(tmp_path) as (deployment, members):
-            members.die("h3")
-            await members.told(2)
-            stream = await members.join("h3")
-            await stream.say(leave=True)
-            members.die("h3")
-            await deployment.until(
-                lambda: deployment.controller.registry.get("job").rejoining == (), "it is forgotten"
-            )
+            epoch = deployment.controller.registry.get("job").epoch
+            await members.leave("h3")
             await members.join("h3")
-            await members.told(3)
+            again = await members.told(3, after_epoch=epoch)
+            assert [again[h].rank for h in ("h1", "h2", "h3")] == [0, 1, 2]
+            assert all(a.allow_newcomers for a in again.values())
+            job = deployment.controller.registry.get("job")
+            assert (job.excluded, job.rejoining, job.member("h3").left) == ((), (), False)
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_left_a_job_of_fixed_size_may_not_come_back(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path, SPEC.replace("continue", "fail")) as (_, members):
+            await members.leave("h3")
+            stream = MemberStream(members.stub, "job", "h3")
+            await stream.say()
+            with pytest.raises(grpc.aio.AioRpcError, match="'h3' has left job 'job'"):
+                await stream.call.read()
+
+    asyncio.run(scenario())
+
+
+def test_a_later_stream_of_a_member_replaces_its_earlier_ones(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as (deployment, members):
+            earlier = members.streams["h3"]
+            await members.join("h3")
+            await members.told(3, after_epoch=deployment.controller.registry.get("job").epoch)
+            with pytest.raises(grpc.aio.AioRpcError, match="another worker of 'h3' has joined"):
+                await earlier.drain()
+            with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
+                await earlier.say(leave=True)
+            job = deployment.controller.registry.get("job")
+            assert not job.member("h3").left
 
     asyncio.run(scenario())
 
