@@ -129,8 +129,9 @@ class Disguises:
         return [ethernet(self.packet.pack(udp(self.body + room, self.port, self.port)))]
 
     def _icmp_about_it(self) -> Frames:
-        """It goes another way, is too long, or does not arrive."""
-        kind, code = self.random.choice([(5, 0), (5, 1), (3, 1), (3, 3), (3, 4), (11, 0)])
+        """It goes another way, is too long, or does not arrive; or a message of any type and code."""
+        errors = [(5, 0), (5, 1), (3, 1), (3, 3), (3, 4), (11, 0)]
+        kind, code = self.random.choice([*errors, (self.random.randrange(256), self.random.randrange(16))])
         told = struct.pack(">BBH4s", kind, code, 0, ip("10.0.0.66")) + self._whole()[:28]
         igmp = b"\x22\x00\x00\x00\x00\x00\x00\x01\x04\x00\x00\x00" + ip("239.1.1.1")
         joins = replace(self.packet, protocol=2, dst="224.0.0.22").pack(igmp)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 
 import grpc
 import pytest
@@ -31,6 +29,7 @@ from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS
 from netfold.traffic.membership.base import Stats, TreeStats
 from netfold.traffic.membership.membership import ControllerMembership, from_proto
 from netfold.traffic.numerics import Automatic, BlockFloat, Fixed, Float32Sum, IntegerSum, PackedHalf
+from tests.traffic.tls import Tls, reached
 
 
 def assignment(epoch: int = 1, **changes: object) -> pb.Assignment:
@@ -89,31 +88,6 @@ def controller(tls: Tls | None = None) -> Iterator[tuple[Controller, str]]:
         finally:
             servicer.notices.put(None)
             server.stop(0).wait()
-
-
-@dataclass(frozen=True)
-class Tls:
-    """A certificate for the name `controller.test`, made for this run."""
-
-    certificate: Path
-    key: Path
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory) -> Tls:
-    folder = tmp_path_factory.mktemp("tls")
-    made = Tls(folder / "cert", folder / "key")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=controller.test",
-         "-addext", "subjectAltName=DNS:controller.test", "-keyout", made.key, "-out", made.certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return made
-
-
-def reached(target: str, tls: Tls, folder: Path, token: str = "a-token") -> Connection:
-    (folder / "token").write_text(token + "\n")
-    return connection(target, tls.certificate, folder / "token", "controller.test")
 
 
 def test_what_a_worker_waits_for_is_what_the_controller_says():

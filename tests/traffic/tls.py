@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A certificate for controllers of tests at TCP, and the connection that trusts it."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from netfold.protocol.connection import Connection, connection
+
+
+@dataclass(frozen=True)
+class Tls:
+    """A certificate for the name `controller.test`, made for this run."""
+
+    certificate: Path
+    key: Path
+
+
+def make_certificate(folder: Path) -> Tls:
+    made = Tls(folder / "cert", folder / "key")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=controller.test",
+         "-addext", "subjectAltName=DNS:controller.test", "-keyout", made.key, "-out", made.certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return made
+
+
+def reached(target: str, tls: Tls, folder: Path, token: str = "a-token") -> Connection:
+    (folder / "token").write_text(token + "\n")
+    return connection(target, tls.certificate, folder / "token", "controller.test")
