@@ -212,9 +212,9 @@ def test_a_worker_that_left_a_job_of_fixed_size_may_not_come_back(tmp_path):
 def test_a_later_stream_of_a_member_replaces_its_earlier_ones(tmp_path):
     async def scenario() -> None:
         async with running(tmp_path) as (deployment, members):
-            earlier = members.streams["h3"]
+            earlier, epoch = members.streams["h3"], deployment.controller.registry.get("job").epoch
             await members.join("h3")
-            await members.told(3, after_epoch=deployment.controller.registry.get("job").epoch)
+            await members.told(3, after_epoch=epoch)
             with pytest.raises(grpc.aio.AioRpcError, match="another worker of 'h3' has joined"):
                 await earlier.drain()
             with suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
