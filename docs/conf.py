@@ -18,12 +18,14 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "sphinxcontrib.mermaid",
     "repository_links",
     "reference_pages",
 ]
 exclude_patterns = ["_extensions", "reference/generated", "results/data"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
+myst_fence_as_directive = ["mermaid"]  # GitHub draws these fences, too
 nb_execution_mode = "cache"
 nb_execution_cache_path = "../out/docs/notebooks"
 nb_execution_timeout = 120
