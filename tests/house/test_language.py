@@ -96,7 +96,9 @@ def test_programs_are_not_people():
         for name in identifiers(node)
         if PEOPLE_VERBS & set(name.lower().split("_"))
     ]
-    assert found == [], "names send, notify, receive, request, cache or time out, as in docs/reference/glossary.md"
+    assert found == [], (
+        "names send, notify, receive, request, cache or time out, as in docs/reference/glossary.md"
+    )
 
 
 @pytest.mark.parametrize("distribution", ["netfold", "softswitch"])
