@@ -184,6 +184,7 @@ def run_worker(
             measured.retransmits = one.retransmits
             measured.flows = one.flows()
             measured.restarts, measured.reencoded_chunks = one.stats.restarts, one.stats.reencoded_chunks
+            measured.socket_errors = one.stats.socket_errors()
         _write(out, {"host": host, "job": mine.job, "transport": "netfold", **measured.to_dict()})
 
 

@@ -260,6 +260,18 @@ def attacking(plan: Plan, popen: Popen = subprocess.Popen) -> Iterator[Attack]:
         attack.sent = int(output)
 
 
+def parse_sockets(table: str) -> Iterator[Flow]:
+    """Of /proc/net/udp or /proc/net/tcp. Port 0 of a destination: the socket is not connected, or listens."""
+    for line in table.splitlines()[1:]:
+        local, remote = map(_socket_address, line.split()[1:3])
+        yield Flow(local[0], remote[0], local[1], remote[1])
+
+
+def _socket_address(text: str) -> tuple[str, int]:
+    address, port = text.split(":")
+    return socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16)
+
+
 def _has_input_ended(*awaited: socket.socket) -> bool:
     """Whether standard input has ended. Waits for one of the sockets to be readable if there are any."""
     readable, _, _ = select.select([sys.stdin, *awaited], [], [], None if awaited else 0)

@@ -28,7 +28,7 @@ from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 from netfold.traffic.workloads.ring import RingWorker
-from tests.traffic.off_path import ERRORS, Flow, Plan, attacking
+from tests.traffic.off_path import ERRORS, Flow, Plan, attacking, parse_sockets
 from tests.traffic.tls import Tls, reached
 
 pytestmark = [
@@ -165,7 +165,8 @@ def test_resets_without_the_sequence_number_end_no_tcp_connection():
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(lambda rank: RingWorker(RING, rank, RING_PORT), range(2))
         with first, second:
-            flows = tuple(connections(RING_PORT))
+            table = Path("/proc/net/tcp").read_text()
+            flows = tuple(f for f in parse_sockets(table) if is_of_ring(f))
             assert len(flows) == 4, "two connections, in both directions"
             with attacking(Plan("blind-resets", flows, seed=3)) as attack:
                 for _ in range(50):
@@ -175,15 +176,5 @@ def test_resets_without_the_sequence_number_end_no_tcp_connection():
     assert attack.sent > 0
 
 
-def connections(port: int) -> Iterator[Flow]:
-    """Established TCP connections of this network namespace from or to a port."""
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        _, local, remote, state, *_ = line.split()
-        (source, source_port), (to, to_port) = map(socket_address, (local, remote))
-        if state == "01" and port in (source_port, to_port):
-            yield Flow(source, to, source_port, to_port)
-
-
-def socket_address(text: str) -> tuple[str, int]:
-    address, port = text.split(":")
-    return ".".join(str(byte) for byte in bytes.fromhex(address)[::-1]), int(port, 16)
+def is_of_ring(flow: Flow) -> bool:
+    return RING_PORT in (flow.source_port, flow.destination_port) and flow.destination_port > 0

@@ -72,6 +72,7 @@ class Result:
     retransmits: int = 0
     restarts: int = 0
     reencoded_chunks: int = 0
+    socket_errors: int = 0
     sizes: list[dict[str, Any]] = field(default_factory=list)
     flows: list[dict[str, float]] = field(default_factory=list)
 

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Off-path attackers (docs/explanation/security.md) beside jobs through switches: root on other hosts, and processes
+without rights on the hosts of workers. Jobs of switches and of a parameter server finish, and all sums are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+import pytest
+
+from netfold.testbed.deployment import Deployment, Setup
+from tests.testbed.test_scenarios import FINISH_S, assert_exact, until
+from tests.traffic.off_path import Flow, Plan, attacking, parse_sockets
+
+pytestmark = [pytest.mark.root, pytest.mark.mininet]
+
+ATTACKERS = ("h4", "h8")
+"""One at each leaf."""
+
+CALLS = ["--workload", "alexnet", "--scale", "0.001", "--iterations", 8, "--timeout", 40]
+AT_SWITCHES, AT_SERVER = ("h1", "h2", "h5", "h6"), ("h3", "h7")
+"""Workers of a job whose roots are switches, and of one with a parameter server."""
+
+BESIDE_PER_SECOND = 500
+"""Datagrams of a process on a worker's host: it shares the link, which it could fill."""
+
+
+@pytest.fixture
+def system() -> Iterator[Deployment]:
+    with Deployment(Setup(target="softswitch", lanes=64, name="attack", first_grpc_port=9740)) as running:
+        yield running
+
+
+def flows_of(system: Deployment, host: str) -> tuple[Flow, ...]:
+    """From the worker's sockets to its roots."""
+    table = system.net.run(host, ["cat", "/proc/net/udp"], 10.0).stdout
+    return tuple(flow for flow in parse_sockets(table) if flow.destination_port)
+
+
+def wait_for_flows(system: Deployment, hosts: Sequence[str]) -> tuple[Flow, ...]:
+    found: dict[str, tuple[Flow, ...]] = {}
+
+    def have_all() -> bool:
+        found.update({host: flows_of(system, host) for host in hosts})
+        return all(found.values())
+
+    until(have_all, "sockets of the workers")
+    return tuple(flow for host in hosts for flow in found[host])
+
+
+def attacks_on(system: Deployment, flows: tuple[Flow, ...], per_second: int) -> Iterator[tuple[str, Plan]]:
+    """Attacking hosts and their attacks, with forged sources: switches compare none."""
+    addressing = system.net.addressing
+    hosts = addressing.hosts.values()
+    spoofed = tuple(
+        {*(str(h.ip) for h in hosts), *(str(h.gateway_ip) for h in hosts), *(f.destination for f in flows)}
+    )
+    for number, host in enumerate(ATTACKERS):
+        yield host, Plan("icmp", flows, spoofed, per_second=per_second, seed=number)
+    yield ATTACKERS[0], Plan("arp", flows, spoofed, interface="eth0", per_second=per_second, seed=2)
+    back = tuple(Flow(f.destination, f.source, f.destination_port, f.source_port) for f in flows)
+    for number, host in enumerate((ATTACKERS[1], AT_SWITCHES[0], AT_SERVER[0])):
+        own = (str(addressing.hosts[host].ip),)
+        yield host, Plan("datagrams", (*flows, *back), own, per_second=BESIDE_PER_SECOND, seed=3 + number)
+
+
+def finish_jobs_under_attack(system: Deployment, per_second: int) -> None:
+    jobs = [
+        system.start_job("switches", CALLS, workers=AT_SWITCHES, scheme="panama", rate=40),
+        system.start_job("server", CALLS, workers=AT_SERVER, scheme="none", parameter_servers=1, rate=40),
+    ]
+    flows = wait_for_flows(system, (*AT_SWITCHES, *AT_SERVER))
+    with ExitStack() as open_attacks:
+        running = [
+            open_attacks.enter_context(attacking(plan, system.net.hosts[host].popen))
+            for host, plan in attacks_on(system, flows, per_second)
+        ]
+        results = [system.finish(job, FINISH_S) for job in jobs]
+    assert all(attack.sent > 0 for attack in running)
+    for of_job in results:
+        assert_exact(of_job)
+        assert max(r["restarts"] for r in of_job.values()) == 0, "an attack cost an epoch"
+        assert sum(r["socket_errors"] for r in of_job.values()) > 0, "no attack reached a worker"
+
+
+def test_jobs_finish_under_attack_with_all_sums_right(system: Deployment) -> None:
+    finish_jobs_under_attack(system, per_second=1000)
+
+
+@pytest.mark.long
+def test_jobs_finish_under_attack_at_any_rate(system: Deployment) -> None:
+    finish_jobs_under_attack(system, per_second=0)
