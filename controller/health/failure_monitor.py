@@ -102,7 +102,12 @@ class FailureMonitor:
 
     def _on_restart_timeout(self, switch: str) -> None:
         health, seconds = self._fleet.health(switch), self._timeouts.restart
-        if health.ready or self._clock.monotonic_s() - health.since < seconds * 0.9:
+        if health.ready:
+            return
+        if health.preempted:  # it still adds up; a controller that takes it away must not end jobs
+            self._call_later(seconds, self._on_restart_timeout, switch)
+            return
+        if self._clock.monotonic_s() - health.since < seconds * 0.9:
             return
         why = f"switch {switch} is unreachable for {seconds:g} s ({health.error})"
         elements = FailedElements(switches=frozenset((switch,)))

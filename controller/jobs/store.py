@@ -47,13 +47,15 @@ class StoreError(Exception):
 
 
 class Store:
-    """Opens or creates the database at `path`. Raises StoreError."""
+    """Opens or creates the database at `path`, for this user only. Raises StoreError."""
 
     def __init__(self, path: Path, fabric: str) -> None:
         self._path = path
         self._lock: int | None = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            path.chmod(0o600)  # SQLite gives its other files the same rights
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")

@@ -218,7 +218,7 @@ class SwitchSession:
         controller becomes primary."""
         if not connection.is_primary:
             self._connected = None
-            self._reporter.set_failed("another controller is primary")
+            self._reporter.set_failed("another controller is primary", preempted=True)
             return
         await self._until_error(self._serve(connection))
 

@@ -19,7 +19,8 @@ class Health:
     ready       connected, and the contents are the desired ones of version `applied` or are being changed from them
     reached     the server answers; it may still be loading the pipeline
     error       why it is not ready, or why the last write failed
-    since       when `ready` last changed (event loop's clock)
+    preempted   another controller is primary: the switch runs, and takes no writes
+    since       when `ready` or `preempted` last changed (event loop's clock)
     repaired    entries that differed when they were read
     converge_s  duration of the last writes
     """
@@ -28,6 +29,7 @@ class Health:
     reached: bool = False
     applied: int = 0
     error: str = "not connected yet"
+    preempted: bool = False
     since: float = field(default_factory=time.monotonic)
     repaired: int = 0
     converge_s: float = 0.0
@@ -50,13 +52,13 @@ class HealthReporter:
         health = self.health
         if not health.ready:
             health.since = self._now()
-        health.ready, health.applied, health.error = True, version, ""
+        health.ready, health.applied, health.error, health.preempted = True, version, "", False
         self._on_change(self.name)
 
-    def set_failed(self, error: str) -> None:
+    def set_failed(self, error: str, *, preempted: bool = False) -> None:
         health = self.health
-        if health.ready:
+        if health.ready or health.preempted != preempted:
             health.since = self._now()
             log.warning("%s: %s", self.name, error)
-        health.ready, health.error = False, error
+        health.ready, health.error, health.preempted = False, error, preempted
         self._on_change(self.name)

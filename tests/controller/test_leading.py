@@ -110,6 +110,33 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
     asyncio.run(scenario())
 
 
+def test_a_controller_that_takes_a_switch_away_fails_no_job_of_it(tmp_path):
+    """For longer than a switch may be unreachable. It writes nothing, so the job runs on as it was."""
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.runs("job")
+            switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
+            before, longest = switch.entries(), deployment.options.timeouts.restart
+            async with grpc.aio.insecure_channel(switch.address) as channel:
+                stream = p4r_grpc.P4RuntimeStub(channel).StreamChannel()
+                update = p4r.MasterArbitrationUpdate(device_id=switch.device_id)
+                update.election_id.CopyFrom(U128.encode(1 << 100))
+                await stream.write(p4r.StreamMessageRequest(arbitration=update))
+                await deployment.until(lambda: health.preempted, "another controller is primary")
+                now = asyncio.get_running_loop().time
+                await deployment.until(lambda: now() - health.since > 1.5 * longest, "for too long")
+                assert deployment.state("job") is JobState.RUNNING
+                stream.cancel()
+            await deployment.settled()
+            assert not health.preempted
+            assert (deployment.state("job"), switch.entries()) == (JobState.RUNNING, before)
+
+    asyncio.run(scenario())
+
+
 def test_a_tool_reads_beside_the_controller_and_never_replaces_it(tmp_path):
     """As `netfold shell`, also in the store's first term, and two at once."""
 

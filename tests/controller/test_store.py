@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import signal
+import stat
 import subprocess
 import sys
 
@@ -32,6 +33,22 @@ def test_a_job_with_its_plan_comes_back_as_it_was(tmp_path):
         store.put(job)
     store.close()
     assert Store(tmp_path / "db", "f").jobs() == [job]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_only_its_user_may_read_it(tmp_path, exists):
+    folder = tmp_path / "state"
+    if exists:
+        folder.mkdir(mode=0o700)
+        (folder / "db").touch(mode=0o644)
+    store = Store(folder / "db", "f")
+    assert store.try_lead() == 1
+    with store.change():
+        store.put(_job("j", 1))
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    assert files == dict.fromkeys(("db", "db-wal", "db-shm", "db.lock"), 0o600)
+    store.close()
 
 
 def test_a_change_that_fails_leaves_nothing(tmp_path):
