@@ -113,6 +113,10 @@ docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and mis
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs out/docs/html
 	@echo "out/docs/html/index.html"
 
+.PHONY: results
+results: $(VENV)/.ready ## renew the tables of docs/results from their data
+	$(BIN)/python docs/results/tables.py
+
 .PHONY: lint
 lint: $(VENV)/.ready ## ruff and mypy
 	$(BIN)/ruff check .

@@ -101,13 +101,16 @@ def test_programs_are_not_people():
     )
 
 
-@pytest.mark.parametrize("distribution", ["netfold", "softswitch"])
-def test_no_two_classes_of_a_distribution_have_one_name(distribution: str):
+DISTRIBUTIONS = ("softswitch/", "examples/protocol/")
+"""Folders whose names are their own: a package beside netfold, and the second implementation of the protocol."""
+
+
+@pytest.mark.parametrize("folder", [*DISTRIBUTIONS, ""])
+def test_no_two_classes_of_a_distribution_have_one_name(folder: str):
     places: dict[str, list[str]] = defaultdict(list)
     for place, node in classes():
-        if not node.name.startswith("_") and place.startswith("softswitch/") == (
-            distribution == "softswitch"
-        ):
+        home = next((f for f in DISTRIBUTIONS if place.startswith(f)), "")
+        if not node.name.startswith("_") and home == folder:
             places[node.name].append(place)
     double = {
         name: where for name, where in places.items() if len(where) > 1 and name not in SHARED_CLASS_NAMES
