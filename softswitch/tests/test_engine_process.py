@@ -285,6 +285,8 @@ def test_a_delayed_frame_arrives_in_the_end(start, hosts) -> None:
     with switch.control() as control:
         control.request("set-faults", port=1, direction="in", delay_ns=30_000_000)
         control.request("set-faults", port=2, direction="out", delay_ns=30_000_000)
+    settings = switch.port(1)["fault_settings"]
+    assert (settings["in"]["delay_ns"], settings["out"]["delay_ns"]) == (30_000_000, 0)
     for frame in numbered(20):
         one.send(frame)
     assert two.receive_many(20) == numbered(20)

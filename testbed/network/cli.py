@@ -19,7 +19,7 @@ from rich.console import Console
 from netfold.controller.switches.election import tool_election_id
 from netfold.testbed.network import kernel, supervisor
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
-from netfold.testbed.network.faults import Faults, apply_faults, counted_faults
+from netfold.testbed.network.faults import Faults, apply_faults, read_faults
 from netfold.testbed.network.state import DEFAULT_NAME, RUN_VARIABLE, RunDirectory, State, processes_of
 from netfold.testbed.network.sudo_user import become_root, sudo_user
 from netfold.testbed.network.targets import installed_command
@@ -277,12 +277,15 @@ def _faults_clear(
 @faults.command("show")
 @one_line_errors
 def _faults_show(name: NameOption = DEFAULT_NAME) -> None:
-    """Show the frames affected so far, by link and direction."""
+    """Show the faults that are set and the frames affected so far, by link and direction."""
     become_root()
-    for (sender, receiver), counts in counted_faults(RunDirectory(name).up()).items():
-        words = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-        if words:
-            typer.echo(f"{sender} -> {receiver}: {words}")
+    rows = []
+    for (sender, receiver), found in read_faults(RunDirectory(name).up()).items():
+        words = ", ".join(f"{count} {kind}" for kind, count in found.counts.items() if count)
+        settings = "" if found.settings is None else str(found.settings)
+        if settings or words:
+            rows.append(f"{sender} -> {receiver}: {settings or 'none set'}; {words or 'no frame'} so far")
+    typer.echo("\n".join(rows) or "no faults are set, and no frame was affected")
 
 
 def _print_state(state: State) -> None:

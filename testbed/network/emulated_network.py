@@ -30,7 +30,7 @@ from netfold.testbed.network.errors import (
     MissingToolError,
     UnknownElementError,
 )
-from netfold.testbed.network.faults import Faults, apply_faults, counted_faults
+from netfold.testbed.network.faults import Faults, apply_faults, read_faults
 from netfold.testbed.network.handles import HostHandle, SwitchHandle
 from netfold.testbed.network.processes import SwitchProcess, wait_ready
 from netfold.testbed.network.program import program_switch
@@ -224,7 +224,7 @@ class EmulatedNetwork:
 
     def lost_by_faults(self) -> dict[tuple[str, str], int]:
         """Frames lost so far by sender and receiver. Raises NetworkError."""
-        return {link: counts["lost"] for link, counts in counted_faults(self._state()).items()}
+        return {link: found.counts["lost"] for link, found in read_faults(self._state()).items()}
 
     def prompt(self) -> None:
         """Run Mininet's prompt on the terminal."""

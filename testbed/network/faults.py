@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.state import State, SwitchState
 
 _MS = 1_000_000
+PROBABILITIES = ("loss", "duplicate", "reorder", "corrupt")
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,20 @@ class Faults:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for kind in ("loss", "duplicate", "reorder", "corrupt"):
+        for kind in PROBABILITIES:
             if not 0 <= getattr(self, kind) <= 1:
                 raise NetworkError(f"{kind} is {getattr(self, kind)}: expected a probability, 0 to 1")
         for kind in ("delay_ms", "jitter_ms"):
             if not 0 <= getattr(self, kind) <= 60_000:
                 raise NetworkError(f"{kind} is {getattr(self, kind)}: expected 0 to 60000")
+
+    def __str__(self) -> str:
+        """What is not off: "loss 0.05, delay 1 ms"; "" if all is."""
+        kinds = [f"{k} {getattr(self, k):g}" for k in PROBABILITIES if getattr(self, k)]
+        delays = [
+            f"{k} {getattr(self, f'{k}_ms'):g} ms" for k in ("delay", "jitter") if getattr(self, f"{k}_ms")
+        ]
+        return ", ".join([*kinds, *delays])
 
     def request(self, port: int, direction: str, link_delay_ms: float) -> dict[str, Any]:
         """The request to the control socket of a switch; `direction`: "in" or "out" of the switch."""
@@ -73,19 +83,37 @@ def apply_faults(state: State, sender: str, receiver: str, faults: Faults) -> No
     request(Path(switch.control_socket), [faults.request(port, direction, delay_ms)])
 
 
-def counted_faults(state: State) -> dict[tuple[str, str], dict[str, int]]:
-    """Frames so far by sender and receiver, and by fault. Raises NetworkError."""
+@dataclass(frozen=True)
+class DirectionFaults:
+    """Of one direction of a link. `settings`: None if the target does not report them, as the kernel's loss; `counts`:
+    frames so far, by fault."""
+
+    settings: Faults | None
+    counts: Mapping[str, int]
+
+
+def read_faults(state: State) -> dict[tuple[str, str], DirectionFaults]:
+    """By sender and receiver. Raises NetworkError."""
     if not state.faults:
         directions = [ends for x in state.links for ends in ((x.a, x.b), (x.b, x.a))]
-        return {ends: {"lost": kernel_loss.lost(*_ingress_interface(state, *ends))} for ends in directions}
+        lost = {ends: kernel_loss.lost(*_ingress_interface(state, *ends)) for ends in directions}
+        return {ends: DirectionFaults(None, {"lost": count}) for ends, count in lost.items()}
     ports = {n: request(Path(s.control_socket), [{"op": "ports"}])[0] for n, s in state.switches.items()}
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    found: dict[tuple[str, str], DirectionFaults] = {}
     for link in state.links:
         for sender, receiver in ((link.a, link.b), (link.b, link.a)):
-            switch, number, direction, _ = _injection_point(state, sender, receiver)
+            switch, number, direction, delay_ms = _injection_point(state, sender, receiver)
             [port] = [p for p in ports[switch.name] if p["port"] == number]
-            found[sender, receiver] = port["faults"][direction]
+            settings = _settings(port["fault_settings"][direction], delay_ms)
+            found[sender, receiver] = DirectionFaults(settings, port["faults"][direction])
     return found
+
+
+def _settings(found: Mapping[str, Any], link_delay_ms: float) -> Faults:
+    """Without the link's own delay."""
+    kinds = {kind: found[kind] for kind in PROBABILITIES}
+    delay_ms = max(0.0, found["delay_ns"] / _MS - link_delay_ms)
+    return Faults(**kinds, delay_ms=delay_ms, jitter_ms=found["jitter_ns"] / _MS, seed=found["seed"])
 
 
 def _ingress_interface(state: State, sender: str, receiver: str) -> tuple[str, int | None]:

@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,10 @@ class ControlServer:
                 "oper_up": port.oper_up,
                 "link": port.counters,
                 "faults": {direction.name.lower(): counts for direction, counts in port.faults.items()},
+                "fault_settings": {
+                    direction.name.lower(): asdict(settings)
+                    for direction, settings in port.fault_settings.items()
+                },
                 "switch": dict(self._switch.port_stats(port.number)),
             }
             for port in self._engine.ports()

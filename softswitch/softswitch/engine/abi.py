@@ -66,6 +66,7 @@ class PortStatus(ctypes.Structure):
         ("ifname", c_char * IF_NAMESIZE),
         ("counters", InterfaceCounters),
         ("faults", FaultCounters * DIRECTIONS),
+        ("fault_settings", FaultSettings * DIRECTIONS),
     )
 
 

@@ -27,6 +27,7 @@ struct ss_engine_port_status {
     char ifname[IF_NAMESIZE];
     struct ss_interface_counters counters;
     struct ss_fault_counters faults[SS_ENGINE_DIRECTIONS];
+    struct ss_fault_settings fault_settings[SS_ENGINE_DIRECTIONS];
 };
 
 struct ss_engine_stats {

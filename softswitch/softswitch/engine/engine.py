@@ -61,7 +61,7 @@ class Faults:
 @dataclass(frozen=True)
 class PortStatus:
     """State of a port. `up`: its interface is present and bound; `oper_up`: and is up, with a carrier. Counters start
-    when the port is added."""
+    when the port is added; `faults` are those of the frames, `fault_settings` what is set."""
 
     number: int
     ifname: str
@@ -69,6 +69,7 @@ class PortStatus:
     oper_up: bool
     counters: dict[str, int]
     faults: dict[Direction, dict[str, int]]
+    fault_settings: dict[Direction, Faults]
 
 
 class Engine:
@@ -177,6 +178,10 @@ def _fields(structure: ctypes.Structure) -> dict[str, int]:
     return {name: int(getattr(structure, name)) for name, *_ in structure._fields_}
 
 
+def _faults(settings: abi.FaultSettings) -> Faults:
+    return Faults(**{name: getattr(settings, name) for name, *_ in settings._fields_})
+
+
 def _port_status(status: abi.PortStatus) -> PortStatus:
     return PortStatus(
         number=status.number,
@@ -185,4 +190,5 @@ def _port_status(status: abi.PortStatus) -> PortStatus:
         oper_up=bool(status.oper_up),
         counters=_fields(status.counters),
         faults={direction: _fields(status.faults[direction]) for direction in Direction},
+        fault_settings={d: _faults(status.fault_settings[d]) for d in Direction},
     )

@@ -192,7 +192,10 @@ static void fill_status(struct ss_engine_port *port, struct ss_engine_port_statu
                                           .oper_up = port->oper_up,
                                           .counters = port->interface.counters};
     memcpy(out->ifname, port->interface.ifname, IF_NAMESIZE);
-    for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) out->faults[d] = port->injector[d].counters;
+    for (int d = 0; d < SS_ENGINE_DIRECTIONS; d++) {
+        out->faults[d] = port->injector[d].counters;
+        out->fault_settings[d] = port->injector[d].settings;
+    }
 }
 
 uint32_t ss_engine_ports(struct ss_engine *engine, struct ss_engine_port_status *out, uint32_t capacity) {

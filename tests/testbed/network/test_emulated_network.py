@@ -274,6 +274,11 @@ def test_faults_have_bounds(bad: dict[str, float]) -> None:
         Faults(**bad)  # type: ignore[arg-type]
 
 
+def test_faults_are_shown_in_words() -> None:
+    assert str(Faults(loss=0.05, delay_ms=1.5)) == "loss 0.05, delay 1.5 ms"
+    assert str(Faults()) == ""
+
+
 def test_fault_request_adds_the_links_own_delay() -> None:
     request = Faults(loss=0.05, delay_ms=1, seed=7).request(3, "in", link_delay_ms=0.5)
     assert request["delay_ns"] == 1_500_000
