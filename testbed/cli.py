@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -187,6 +188,7 @@ def doctor_command() -> None:
             else "[yellow]-[/yellow]"
         )
         need = "" if finding.need is Need.REQUIRED else " (optional)"
-        table.add_row(mark, f"{finding.name}{need}", finding.purpose, finding.found or finding.remedy)
+        words = (f"{finding.name}{need}", finding.purpose, finding.found or finding.remedy)
+        table.add_row(mark, *map(escape, words))  # netfold[torch] is no markup
     Console().print(table)
     sys.exit(0 if all(f.ok for f in findings) else 1)

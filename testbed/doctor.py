@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +46,18 @@ P4LANG_PACKAGES = (
     "p4lang's packages for Debian and Ubuntu (see the READMEs of p4lang/p4c and p4lang/behavioral-model), "
     "or a build from their sources"
 )
+
+
+EXTRAS = {
+    "controller": "netfold controller, job, plan",
+    "switch": "softswitch, the default switch",
+    "testbed": "netfold run, up, measure, fabric",
+    "sim": "netfold simulate, reproduce",
+}
+"""Extras of the distribution, and the commands that need them."""
+
+_EXTRA_MARKER = re.compile(r"""extra == ["'](?P<extra>[a-z0-9]+)["']""")
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def examine() -> list[Finding]:
@@ -102,18 +116,19 @@ def examine() -> list[Finding]:
             _path(Path("/usr/include/infiniband/verbs.h")),
             "apt-get install libibverbs-dev",
         ),
+        *(_extra(extra, purpose) for extra, purpose in EXTRAS.items()),
         Finding(
             "torch",
             Need.OPTIONAL,
-            "PyTorch hook, gloo as a peer",
-            _module("torch"),
-            "pip install 'netfold[torch]'",
+            "PyTorch backend and hook, gloo as a peer",
+            _module("torch") or _beside(".venv-torch"),
+            "pip install 'netfold[torch]', or make train",
         ),
         Finding(
             "p4runtime-shell",
             Need.OPTIONAL,
             "netfold shell",
-            _path(Path(sys.prefix).parent / ".venv-p4rt-shell/bin/python"),
+            _beside(".venv-p4rt-shell"),
             "make shell-env",
         ),
     ]
@@ -132,6 +147,44 @@ def _mininet() -> str | None:
 def _module(name: str) -> str | None:
     spec = importlib.util.find_spec(name)
     return None if spec is None else str(spec.origin or "a namespace package")
+
+
+def _extra(extra: str, purpose: str) -> Finding:
+    """The Python packages of netfold[extra]."""
+    missing = [name for name in sorted(_packages(extra)) if not _is_installed(name)]
+    found = None if missing else "all packages"
+    remedy = f"pip install 'netfold[{extra}]' (missing: {', '.join(missing)})"
+    return Finding(f"netfold[{extra}]", Need.OPTIONAL, purpose, found, remedy)
+
+
+def _packages(extra: str) -> set[str]:
+    """Distributions that an extra requires on this machine, with those of the extras that it includes."""
+    found: set[str] = set()
+    for text in importlib.metadata.requires("netfold") or []:
+        requirement, _, marker = text.partition(";")
+        match = _EXTRA_MARKER.fullmatch(marker.strip())
+        name = _DISTRIBUTION.match(requirement)
+        if match is None or match["extra"] != extra or name is None:
+            continue
+        if name[0] == "netfold":
+            included = requirement.removeprefix("netfold[").rstrip("] ").split(",")
+            found.update(*map(_packages, included))
+        else:
+            found.add(name[0])
+    return found
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _beside(environment: str) -> str | None:
+    """Python of another virtual environment of this checkout."""
+    return _path(Path(sys.prefix).parent / environment / "bin/python")
 
 
 def _path(path: Path) -> str | None:

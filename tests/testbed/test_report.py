@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
 import json
+import re
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
-from netfold.testbed import doctor
+from netfold.testbed import cli, doctor
 from netfold.testbed.report import AllReduce, RunReport
 
 PROMISED = {
@@ -101,3 +104,35 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(
     assert not missing["gcc"].ok
     assert missing["p4c-bm2-ss"].ok, "the P4 compiler is optional"
     assert "p4lang" in missing["simple_switch_grpc"].remedy
+
+
+def test_doctor_names_the_packages_of_an_extra_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name in ("finsy", "networkx"):
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = {f.name: f for f in doctor.examine()}
+    controller = found["netfold[controller]"]
+    assert (controller.found, found["netfold[sim]"].found) == (None, None), "sim includes controller"
+    assert found["netfold[switch]"].found == "all packages"
+    assert controller.remedy.startswith("pip install 'netfold[controller]' (missing: ")
+    assert sorted(re.findall(r"finsy|networkx|pydantic", controller.remedy)) == ["finsy", "networkx"]
+
+
+def test_doctor_prints_extras_as_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = CliRunner().invoke(cli.doctor, []).output
+    assert "netfold[controller]" in shown
+    assert "netfold[sim]" in shown
+
+
+def test_doctor_sees_the_environment_of_pytorch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    python = tmp_path / ".venv-torch/bin/python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    monkeypatch.setattr("sys.prefix", str(tmp_path / ".venv"))
+    monkeypatch.setattr(doctor, "_module", lambda name: None)
+    torch = next(f for f in doctor.examine() if f.name == "torch")
+    assert torch.found == str(python)
