@@ -30,7 +30,8 @@ from netfold.controller.operator.controller_client import (
     plain,
     print_json,
 )
-from netfold.controller.operator.top import Snapshot, document, screen
+from netfold.controller.operator.top import Snapshot, document
+from netfold.controller.operator.top_screen import screen
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.options import ControllerOptions, reaches_controller
@@ -248,7 +249,8 @@ def top(
                 if live is None:
                     typer.echo(json.dumps(document(before, now)))
                 else:
-                    live.update(screen(before, now), refresh=True)
+                    height = None if iterations else live.console.height
+                    live.update(screen(before, now, height), refresh=True)
                 if iteration == iterations:
                     return
                 before = now

@@ -11,10 +11,12 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from rich.console import Console
+import pytest
+from rich.console import Console, Group
 
 from netfold.controller.health.counters import Counters
-from netfold.controller.operator.top import Snapshot, document, screen
+from netfold.controller.operator.top import Snapshot, document
+from netfold.controller.operator.top_screen import screen, share_lines
 from netfold.controller.service.metrics import ControllerCollector
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.switch_health import Health
@@ -116,6 +118,40 @@ def test_the_dashboard_asks_for_metrics_that_exist(tmp_path):
     _run(tmp_path, scenario)
 
 
+def shown(view: Group, width: int) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(view)
+    return console.export_text()
+
+
+def test_top_fits_a_terminal_of_80_by_24():
+    """With more jobs, switches, trees and links than lines: the fullest link is shown, and how many rows are not."""
+    plan = {"algorithm": "panama", "rate": 100.0, "unit": "Mbit/s", "loads": {"links": {}}}
+    jobs = tuple(pb.Job(name=f"job-{i}", state=pb.RUNNING, plan_json=json.dumps(plan)) for i in range(9))
+    status = pb.Status(
+        primary=True,
+        switches=[pb.SwitchStatus(name=f"switch-{i}", ready=i != 7, slots=4096) for i in range(20)],
+        trees=[pb.TreeCounters(switch="leaf1", job="job-1", tree=i, packets={"accumulated": 9}) for i in range(30)],
+        links=[
+            pb.LinkLoad(sender=f"leaf{i}", receiver="spine1", capacity=100, cross_traffic=i, jobs=20)
+            for i in range(60)
+        ],
+    )  # fmt: skip
+    lines = shown(screen(None, Snapshot(1.0, jobs, status), 24), 80).splitlines()
+    assert len(lines) == 24
+    text = "\n".join(lines)
+    for part in ("job-0", "leaf59->spine1", "79%", "load", "switch-7", "more", "packets in total"):
+        assert part in text, text
+
+
+@pytest.mark.parametrize(
+    ("lines", "wants", "expected"),
+    [(10, [2, 3, 4], [2, 3, 4]), (10, [9, 1, 9], [5, 1, 4]), (2, [5, 0, 5], [1, 0, 1]), (0, [3], [1])],
+)
+def test_lines_are_shared_fairly(lines: int, wants: list[int], expected: list[int]):
+    assert share_lines(lines, wants) == expected
+
+
 def test_top_shows_rates_since_the_last_look(tmp_path):
     async def scenario(deployment, stub, tree):
         async def look(at: float) -> Snapshot:
@@ -137,10 +173,13 @@ def test_top_shows_rates_since_the_last_look(tmp_path):
             "per_second": 10.0,
         }
         assert row in document(before, now)["trees"]
-        console = Console(width=150, record=True, file=io.StringIO())
-        console.print(screen(before, now))
-        text = console.export_text()
+        text = shown(screen(before, now), 150)
+        assert "packets a second" in text
         assert "accumulated 10" in text
+        assert "accumulated 30" not in text
+        first = shown(screen(None, now), 150)
+        assert "packets in total" in first
+        assert "accumulated 30" in first
         assert "25/100" in text
         assert "/4096" in text
 
