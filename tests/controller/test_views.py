@@ -26,7 +26,7 @@ from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 
-DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "grafana" / "netfold.json"
+DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "reference" / "grafana" / "netfold.json"
 SPEC = "name: job\nworkers: 2\nscheme: switchml\nrate: 25\n"
 
 
@@ -104,16 +104,29 @@ def test_metrics_say_what_jobs_and_members_do(tmp_path):
     _run(tmp_path, scenario)
 
 
-def test_the_dashboard_asks_for_metrics_that_exist(tmp_path):
+def test_the_dashboard_shows_every_metric_and_no_other(tmp_path):
+    """Also the labels that its queries group by, and its legends name."""
+
     async def scenario(deployment, stub, tree):
         member = MemberStream(stub, "job", "h1")
-        await member.say(report=pb.Report(chunks=1))
+        await member.say(report=pb.Report(chunks=1, trees=[pb.TreeReport(tree=tree, results=9)]))
         await member.hear()
-        known = {name for name, _ in _samples(deployment)}
-        panels = json.loads(DASHBOARD.read_text())["panels"]
-        asked_for = {m for p in panels for t in p["targets"] for m in re.findall(r"netfold_\w+", t["expr"])}
-        assert asked_for
-        assert asked_for <= known
+        await deployment.until(deployment.controller.loads.all, "link loads")
+        families = list(ControllerCollector(deployment.controller).collect())
+        labels = {s.name: set(s.labels) for family in families for s in family.samples}
+        assert all(family.samples for family in families)
+        shown: set[str] = set()
+        for panel in json.loads(DASHBOARD.read_text())["panels"]:
+            for target in panel.get("targets", ()):
+                query, legend = target["expr"], target["legendFormat"]
+                names = set(re.findall(r"netfold_\w+", query))
+                assert names <= set(labels), panel["title"]
+                groups = [set(re.split(r", *", g)) for g in re.findall(r"by \(([^)]*)\)", query)]
+                known = set.intersection(*(labels[name] for name in names), *groups)
+                used = set(re.findall(r"{{(\w+)}}", legend)).union(*groups)
+                assert used <= known, panel["title"]
+                shown |= names
+        assert set(labels) - shown == set(), "exported, and on no panel"
 
     _run(tmp_path, scenario)
 
