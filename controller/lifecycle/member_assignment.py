@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.lifecycle.job_admission import PacketModel
-from netfold.controller.lifecycle.timing import pace_of, timing_of
+from netfold.controller.lifecycle.timing import link_rate_of, pace_of, timing_of
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.quorum_feature import indirect_senders
@@ -34,11 +34,12 @@ class MemberTree:
 
 @dataclass(frozen=True)
 class MemberAssignment:
-    """`rank` is 0 for a parameter server; `rate_bps` counts whole frames."""
+    """`rank` is 0 for a parameter server; `rate_bps` and `link_bps` count whole frames."""
 
     rank: int
     workers: int
     rate_bps: float
+    link_bps: float
     timing: Timing
     address: IPv4Address
     trees: tuple[MemberTree, ...]
@@ -61,6 +62,7 @@ def assignment_of(
         rank=0 if serves else workers.index(host),
         workers=len(workers),
         rate_bps=pace_of(config, plan, wire),
+        link_bps=link_rate_of(config, plan, wire, host),
         timing=timing_of(config, plan, wire),
         address=config.addresses.ip(host),
         trees=tuple(trees),

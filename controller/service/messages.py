@@ -171,6 +171,7 @@ def assignment_message(
         workers=part.workers,
         elements=order.file.elements,
         rate_mbps=part.rate_bps / 1e6,
+        link_mbps=part.link_bps / 1e6,
         trees=[_tree_message(t) for t in part.trees],
         numerics=pb.Numerics(mode=numerics.mode, fraction_bits=numerics.fraction_bits),
         transport=job.transport.value,

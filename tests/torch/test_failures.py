@@ -301,4 +301,4 @@ def test_a_program_that_raises_ends_the_others_calls(tmp_path: Path, fabric: Fab
     waiting, raising = (process.communicate(timeout=200)[1] for process in processes)
     assert "ValueError: of the program itself" in raising
     assert "DistBackendError: netfold: rank 0: all-reduce: job torch-" in waiting
-    assert "canceled by a rank at host h2" in waiting
+    assert "canceled by a rank at host h2: its program raised ValueError('of the program itself')" in waiting

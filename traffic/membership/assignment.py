@@ -99,7 +99,8 @@ class Timing:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
+    """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `link_mbps`:
+    rate of the member's link; 0: unknown. `numerics`:
     how numbers become lanes, unless the worker's caller chooses. `quorum`: contributions that seal a chunk
     `quorum_deadline_s` seconds after it was sent; 0: all workers'. `allow_newcomers`: workers without call state may
     take part; they continue with the call that the other workers are in."""
@@ -112,6 +113,7 @@ class Assignment:
     workers: int
     trees: tuple[TreeAssignment, ...]
     rate_mbps: float = 0.0
+    link_mbps: float = 0.0
     numerics: Scheme = field(default_factory=Automatic)
     timing: Timing = field(default_factory=Timing)
     quorum: int = 0

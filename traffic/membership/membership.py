@@ -51,6 +51,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
         rank=message.rank,
         workers=message.workers,
         rate_mbps=message.rate_mbps,
+        link_mbps=message.link_mbps,
         numerics=_numerics(message.numerics),
         timing=_timing(message),
         quorum=message.quorum,

@@ -229,6 +229,7 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._fallback_to_gloo("recv", tensors, rank, tag)
 
     def _fallback_to_gloo(self, name: str, *arguments: Any) -> Any:
+        self.session.reporter.by_gloo(name)
         if name not in self._logged:
             self._logged.add(name)
             log.info("%s: by Gloo for dtypes, operations and sizes that the network does not reduce", name)
@@ -321,7 +322,7 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         root: int = 0,
     ) -> NetfoldWork:
         with torch.profiler.record_function(f"netfold:{name}"):
-            work = NetfoldWork(results, f"rank {self.rank()}: {name}")
+            work = NetfoldWork(results, f"rank {self.rank()}: {name}", self.session.reporter.waiting)
             deadline = time.monotonic() + self._timeout_of(opts)
             context = zlib.crc32(f"{self._group_id} {name} {root}".encode())
             if flat.numel() == 0:
@@ -369,7 +370,7 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             self.session.close()
             return
         with contextlib.suppress(RuntimeError):  # from Python 3.12 on no thread can be started this late
-            self.session.abort()
+            self.session.abort(f"its program raised {sys.last_value!r}")
 
 
 def _op_of(opts: Any) -> ReduceOp | None:

@@ -20,7 +20,7 @@ import torch
 from netfold.traffic.errors import AllReduceTimeoutError, CollectiveMismatchError, SumOverflowError
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.shared_memory import RankLostError, RankMessage, SharedBuffer, readable
-from netfold.traffic.pytorch.tensor_call import Reducer, TensorCall, can_continue
+from netfold.traffic.pytorch.tensor_call import NetworkUse, Reducer, TensorCall, can_continue
 
 _PIECE = 1 << 18  # elements; bounds the float32 copy of 16-bit floats
 _LOW = (1 << 32) - 1
@@ -123,12 +123,15 @@ class HostReducer:
                 message.send(local.sock)
         call.done(error)
 
-    def abort(self) -> None:
+    def abort(self, cause: str) -> None:
         for local in self._local_ranks:
             with contextlib.suppress(OSError):
                 local.sock.shutdown(socket.SHUT_RDWR)
         if self._hosts is not None:
-            self._hosts.abort()
+            self._hosts.abort(cause)
+
+    def network_use(self) -> NetworkUse | None:
+        return None if self._hosts is None else self._hosts.network_use()
 
     def close(self) -> None:
         if self._hosts is not None:

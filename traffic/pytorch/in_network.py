@@ -8,7 +8,7 @@ import logging
 
 from netfold.protocol.connection import Connection
 from netfold.traffic.membership.jobs import cancel_job
-from netfold.traffic.pytorch.tensor_call import TensorCall
+from netfold.traffic.pytorch.tensor_call import NetworkUse, TensorCall
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.worker import Worker
 
@@ -29,10 +29,15 @@ class InNetworkReducer:
     def start(self, call: TensorCall) -> None:
         submit_to_worker(self._worker, call)
 
-    def abort(self) -> None:
+    def abort(self, cause: str) -> None:
         """Cancels the job, which ends the calls of all its members."""
-        if cancel_job(self._where, self._job, f"a rank at host {self._host}", _CANCEL_S):
+        if cancel_job(self._where, self._job, f"a rank at host {self._host}: {cause}", _CANCEL_S):
             log.warning("job %s is canceled because this rank cannot continue", self._job)
+
+    def network_use(self) -> NetworkUse:
+        """Raises TrafficError when the job has ended."""
+        assignment, stats = self._worker.assignment, self._worker.stats
+        return NetworkUse(assignment.rate_mbps, assignment.link_mbps, stats.chunks, stats.retransmits)
 
     def close(self) -> None:
         self._worker.close()

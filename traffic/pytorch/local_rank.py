@@ -116,10 +116,13 @@ class LocalRankReducer:
         for in_flight in calls:
             in_flight.call.done(error)
 
-    def abort(self) -> None:
+    def abort(self, cause: str) -> None:
         """Closes the connection, which ends the call that waits for this rank's input."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
+
+    def network_use(self) -> None:
+        return None
 
     def close(self) -> None:
         self._closed = True

@@ -44,6 +44,9 @@ class TorchOptions:
     expired; False: fail at once."""
     lease_ms: int | None = None
     """A rank without a heartbeat for this time is lost, ms; None: LEASE_MS."""
+    report: str = ""
+    """Where rank 0 reports at the end why training is not faster: 1: on stderr; else the path of a JSON file. Only rank
+    0's value counts."""
 
     @classmethod
     def of(cls, given: Self | Mapping[str, object] | None) -> Self:

@@ -60,13 +60,14 @@ class HostInfo:
 class RankLayout:
     """`places`: the host number of each rank; hosts are numbered in the order of their first ranks. `names`,
     `addresses`: of the hosts. `job`: "" if all ranks share one host, which needs no network. `session`: prefix of all
-    keys of this world in torch's store."""
+    keys of this world in torch's store. `report`: of TorchOptions."""
 
     session: str
     job: str
     places: tuple[int, ...]
     names: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
+    report: str = ""
 
     @property
     def hosts(self) -> int:
@@ -127,8 +128,8 @@ def _await_layout(store: Any, rank: int, timeout: float, info: HostInfo) -> Rank
             continue
         if "error" in found:
             raise TrafficError(f"rank 0: {found['error']}")
-        lists = (tuple(found[key]) for key in ("places", "names", "addresses"))
-        return RankLayout(session, found["job"], *lists)
+        places, names, addresses = (tuple(found[key]) for key in ("places", "names", "addresses"))
+        return RankLayout(session, found["job"], places, names, addresses, found["report"])
     raise TrafficError(f"timeout: rank 0 published no layout within {timeout:g} s")
 
 
@@ -138,13 +139,13 @@ def _make_layout(
     hosts = list(dict.fromkeys((info.machine, info.host) for info in infos))
     places = tuple(hosts.index((info.machine, info.host)) for info in infos)
     if len(hosts) == 1:
-        return RankLayout(session, "", places)
+        return RankLayout(session, "", places, report=options.report)
     where = connection()
     known = _find_hosts(where, [infos[places.index(place)] for place in range(len(hosts))])
     name = options.job or f"torch-{secrets.token_hex(4)}"
     names = tuple(host.name for host in known)
     submit_job(where, options.job_file(name, names), options.queue, timeout)
-    return RankLayout(session, name, places, names, tuple(host.address for host in known))
+    return RankLayout(session, name, places, names, tuple(host.address for host in known), options.report)
 
 
 def _find_hosts(where: Connection, infos: Iterable[HostInfo]) -> list[MemberHost]:

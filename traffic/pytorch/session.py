@@ -27,16 +27,19 @@ from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
 from netfold.traffic.pytorch.rendezvous import RankLayout
+from netfold.traffic.pytorch.reporter import NoReporter, Reporter, StoreReporter
 from netfold.traffic.pytorch.shared_memory import accept_rank, connect_leader, listen
-from netfold.traffic.pytorch.tensor_call import Reducer, TensorCall, can_continue
+from netfold.traffic.pytorch.step_times import CallTime
+from netfold.traffic.pytorch.tensor_call import NetworkUse, Reducer, TensorCall, can_continue
 from netfold.traffic.worker.worker import Worker
 
 
 class Session:
     """The calls of a rank. Thread-safe. All ranks submit the same calls in the same order."""
 
-    def __init__(self, reducer: Reducer) -> None:
+    def __init__(self, reducer: Reducer, reporter: Reporter) -> None:
         self._reducer = reducer
+        self.reporter = reporter
         self._calls: queue.SimpleQueue[TensorCall | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # of the two below
         self._failure: Exception | None = None
@@ -46,7 +49,8 @@ class Session:
 
     def submit(self, call: TensorCall) -> None:
         """Returns at once; the call ends with its `done`."""
-        self._calls.put(replace(call, done=lambda error: self._complete(call, error)))
+        times = self.reporter.submitted(call.tensor.nbytes)
+        self._calls.put(replace(call, done=lambda error: self._complete(call, times, error)))
 
     def _start_calls(self) -> None:
         while (call := self._calls.get()) is not None:
@@ -58,18 +62,19 @@ class Session:
             except Exception as error:  # every call ends with its `done`
                 call.done(error)
 
-    def _complete(self, call: TensorCall, error: Exception | None) -> None:
+    def _complete(self, call: TensorCall, times: CallTime, error: Exception | None) -> None:
+        times.done = time.monotonic()
         if not can_continue(error):
             with self._lock:
                 is_first = self._failure is None
                 self._failure = self._failure or error
             if is_first:
-                self._reducer.abort()
+                self._reducer.abort(f"{error}")
         call.done(error)
 
-    def abort(self) -> None:
+    def abort(self, cause: str) -> None:
         """Notifies the other ranks that this one cannot continue."""
-        self._reducer.abort()
+        self._reducer.abort(cause)
 
     def close(self) -> None:
         """Ends the calls in flight, and leaves the job."""
@@ -80,20 +85,38 @@ class Session:
             self._failure = self._failure or TrafficError("the process group is destroyed")
         self._calls.put(None)
         self._thread.join()
+        self.reporter.finish(self._network_use())
         self._reducer.close()
+
+    def _network_use(self) -> NetworkUse | None:
+        """None after the job has ended."""
+        try:
+            return self._reducer.network_use()
+        except TrafficError:
+            return None
 
 
 def open_session(layout: RankLayout, store: Any, rank: int, timeout: float) -> Session:
     """Joins the layout's job, and the other ranks of this host. `store`: with the session's prefix. Raises
     TrafficError, ConnectError."""
+    return Session(_open_reducer(layout, store, rank, timeout), _open_reporter(layout, store, rank))
+
+
+def _open_reporter(layout: RankLayout, store: Any, rank: int) -> Reporter:
+    if not layout.report:
+        return NoReporter()
+    return StoreReporter(store, rank, len(layout.places), layout.job, layout.report)
+
+
+def _open_reducer(layout: RankLayout, store: Any, rank: int, timeout: float) -> Reducer:
     ranks = layout.ranks_on_host(rank)
     if rank != ranks[0]:
-        return Session(LocalRankReducer(connect_leader(store.get(f"leader{ranks[0]}").decode(), rank)))
+        return LocalRankReducer(connect_leader(store.get(f"leader{ranks[0]}").decode(), rank))
     local_ranks = _accept_ranks(store, ranks, timeout)
     hosts = _join(layout, rank, timeout) if layout.job else None
     if hosts is not None and len(layout.places) == layout.hosts:
-        return Session(hosts)
-    return Session(HostReducer(local_ranks, hosts, layout.hosts, len(layout.places)))
+        return hosts
+    return HostReducer(local_ranks, hosts, layout.hosts, len(layout.places))
 
 
 def _accept_ranks(store: Any, ranks: Sequence[int], timeout: float) -> list[LocalRank]:

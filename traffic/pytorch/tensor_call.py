@@ -58,14 +58,27 @@ class TensorCall:
         return np.asarray(self.tensor)
 
 
+@dataclass(frozen=True)
+class NetworkUse:
+    """Of a host's first rank. Rates in Mbit/s; 0: unknown or not limited."""
+
+    planned_mbps: float
+    link_mbps: float
+    packets: int
+    retransmits: int
+
+
 class Reducer(Protocol):
     """Carries out calls in the order of `start`, which is the same at all ranks."""
 
     def start(self, call: TensorCall) -> None:
         """Ends with the call's `done`, also for errors. Raises if the call cannot be started."""
 
-    def abort(self) -> None:
+    def abort(self, cause: str) -> None:
         """Notifies the other ranks that this one cannot continue. From any thread."""
+
+    def network_use(self) -> NetworkUse | None:
+        """Of this host, if this reducer reduces over hosts. Raises TrafficError when the job has ended."""
 
     def close(self) -> None:
         """Ends the calls in flight with an error."""

@@ -9,6 +9,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -62,10 +63,16 @@ _CALLBACKS = CallbackThreads()
 
 
 class NetfoldWork(dist.Work):  # type: ignore[misc]
-    """Done after `finish`. Waiting sleeps, without the interpreter's lock."""
+    """Done after `finish`. Waiting sleeps inside `waiting()`, without the interpreter's lock."""
 
-    def __init__(self, tensors: Sequence[torch.Tensor], where: str) -> None:
+    def __init__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        where: str,
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         super().__init__()
+        self._waiting = waiting
         self._tensors = list(tensors)
         self._where = where
         self._error: Exception | None = None
@@ -119,7 +126,9 @@ class NetfoldWork(dist.Work):  # type: ignore[misc]
         """Raises DistBackendError: the error of the collective, or that `timeout` passed (0: waits for the
         collective, which ends at its own deadline)."""
         seconds = timeout.total_seconds()
-        if not self._done.wait(seconds if seconds > 0 else None):
+        with self._waiting():
+            is_done = self._done.wait(seconds if seconds > 0 else None)
+        if not is_done:
             raise dist.DistBackendError(f"netfold: {self._where}: timeout after {seconds:g} s")
         if self._error is not None:
             raise self._error

@@ -33,6 +33,7 @@ from netfold.traffic.errors import (
     TrafficError,
     WorkerClosedError,
 )
+from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import Membership, Stats, TreeStats
 from netfold.traffic.numerics import ReduceOp, Scheme
 from netfold.traffic.packets.job_port import JobPort
@@ -320,9 +321,14 @@ class Worker:
     # ---- statistics ----------------------------------------------------------------------------------------------
 
     @property
+    def assignment(self) -> Assignment:
+        """This member's part in the current epoch. Raises the errors of `Membership.current`."""
+        return self._membership.current()
+
+    @property
     def workers(self) -> int:
         """Workers of this epoch. Raises the errors of `Membership.current`."""
-        return self._membership.current().workers
+        return self.assignment.workers
 
     @property
     def retransmits(self) -> int:

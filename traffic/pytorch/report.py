@@ -1,0 +1,174 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Why training is not faster: where the time of a step goes, over all ranks, and what binds."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from netfold.traffic.pytorch.step_times import StepTime
+from netfold.traffic.pytorch.tensor_call import NetworkUse
+
+MIN_DELAY_MS, MIN_DELAY_PART = 1.0, 0.02
+"""A rank is late if the others wait longer for it: milliseconds, and part of the step."""
+COMPUTE_BOUND = 0.1
+"""Exposed part of a step below which computing binds."""
+LATE_PART = 0.3
+"""Part of the exposed time from which a late rank binds."""
+PLAN_PART = 0.9
+"""Part of the link's rate below which the plan binds."""
+LOSS_PART = 0.02
+"""Retransmissions for each packet from which loss binds."""
+SMALL_CALL_BYTES = 1 << 14
+"""Mean size of a collective below which its round trip binds."""
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """What a rank contributes. `by_gloo`: collectives that Gloo carried, by name; their times are not in `steps`."""
+
+    rank: int
+    steps: tuple[StepTime, ...]
+    by_gloo: dict[str, int]
+    network: NetworkUse | None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, text: bytes) -> Self:
+        found = json.loads(text)
+        network = found["network"]
+        return cls(
+            found["rank"],
+            tuple(StepTime(**step) for step in found["steps"]),
+            found["by_gloo"],
+            None if network is None else NetworkUse(**network),
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """Medians over steps; times in milliseconds, rates in Mbit/s. `step`: of the slowest rank. `late_rank`: the rank
+    whose first collective of a step the others wait for the most often, -1 if none; `late_ms`: how long."""
+
+    job: str
+    ranks: int
+    missing: tuple[int, ...]
+    steps: int
+    step_ms: float
+    exposed_ms: float
+    hidden_ms: float
+    calls: float
+    nbytes: float
+    goodput_mbps: float
+    late_rank: int
+    late_part: float
+    late_ms: float
+    by_gloo: dict[str, int]
+    network: NetworkUse | None
+
+    @property
+    def computing_ms(self) -> float:
+        """A step without any communication."""
+        return self.step_ms - self.exposed_ms
+
+    @property
+    def verdict(self) -> str:
+        """What binds, in one sentence."""
+        if not self.steps:
+            return "no step was measured: no optimizer of PyTorch ended two steps with collectives between"
+        exposed = self.exposed_ms / self.step_ms
+        network = self.network
+        if exposed < COMPUTE_BOUND:
+            return f"computing: {1 - exposed:.0%} of a step; the network could win {exposed:.0%} at most"
+        if self.late_rank >= 0 and self.late_ms > LATE_PART * self.exposed_ms:
+            return f"rank {self.late_rank} comes {self.late_ms:.0f} ms late ({self.late_part:.0%} of steps)"
+        if network is not None and network.retransmits > LOSS_PART * network.packets:
+            return f"loss: {network.retransmits / network.packets:.0%} of packets are retransmitted"
+        if network is not None and 0 < network.planned_mbps < PLAN_PART * network.link_mbps:
+            return (
+                f"the plan gives {network.planned_mbps:.0f} of {network.link_mbps:.0f} Mbit/s: other jobs and cross "
+                f"traffic have the rest (netfold job explain {self.job})"
+            )
+        if self.calls and self.nbytes / self.calls < SMALL_CALL_BYTES:
+            size = self.nbytes / self.calls / 1024
+            return f"round trips: {self.calls:.0f} collectives of {size:.1f} KiB a step; larger buckets have fewer"
+        return "the network: fewer bytes a step (numerics half) or a faster link would win"
+
+    def lines(self) -> list[str]:
+        if not self.steps:
+            return [f"netfold: {self.verdict}"]
+        calls = f"{self.nbytes / 1e6:.2f} MB, {self.goodput_mbps:.1f} Mbit/s while in flight"
+        lines = [
+            f"netfold: {self.steps} steps of {self.ranks} ranks, {self.step_ms:.1f} ms each (median)",
+            f"  computing               {self.computing_ms:8.1f} ms   a step without any communication",
+            f"  communication, exposed  {self.exposed_ms:8.1f} ms   the program waits",
+            f"  communication, hidden   {self.hidden_ms:8.1f} ms   behind computing",
+            f"  collectives             {self.calls:8.0f}      {calls}",
+        ]
+        if self.network is not None:
+            lines.append(f"  network                 {_rates(self.network)}")
+        if self.late_rank >= 0:
+            late = f"rank {self.late_rank} in {self.late_part:.0%} of steps, {self.late_ms:.1f} ms"
+            lines.append(f"  last to arrive          {late}")
+        if self.by_gloo:
+            names = ", ".join(f"{name} {count}" for name, count in sorted(self.by_gloo.items()))
+            lines.append(f"  by Gloo, not measured   {names}")
+        if self.missing:
+            lines.append(f"  no times from           ranks {', '.join(map(str, self.missing))}")
+        return [*lines, f"  binds                   {self.verdict}"]
+
+
+def _rates(network: NetworkUse) -> str:
+    planned = f"{network.planned_mbps:.0f} Mbit/s planned" if network.planned_mbps else "no rate planned"
+    link = f" of the link's {network.link_mbps:.0f}" if network.link_mbps else ""
+    return f"{planned}{link}, {network.retransmits} of {network.packets} packets retransmitted"
+
+
+def summarize(job: str, ranks: int, found: Sequence[RankTimes]) -> Report:
+    """The report of the ranks whose times arrived, in any order."""
+    number = min(len(one.steps) for one in found)
+    by_step = list(zip(*(one.steps[len(one.steps) - number :] for one in found), strict=True))
+    slowest = [max(steps, key=lambda s: s.total) for steps in by_step]
+    delays: dict[int, list[float]] = defaultdict(list)
+    for steps in by_step:
+        last, delay = _last(steps)
+        if delay > max(MIN_DELAY_MS, MIN_DELAY_PART * steps[last].total):
+            delays[found[last].rank].append(delay)
+    late_rank = max(delays, key=lambda rank: len(delays[rank]), default=-1)
+    late = delays.get(late_rank, [])
+    in_flight = sum(s.in_flight for s in slowest)
+    return Report(
+        job=job,
+        ranks=ranks,
+        missing=tuple(sorted(set(range(ranks)) - {one.rank for one in found})),
+        steps=number,
+        step_ms=_median([s.total for s in slowest]),
+        exposed_ms=_median([statistics.median_high(s.exposed for s in steps) for steps in by_step]),
+        hidden_ms=_median([max(0.0, s.in_flight - s.exposed) for s in slowest]),
+        calls=_median([s.calls for s in slowest]),
+        nbytes=_median([s.nbytes for s in slowest]),
+        goodput_mbps=8e-3 * sum(s.nbytes for s in slowest) / in_flight if in_flight else 0.0,
+        late_rank=late_rank,
+        late_part=len(late) / number if number else 0.0,
+        late_ms=_median(late),
+        by_gloo=next((one.by_gloo for one in found if one.rank == 0), {}),
+        network=next((one.network for one in found if one.network is not None), None),
+    )
+
+
+def _last(steps: Sequence[StepTime]) -> tuple[int, float]:
+    """Index of the rank that submitted the step's first collective last, and how many milliseconds the others waited
+    for it: its own collective took the least time."""
+    last = min(range(len(steps)), key=lambda i: steps[i].first)
+    return last, statistics.median_high(s.first for s in steps) - steps[last].first
+
+
+def _median(values: Sequence[float]) -> float:
+    return statistics.median(values) if values else 0.0
