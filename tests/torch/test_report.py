@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 
 import torch.distributed as dist  # noqa: E402
 
-from netfold.traffic.pytorch.report import RankTimes, Report, summarize  # noqa: E402
+from netfold.traffic.pytorch.report import RankTimes, TrainingReport, summarize  # noqa: E402
 from netfold.traffic.pytorch.reporter import write  # noqa: E402
 from netfold.traffic.pytorch.step_times import CallTime, StepTime, covered, step_time  # noqa: E402
 from netfold.traffic.pytorch.tensor_call import NetworkUse  # noqa: E402
@@ -26,7 +26,7 @@ NETWORK = NetworkUse(planned_mbps=100, link_mbps=100, packets=1000, retransmits=
 STEP = StepTime(total=100, exposed=50, in_flight=70, first=20, calls=4, nbytes=1_000_000)
 
 
-def report(*ranks: StepTime, network: NetworkUse = NETWORK) -> Report:
+def report(*ranks: StepTime, network: NetworkUse = NETWORK) -> TrainingReport:
     found = [
         RankTimes(rank, (step,) * 10, {}, network if rank == 0 else None) for rank, step in enumerate(ranks)
     ]

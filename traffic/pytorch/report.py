@@ -53,7 +53,7 @@ class RankTimes:
 
 
 @dataclass(frozen=True)
-class Report:
+class TrainingReport:
     """Medians over steps; times in milliseconds, rates in Mbit/s. `step`: of the slowest rank. `late_rank`: the rank
     whose first collective of a step the others wait for the most often, -1 if none; `late_ms`: how long."""
 
@@ -131,7 +131,7 @@ def _rates(network: NetworkUse) -> str:
     return f"{planned}{link}, {network.retransmits} of {network.packets} packets retransmitted"
 
 
-def summarize(job: str, ranks: int, found: Sequence[RankTimes]) -> Report:
+def summarize(job: str, ranks: int, found: Sequence[RankTimes]) -> TrainingReport:
     """The report of the ranks whose times arrived, in any order."""
     number = min(len(one.steps) for one in found)
     by_step = list(zip(*(one.steps[len(one.steps) - number :] for one in found), strict=True))
@@ -144,7 +144,7 @@ def summarize(job: str, ranks: int, found: Sequence[RankTimes]) -> Report:
     late_rank = max(delays, key=lambda rank: len(delays[rank]), default=-1)
     late = delays.get(late_rank, [])
     in_flight = sum(s.in_flight for s in slowest)
-    return Report(
+    return TrainingReport(
         job=job,
         ranks=ranks,
         missing=tuple(sorted(set(range(ranks)) - {one.rank for one in found})),

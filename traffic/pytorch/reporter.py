@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import torch.distributed as dist
 
-from netfold.traffic.pytorch.report import RankTimes, Report, summarize
+from netfold.traffic.pytorch.report import RankTimes, TrainingReport, summarize
 from netfold.traffic.pytorch.step_times import CallTime, StepTimes
 from netfold.traffic.pytorch.tensor_call import NetworkUse
 
@@ -104,7 +104,7 @@ class StoreReporter:
         return found
 
 
-def write(report: Report, destination: str) -> None:
+def write(report: TrainingReport, destination: str) -> None:
     """Raises OSError."""
     if destination == "1":
         sys.stderr.write("\n".join(report.lines()) + "\n")
