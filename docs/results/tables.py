@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- table: end -->)", re.DOTALL)
 
 
-class Result(BaseModel):
+class ResultTable(BaseModel):
     """One table of figures, and how they were obtained."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -34,23 +34,23 @@ class Result(BaseModel):
     rows: tuple[tuple[str, ...], ...]
 
     @model_validator(mode="after")
-    def _each_row_has_all_columns(self) -> Result:
+    def _each_row_has_all_columns(self) -> ResultTable:
         wrong = [row for row in self.rows if len(row) != len(self.columns)]
         if wrong:
             raise ValueError(f"row {wrong[0]} has {len(wrong[0])} cells; expected {len(self.columns)}")
         return self
 
 
-def read(name: str) -> Result:
+def read(name: str) -> ResultTable:
     """The result of this name. Raises ValueError, which names the file, if it is none."""
     path = FOLDER / "data" / f"{name}.json"
     try:
-        return Result.model_validate(json.loads(path.read_text()))
+        return ResultTable.model_validate(json.loads(path.read_text()))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def markdown(result: Result) -> Iterator[str]:
+def markdown(result: ResultTable) -> Iterator[str]:
     """The table, below it how it was obtained."""
     for row in (result.columns, ("---",) * len(result.columns), *result.rows):
         yield "| " + " | ".join(row) + " |"
