@@ -109,6 +109,10 @@ class ResidualNetwork:
         """The switches with aggregation capacity left, in the fabric's order."""
         return [s.name for s in self.fabric.switches if self.capacity[self.switch_id[s.name]] > 0]
 
+    def max_children(self, switch: str) -> int:
+        """How many children a switch takes as a node of a tree."""
+        return self.limits.fan_in
+
     def distances(self, target: str) -> dict[str, int]:
         """Hops from every switch to the switch `target`, over links with capacity left; switches without a path
         are missing."""

@@ -25,6 +25,7 @@ from netfold.controller.planning.panama import plan_panama
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.scheme import Scheme, Task
 from netfold.controller.planning.switchml import plan_switchml
+from netfold.controller.planning.tree_packing import plan_packing
 
 ENTRY_POINT_GROUP = "netfold.planners"
 
@@ -37,6 +38,7 @@ BUILT_IN_SCHEMES: dict[str, Scheme] = {
     "inart": plan_inart,
     "panama": plan_panama,
     "hierarchical": plan_hierarchical,
+    "packing": plan_packing,
     "optimal": plan_optimal,
     "auto": plan_auto,
 }

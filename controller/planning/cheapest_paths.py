@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Cheapest paths between all switches at a cost of each link."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from netfold.controller.planning.packing_problem import PackingProblem
+from netfold.controller.planning.residual_network import Route
+
+Floats = NDArray[np.float64]
+
+
+class Paths:
+    """`cost[a, b]` from switch a to switch b; `cost` of the links, above 0, in the order of `problem.link`."""
+
+    def __init__(self, problem: PackingProblem, cost: Floats) -> None:
+        n = len(problem.switches)
+        usable = np.isfinite(cost)
+        graph = csr_array((cost[usable], (problem.tail[usable], problem.head[usable])), shape=(n, n))
+        self._problem = problem
+        self.cost, self._before = dijkstra(graph, return_predecessors=True)
+
+    def route(self, first: int, last: int) -> Route:
+        links: list[int] = []
+        while last != first:
+            before = int(self._before[first, last])
+            links.append(self._problem.link_between[before, last])
+            last = before
+        return tuple(reversed(links))

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a packing of aggregation trees is made of: the switches and servers that may be nodes, the places that
+workers send from, and the resources that a tree uses. Workers of one place (a switch) are alike in every tree
+but for their own links, of which every tree uses the same; the slowest of them is `access`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netfold.controller.planning.plan import PlanningError
+from netfold.controller.planning.residual_network import ResidualNetwork
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The workers on one switch, which is given by its number."""
+
+    switch: int
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A switch that may aggregate, or a parameter server.
+
+    switch        number of the switch, or of the server's
+    spent         resources that every child's packets use
+    sent          resources that a result uses (a server's link)
+    max_children  children that it takes
+    """
+
+    name: str
+    switch: int
+    spent: tuple[int, ...]
+    sent: tuple[int, ...]
+    max_children: int
+    is_server: bool
+
+
+class PackingProblem:
+    """A job on a residual network. Switches and nodes are numbers. Raises PlanningError if a worker's link is full, or
+    without any node."""
+
+    def __init__(self, network: ResidualNetwork, workers: Sequence[str], servers: Sequence[str]) -> None:
+        self.network = network
+        self.access = network.access_limit(tuple(workers))
+        if self.access <= 0:
+            raise PlanningError(
+                f"the link of worker {_cut_off(network, workers)} has nothing left; fewer jobs would fit"
+            )
+        number = network.order
+        self.switches = tuple(number)
+        self.nodes = (
+            *(self._switch_node(v) for v in network.aggregators()),
+            *(node for s in servers for node in self._server_node(s)),
+        )
+        if not self.nodes:
+            raise PlanningError("no switch has aggregation capacity left, and no parameter server ingress")
+        at: dict[int, list[str]] = {}
+        for worker in workers:
+            at.setdefault(number[network.attachment(worker)], []).append(worker)
+        self.places = tuple(Place(switch, tuple(names)) for switch, names in sorted(at.items()))
+        pairs = [
+            (number[a], number[b], i)
+            for i, (a, b) in enumerate(network.links)
+            if a in number and b in number and network.capacity[i] > 0
+        ]
+        self.tail, self.head, self.link = (np.array([p[k] for p in pairs], dtype=np.int64) for k in range(3))
+        self.link_between = {(a, b): i for a, b, i in pairs}
+        back = [self.link_between.get((b, a), -1) for a, b, _ in pairs]
+        self.back = np.array(back, dtype=np.int64)
+        """The resource of the other direction of each link; -1: none is left."""
+
+    def _switch_node(self, name: str) -> Node:
+        network = self.network
+        spent = (network.switch_id[name],)
+        return Node(name, network.order[name], spent, (), network.max_children(name), is_server=False)
+
+    def _server_node(self, name: str) -> list[Node]:
+        """None where the server or its link has nothing left."""
+        network = self.network
+        at = network.attachment(name)
+        into, out = network.link_id[at, name], network.link_id[name, at]
+        spent = (into, network.server_id[name])
+        if any(network.capacity[i] <= 0 for i in (*spent, out)):
+            return []
+        return [Node(name, network.order[at], spent, (out,), len(network.server_id), is_server=True)]
+
+
+def _cut_off(network: ResidualNetwork, workers: Sequence[str]) -> str:
+    return next(w for w in workers if network.access_limit((w,)) <= 0)

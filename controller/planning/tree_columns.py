@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A tree of a packing with its routes and the resources that it uses, and the draft of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netfold.controller.planning.layout import Draft
+from netfold.controller.planning.packing_problem import PackingProblem
+from netfold.controller.planning.resend_paths import find_unreached
+from netfold.controller.planning.residual_network import Route
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """`count` children of one parent over one route (between switches): workers of a place, or one node."""
+
+    place: int | None
+    node: int | None
+    count: int
+    parent: int
+    route: Route
+
+
+@dataclass(frozen=True)
+class TreeColumn:
+    """`result_links` between switches; `use` of every resource at rate 1, the workers' links left out."""
+
+    root: int
+    streams: tuple[Stream, ...]
+    result_links: tuple[int, ...]
+    use: Floats
+
+    @property
+    def key(self) -> tuple[int, tuple[Stream, ...], tuple[int, ...]]:
+        return self.root, self.streams, self.result_links
+
+
+def make_column(
+    problem: PackingProblem, root: int, streams: Sequence[Stream], result_links: Sequence[int]
+) -> TreeColumn:
+    use = np.zeros(len(problem.network.capacity))
+    for stream in streams:
+        for i in (*stream.route, *problem.nodes[stream.parent].spent):
+            use[i] += stream.count
+    for i in (*result_links, *problem.nodes[root].sent):
+        use[i] += 1
+    ordered = sorted(streams, key=lambda s: (s.parent, s.place is None, s.place or 0, s.node or 0, s.route))
+    return TreeColumn(root, tuple(ordered), tuple(sorted(result_links)), use)
+
+
+def mirrored(problem: PackingProblem, streams: Sequence[Stream]) -> set[int] | None:
+    """The other direction of every link of the streams; None where one has nothing left."""
+    links = problem.network.links
+    number = problem.network.order
+    found = set()
+    for stream in streams:
+        for i in stream.route:
+            a, b = links[i]
+            back = problem.link_between.get((number[b], number[a]))
+            if back is None:
+                return None
+            found.add(back)
+    return found
+
+
+def spanning(problem: PackingProblem, root: int, links: Collection[int]) -> tuple[int, ...] | None:
+    """The result tree within `links` (between switches); None if they do not reach every place."""
+    number = problem.network.order
+    out: dict[int, list[tuple[int, int]]] = {}
+    for i in sorted(links):
+        a, b = problem.network.links[i]
+        out.setdefault(number[a], []).append((number[b], i))
+    start = problem.nodes[root].switch
+    via: dict[int, tuple[int, int]] = {}
+    waiting = deque([start])
+    while waiting:
+        at = waiting.popleft()
+        for near, i in out.get(at, ()):
+            if near != start and near not in via:
+                via[near] = at, i
+                waiting.append(near)
+    kept: dict[int, None] = {}
+    for place in problem.places:
+        at = place.switch
+        while at != start:
+            if at not in via:
+                return None
+            at, i = via[at]
+            if i in kept:
+                break
+            kept[i] = None
+    return tuple(kept)
+
+
+def can_resend(
+    problem: PackingProblem, root: int, streams: Sequence[Stream], result_links: Sequence[int]
+) -> bool:
+    """Whether results that a switch as root resends reach the workers whom they are for (resend_paths.py)."""
+    if problem.nodes[root].is_server:
+        return True
+    network, parent, path = problem.network, dict[str, str](), dict[str, tuple[str, ...]]()
+    leaves = []
+    below: list[tuple[str, str]] = []
+    for number, stream in enumerate(streams):
+        if stream.place is not None:
+            child = f" worker {number}"
+            at = problem.switches[problem.places[stream.place].switch]
+            leaves.append(child)
+            below.append((at, child))
+            start: tuple[str, ...] = (child, at)
+        else:
+            assert stream.node is not None
+            child = problem.nodes[stream.node].name
+            start = (child,)
+        parent[child] = problem.nodes[stream.parent].name
+        path[child] = (*start, *(network.links[i][1] for i in stream.route))
+    result = [*(network.links[i] for i in result_links), *below]
+    return find_unreached(problem.nodes[root].name, parent, path, result, leaves) is None
+
+
+def as_draft(problem: PackingProblem, column: TreeColumn, share: float) -> Draft:
+    """Workers of a place are given out in the job's order."""
+    network, nodes = problem.network, problem.nodes
+    draft = Draft(nodes[column.root].name, share)
+    waiting = {p: iter(place.workers) for p, place in enumerate(problem.places)}
+    for stream in column.streams:
+        parent = nodes[stream.parent]
+        last = parent.spent[:1] if parent.is_server else ()
+        for _ in range(stream.count):
+            if stream.place is None:
+                assert stream.node is not None
+                draft.connect(nodes[stream.node].name, parent.name, (*stream.route, *last))
+                continue
+            worker = next(waiting[stream.place])
+            at = problem.switches[problem.places[stream.place].switch]
+            draft.connect(worker, parent.name, (network.link_id[worker, at], *stream.route, *last))
+    access = [
+        network.link_id[problem.switches[place.switch], worker]
+        for place in problem.places
+        for worker in place.workers
+    ]
+    draft.result_links = (*nodes[column.root].sent, *column.result_links, *access)
+    return draft

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`packing`: several trees at the shares that give the best rate, each with any root (a server or a switch) and any
+depth, and as few of them as give nearly all of it.
+
+The bound holds for every plan (column_generation.py). The option `trees` is the greatest number of trees (default 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netfold.controller.planning.column_generation import generate, solve_packing
+from netfold.controller.planning.layout import Draft, finish
+from netfold.controller.planning.packing_problem import PackingProblem
+from netfold.controller.planning.plan import Plan, PlanningError
+from netfold.controller.planning.scheme import Task
+from netfold.controller.planning.tree_columns import TreeColumn, as_draft
+
+TREES = 8
+ROUNDS = 60
+ENOUGH = 0.97
+"""The part of the best packing that a plan's few trees have to give."""
+
+
+def plan_packing(task: Task) -> Plan:
+    trees = task.number("trees", TREES, 1, 64)
+    problem = PackingProblem(task.network, task.workers, task.job.parameter_servers)
+    packing = generate(problem, ROUNDS)
+    if not packing.columns:
+        raise PlanningError(
+            f"job '{task.job.name}' by packing: no tree joins all workers with a parameter server or a switch "
+            "that has capacity left"
+        )
+    drafts = _few(problem, packing.columns, ENOUGH * packing.rate, trees)
+    return finish(task.network, task.job, drafts, task.report("packing", min(packing.bound, problem.access)))
+
+
+def _few(
+    problem: PackingProblem, columns: Sequence[TreeColumn], wanted: float, max_trees: int
+) -> list[Draft]:
+    """Trees that give the rate `wanted` together, or as much of it as `max_trees` do: those of a best packing, of which
+    one after the other is left out while the rest suffice."""
+    capacity, access = problem.network.capacity, problem.access
+    rates = solve_packing(columns, capacity, access, vertex=True).rates
+    kept = [c for c, rate in zip(columns, rates, strict=True) if rate > 1e-9 * rates.sum()]
+    while len(kept) > 1:
+        rest = [solve_packing([d for d in kept if d is not c], capacity, access, vertex=True) for c in kept]
+        best = max(range(len(kept)), key=lambda i: rest[i].rate)
+        if rest[best].rate < wanted and len(kept) <= max_trees:
+            break
+        kept.pop(best)
+    rates = solve_packing(kept, capacity, access, vertex=True).rates
+    return [as_draft(problem, c, float(rate)) for c, rate in zip(kept, rates, strict=True) if rate > 0]
