@@ -22,7 +22,8 @@ ip link set eth0 mtu "$mtu"
 ip addr add "$address/32" dev eth0
 ip link set eth0 up
 ip route add "$gateway" dev eth0 scope link
-ip route add default via "$gateway" dev eth0 src "$address"
+# rxe obeys the path MTU of its route, which any host can lower by a forged ICMP error: it is locked
+ip route add default via "$gateway" dev eth0 src "$address" mtu lock "$mtu"
 arp -s "$gateway" "$gateway_mac"
 rdma link add rxe0 type rxe netdev eth0
 mkdir -p /tmp

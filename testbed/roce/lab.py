@@ -19,8 +19,9 @@ from netfold.protocol.connection import Connection
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.managed import ManagedResource
+from netfold.testbed.roce.clocks import find_wrong_clocks
 from netfold.testbed.roce.image import make_image
-from netfold.testbed.roce.machine import BOOT_S, CommandResult, Machine
+from netfold.testbed.roce.machine import BOOT_S, CommandResult, Machine, bridge
 from netfold.testbed.roce.packages import QEMU, unpacked
 from netfold.traffic.roce import recipe
 from netfold.traffic.roce.agent import Agent
@@ -100,15 +101,29 @@ class Lab(ManagedResource):
         return [h for hosts in taken.values() for h in hosts[: self._per_leaf]]
 
     def boot(self) -> None:
-        """Replace the hosts by machines. Raises RunError."""
-        hosts = self.hosts
+        """Replace the hosts by machines. One with a wrong clock is booted once more. Raises RunError, ClockError."""
+        for host in self.hosts:
+            bridge(self.deployment.net, host)
+        self._boot(self.hosts)
+        wrong = find_wrong_clocks(self.machines.values())
+        if not wrong:
+            return
+        for error in wrong:
+            self._on_step(str(error))
+            self.machines[error.host].close()
+        again = [error.host for error in wrong]
+        self._boot(again)
+        for error in find_wrong_clocks([self.machines[host] for host in again]):
+            raise error
+
+    def _boot(self, hosts: Sequence[str]) -> None:
         self._on_step(f"booting {len(hosts)} machines: {', '.join(hosts)}")
         started = time.monotonic()
         for host in hosts:
             machine = self.machines[host] = Machine(self.deployment.net, host, self._image)
             self._open.callback(machine.close)
-        for machine in self.machines.values():
-            machine.wait_ready(started + BOOT_S)
+        for host in hosts:
+            self.machines[host].wait_ready(started + BOOT_S)
         self._on_step(f"booted in {time.monotonic() - started:.0f} s")
 
     # ---- jobs ----

@@ -28,6 +28,8 @@ BOOT_S = 300.0
 """Four machines on two idle cores boot in 30 s without hardware virtualization; busy cores take several times as
 long."""
 
+UPTIME_TIMEOUT_S = 30.0
+
 _OFF = ",".join(
     f"{o}=off"
     for o in (
@@ -61,8 +63,16 @@ class CommandResult:
     output: str
 
 
+def bridge(net: EmulatedNetwork, host: str) -> None:
+    """Connects the tap of a machine, which a later Machine opens, to the host's leaf. Raises RunError."""
+    script = _BRIDGE.format(mac=_other_mac(host), mtu=net.blueprint.mtu)
+    bridged = net.hosts[host].run(["sh", "-ec", script], 30.0)
+    if bridged.returncode != 0:
+        raise RunError(f"cannot replace {host} by a machine: {bridged.stderr.strip()}")
+
+
 class Machine:
-    """A machine that boots in place of `host`. Methods raise RunError."""
+    """A machine that boots in place of `host`, after `bridge`. Methods raise RunError."""
 
     def __init__(self, net: EmulatedNetwork, host: str, image: Image) -> None:
         self.host = host
@@ -75,16 +85,12 @@ class Machine:
         self._sockets: dict[str, socket.socket] = {}
         paths = {use: net.work / f"{host}.{use}" for use in ("shell", "agent")}
         self.agent_socket = paths["agent"]
-        mtu = net.blueprint.mtu
-        bridged = net.hosts[host].run(["sh", "-ec", _BRIDGE.format(mac=_other_mac(host), mtu=mtu)], 30.0)
-        if bridged.returncode != 0:
-            raise RunError(f"cannot replace {host} by a machine: {bridged.stderr.strip()}")
         address = net.addressing.hosts[host]
         kernel_options = {
             "address": address.ip,
             "gateway": address.gateway_ip,
             "gateway_mac": address.gateway_mac,
-            "mtu": mtu,
+            "mtu": net.blueprint.mtu,
         }
         words = " ".join(f"netfold.{k}={v}" for k, v in kernel_options.items())
         # no_timer_check: on a busy machine the kernel's timer check would panic
@@ -112,6 +118,10 @@ class Machine:
     def wait_ready(self, deadline: float) -> None:
         """Wait until the machine accepts commands."""
         self._wait(self._ready, deadline - time.monotonic(), "boot")
+
+    def uptime_s(self) -> float:
+        """Seconds since the boot, by the machine's clock."""
+        return float(self.run("cat /proc/uptime", UPTIME_TIMEOUT_S).split()[0])
 
     def start(self, command: str) -> Future[CommandResult]:
         """Start a shell command; the future has its result."""

@@ -34,6 +34,7 @@ from tests.dataplane.frames import Ip
 from tests.dataplane.rc import NAK
 from tests.dataplane.roce_frames import CNP, ONLY, Rc, acknowledgment, roce
 from tests.slot_oracle import add_saturating
+from tests.traffic.off_path import FRAGMENTATION_NEEDED, NEXT_MTU, UNREACHABLE, Flow, Plan, attacking
 
 pytestmark = [
     pytest.mark.machines,
@@ -44,6 +45,7 @@ pytestmark = [
 ]
 
 STEP_S = 300.0
+ROCE_PORT = 4791
 
 
 @pytest.fixture
@@ -147,6 +149,28 @@ def test_a_neighbor_forges_packets_of_a_job_of_float32_and_changes_nothing(lab: 
     assert sent.returncode == 0, sent.stderr
     _assert_more_right_calls(lab, "floats", 3)
     assert read_verdicts(net)[leaf].get("unadmitted", 0) - before >= len(forged)
+
+
+def test_forged_icmp_fails_no_call_and_lowers_no_path_mtu(lab: Lab):
+    """Linux takes an ICMP error as rxe's by the quoted source port, 4791. On a route whose MTU is not locked, the first
+    "fragmentation needed" stops rxe for ten minutes."""
+    net = lab.deployment.net
+    forger = next(h for h in lab.deployment.workers if h not in lab.hosts)
+    members = [str(net.addressing.hosts[h].ip) for h in lab.hosts]
+    flows = tuple(Flow(a, b, ROCE_PORT, ROCE_PORT) for a, b in permutations(members, 2))
+    sources = (*members, str(net.addressing.hosts[forger].ip))
+    path_mtus = Plan("icmp", flows, sources, per_second=200, kinds=((UNREACHABLE, FRAGMENTATION_NEEDED),))
+    others = Plan("icmp", flows, sources, per_second=200, seed=1)
+    lab.submit("attacked")
+    _start_endless(lab, "attacked")
+    popen = net.hosts[forger].popen
+    with attacking(path_mtus, popen), attacking(others, popen):
+        _assert_more_right_calls(lab, "attacked", 3)
+    for host, machine in lab.machines.items():
+        names, values = machine.run("grep ^Icmp: /proc/net/snmp", 60.0).splitlines()
+        assert int(values.split()[names.split().index("InDestUnreachs")]) > 0, f"none reached {host}"
+        routes = "".join(machine.run(f"ip route get {to}", 60.0) for to in members)
+        assert str(NEXT_MTU) not in routes
 
 
 _SEND = """
