@@ -19,7 +19,7 @@ TEST_PROCESSES ?= 2
 
 # What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
-APT_TEST := tshark libibverbs-dev
+APT_TEST := tshark libibverbs-dev chromium fonts-dejavu-core
 APT_ROCE := qemu-system-x86
 
 # What root writes here (results, caches) belongs to the user afterwards, who would else be unable to clean up.

@@ -52,6 +52,10 @@ from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.members import Members
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.observation.event_log import EventLog
+from netfold.controller.observation.observer import Observer
+from netfold.controller.observation.recorder import PERIOD_S, Recorder
+from netfold.controller.recording.lines import RecordingSource, fabric_line
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
 from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.controller.switches.base_entries import management_entries
@@ -80,6 +84,7 @@ class Options:
     fleet: FleetOptions = field(default_factory=FleetOptions)
     probe_s: float = 0.3
     counters_s: float = 2.0
+    recording_period_s: float = PERIOD_S
 
 
 class Controller:
@@ -168,11 +173,34 @@ class Controller:
         )
         self.counters = Counters(self.fleet, self.registry.all, self.changes.wait, options.counters_s)
         self.recycler = Recycler(self.registry, self.slots)
+        self.event_log = EventLog(clock)
+        observer = Observer(
+            self.registry,
+            self.fleet,
+            self.member_status,
+            self.failures,
+            self.loads,
+            self.counters,
+            clock.monotonic_s,
+            options.wire.lanes,
+        )
+        self.recorder = Recorder(
+            fabric_line(config.fabric, RecordingSource.CONTROLLER, scale=options.wire.scale),
+            observer,
+            self.event_log,
+            clock,
+            self.changes.wait,
+            options.recording_period_s,
+        )
         self._subscribe()
 
     def _subscribe(self) -> None:
         """All events between packages, from publisher to subscriber."""
         on = self.events.subscribe
+        on(ElementsFailed, self.event_log.on_elements_failed)  # FailureMonitor
+        on(JobRunning, self.event_log.on_job_running)  # Lifecycle
+        on(LeaseExpired, self.event_log.on_lease_expired)  # Leases
+        on(JobStranded, self.event_log.on_job_stranded)  # Lifecycle, Members
         on(FailuresChanged, self.lifecycle.on_failures_changed)  # FailureMonitor
         on(ElementsFailed, self.scheduler.on_elements_failed)  # FailureMonitor
         on(CapacityFreed, self.scheduler.on_capacity_freed)  # FailureMonitor, Lifecycle
@@ -201,6 +229,7 @@ class Controller:
                 group.create_task(self.counters.run())
                 group.create_task(self._keep_running(self.recycler.run))
                 group.create_task(self.rerouter.run())
+                group.create_task(self.recorder.run())
         finally:
             self.tasks.stop()
 

@@ -78,6 +78,15 @@ COMMANDS: dict[str, Command] = {
         "top_app",
         extra="controller",
     ),
+    "web": Command(
+        "controller.operator.web_commands",
+        "Serve a live page of fabric, trees and jobs.",
+        "web",
+        extra="web",
+    ),
+    "replay": Command(
+        "controller.operator.web_commands", "Open a recording in the page.", "replay", extra="web"
+    ),
     "replan": Command(
         "controller.operator.job_commands",
         "Plan running jobs again; move those that gain.",

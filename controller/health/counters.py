@@ -28,7 +28,7 @@ SwitchTree = tuple[str, int]
 
 class Counters:
     """`totals[switch, job, verdict]` and `trees[switch, tree][verdict]`: packets since this controller first read them.
-    `wait()` returns at the next change of any job."""
+    `readings` counts complete readings. `wait()` returns at the next change of any job."""
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Counters:
     ) -> None:
         self.totals: dict[tuple[str, str, Verdict], int] = defaultdict(int)
         self.trees: dict[SwitchTree, dict[Verdict, int]] = {}
+        self.readings = 0
         self._fleet = fleet
         self._jobs = jobs
         self._wait = wait
@@ -70,6 +71,7 @@ class Counters:
             mine = {p: job for p, job in places.items() if p[0] == switch}
             with contextlib.suppress(SwitchUnreachableError):
                 await self._read(switch, mine)
+        self.readings += 1
 
     def _places(self) -> dict[SwitchTree, str]:
         """The job of each tree of each switch that is ready."""

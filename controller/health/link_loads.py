@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +91,16 @@ class LinkLoads:
         """By direction of a link, where the load is known."""
         known = np.flatnonzero(self._at >= self._now() - STALE_S)
         return {self._links[row]: LinkLoad(*self._loads[row].tolist()) for row in known.tolist()}
+
+    @property
+    def links(self) -> Sequence[Link]:
+        """The rows of `measured`."""
+        return self._links
+
+    def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Cross traffic and load of jobs, a row per link, NaN where they are unknown; and the links' rates."""
+        is_stale = self._at < self._now() - STALE_S
+        return np.where(is_stale[:, np.newaxis], np.nan, self._loads), self._rates
 
     def load(self, link: Link) -> LinkLoad:
         """Of one direction of a link; 0 where it is unknown."""

@@ -30,6 +30,7 @@ from netfold.controller.operator.controller_client import (
     plain,
     print_json,
 )
+from netfold.controller.recording.recording_file import RecordingError
 from netfold.controller.service.daemon import DaemonOptions, run
 from netfold.controller.service.server import ListenError, Security
 from netfold.controller.switches.devicefile import read_devices
@@ -144,6 +145,12 @@ def run_controller(
             rich_help_panel="Service",
         ),
     ] = 0,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Record to this file, for `netfold replay`.", rich_help_panel="Service"
+        ),
+    ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(help="Server certificate (PEM).", rich_help_panel="Service")
     ] = None,
@@ -158,7 +165,7 @@ def run_controller(
 ) -> None:
     """Control the switches of a fabric until interrupted. A second controller with the same --state is the standby.
 
-    Exit codes: 0 stopped, 2 bad fabric or option, 4 the state or the address cannot be used.
+    Exit codes: 0 stopped, 2 bad fabric or option, 4 the state, the address or the recording cannot be used.
     """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
@@ -190,6 +197,7 @@ def run_controller(
             ),
             first_grpc_port=first_grpc_port,
             metrics_port=metrics_port,
+            record=record,
             devices=devices,
         )
         asyncio.run(
@@ -197,7 +205,7 @@ def run_controller(
         )
     except FabricError as error:
         fail(BAD_INPUT, str(error))
-    except (StoreError, ListenError) as error:
+    except (StoreError, ListenError, RecordingError) as error:
         fail(NO_CONTROLLER, str(error))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from netfold.controller.core import Controller, Options
 from netfold.controller.jobs.store import Store
+from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.metrics import metrics_server
 from netfold.controller.service.server import ListenError, Security, serving
@@ -36,7 +37,8 @@ to ignore them."""
 
 @dataclass(frozen=True)
 class DaemonOptions:
-    """`state` is the database; `metrics_port` 0 serves none. `mark_fraction` is of each port's queue."""
+    """`state` is the database; `metrics_port` 0 serves none; `record` is the recording's file. `mark_fraction` is of
+    each port's queue."""
 
     state: Path
     listen: str
@@ -44,6 +46,7 @@ class DaemonOptions:
     controller: Options
     first_grpc_port: int
     metrics_port: int = 0
+    record: Path | None = None
     mark_fraction: float = MARK_FRACTION
     devices: Mapping[str, Device] = field(default_factory=dict)
 
@@ -133,8 +136,10 @@ async def _lead(
     stop: asyncio.Event,
 ) -> None:
     plans = PlanProcess(setting.fabric)
-    await plans.start()
     controller = Controller(setting, store, options.controller, term, plans)
+    if options.record is not None:
+        controller.recorder.file = RecordingFile(options.record)
+    await plans.start()
     running = asyncio.create_task(controller.run())
     stopping = asyncio.create_task(stop.wait())
     try:

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 Response = TypeVar("Response")
 
+LINES_A_MESSAGE = 100
+
 
 class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
     """Every typed error becomes a status code and its message. Methods are named as in the proto."""
@@ -140,6 +142,17 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             primary_address=controller.registry.primary,
             links=link_messages(controller.fabric, controller.loads.all()),
         )
+
+    async def WatchRecording(
+        self, request: pb.WatchRecordingRequest, context: Context
+    ) -> AsyncIterator[pb.RecordingLines]:
+        history = self._controller.recorder.history
+        number = history.segment_start if request.latest else 0
+        while not history.closed:
+            await history.wait(number)
+            lines, number = history.read(number, LINES_A_MESSAGE)
+            if lines:
+                yield pb.RecordingLines(lines=lines)
 
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
         return hosts_message(self._controller.config)

@@ -102,6 +102,12 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def ListHosts(self, request: pb.ListHostsRequest, context: Context) -> pb.ListHostsResponse:
         return hosts_message(self._setting)
 
+    async def WatchRecording(
+        self, request: pb.WatchRecordingRequest, context: Context
+    ) -> AsyncIterator[pb.RecordingLines]:
+        await refuse(context, StandbyAttendError(self._told()))
+        yield pb.RecordingLines()
+
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         await refuse(context, StandbyError(self._redirection()))
 
@@ -154,6 +160,12 @@ class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 yield job
             if service is self.current:
                 return
+
+    async def WatchRecording(
+        self, request: pb.WatchRecordingRequest, context: Context
+    ) -> AsyncIterator[pb.RecordingLines]:
+        async for lines in self.behind.WatchRecording(request, context):
+            yield lines
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context

@@ -38,7 +38,7 @@ def _names(requirements: list[str]) -> set[str]:
 
 
 EXTRAS = set().union(
-    *(_names(PROJECT["optional-dependencies"][e]) for e in ("controller", "testbed", "sim", "torch"))
+    *(_names(PROJECT["optional-dependencies"][e]) for e in ("controller", "testbed", "sim", "web", "torch"))
 )
 HIDDEN = EXTRAS - {"rich"}  # typer brings it
 

@@ -27,13 +27,16 @@ ALLOWED = {
 
 CONTROLLER = [
     "planning",
+    "recording",
     "jobs",
     "switches",
     "lifecycle",
     "scheduling",
     "health",
+    "observation",
     "core",
     "service",
+    "web",
     "operator",
 ]
 """From below: a room imports of those before it only."""
@@ -81,9 +84,15 @@ def test_the_simulator_imports_plans_and_not_the_controller(graph: Graph):
 
 
 def test_the_simulate_command_imports_jobs_and_admission_only(graph: Graph):
-    """No service, no store, no switch: of the controller only what turns a job file into a plan."""
+    """No service, no store, no switch: of the controller only what turns a job file into a plan, and
+    the lines of a recording."""
     beyond = {b for a, b in graph.edges if ".simulator.command." in a and ".controller." in b}
-    allowed = ("controller.planning", "controller.jobs", "controller.lifecycle.job_admission")
+    allowed = (
+        "controller.planning",
+        "controller.recording",
+        "controller.jobs",
+        "controller.lifecycle.job_admission",
+    )
     assert [b for b in beyond if not b.removeprefix("netfold.").startswith(allowed)] == []
 
 

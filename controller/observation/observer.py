@@ -1,0 +1,261 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What can be seen of the controller, as the sections of a recording. Each look costs what has changed since the last
+one: records and reports are compared by identity, link loads as one array."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from netfold.controller.health.counters import Counters
+from netfold.controller.health.link_loads import LinkLoads
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.lifecycle.failure_state import FailureState
+from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.member_status import Holder, MemberStatus, Progress
+from netfold.controller.observation.goodput import RecentGoodput
+from netfold.controller.observation.straggler import straggler
+from netfold.controller.recording.lines import Section, State, merge, tree_document
+from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.fleet import Fleet
+from netfold.protocol.wire import Verdict
+
+LOAD_STEPS = 1000
+"""Loads are recorded in steps of a link's rate."""
+
+MIN_PACKETS_PER_S = 0.05
+
+NO_REPORT = Progress()
+
+Rows = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class JobChange:
+    """A job's record that differs from the last one seen (None: a new job)."""
+
+    before: JobRecord | None
+    now: JobRecord
+
+
+class Observer:
+    """`look` returns the changes since the last look; `state` has all that was seen."""
+
+    def __init__(
+        self,
+        registry: JobRegistry,
+        fleet: Fleet,
+        member_status: MemberStatus,
+        failures: FailureState,
+        loads: LinkLoads,
+        counters: Counters,
+        monotonic_s: Callable[[], float],
+        lanes: int,
+    ) -> None:
+        self.state: State = {section: {} for section in Section}
+        self.job_changes: list[JobChange] = []
+        self._registry = registry
+        self._fleet = fleet
+        self._member_status = member_status
+        self._failures = failures
+        self._loads = loads
+        self._monotonic_s = monotonic_s
+        self._jobs: dict[str, JobRecord] = {}
+        self._slots_in_use: dict[str, tuple[int, int]] = {}
+        self._health: dict[str, tuple[Any, ...]] = {}
+        self._members: dict[Holder, tuple[Progress, float, bool]] = {}
+        self._goodput = RecentGoodput(lanes)
+        self._failed = FailedElements()
+        self._steps = np.zeros((len(loads.links), 2), dtype=np.int64)
+        self._packets = _PacketRates(counters)
+
+    def look(self) -> State:
+        """The changed rows by section; `job_changes` are those of this look."""
+        records = {job.name: job for job in self._registry.all()}
+        changes: State = {}
+        for section, rows in (
+            (Section.MEMBERS, self._look_at_members(records)),
+            (Section.JOBS, self._look_at_jobs(records)),
+            (Section.SWITCHES, self._look_at_switches()),
+            (Section.FAILED, self._look_at_failures()),
+            (Section.LINKS, self._look_at_links()),
+            (Section.PACKETS, self._packets.look(self._monotonic_s())),
+        ):
+            if rows:
+                changes[section] = rows
+        merge(self.state, changes)
+        return changes
+
+    def _look_at_jobs(self, records: dict[str, JobRecord]) -> Rows:
+        rows: Rows = dict.fromkeys(self._jobs.keys() - records.keys())
+        self.job_changes = []
+        for name, job in records.items():
+            before = self._jobs.get(name)
+            slowest = None
+            if job.state.is_installed:
+                reports = self._member_status.of(name)
+                slowest = straggler({h: reports[h] for h in job.workers if h in reports})
+            shown = self.state[Section.JOBS].get(name)
+            if job is not before or (shown is not None and shown["straggler"] != slowest):
+                rows[name] = {**_job_row(job), "straggler": slowest}
+            if job is not before:
+                self.job_changes.append(JobChange(before, job))
+        if self.job_changes or rows:
+            pools = self._registry.occupancy()
+            self._slots_in_use = {name: (pool.in_use, pool.slots) for name, pool in pools.items()}
+        self._jobs = records
+        return rows
+
+    def _look_at_switches(self) -> Rows:
+        rows: Rows = {}
+        for name, session in self._fleet.sessions.items():
+            health = session.health
+            seen = (
+                health.ready,
+                health.reached,
+                health.error,
+                health.repaired,
+                *self._slots_in_use.get(name, (0, 0)),
+            )
+            if seen != self._health.get(name):
+                self._health[name] = seen
+                keys = ("ready", "reached", "error", "repaired", "slots_in_use", "slots")
+                rows[name] = dict(zip(keys, seen, strict=True))
+        return rows
+
+    def _look_at_members(self, records: dict[str, JobRecord]) -> Rows:
+        rows: Rows = {}
+        present: set[Holder] = set()
+        now = self._monotonic_s()
+        for name, job in records.items():
+            if job.state.is_terminal:
+                continue
+            reports = self._member_status.of(name)
+            for member in job.members:
+                holder = (name, member.host)
+                present.add(holder)
+                progress = reports.get(member.host, NO_REPORT)
+                goodput = _rounded(self._goodput.mbps(holder, progress.chunks, now))
+                seen = (progress, goodput, self._member_status.is_connected(*holder))
+                if self._members.get(holder) != seen:
+                    self._members[holder] = seen
+                    rows[" ".join(holder)] = _member_row(*seen)
+        for gone in self._members.keys() - present:
+            del self._members[gone]
+            self._goodput.forget(gone)
+            rows[" ".join(gone)] = None
+        return rows
+
+    def _look_at_failures(self) -> Rows:
+        failed = self._failures.failed
+        if failed == self._failed:
+            return {}
+        rows: Rows = dict.fromkeys(set(_names(self._failed)) - set(_names(failed)))
+        rows |= dict.fromkeys(_names(failed), True)
+        self._failed = failed
+        return rows
+
+    def _look_at_links(self) -> Rows:
+        """A load that is not known any more is deleted."""
+        loads, rates = self._loads.measured()
+        relative = np.where(np.isnan(loads), -1.0, loads / rates[:, np.newaxis])
+        steps = np.rint(relative * LOAD_STEPS).astype(np.int64)
+        changed = np.flatnonzero((steps != self._steps).any(axis=1))
+        self._steps = steps
+        rows: Rows = {}
+        for row in changed.tolist():
+            cross_traffic, jobs = (steps[row] * (rates[row] / LOAD_STEPS)).tolist()
+            sender, receiver = self._loads.links[row]
+            known = steps[row, 0] >= 0
+            rows[f"{sender}->{receiver}"] = [_rounded(jobs), _rounded(cross_traffic)] if known else None
+        return rows
+
+
+class _PacketRates:
+    """Packets a second by switch, job and verdict, between two readings of the counters."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._readings = 0
+        self._at = 0.0
+        self._before: dict[tuple[str, str, Verdict], int] = {}
+        self._shown: Rows = {}
+
+    def look(self, now: float) -> Rows:
+        """`now`: monotonic clock."""
+        if self._counters.readings == self._readings:
+            return {}
+        seconds, self._at, self._readings = now - self._at, now, self._counters.readings
+        totals = dict(self._counters.totals)
+        shown: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+        for (switch, job, verdict), count in totals.items():
+            per_s = (count - self._before.get((switch, job, verdict), count)) / seconds
+            if per_s >= MIN_PACKETS_PER_S:
+                shown[switch][job][verdict.label] = round(per_s, 1)
+        self._before = totals
+        rows: Rows = dict.fromkeys(self._shown.keys() - shown.keys())
+        rows |= {switch: dict(of) for switch, of in shown.items() if self._shown.get(switch) != of}
+        self._shown = {switch: dict(of) for switch, of in shown.items()}
+        return rows
+
+
+def _job_row(job: JobRecord) -> Rows:
+    row: Rows = {
+        "state": job.state.value,
+        "reason": job.reason,
+        "epoch": job.epoch,
+        "sequence": job.seq,
+        "submitted": job.submitted,
+        "transport": job.transport.value,
+        "workers": [m.host for m in job.members if not m.parameter_server],
+        "parameter_servers": [m.host for m in job.members if m.parameter_server],
+        "excluded": list(job.excluded),
+        "rejoining": list(job.rejoining),
+        "moving": job.previous is not None,
+        "trees": [],
+    }
+    if job.state.is_terminal or job.placement is None:
+        return row
+    plan = job.placement.plan
+    row |= {"scheme": plan.algorithm, "rate": plan.rate, "unit": plan.unit, "quorum": job.placement.quorum}
+    row["trees"] = [
+        {**tree_document(tree), "tree": numbers.tree, "slots": numbers.slots, "window": numbers.window}
+        for tree, numbers in zip(plan.trees, job.placement.trees, strict=True)
+    ]
+    return row
+
+
+def _member_row(progress: Progress, goodput_mbps: float, is_connected: bool) -> Rows:
+    return {
+        "connected": is_connected,
+        "goodput_mbps": goodput_mbps,
+        "chunks": progress.chunks,
+        "retransmits": progress.retransmits,
+        "reencoded_chunks": progress.reencoded_chunks,
+        "trees": [
+            {
+                "tree": t.tree,
+                "results": t.results,
+                "marked": _rounded(t.marks),
+                "retransmitted": _rounded(t.losses),
+                "rtt_ms": _rounded(t.rtt_ms),
+                "min_rtt_ms": _rounded(t.min_rtt_ms),
+            }
+            for t in progress.lately
+        ],
+    }
+
+
+def _names(failed: FailedElements) -> Iterator[str]:
+    yield from failed.switches
+    yield from ("-".join(sorted(link)) for link in failed.links)
+
+
+def _rounded(value: float) -> float:
+    """To four significant digits."""
+    return float(f"{value:.4g}")

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The page and what it asks for. All of it only reads.
+
+/                   the page
+/static/...         its scripts and styles
+/events             the recording's lines as server-sent events; an id is the number of the line that follows
+/recording.jsonl    the lines that are kept, as a file for `netfold replay`
+/why?job=NAME       `netfold job why` of a job
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from netfold.controller.web.access import AccessControl
+from netfold.controller.web.source import LineSource, SourceError
+
+STATIC = Path(__file__).parent / "static"
+
+KEEPALIVE_S = 15.0
+"""Between two comments in a silent stream: a reader that is gone is noticed by writing to it."""
+
+MAX_STREAMS = 64
+LINES_AN_EVENT = 200
+
+
+def make_app(source: LineSource, *, tokens: frozenset[str] | None, loopback_only: bool) -> Starlette:
+    """The application; `source` runs while it does. `tokens` and `loopback_only`: as in AccessControl."""
+    page = _Page(source)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        running = asyncio.create_task(source.run())
+        try:
+            yield
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    return Starlette(
+        routes=[
+            Route("/", page.index),
+            Route("/events", page.events),
+            Route("/recording.jsonl", page.recording),
+            Route("/why", page.why),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        middleware=[Middleware(AccessControl, tokens=tokens, loopback_only=loopback_only)],
+        lifespan=lifespan,
+    )
+
+
+class _Page:
+    def __init__(self, source: LineSource) -> None:
+        self._source = source
+        self._streams = 0
+
+    async def index(self, _: Request) -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    async def events(self, request: Request) -> Response:
+        if self._streams >= MAX_STREAMS:
+            return PlainTextResponse(f"{MAX_STREAMS} pages are open already", 503)
+        last = request.headers.get("last-event-id", "")
+        start = int(last) if last.isdecimal() and len(last) < 16 else 0
+        return StreamingResponse(self._stream(start), media_type="text/event-stream")
+
+    async def recording(self, _: Request) -> Response:
+        headers = {"Content-Disposition": 'attachment; filename="netfold-recording.jsonl"'}
+        return StreamingResponse(self._kept(), media_type="application/jsonl", headers=headers)
+
+    async def why(self, request: Request) -> Response:
+        try:
+            return JSONResponse({"steps": await self._source.explain(request.query_params.get("job", ""))})
+        except SourceError as error:
+            return JSONResponse({"error": str(error)}, 503)
+
+    async def _stream(self, number: int) -> AsyncIterator[str]:
+        """From line `number` on. The event `hello` tells whether more may follow, `end` that nothing does."""
+        history = self._source.history
+        self._streams += 1
+        try:
+            yield f"event: hello\ndata: {json.dumps({'live': self._source.is_live})}\n\n"
+            while True:
+                lines, number = history.read(number, LINES_AN_EVENT)
+                if lines:
+                    yield f"id: {number}\n" + "".join(f"data: {line}\n" for line in lines) + "\n"
+                elif history.closed:
+                    yield f"event: end\nid: {number}\ndata: {{}}\n\n"
+                    return
+                else:
+                    try:
+                        await asyncio.wait_for(history.wait(number), KEEPALIVE_S)
+                    except TimeoutError:
+                        yield ": still here\n\n"
+        finally:
+            self._streams -= 1
+
+    async def _kept(self) -> AsyncIterator[str]:
+        """What is kept now; what follows is in another file."""
+        history = self._source.history
+        number, end = 0, history.end
+        while number < end:
+            lines, number = history.read(number, LINES_AN_EVENT)
+            if not lines:
+                return
+            yield "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The server's stream of lines: `onLines` takes objects, `onStatus` one of connecting, live, replay, lost. */
+export function follow({ onLines, onStatus }) {
+  const stream = new EventSource("/events");
+  let isLive = true;
+  stream.addEventListener("hello", (event) => {
+    isLive = JSON.parse(event.data).live;
+    onStatus(isLive ? "live" : "replay");
+  });
+  stream.addEventListener("message", (event) => {
+    const lines = [];
+    for (const text of event.data.split("\n")) {
+      try {
+        lines.push(JSON.parse(text));
+      } catch {
+        console.warn("a line of the recording is no JSON");
+      }
+    }
+    onLines(lines);
+  });
+  stream.addEventListener("end", () => {
+    stream.close();
+    onStatus("replay");
+  });
+  stream.addEventListener("error", () => {
+    if (stream.readyState !== EventSource.CLOSED || isLive) onStatus("lost");
+  });
+}
+
+/** The steps of `netfold job why`. Throws an Error with the server's reason. */
+export async function why(job) {
+  const answer = await fetch("/why?" + new URLSearchParams({ job }));
+  const document = await answer.json();
+  if (document.error) throw new Error(document.error);
+  return document.steps;
+}

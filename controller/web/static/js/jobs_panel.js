@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The view Jobs: all jobs and, of one, its time line, workers and explanation. */
+import { Charts } from "./charts.js";
+import { why } from "./connection.js";
+import { section } from "./recording.js";
+import { dateOf, percent, short, timeOf } from "./numbers.js";
+
+const ENDED = ["done", "failed", "canceled"];
+
+export class JobsPanel {
+  constructor(root, { recording, seek }) {
+    this._root = d3.select(root);
+    this._recording = recording;
+    this._seek = seek;
+    this._job = null;
+    this._charts = new Charts(this._root.select("#charts").node(), seek);
+    this._root.select("#why").on("click", () => this._ask());
+    this._root.select("#copy-workers").on("click", () => navigator.clipboard.writeText(this._csv()));
+  }
+
+  draw(state, time) {
+    this._state = state;
+    const jobs = [...section(state, "jobs")].sort(([, a], [, b]) => ENDED.includes(a.state) - ENDED.includes(b.state) || a.sequence - b.sequence);
+    if (!this._job && jobs.length) this._job = jobs[0][0];
+    this._listJobs(jobs);
+    const job = section(state, "jobs").get(this._job);
+    this._root.select("#job").attr("hidden", job ? null : "");
+    if (job) this._drawJob(job, time);
+  }
+
+  _listJobs(jobs) {
+    const rows = this._root
+      .select("#jobs tbody")
+      .selectAll("tr")
+      .data(jobs, ([name]) => name)
+      .join((enter) => {
+        const row = enter.append("tr");
+        row.append("th").attr("scope", "row").append("button").attr("type", "button").attr("class", "link").on("click", (_, [name]) => {
+          this._job = name;
+          this._root.selectAll("#steps li").remove();
+          this.draw(this._state, null);
+        });
+        return row;
+      })
+      .attr("data-state", ([, job]) => job.state)
+      .attr("aria-current", ([name]) => (name === this._job ? "true" : null));
+    rows.select("th button").text(([name]) => name);
+    rows.selectAll("td").data(([name, job]) => this._cells(name, job)).join("td").text((text) => text);
+  }
+
+  _cells(name, job) {
+    const rows = this._membersOf(name, job).map(([, row]) => row).filter((row) => row?.connected);
+    const goodput = rows.length ? `${short(Math.min(...rows.map((row) => row.goodput_mbps)))} Mbit/s` : "";
+    return [
+      job.state + (job.moving ? ", moving" : ""),
+      job.epoch || "",
+      job.scheme ?? "",
+      job.rate === undefined ? "" : `${short(job.rate)} ${job.unit}`,
+      goodput,
+      `${rows.length}/${job.workers?.length ?? 0}`,
+      job.straggler ?? "",
+      job.reason,
+    ];
+  }
+
+  _membersOf(name, job) {
+    return (job.workers ?? []).map((host) => [host, section(this._state, "members").get(`${name} ${host}`)]);
+  }
+
+  _drawJob(job, time) {
+    const events = this._recording.events.filter((event) => event.job === this._job && (time === null || event.at <= time));
+    this._root.select("#job-title").text(`Job ${this._job}`);
+    const marks = events.filter((event) => event.event === "epoch");
+    this._charts.draw(this._recording.series.get(this._job) ?? [], marks, time);
+    const items = this._root
+      .select("#epochs")
+      .selectAll("li")
+      .data(events, (event, index) => `${event.at} ${index}`)
+      .join((enter) => {
+        const item = enter.append("li");
+        item.append("button").attr("type", "button").attr("class", "link").on("click", (_, event) => this._seek(event.at));
+        item.append("span");
+        return item;
+      });
+    items.select("button").text((event) => timeOf(event.at)).attr("aria-label", (event) => `Go to ${dateOf(event.at)}`);
+    items.select("span").text((event) => ` ${event.event === "epoch" ? `epoch ${event.epoch}, ` : ""}${event.text}`);
+    const rows = this._root.select("#workers tbody").selectAll("tr").data(this._workerRows()).join("tr");
+    rows.attr("class", (row) => (row[0] === job.straggler ? "straggler" : null));
+    rows.selectAll("td").data((row) => row).join("td").text((text) => text);
+  }
+
+  _workerRows() {
+    const job = section(this._state, "jobs").get(this._job);
+    return this._membersOf(this._job, job).map(([host, row]) => {
+      if (!row) return [host, "no", "", "", "", "", "", ""];
+      const mean = (name) => (row.trees.length ? d3.mean(row.trees, (tree) => tree[name]) : null);
+      const numbers = [short(row.goodput_mbps), short(mean("rtt_ms")), short(mean("min_rtt_ms")), percent(mean("retransmitted")), percent(mean("marked")), row.chunks];
+      return [host, row.connected ? "yes" : "no", ...numbers];
+    });
+  }
+
+  _csv() {
+    const head = ["worker", "connected", "goodput_mbps", "rtt_ms", "min_rtt_ms", "retransmitted", "marked", "chunks"];
+    return [head, ...this._workerRows()].map((row) => row.join(",")).join("\n") + "\n";
+  }
+
+  async _ask() {
+    let steps;
+    try {
+      steps = await why(this._job);
+    } catch (error) {
+      steps = [error.message];
+    }
+    this._root.select("#steps").selectAll("li").data(steps).join("li").text((text) => text);
+  }
+}

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Wires the page: lines arrive, the time control chooses a state, the visible view draws it. */
+import { follow } from "./connection.js";
+import { EventsPanel } from "./events_panel.js";
+import { FabricPanel } from "./fabric_panel.js";
+import { JobsPanel } from "./jobs_panel.js";
+import { PlansPanel } from "./plans_panel.js";
+import { Recording, section } from "./recording.js";
+import { TimeControl } from "./time_control.js";
+
+const STATUS = { connecting: "connecting", live: "live", replay: "recording", lost: "connection lost" };
+const VIEWS = ["fabric", "jobs", "events", "plans"];
+
+const recording = new Recording();
+const find = (selector) => document.querySelector(selector);
+const seek = (at) => time.seek(at);
+const panels = {
+  fabric: new FabricPanel(find("#panel-fabric")),
+  jobs: new JobsPanel(find("#panel-jobs"), { recording, seek }),
+  events: new EventsPanel(find("#panel-events"), { recording, seek }),
+  plans: new PlansPanel(find("#panel-plans")),
+};
+const time = new TimeControl(find("#time"), recording, draw);
+let view = "fabric";
+let isDrawing = false;
+let isFirst = true;
+
+/** At most once a frame. */
+function draw() {
+  if (isDrawing) return;
+  isDrawing = true;
+  requestAnimationFrame(() => {
+    isDrawing = false;
+    if (!recording.isEmpty) drawNow();
+  });
+}
+
+function drawNow() {
+  const state = recording.stateAt(time.time ?? Infinity);
+  time.draw();
+  find("#fabric-name").textContent = state.fabric.name;
+  document.title = `netfold: ${state.fabric.name}`;
+  const hasPlans = section(state, "plans").size > 0;
+  find("#tab-plans").hidden = !hasPlans;
+  if (isFirst && state.fabric.source === "planner") show("plans");
+  isFirst = false;
+  panels[view].draw(state, time.time);
+  document.body.dataset.drawn = String(time.time ?? recording.end); // what tests wait for
+}
+
+function show(name, { focus = false } = {}) {
+  view = name;
+  for (const other of VIEWS) {
+    const tab = find(`#tab-${other}`);
+    tab.setAttribute("aria-selected", String(other === name));
+    tab.tabIndex = other === name ? 0 : -1;
+    find(`#panel-${other}`).hidden = other !== name;
+  }
+  if (focus) find(`#tab-${name}`).focus();
+  draw();
+}
+
+for (const name of VIEWS) {
+  const tab = find(`#tab-${name}`);
+  tab.addEventListener("click", () => show(name));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    const shown = VIEWS.filter((other) => !find(`#tab-${other}`).hidden);
+    show(shown[(shown.indexOf(name) + step + shown.length) % shown.length], { focus: true });
+  });
+}
+
+find("#theme").addEventListener("click", () => {
+  const chosen = document.documentElement.dataset.theme;
+  const isDark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = isDark ? "light" : "dark";
+  draw();
+});
+
+follow({
+  onLines: (lines) => {
+    for (const line of lines) recording.add(line);
+    draw();
+  },
+  onStatus: (status) => {
+    const pill = find("#status");
+    pill.dataset.state = status;
+    pill.textContent = STATUS[status];
+    find("#live").textContent = status === "replay" ? "End" : "Live";
+  },
+});

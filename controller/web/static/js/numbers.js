@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Numbers and times as texts. */
+
+export const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(value < 0.1 ? 1 : 0) + " %");
+
+export const short = (value) =>
+  value === null || value === undefined ? "–" : Number(Number(value).toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 3 });
+
+export function timeOf(seconds) {
+  return new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour12: false });
+}
+
+export function dateOf(seconds) {
+  return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
+}

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The netfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Which time of the recording is shown: the newest (live), or one that was sought, or one that is playing. */
+import { dateOf } from "./numbers.js";
+
+const STEPS = 1000;
+const TICK_MS = 100;
+
+export class TimeControl {
+  /** `onChange` is called when another time is to be drawn. */
+  constructor(root, recording, onChange) {
+    this._root = d3.select(root);
+    this._recording = recording;
+    this._onChange = onChange;
+    this._time = null; // null: the newest
+    this._timer = null;
+    this._root.select("#slider").on("input", (event) => {
+      const { start, end } = recording;
+      const sought = start + ((end - start) * event.target.value) / STEPS;
+      this._pause();
+      this.seek(sought);
+    });
+    this._root.select("#play").on("click", () => (this._timer ? this._pause() : this._play()));
+    this._root.select("#live").on("click", () => this.goLive());
+  }
+
+  /** Seconds since 1970; null: the newest. */
+  get time() {
+    return this._time;
+  }
+
+  seek(time) {
+    const { start, end } = this._recording;
+    this._time = Math.min(Math.max(time, start), end);
+    this._onChange();
+  }
+
+  goLive() {
+    this._pause();
+    this._time = null;
+    this._onChange();
+  }
+
+  /** After each change, and when the recording has grown. */
+  draw() {
+    const { start, end } = this._recording;
+    const shown = this._time ?? end;
+    const place = end > start ? Math.round(((shown - start) / (end - start)) * STEPS) : STEPS;
+    this._root.select("#slider").property("value", place).attr("aria-valuetext", dateOf(shown));
+    this._root.select("#clock").text(dateOf(shown));
+    this._root.select("#live").attr("aria-pressed", String(this._time === null));
+    this._root.select("#play").attr("aria-label", this._timer ? "Pause" : "Play").text(this._timer ? "⏸" : "▶");
+  }
+
+  _play() {
+    if (this._time === null || this._time >= this._recording.end) this._time = this._recording.start;
+    let last = performance.now();
+    this._timer = setInterval(() => {
+      const now = performance.now();
+      const speed = Number(this._root.select("#speed").property("value"));
+      const next = this._time + ((now - last) / 1000) * speed;
+      last = now;
+      if (next >= this._recording.end) this._pause();
+      this.seek(next);
+    }, TICK_MS);
+    this._onChange();
+  }
+
+  _pause() {
+    clearInterval(this._timer);
+    this._timer = null;
+    this.draw();
+  }
+}

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Debian's Chromium, headless, and pages in it that must not have errors."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SIZE = {"width": 1280, "height": 800}
+TIMEOUT_MS = 60_000.0
+
+OPTIONS = [
+    "--no-sandbox",  # tests run as root
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--no-first-run",
+]
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not on PATH; `apt-get install chromium` brings it"
+)
+
+
+@contextmanager
+def browser(profile: Path) -> Iterator[Any]:
+    """A browser with a profile of its own."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        context = driver.chromium.launch_persistent_context(
+            profile, executable_path=CHROMIUM, args=OPTIONS, headless=True, viewport=SIZE
+        )
+        context.set_default_timeout(TIMEOUT_MS)
+        try:
+            yield context
+        finally:
+            context.close()
+
+
+@contextmanager
+def open_page(context: Any, address: str, *, dark: bool = False) -> Iterator[Any]:
+    """The page once it has drawn a state. Fails for errors in its console, and for requests to anywhere else."""
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("request", lambda request: request.url.startswith(address) or errors.append(request.url))
+    page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+    page.goto(address)
+    page.wait_for_selector("body[data-drawn]")
+    try:
+        yield page
+        assert errors == []
+    finally:
+        page.close()

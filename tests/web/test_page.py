@@ -1,0 +1,238 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The page in a real browser, replaying made-up recordings: what is drawn, at which time, and for which users."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from netfold.controller.recording.lines import RecordingSource, event_line, fabric_line, state_line
+from netfold.controller.web.source import RecordingReplay
+from netfold.topologies.generators import single_switch
+from tests.web.chromium import browser, needs_chromium, open_page
+from tests.web.example_recording import (
+    FULL_AT,
+    LOST_AT,
+    LOST_SWITCH,
+    MOVED_AT,
+    SECONDS,
+    START_S,
+    example,
+    job_row,
+    switch_row,
+)
+from tests.web.test_server import served
+
+pytestmark = needs_chromium
+
+SPINE = f'.node[data-id="{LOST_SWITCH}"]'
+FULL = '.direction[data-id="leaf1->spine1"]'
+
+
+@contextmanager
+def replayed(lines: list[str]) -> Iterator[str]:
+    """The address of a page that shows these lines; served by a thread, as Playwright blocks this one."""
+    ready, stop = threading.Event(), threading.Event()
+    found: list[str] = []
+
+    async def run() -> None:
+        async with served(RecordingReplay(lines)) as address:
+            found.append(address)
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield found[0]
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with browser(tmp_path_factory.mktemp("chromium")) as running:
+        yield running
+
+
+@pytest.fixture
+def page(context: Any) -> Iterator[Any]:
+    """Of the example, at its end."""
+    with replayed(example()) as address, open_page(context, address) as opened:
+        yield opened
+
+
+def go_to(page: Any, second: float) -> None:
+    """Move the slider to a second of the example."""
+    value = round(1000 * second / SECONDS)
+    page.locator("#slider").evaluate(
+        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input')) }", value
+    )
+    page.wait_for_function(
+        "([at]) => Math.abs(Number(document.body.dataset.drawn) - at) < 0.5", arg=[START_S + second]
+    )
+
+
+def test_a_full_link_is_red_and_a_lost_switch_gray_at_their_times(page: Any):
+    go_to(page, FULL_AT - 5)
+    assert page.locator(FULL).get_attribute("data-level") != "5"
+    assert page.locator(SPINE).get_attribute("data-state") == "ready"
+    go_to(page, FULL_AT + 5)
+    assert page.locator(FULL).get_attribute("data-level") == "5"
+    red = page.locator(f"{FULL} .load").evaluate("line => getComputedStyle(line).stroke")
+    assert red == "rgb(193, 18, 31)"
+    assert page.locator(f"{FULL} .cross").is_visible(), "cross traffic is marked apart from jobs"
+    go_to(page, LOST_AT + 2)
+    assert page.locator(SPINE).get_attribute("data-state") == "away"
+    assert "no answer within 2 s" in page.locator("#away").inner_text()
+    gray = page.locator(f"{SPINE} .body").evaluate("body => getComputedStyle(body).fill")
+    red_, green, blue = (int(n) for n in gray.removeprefix("rgb(").removesuffix(")").split(","))
+    assert max(red_, green, blue) - min(red_, green, blue) < 30
+
+
+def test_a_jobs_trees_are_drawn_up_and_down_and_leave_a_lost_switch(page: Any):
+    def ways() -> set[str]:
+        return set(page.locator(".trees path").evaluate_all("all => all.map(p => p.dataset.way)"))
+
+    def touches(name: str) -> bool:
+        ends = page.locator(".trees path").evaluate_all(
+            "all => all.flatMap(p => [p.__data__.from, p.__data__.to])"
+        )
+        return name in ends
+
+    go_to(page, 10)
+    assert ways() == {"up", "down"}
+    assert touches(LOST_SWITCH)
+    go_to(page, MOVED_AT + 2)
+    assert not touches(LOST_SWITCH)
+    page.locator("#tree-choice").get_by_label("training").uncheck()
+    page.wait_for_function("() => document.querySelectorAll('.trees path').length === 0")
+
+
+def test_a_straggler_is_marked(page: Any):
+    go_to(page, 55)
+    assert page.locator('#fabric .node[data-state="straggler"]').count() == 1
+    page.locator('#fabric .node[data-state="straggler"]').click()
+    assert "the other workers wait for it" in page.locator("#details").inner_text()
+
+
+def test_a_jobs_time_line_has_its_epochs_with_reasons(page: Any):
+    page.click("#tab-jobs")
+    page.wait_for_selector("#epochs li")
+    epochs = page.locator("#epochs").inner_text()
+    assert "epoch 1" in epochs
+    assert f"epoch 2, moved: switch {LOST_SWITCH} is unreachable" in epochs
+    queue = page.locator("#jobs tr", has_text="waiting").inner_text()
+    assert "no slots are left at leaf1" in queue
+    labels = page.locator("#charts figure:visible").evaluate_all("all => all.map(f => f.ariaLabel)")
+    assert any(label == "goodput, Mbit/s: 80 Mbit/s" for label in labels), labels
+    page.locator("#epochs button").last.click()
+    page.wait_for_function("at => Number(document.body.dataset.drawn) === at", arg=START_S + MOVED_AT)
+
+
+def test_a_recording_plays(page: Any):
+    go_to(page, 0)
+    page.select_option("#speed", "60")
+    page.click("#play")
+    page.wait_for_function("at => Number(document.body.dataset.drawn) > at", arg=START_S + 30)
+    page.wait_for_function(
+        "() => document.querySelector('#play').ariaLabel === 'Play'"
+    )  # it stops at the end
+
+
+def test_the_keyboard_reaches_everything(page: Any):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.focus("#tab-fabric")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-jobs"
+    assert page.locator("#panel-jobs").is_visible()
+    page.keyboard.press("ArrowLeft")
+    page.locator('.node[tabindex="0"]').focus()
+    start = page.evaluate("document.activeElement.dataset.id")
+    page.keyboard.press("ArrowRight")
+    after = page.evaluate("document.activeElement.dataset.id")
+    assert after != start
+    page.keyboard.press("Enter")
+    assert after in page.locator("#details").inner_text()
+    assert page.locator('.node[tabindex="0"]').count() == 1, "the fabric is one stop of the Tab key"
+
+
+def test_a_screen_reader_finds_names_and_roles(page: Any):
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll('button, input, select, a, [role]')]
+             .filter(e => e.checkVisibility() && !(e.ariaLabel || e.getAttribute('aria-labelledby') ||
+                          e.textContent.trim() || e.labels?.length || e.closest('label')))
+             .map(e => e.outerHTML.slice(0, 100))"""
+    )
+    assert unnamed == []
+    assert page.locator('[role="tab"][aria-selected="true"]').count() == 1
+    assert "switch leaf1; ready; 1024 of 4096 slots in use" in page.locator(
+        '.node[data-id="leaf1"]'
+    ).get_attribute("aria-label")
+    assert page.locator("#status").get_attribute("role") == "status"
+
+
+HOSTILE = "<img src=x onerror=alert(1)>&quot;'\"</script><script>alert(1)</script>"
+
+
+def test_hostile_names_are_text(context: Any):
+    """A recording may come from anywhere."""
+    fabric = json.loads(fabric_line(single_switch(2), RecordingSource.CONTROLLER))
+    text = json.dumps(fabric).replace('"s1"', json.dumps(HOSTILE))
+    text = text.replace(f'"name": "{fabric["name"]}"', f'"name": {json.dumps(HOSTILE)}')
+    rows = {
+        "switches": {HOSTILE: {**switch_row(ready=False), "error": HOSTILE}, "__proto__": switch_row()},
+        "jobs": {
+            HOSTILE: job_row([], ["h1"], reason=HOSTILE, scheme=HOSTILE),
+            "constructor": job_row([], []),
+        },
+        "links": {f"h1->{HOSTILE}": [1, 1], "__proto__": [1, 1]},
+        "failed": {HOSTILE: True},
+    }
+    event = event_line(2.0, HOSTILE, HOSTILE, job=HOSTILE)
+    with replayed([text, state_line(1.0, rows), event]) as address, open_page(context, address) as page:
+        page.on("dialog", lambda _: pytest.fail("a script of the recording ran"))
+        assert HOSTILE in page.locator("#fabric-name").inner_text()
+        assert HOSTILE in page.locator("#away").inner_text()
+        for tab in ("jobs", "events"):
+            page.click(f"#tab-{tab}")
+            page.wait_for_function(
+                "name => document.querySelector('main').innerText.includes(name)", arg=HOSTILE
+            )
+        assert page.locator("main img, main script").count() == 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_texts_have_contrast(context: Any, dark: bool):
+    """At least 4.5 to 1, as WCAG 2 asks (AA), for the colors of texts on the page's surfaces."""
+    with replayed(example()) as address, open_page(context, address, dark=dark) as page:
+        ratios = page.evaluate(
+            """() => {
+                 const probe = document.body.appendChild(document.createElement('div'));
+                 const color = name => {
+                   probe.style.color = `var(${name})`;
+                   return getComputedStyle(probe).color.match(/[\\d.]+/g).slice(0, 3).map(Number);
+                 };
+                 const luminance = rgb => rgb.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+                   .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+                 const ratio = (a, b) => {
+                   const [x, y] = [luminance(color(a)), luminance(color(b))].sort((m, n) => n - m);
+                   return (x + 0.05) / (y + 0.05);
+                 };
+                 const texts = ['--text', '--muted', '--accent'];
+                 const pairs = ['--background', '--surface'].flatMap(b => texts.map(t => [t, b]));
+                 pairs.push(['--away-text', '--away'], ['--mark', '--background']);
+                 return pairs.map(([t, b]) => [t, b, ratio(t, b)]);
+               }"""
+        )
+    assert [r for r in ratios if r[2] < 4.5] == []

@@ -1,0 +1,252 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The page by HTTP: only reads, only for callers that may, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import http.client
+import json
+import re
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from netfold.controller.recording.lines import RecordingSource, event_line, fabric_line, state_line
+from netfold.controller.web.app import STATIC
+from netfold.controller.web.source import ControllerSource, LineSource, RecordingReplay
+from netfold.controller.web.web_server import WebError, WebOptions, WebSecurity, serve
+from netfold.protocol.connection import Connection
+from netfold.topologies.generators import single_switch
+from tests.controller.deployment import asked, deployed
+
+TIMEOUT_S = 60.0
+LINES = [
+    fabric_line(single_switch(2), RecordingSource.CONTROLLER),
+    state_line(1.0, {"switches": {"s1": {"ready": True}}}),
+    event_line(2.0, "job", "running", job="train"),
+]
+LOOPBACK = WebOptions()
+TOKEN = "0123456789abcdef"
+
+
+@asynccontextmanager
+async def served(source: LineSource, options: WebOptions = LOOPBACK) -> AsyncIterator[str]:
+    """The page's address."""
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    stop = asyncio.Event()
+    running = asyncio.create_task(serve(source, options, ready.set_result, stop))
+    try:
+        await asyncio.wait([ready, running], return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        yield await ready
+    finally:
+        stop.set()
+        await running
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for localhost, and its key."""
+    pem, key = folder / "page.pem", folder / "page.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+         "-keyout", str(key), "-out", str(pem)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return pem, key
+
+
+def get(
+    address: str,
+    path: str,
+    *,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    trusted: ssl.SSLContext | None = None,
+) -> tuple[http.client.HTTPResponse, bytes]:
+    where = urlsplit(address)
+    assert where.hostname
+    assert where.port
+    connection = (
+        http.client.HTTPConnection(where.hostname, where.port, timeout=TIMEOUT_S)
+        if trusted is None
+        else http.client.HTTPSConnection(where.hostname, where.port, timeout=TIMEOUT_S, context=trusted)
+    )
+    connection.request(method, path, headers=headers or {})
+    answer = connection.getresponse()
+    return answer, answer.read()
+
+
+def with_page(
+    check: Callable[[str], None], options: WebOptions = LOOPBACK, source: LineSource | None = None
+) -> None:
+    """Runs `check(address)` in a thread while the page of `source`, or of LINES, is served."""
+
+    async def scenario() -> None:
+        async with served(source or RecordingReplay(LINES), options) as address:
+            await asyncio.to_thread(check, address)
+
+    asyncio.run(scenario())
+
+
+def messages(stream: bytes) -> Iterator[str]:
+    """The lines in a stream of server-sent events."""
+    for block in stream.decode().split("\n\n"):
+        if block.startswith("id: "):
+            yield from re.findall(r"^data: (.*)$", block, re.MULTILINE)
+
+
+def test_the_page_refers_to_nothing_elsewhere_and_forbids_it():
+    def check(address: str) -> None:
+        answer, body = get(address, "/")
+        assert answer.status == 200
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert not re.findall(rb"""(?:src|href)="(?!/static/|/recording|#)""", body)
+        for path in re.findall(rb'(?:src|href)="(/[^"]*)"', body):
+            found, _ = get(address, path.decode())
+            assert found.status == 200, path
+            assert found.headers["Content-Security-Policy"] == policy
+
+    with_page(check)
+
+
+def test_a_recording_is_streamed_whole_and_ends():
+    def check(address: str) -> None:
+        answer, body = get(address, "/events")
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        assert list(messages(body)) == LINES
+        assert body.decode().rstrip().endswith("event: end\nid: 3\ndata: {}")
+        _, rest = get(address, "/events", headers={"Last-Event-ID": "2"})
+        assert list(messages(rest)) == LINES[2:], "a page that reconnects gets what it has not"
+
+    with_page(check)
+
+
+def test_a_recording_can_be_saved():
+    def check(address: str) -> None:
+        answer, body = get(address, "/recording.jsonl")
+        assert "attachment" in answer.headers["Content-Disposition"]
+        assert body.decode().splitlines() == LINES
+
+    with_page(check)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("path", ["/", "/events", "/recording.jsonl", "/why?job=x"])
+def test_nothing_can_be_changed(method: str, path: str):
+    with_page(lambda address: refused(address, path, 405, method=method))
+
+
+def refused(address: str, path: str, status: int, **more: str) -> None:
+    assert get(address, path, **more)[0].status == status
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/etc/passwd"]
+)
+def test_no_other_file_is_served(path: str):
+    with_page(lambda address: refused(address, path, 404))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "10.0.0.1:8090"])
+def test_a_page_of_another_site_that_points_its_name_here_gets_nothing(host: str):
+    def check(address: str) -> None:
+        assert get(address, "/events", headers={"Host": host})[0].status == 403
+
+    with_page(check)
+
+
+def test_beyond_loopback_a_certificate_and_tokens_are_needed():
+    async def scenario() -> None:
+        async with served(RecordingReplay(LINES), WebOptions("0.0.0.0")):
+            pytest.fail("it is served without TLS")
+
+    with pytest.raises(WebError, match=r"0\.0\.0\.0:0 is reached from other machines"):
+        asyncio.run(scenario())
+
+
+def test_a_port_that_is_taken_is_refused_with_the_reason():
+    async def scenario() -> None:
+        async with served(RecordingReplay(LINES)) as address:
+            port = urlsplit(address).port
+            assert port
+            async with served(RecordingReplay(LINES), WebOptions(port=port)):
+                pytest.fail("two pages at one port")
+
+    with pytest.raises(WebError, match=r"cannot listen at 127\.0\.0\.1"):
+        asyncio.run(scenario())
+
+
+def test_with_tls_a_browser_shows_a_token_as_its_password(tmp_path: Path):
+    pem, key = certificate(tmp_path)
+    security = WebSecurity(pem, key, frozenset({TOKEN}))
+    trusted = ssl.create_default_context(cafile=str(pem))
+    trusted.check_hostname = False
+
+    def status(address: str, authorization: str | None) -> int:
+        headers = {} if authorization is None else {"Authorization": authorization}
+        return get(address, "/recording.jsonl", headers=headers, trusted=trusted)[0].status
+
+    def check(address: str) -> None:
+        assert address.startswith("https://")
+        basic = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
+        assert status(address, f"Basic {basic}") == 200
+        assert status(address, f"Bearer {TOKEN}") == 200
+        for wrong in (None, "", f"Bearer {TOKEN}x", "Basic", "Basic %%%", "Basic " + basic[:-4], TOKEN):
+            assert status(address, wrong) == 401, wrong
+        assert "Basic" in get(address, "/", trusted=trusted)[0].headers["WWW-Authenticate"]
+
+    with_page(check, WebOptions(security=security))
+
+
+def test_vendored_libraries_are_the_ones_that_the_page_names():
+    page = (STATIC / "index.html").read_text()
+    vendored = {p.name for p in (STATIC / "vendor").iterdir() if p.suffix in (".js", ".css")}
+    named = dict(re.findall(r'"/static/vendor/([^"]+)" integrity="sha384-([^"]+)"', page))
+    assert named.keys() == vendored
+    for name, expected in named.items():
+        found = base64.b64encode(hashlib.sha384((STATIC / "vendor" / name).read_bytes()).digest()).decode()
+        assert found == expected, name
+    for name in vendored:
+        library = re.split(r"[-.]", name, maxsplit=1)[0]
+        assert (STATIC / "vendor" / f"{library}.LICENSE.txt").is_file(), (
+            f"the license of {library} is missing"
+        )
+
+
+def test_the_page_follows_a_controller_and_says_when_it_is_lost(tmp_path: Path):
+    async def scenario() -> None:
+        source = ControllerSource(Connection(f"unix:{tmp_path}/s"))
+        async with served(source) as address:
+            async with deployed(single_switch(2), tmp_path) as deployment, asked(deployment):
+                await deployment.settled()
+                await until(source, lambda row: row.get("state", {}).get("switches"))
+                answer, body = await asyncio.to_thread(get, address, "/recording.jsonl")
+                assert json.loads(body.splitlines()[0])["name"] == deployment.fabric.name
+                answer, body = await asyncio.to_thread(get, address, "/why?job=nothing")
+                assert answer.status == 503
+                assert "nothing" in json.loads(body)["error"]
+            await until(source, lambda row: row.get("event") == "controller_lost")
+
+    asyncio.run(scenario())
+
+
+async def until(source: ControllerSource, condition: Callable[[dict[str, object]], object]) -> None:
+    """Returns at the first line of which the condition holds."""
+    number = 0
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            await source.history.wait(number)
+            lines, number = source.history.read(number)
+            if any(condition(json.loads(line)) for line in lines):
+                return
