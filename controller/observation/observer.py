@@ -145,10 +145,10 @@ class Observer:
                 if self._members.get(holder) != seen:
                     self._members[holder] = seen
                     rows[" ".join(holder)] = _member_row(*seen)
-        for gone in self._members.keys() - present:
-            del self._members[gone]
-            self._goodput.forget(gone)
-            rows[" ".join(gone)] = None
+        for removed in self._members.keys() - present:
+            del self._members[removed]
+            self._goodput.forget(removed)
+            rows[" ".join(removed)] = None
         return rows
 
     def _look_at_failures(self) -> Rows:

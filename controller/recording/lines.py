@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The lines of a recording: JSON objects, each told apart by its `kind`. docs/web.md is the reference.
+"""The lines of a recording: JSON objects, each told apart by its `kind`. docs/reference/recording.md is the reference.
 
     fabric  the fabric, once at the start of each segment
     state   all of the state at a time

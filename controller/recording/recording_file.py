@@ -102,7 +102,7 @@ def _read(path: Path) -> Iterator[str]:
                 _check(f"{path}:{number}", line, first=number == 1)
                 yield line.rstrip("\n")
             if number == 0:
-                raise RecordingError(f"{path}: is empty; expected a recording (docs/web.md)")
+                raise RecordingError(f"{path}: is empty; expected a recording (docs/reference/recording.md)")
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -105,7 +105,7 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def WatchRecording(
         self, request: pb.WatchRecordingRequest, context: Context
     ) -> AsyncIterator[pb.RecordingLines]:
-        await refuse(context, StandbyAttendError(self._told()))
+        await refuse(context, StandbyAttendError(self._redirection()))
         yield pb.RecordingLines()
 
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
@@ -164,7 +164,7 @@ class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def WatchRecording(
         self, request: pb.WatchRecordingRequest, context: Context
     ) -> AsyncIterator[pb.RecordingLines]:
-        async for lines in self.behind.WatchRecording(request, context):
+        async for lines in self.current.WatchRecording(request, context):
             yield lines
 
     async def JoinJob(

@@ -104,6 +104,19 @@ def test_changes_are_refused_and_the_primary_is_named(tmp_path):
     _run(tmp_path, scenario)
 
 
+def test_a_recording_is_refused_until_it_leads(tmp_path):
+    async def scenario(deployment, stub, front, service):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.WatchRecording(pb.WatchRecordingRequest()).read()
+        assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert PRIMARY in caught.value.details()
+        front.current = Service(deployment.controller)
+        first = await stub.WatchRecording(pb.WatchRecordingRequest()).read()
+        assert '"kind":"fabric"' in first.lines[0]
+
+    _run(tmp_path, scenario)
+
+
 def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
     async def scenario(deployment, stub, front, service):
         await deployment.controller.submit(SPEC.format("a"), queue=False)

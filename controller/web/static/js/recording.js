@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The lines of a recording, and the state at any time of it. docs/web.md describes the lines. */
+/** The lines of a recording, and the state at any time of it. docs/reference/recording.md describes the lines. */
 
 const MAX_LINES = 200_000;
 const MAX_EVENTS = 5_000;
