@@ -20,7 +20,7 @@ from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.member_status import Holder, MemberStatus, Progress
 from netfold.controller.observation.goodput import RecentGoodput
 from netfold.controller.observation.straggler import straggler
-from netfold.controller.recording.lines import Section, State, merge, tree_document
+from netfold.controller.recording.lines import State, StateSection, merge, tree_document
 from netfold.controller.switches.fabric_config import FailedElements
 from netfold.controller.switches.fleet import Fleet
 from netfold.protocol.wire import Verdict
@@ -57,7 +57,7 @@ class Observer:
         monotonic_s: Callable[[], float],
         lanes: int,
     ) -> None:
-        self.state: State = {section: {} for section in Section}
+        self.state: State = {section: {} for section in StateSection}
         self.job_changes: list[JobChange] = []
         self._registry = registry
         self._fleet = fleet
@@ -79,12 +79,12 @@ class Observer:
         records = {job.name: job for job in self._registry.all()}
         changes: State = {}
         for section, rows in (
-            (Section.MEMBERS, self._look_at_members(records)),
-            (Section.JOBS, self._look_at_jobs(records)),
-            (Section.SWITCHES, self._look_at_switches()),
-            (Section.FAILED, self._look_at_failures()),
-            (Section.LINKS, self._look_at_links()),
-            (Section.PACKETS, self._packets.look(self._monotonic_s())),
+            (StateSection.MEMBERS, self._look_at_members(records)),
+            (StateSection.JOBS, self._look_at_jobs(records)),
+            (StateSection.SWITCHES, self._look_at_switches()),
+            (StateSection.FAILED, self._look_at_failures()),
+            (StateSection.LINKS, self._look_at_links()),
+            (StateSection.PACKETS, self._packets.look(self._monotonic_s())),
         ):
             if rows:
                 changes[section] = rows
@@ -100,7 +100,7 @@ class Observer:
             if job.state.is_installed:
                 reports = self._member_status.of(name)
                 slowest = straggler({h: reports[h] for h in job.workers if h in reports})
-            shown = self.state[Section.JOBS].get(name)
+            shown = self.state[StateSection.JOBS].get(name)
             if job is not before or (shown is not None and shown["straggler"] != slowest):
                 rows[name] = {**_job_row(job), "straggler": slowest}
             if job is not before:

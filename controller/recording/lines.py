@@ -36,7 +36,7 @@ class LineKind(StrEnum):
     EVENT = "event"
 
 
-class Section(StrEnum):
+class StateSection(StrEnum):
     """Sections of the state, with their keys.
 
     switches  switch
