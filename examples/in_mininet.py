@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """`make train`: examples/train.py on eight hosts of a leaf-spine in Mininet, over netfold and over Gloo on the same
-links. Needs root, and PyTorch in .venv-torch.
+links. Needs namespaces, and PyTorch in .venv-torch.
 
     python -m examples.in_mininet [--epochs 6] [--out out]
 
@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from netfold.protocol.runtime import default_name
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.errors import NetworkError
-from netfold.testbed.network.sudo_user import as_sudo_user, become_root
+from netfold.testbed.network.isolation import run_isolated
+from netfold.testbed.network.sudo_user import as_sudo_user
 from netfold.testbed.torchrun import TorchProgram, start_torchrun, torch_python
 from netfold.traffic.workloads.workloads import digits
 
@@ -43,12 +45,15 @@ def main() -> None:
     parser.add_argument(
         "--target", default="auto", help="softswitch, bmv2, or auto: softswitch where it can run"
     )
+    parser.add_argument(
+        "--name", default=default_name(), help="of the network; default: $NETFOLD_NAME, or nf"
+    )
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds, of each training")
     parser.add_argument("--out", type=Path, default=Path("out"))
     options = parser.parse_args()
     try:
-        become_root()
+        run_isolated(options.name)
         torch_python()
         reports = train(options)
         with as_sudo_user():
@@ -65,7 +70,9 @@ def main() -> None:
 def train(options: argparse.Namespace) -> dict[str, Any]:
     """By backend, what the first host's rank reports."""
     found = {}
-    with Deployment(Setup(options.fabric, options.target), on_step=report_progress) as system:
+    with Deployment(
+        Setup(options.fabric, options.target, name=options.name), on_step=report_progress
+    ) as system:
         data = system.directory / "digits.npz"
         np.savez(data, **asdict(digits()))
         for number, backend in enumerate(_BACKENDS):

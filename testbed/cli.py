@@ -16,6 +16,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from netfold.protocol.option_groups import expand_groups
+from netfold.protocol.runtime import DEFAULT_NAME
+from netfold.testbed.network.errors import NetworkError
+from netfold.testbed.network.isolation import run_isolated
+from netfold.testbed.network.options import NameOption, WayOption
+from netfold.testbed.network.ways import Way
 from netfold.traffic.workloads import HIDDEN_UNITS
 
 run = typer.Typer(add_completion=False)
@@ -54,6 +59,8 @@ class NetworkOptions:
     scale: Annotated[
         float | None, typer.Option(help="Factor from the fabric's rates to rates on the wire.")
     ] = None
+    name: NameOption = DEFAULT_NAME
+    network: WayOption = Way.AUTO
 
 
 @dataclass(frozen=True)
@@ -103,11 +110,15 @@ def run_command(
     faults: FaultOptions,
     out: Annotated[Path, typer.Option(help="Folder of run.json and fabric.png.")] = Path("out"),
 ) -> None:
+    try:
+        run_isolated(network.name, network.network)  # before the imports below, which take long
+    except NetworkError as error:
+        typer.echo(f"netfold: {error}", err=True)
+        sys.exit(1)
+
     from netfold.testbed.deployment import Setup
     from netfold.testbed.errors import RunError
     from netfold.testbed.fault_injection import FaultInjection
-    from netfold.testbed.network.errors import NetworkError
-    from netfold.testbed.network.sudo_user import become_root
     from netfold.testbed.run import Run, RunObserver, RunOptions
     from netfold.topologies.cli import BAD_INPUT, FAILED, fail
     from netfold.topologies.fabric import FabricError
@@ -128,7 +139,6 @@ def run_command(
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     display = Display()
     try:
-        become_root()
         with Progress(*columns, console=console, transient=True) as bars:
             bar = bars.add_task("", total=1.0)
             setup = Setup(
@@ -136,6 +146,7 @@ def run_command(
                 network.target,
                 network.lanes,
                 network.scale,
+                network.name,
                 program=network.program,
                 call_s=timeouts.call_timeout,
             )

@@ -18,7 +18,6 @@ from netfold.testbed.controller_process import ControllerProcess
 from netfold.testbed.errors import RunError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.network.emulated_network import EmulatedNetwork
-from netfold.testbed.network.state import DEFAULT_NAME
 from netfold.testbed.network.targets import TofinoModel, choose_target, installed_command, target_reason
 from netfold.testbed.processes import HostTask, ProcessGroup
 from netfold.testbed.step_timeouts import step_timeouts_of
@@ -42,7 +41,7 @@ class Setup:
     target: str = "auto"
     lanes: int = 256
     scale: float | None = None
-    name: str = DEFAULT_NAME
+    name: str | None = None
     first_grpc_port: int = FIRST_GRPC_PORT
     controller: tuple[str, ...] = ()
     program: Path | None = None

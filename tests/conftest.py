@@ -1,13 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The event loops of tests, of which a process has many, one after the other."""
+"""The event loops of tests, of which a process has many, one after the other; and the namespaces of their networks,
+which are those of pytest."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any
+
+from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.testbed.network.namespaces import identity
+
+# Commands that tests call, or start, make and find networks in here: they would run pytest again in others.
+os.environ[NAMESPACE_VARIABLE] = str(identity("net"))
 
 
 class _Loop(asyncio.SelectorEventLoop):

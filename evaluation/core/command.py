@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import typer
@@ -14,10 +15,13 @@ import typer
 from netfold.evaluation.core.experiment import Experiment
 from netfold.evaluation.core.output import Output, evaluate
 from netfold.protocol.option_groups import expand_groups
+from netfold.protocol.runtime import DEFAULT_NAME
 from netfold.simulator.command.options import exit_on_error
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.errors import NetworkError
-from netfold.testbed.network.sudo_user import become_root
+from netfold.testbed.network.isolation import run_isolated
+from netfold.testbed.network.options import NameOption, WayOption
+from netfold.testbed.network.ways import Way
 from netfold.topologies.cli import BAD_INPUT, FAILED, fail
 from netfold.topologies.fabric import FabricError
 
@@ -79,17 +83,30 @@ ArrayBytes = Annotated[int, typer.Option(min=1024, help="Bytes of the array.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases, for a shorter time.")]
 
 
+@dataclass(frozen=True)
+class NamespaceOptions:
+    """Where an experiment's networks are, if it has some."""
+
+    network_name: NameOption = DEFAULT_NAME
+    network_way: WayOption = Way.AUTO
+
+
 def experiment_command(kind: type[Experiment[Any]]) -> Callable[..., None]:
     """A function for Typer. Exit codes: 0 complete, 1 an error (one line) or a wrong result, 2 a bad fabric or option,
     4 a point of a sweep failed, 130 interrupted."""
 
-    def command(experiment: Any, output: Output) -> None:
-        with exit_on_error(experiment.name), _exit_on_failure(experiment):
+    def in_network(experiment: Any, output: Output, network: NamespaceOptions) -> None:
+        with exit_on_error(experiment.name), _exit_on_failure(experiment, network):
             rows = evaluate(experiment, output)
         sys.exit(experiment.has_failed(rows))
 
+    def alone(experiment: Any, output: Output) -> None:
+        in_network(experiment, output, NamespaceOptions())
+
+    has_network = kind.needs_namespaces is not Experiment.needs_namespaces
+    command: Callable[..., None] = in_network if has_network else alone
     command.__doc__ = kind.__doc__
-    command.__annotations__ = {"experiment": kind, "output": Output, "return": None}
+    command.__annotations__ |= {"experiment": kind}
     return expand_groups(command)
 
 
@@ -99,11 +116,11 @@ def run_command(kind: type[Experiment[Any]]) -> None:
 
 
 @contextmanager
-def _exit_on_failure(experiment: Experiment[Any]) -> Iterator[None]:
-    """Within, the experiment runs, as root if it needs to (by sudo)."""
+def _exit_on_failure(experiment: Experiment[Any], network: NamespaceOptions) -> Iterator[None]:
+    """Within, the experiment runs, in namespaces of its own if it needs them."""
     try:
-        if experiment.needs_root:
-            become_root()
+        if experiment.needs_namespaces:
+            run_isolated(network.network_name, network.network_way)
         yield
     except FabricError as error:
         fail(str(error), BAD_INPUT)

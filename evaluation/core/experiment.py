@@ -63,7 +63,7 @@ class Experiment(ABC, Generic[R]):
         """Of its files, too: NAME.json, NAME.png."""
 
     @property
-    def needs_root(self) -> bool:
+    def needs_namespaces(self) -> bool:
         return False
 
     def has_failed(self, rows: Sequence[R]) -> bool:

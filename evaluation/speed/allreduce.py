@@ -110,7 +110,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
     element by element."""
 
     name = "bench-allreduce"
-    needs_root = True
+    needs_namespaces = True
     workers: Annotated[Integers, integers("Numbers of workers.")] = Integers((2, 4, 8))
     sizes: Annotated[str, typer.Option("--bytes", help="Sizes of the arrays, as in 64K,1M,16M.")] = "256K,4M"
     dtype: Annotated[str, typer.Option("--type", help="Element type.")] = "float32"

@@ -83,7 +83,7 @@ class SwitchPps(Experiment[SwitchRow]):
     is on PATH, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each round measures all targets in turn."""
 
     name = "bench-switch-pps"
-    needs_root = True
+    needs_namespaces = True
     loads: Annotated[Words, words(f"Loads, some of {', '.join(LOADS)}.")] = Words(LOADS)
     seconds: Annotated[float, typer.Option(help="Duration of each measurement.")] = 3.0
     rounds: Annotated[int, typer.Option(min=1, help="Rounds over all targets; the best counts.")] = 1

@@ -65,7 +65,7 @@ class Plans(Experiment[PlanRow]):
     inart-fig1: 3, leaf-spine-4x2 with two jobs: 0.03)."""
 
     name = "measure-plans"
-    needs_root = True
+    needs_namespaces = True
     fabric: Annotated[str, typer.Argument(help="A fabric's YAML file, or the name of a spec of netfold.")]
     schemes: Annotated[Words, words("Planners to compare.")] = Words(("none", "atp", "grid", "inart"))
     base: Annotated[str, typer.Option(help="Scheme that reductions of time refer to.")] = "none"

@@ -44,7 +44,6 @@ from netfold.evaluation.testbed.reroute_row import Case, Move, RerouteRow, rerou
 from netfold.evaluation.testbed.tcp_flows import CrossTraffic
 from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.errors import RunError
-from netfold.testbed.network.state import DEFAULT_NAME
 from netfold.testbed.processes import POLL_S
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import Fabric
@@ -92,7 +91,7 @@ class Rerouting(Experiment[RerouteRow]):
     takes some 25 s, all 24 ten minutes; --load, --jobs and --modes take fewer."""
 
     name = "measure-reroute"
-    needs_root = True
+    needs_namespaces = True
     fabric: Annotated[
         str, typer.Argument(help="A leaf-spine fabric: its YAML file, or the name of a spec of netfold.")
     ] = "leaf-spine-4x2"
@@ -115,7 +114,7 @@ class Rerouting(Experiment[RerouteRow]):
     """From the first iterations to the onset of the load."""
     after_s: float = 5.0
     """For about so long the jobs continue after the load."""
-    network: str = DEFAULT_NAME
+    network: str | None = None
     first_grpc_port: int = FIRST_GRPC_PORT
 
     def __post_init__(self) -> None:

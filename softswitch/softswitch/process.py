@@ -21,7 +21,7 @@ from finsy.proto import p4r, p4r_grpc
 from google.protobuf import text_format
 
 from softswitch.admin.server import ControlServer
-from softswitch.build.compiler import Compile, CompilerProcess, compile_here
+from softswitch.build.compiler import Compile, CompilerProcess, NoOtherUserError, compile_here
 from softswitch.build.native import runtime_headers
 from softswitch.build.program import translator_hash
 from softswitch.engine.abi import engine_library
@@ -69,9 +69,10 @@ async def serve(settings: Settings) -> None:
             # Before threads start: the compiler's process changes its user, then this one gives up the right to.
             compile_c: Compile = compile_here
             if os.geteuid() == 0:
-                compiler = CompilerProcess()
-                started.callback(compiler.close)
-                compile_c = compiler.compile
+                with contextlib.suppress(NoOtherUserError):  # then gcc has the rights of this process
+                    compiler = CompilerProcess()
+                    started.callback(compiler.close)
+                    compile_c = compiler.compile
             with _open_files(settings) as files:
                 keep_only()
                 await _run(settings, files, compile_c, stopped)

@@ -37,6 +37,15 @@ def status(pid: int | str, thread: str = "") -> dict[str, str]:
     return {key: value.strip() for key, value in lines}
 
 
+def push_a_program(switch: SwitchProcess) -> None:
+    async def push() -> None:
+        async with Client(switch.address) as client:
+            await client.become_primary()
+            await client.push(config())
+
+    asyncio.run(push())
+
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 ELSEWHERE = 'mount --bind "$0" "$1" && cd "$1" && shift && exec "$@"'
 
@@ -62,13 +71,7 @@ def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(tmp_path
     files = ("--pcap", captures, "--cache-dir", tmp_path / "cache")
     switch = SwitchProcess(None, tmp_path, *files, "--interface", "1@lo", python=python)
     try:
-
-        async def push() -> None:
-            async with Client(switch.address) as client:
-                await client.become_primary()
-                await client.push(config())
-
-        asyncio.run(push())
+        push_a_program(switch)
         assert switch.port(1)["interface"] == "lo"
         assert all(file.stat().st_size for file in recordings)
     finally:
@@ -99,13 +102,7 @@ def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
         pytest.skip("the bound on locked memory cannot be lifted here")
     switch = SwitchProcess(None, tmp_path, python=(*limited, sys.executable))
     try:
-
-        async def push() -> None:
-            async with Client(switch.address) as client:
-                await client.become_primary()
-                await client.push(config())
-
-        asyncio.run(push())
+        push_a_program(switch)
         pid = switch.process.pid
         for thread in Path(f"/proc/{pid}/task").iterdir():
             found = status(pid, thread.name)
@@ -118,6 +115,54 @@ def test_a_switch_keeps_of_roots_rights_those_of_the_network_in_every_thread(
         assert not Path(f"/proc/{child}").exists()
     finally:
         switch.kill()
+
+
+@needs_root[1]
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "without_other_users",
+    [
+        ("unshare", "--user", "--map-root-user"),
+        ("setpriv", "--bounding-set=-setuid,-setgid"),
+        ("setpriv", "--bounding-set=-all"),
+    ],
+    ids=["a user namespace of one user", "root that may not change users", "root without any right"],
+)
+def test_a_switch_that_can_take_on_no_other_user_compiles_all_the_same(
+    without_other_users: tuple[str, ...], tmp_path: Path
+) -> None:
+    if subprocess.run([*without_other_users, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("SKIPPED: user namespaces or the bounding set cannot be had here")
+    cache = ("--cache-dir", tmp_path / "cache")
+    switch = SwitchProcess(None, tmp_path, *cache, python=(*without_other_users, sys.executable))
+    try:
+        push_a_program(switch)
+        assert switch.stop() == 0
+    finally:
+        switch.kill()
+
+
+@needs_root[1]
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "prefix", [("unshare", "--user", "--map-root-user"), ("setpriv", "--bounding-set=-setuid")]
+)
+def test_gcc_runs_as_this_user_where_there_is_no_other(prefix: tuple[str, ...]) -> None:
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("SKIPPED: user namespaces or the bounding set cannot be had here")
+    script = """
+from softswitch.build.compiler import Job, compile_here
+made = compile_here(Job("x", ("-shared", "-fPIC"), {"program.c": "int a(void){return 1;}"}))
+assert made[:4] == b"\\x7fELF", made[:4]
+"""
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @needs_root[1]

@@ -17,13 +17,17 @@ import typer
 from rich.console import Console
 
 from netfold.controller.switches.election import tool_election_id
+from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
 from netfold.testbed.network import kernel, supervisor
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
 from netfold.testbed.network.faults import Faults, apply_faults, read_faults
-from netfold.testbed.network.state import DEFAULT_NAME, RUN_VARIABLE, RunDirectory, State, processes_of
-from netfold.testbed.network.sudo_user import become_root, sudo_user
+from netfold.testbed.network.isolation import enter_network, is_isolated, pick_way, run_isolated
+from netfold.testbed.network.options import NameOption, WayOption
+from netfold.testbed.network.state import RUN_VARIABLE, RunDirectory, State, processes_of
+from netfold.testbed.network.sudo_user import sudo_user
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.network.tools import tool
+from netfold.testbed.network.ways import Way
 from netfold.topologies import cli
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.cli import BAD_INPUT, SpecArgument, fail, new_table
@@ -43,7 +47,6 @@ faults = typer.Typer(
 
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
-NameOption = Annotated[str, typer.Option("--name", help="Name of the network: 1 to 6 lower-case letters.")]
 LinkArgument = Annotated[
     str, typer.Argument(metavar="LINK", help="Both ends of the link, for example leaf1-spine1.")
 ]
@@ -89,6 +92,7 @@ def _up(
         ),
     ] = False,
     name: NameOption = DEFAULT_NAME,
+    network: WayOption = Way.AUTO,
 ) -> None:
     """Start a fabric as a Mininet network. Switches wait for a controller on their P4Runtime ports."""
     chosen = load_fabric(spec)
@@ -97,7 +101,8 @@ def _up(
     if addresses_of not in ("file", "netfold"):
         fail(f"--addresses {addresses_of}: expected file or netfold", BAD_INPUT)
     exercise = load_exercise(spec) if addresses_of == "file" else None
-    become_root()
+    if foreground:
+        run_isolated(name, network)
     options: dict[str, Any] = {
         "target": target,
         "scale": scale,
@@ -112,15 +117,18 @@ def _up(
             chosen, options, lambda: _print_state(RunDirectory(name).up()), prompt=sys.stdin.isatty()
         )
         return
-    supervisor.start(chosen, options)
-    _print_state(RunDirectory(name).up())
+    if is_isolated():
+        supervisor.start(chosen, options)
+        _print_state(RunDirectory(name).up())
+        return
+    supervisor.start(chosen, options, pick_way(network))
+    os.execv(installed_command("netfold"), ["netfold", "status", "--name", name])
 
 
 @down.command()
 @one_line_errors
 def _down(name: NameOption = DEFAULT_NAME) -> None:
     """Stop the network, or remove the remains of a crashed one."""
-    become_root()
     typer.echo(supervisor.stop(RunDirectory(name)))
 
 
@@ -131,7 +139,7 @@ def _status(
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Show the running network."""
-    become_root()
+    enter_network(name)
     state = RunDirectory(name).up()
     if as_json:
         typer.echo(json.dumps(asdict(state), indent=1))
@@ -147,9 +155,9 @@ def _exec(
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Run a command in a host of the network; exits with its exit code."""
-    become_root()
+    enter_network(name)
     state = RunDirectory(name).up()
-    environment = {**os.environ, RUN_VARIABLE: state.run}
+    environment = {**os.environ, RUN_VARIABLE: state.run, NAME_VARIABLE: name}
     os.execve(tool("mnexec"), ["mnexec", "-a", str(state.host(host).pid), *command], environment)
 
 
@@ -160,7 +168,7 @@ def _shell(
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Open p4runtime-shell on a switch: read-only once a controller has led it, else the newest shell writes."""
-    become_root()
+    enter_network(name)
     found = RunDirectory(name).up().switch(switch)
     python = Path(sys.prefix).parent / ".venv-p4rt-shell" / "bin" / "python"
     if not python.exists():
@@ -178,7 +186,7 @@ def _console(
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Open the commands of simple_switch_CLI on a softswitch (< commands.txt runs a file)."""
-    become_root()
+    enter_network(name)
     found = RunDirectory(name).up().switch(switch)
     if not Path(found.control_socket).is_socket():
         raise NetworkError(f"switch '{switch}' has no control socket: its target is not softswitch")
@@ -196,7 +204,7 @@ def _pcap(
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Capture both directions of a link with tcpdump."""
-    become_root()
+    enter_network(name)
     interface = RunDirectory(name).up().link(link).root_interface
     user = sudo_user()
     owner = (user.name if user is not None else None) or "root"
@@ -222,13 +230,13 @@ def _link_up(link: LinkArgument, name: NameOption = DEFAULT_NAME) -> None:
 @one_line_errors
 def _link_show(name: NameOption = DEFAULT_NAME) -> None:
     """List all links and their state."""
-    become_root()
+    enter_network(name)
     for x in RunDirectory(name).up().links:
         typer.echo(f"{x.a}-{x.b} {'up' if kernel.is_up(x.root_interface) else 'down'}")
 
 
 def _set_link(link: str, name: str, up: bool) -> None:
-    become_root()
+    enter_network(name)
     kernel.set_link(RunDirectory(name).up().link(link).root_interface, up)
 
 
@@ -250,7 +258,7 @@ def _faults_set(
 ) -> None:
     """Set the faults of a link; options that are not given are off."""
     requested = Faults(loss, duplicate, reorder, corrupt, delay_ms, jitter_ms, seed)
-    become_root()
+    enter_network(name)
     state = RunDirectory(name).up()
     ends = state.link(link)
     if toward not in (None, ends.a, ends.b):
@@ -267,7 +275,7 @@ def _faults_clear(
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Clear the faults of links."""
-    become_root()
+    enter_network(name)
     state = RunDirectory(name).up()
     for ends in state.links if link is None else [state.link(link)]:
         apply_faults(state, ends.a, ends.b, Faults())
@@ -278,7 +286,7 @@ def _faults_clear(
 @one_line_errors
 def _faults_show(name: NameOption = DEFAULT_NAME) -> None:
     """Show the faults that are set and the frames affected so far, by link and direction."""
-    become_root()
+    enter_network(name)
     rows = []
     for (sender, receiver), found in read_faults(RunDirectory(name).up()).items():
         words = ", ".join(f"{count} {kind}" for kind, count in found.counts.items() if count)

@@ -22,11 +22,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from netfold.protocol.runtime import default_name
 from netfold.testbed.network import kernel
 from netfold.testbed.network.blueprint import Blueprint, check_scale
 from netfold.testbed.network.errors import (
     HostCommandError,
-    KernelError,
     MissingToolError,
     UnknownElementError,
 )
@@ -37,7 +37,6 @@ from netfold.testbed.network.program import program_switch
 from netfold.testbed.network.signals import TerminationSignals, signals_deferred
 from netfold.testbed.network.spawner import Spawner
 from netfold.testbed.network.state import (
-    DEFAULT_NAME,
     HostState,
     RunDirectory,
     State,
@@ -67,7 +66,8 @@ class EmulatedNetwork:
     target           "softswitch", "bmv2", "auto" (softswitch if it can run), or a Target
     scale            factor from the fabric's rates to rates on the wire: 0.01 makes 30 Mbit/s of 3 Gbit/s. Required, in
                      Mbit/s, for a fabric without a unit
-    name             1 to 6 lower-case letters; networks of different names and ports coexist
+    name             1 to 6 lower-case letters, default $NETFOLD_NAME or nf; networks of different
+                     names and ports coexist in one network namespace
     first_grpc_port  P4Runtime port of the first switch, on loopback; the others follow
     arp              "static": hosts have an ARP entry of their gateway; "fabric": switches must answer ARP
     mtu              of all interfaces
@@ -81,7 +81,7 @@ class EmulatedNetwork:
         *,
         target: str | Target = "auto",
         scale: float | None = None,
-        name: str = DEFAULT_NAME,
+        name: str | None = None,
         first_grpc_port: int = FIRST_GRPC_PORT,
         arp: Literal["static", "fabric"] = "static",
         mtu: int = 1500,
@@ -94,7 +94,7 @@ class EmulatedNetwork:
         own = addresses(fabric, first_grpc_port)
         self.addressing = own if exercise is None else exercise.addressed(own)
         self.exercise = exercise
-        self.name = name
+        self.name = name = default_name() if name is None else name
         self.hosts: dict[str, HostHandle] = {}
         self.switches: dict[str, SwitchHandle] = {}
         self.mininet: Any = None
@@ -266,10 +266,7 @@ class EmulatedNetwork:
     def _add_hosts(self) -> dict[str, int]:
         for host in self.fabric.hosts:
             address = self.addressing.hosts[host.name]
-            try:
-                node = self.mininet.addHost(host.name, ip=f"{address.ip}/32", mac=address.mac, run=self._run)
-            except (OSError, IndexError) as error:  # its shell ended
-                raise KernelError(f"creating a namespace for host '{host.name}'", str(error)) from error
+            node = self.mininet.addHost(host.name, ip=f"{address.ip}/32", mac=address.mac, run=self._run)
             self.hosts[host.name] = HostHandle(host.name, node.pid, self._spawner)
         return {name: handle.pid for name, handle in self.hosts.items()}
 

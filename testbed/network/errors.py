@@ -31,15 +31,16 @@ class PortTakenError(NetworkError):
 
 
 class AlreadyUpError(NetworkError):
-    def __init__(self, name: str, fabric: str, pid: int) -> None:
+    def __init__(self, name: str, fabric: str) -> None:
         super().__init__(
-            f"network '{name}' is already up (fabric '{fabric}', process {pid}): run `netfold down` first"
+            f"network '{name}' is already up (fabric '{fabric}'): take it down with `netfold down --name {name}`, or "
+            "choose another --name"
         )
 
 
 class NotUpError(NetworkError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"network '{name}' is not up: run `netfold up SPEC` first")
+        super().__init__(f"network '{name}' is not up: run `netfold up SPEC --name {name}` first")
 
 
 class UnknownElementError(NetworkError):
@@ -63,6 +64,14 @@ class KernelError(NetworkError):
     def __init__(self, what: str, output: str) -> None:
         lines = [line.strip() for line in output.splitlines() if line.strip()]
         super().__init__(f"{what}: {' | '.join(lines[-3:]) or 'no output'}")
+
+
+class NamespaceError(NetworkError):
+    """The shell in a host's namespace ended at its start, or did not start in time."""
+
+    def __init__(self, host: str, command: str, output: str) -> None:
+        lines = [line.strip("\x7f \r") for line in output.splitlines() if line.strip("\x7f \r")]
+        super().__init__(f"host '{host}': `{command}` failed: {' | '.join(lines[-2:]) or 'no output'}")
 
 
 class HostCommandError(NetworkError):

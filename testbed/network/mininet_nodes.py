@@ -5,7 +5,11 @@ classes here keep Mininet from running its own commands one by one."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
+import time
+from collections.abc import Iterator
 from typing import Any
 
 from mininet.cli import CLI
@@ -15,6 +19,7 @@ from mininet.net import Mininet
 from mininet.node import Host, Switch
 
 from netfold.testbed.network import kernel
+from netfold.testbed.network.errors import NamespaceError
 from netfold.testbed.network.processes import SwitchProcess
 from netfold.testbed.network.state import RUN_VARIABLE
 
@@ -24,18 +29,74 @@ def run_environment(run: str, params: dict[str, Any]) -> dict[str, str]:
     return {**(params.pop("env", None) or os.environ), RUN_VARIABLE: run}
 
 
+SHELL_START_S = 30.0
+"""Until a host's shell has its prompt: a namespace and a bash, on a busy machine."""
+
+
+class ShellEndedError(Exception):
+    """The shell of a node ended, or is late. Mininet would wait for its next byte for ever: it keeps the other end of
+    the terminal open (mininet issue 529)."""
+
+
 class FabricHost(Host):  # type: ignore[misc]
-    """A namespace with a shell; `run`: marks the environment of its processes."""
+    """A namespace with a shell; `run`: marks the environment of its processes. Raises NamespaceError if the shell ends
+    before its prompt, as it does where namespaces are forbidden."""
 
     def __init__(self, name: str, run: str, **params: Any) -> None:
         self.run = run
-        super().__init__(name, **params)
+        self._output = ""
+        self._deadline: float | None = time.monotonic() + SHELL_START_S
+        try:
+            super().__init__(name, **params)
+        except (OSError, IndexError, ShellEndedError) as error:
+            with contextlib.suppress(OSError):  # the other end is closed
+                self.terminate()
+            raise NamespaceError(name, " ".join(self.command), self._output or str(error)) from error
+        self._deadline = None
+        self._output = ""
+
+    def read(self, size: int = 1024) -> str:
+        """Like Mininet's, which would not return once the shell has ended."""
+        if not self.readbuf:
+            with self._shell_end() as shell_end:
+                self._wait_for_output(shell_end)
+        data: str = super().read(size)
+        if self._deadline is not None:
+            self._output += data
+        return data
+
+    @contextlib.contextmanager
+    def _shell_end(self) -> Iterator[int | None]:
+        """A descriptor that is readable once the shell has ended; None: it has ended, and was waited for."""
+        try:
+            descriptor = os.pidfd_open(self.shell.pid)
+        except ProcessLookupError:
+            yield None
+            return
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _wait_for_output(self, shell_end: int | None) -> None:
+        terminal = self.stdout.fileno()
+        waiting = [terminal] if shell_end is None else [terminal, shell_end]
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        ready, _, _ = select.select(waiting, [], [], 0.0 if shell_end is None else left)
+        if terminal in ready:
+            return
+        if ready and select.select([terminal], [], [], 0.0)[0]:  # its last words
+            return
+        raise ShellEndedError(
+            "it ended" if ready or shell_end is None else f"no prompt in {SHELL_START_S:g} s"
+        )
 
     @classmethod
     def setup(cls) -> None:
         """Mininet would look for ifconfig here, which nothing needs."""
 
     def _popen(self, cmd: list[str], **params: Any) -> Any:
+        self.command = cmd
         return super()._popen(cmd, env=run_environment(self.run, params), **params)
 
 

@@ -8,31 +8,28 @@ Every process of a network carries its run's id in the environment, which identi
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import select
 import shutil
 import signal
-import struct
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from netfold.protocol.runtime import default_name, runtime_folder
 from netfold.testbed.network.errors import AlreadyUpError, NetworkError, NotUpError, UnknownElementError
+from netfold.testbed.network.locks import is_locked, try_lock
 from netfold.testbed.network.tools import tool
 
 RUN_VARIABLE = "NETFOLD_NETWORK"
-DEFAULT_NAME = "nf"
 _NAME = re.compile(r"^[a-z]{1,6}$")
 _PROC = Path("/proc")
 _EXEC_S = 0.1
 """Upper bound of the time of an exec."""
-_FLOCK = struct.Struct("@hhqqi0q")
-"""The kernel's struct flock: type, whence, start, length, pid."""
 _INTERFACES = Path("/sys/class/net")
 
 
@@ -108,11 +105,12 @@ class RunDirectory:
     """The files of the network `name`: state, the owner's lock, sockets, logs, and `work` for other files of its
     lifetime."""
 
-    def __init__(self, name: str = DEFAULT_NAME) -> None:
+    def __init__(self, name: str | None = None) -> None:
+        name = default_name() if name is None else name
         if not _NAME.match(name):
             raise NetworkError(f"network name '{name}': expected 1 to 6 lower-case letters")
         self.name = name
-        self.path = Path(os.environ.get("NETFOLD_RUN_DIR", "/run/netfold")) / name
+        self.path = runtime_folder() / name
         self.logs = self.path / "logs"
         self.work = self.path / "work"
         self._lock: int | None = None
@@ -130,14 +128,9 @@ class RunDirectory:
         self.prepare()
         with _write_errors(self.path / "lock") as lock:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
-        except BlockingIOError:
+        if not try_lock(descriptor):
             os.close(descriptor)
-            state = self.read()
-            raise AlreadyUpError(
-                self.name, state.fabric if state else "?", state.owner if state else 0
-            ) from None
+            raise already_up(self)
         self._lock = descriptor
 
     def release(self) -> None:
@@ -148,16 +141,7 @@ class RunDirectory:
     @property
     def owned(self) -> bool:
         """True if a running process owns the network. Does not take the lock."""
-        try:
-            descriptor = os.open(self.path / "lock", os.O_RDONLY)
-        except FileNotFoundError:
-            return False
-        try:
-            answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _lock(fcntl.F_RDLCK))
-        finally:
-            os.close(descriptor)
-        kind: int = _FLOCK.unpack(answer)[0]
-        return kind != fcntl.F_UNLCK
+        return is_locked(self.path / "lock")
 
     def write(self, state: State) -> None:
         with _write_errors(self.path / "state.json.new") as temporary:
@@ -188,13 +172,22 @@ class RunDirectory:
         found = state is not None
         if state is not None:
             end_processes(state.run)
-        interfaces = interfaces_of(self.name)
+        interfaces = interfaces_of(self.name) if os.geteuid() == 0 else []  # those of another user's network
         found = found or bool(interfaces)
         delete_interfaces(interfaces)
+        self.remove_files()
+        return found
+
+    def remove_files(self) -> None:
+        """Remove what a run has here, but its logs."""
         for file in (*self.path.glob("*.sock"), *self.path.glob("state.json*")):
             file.unlink(missing_ok=True)
         shutil.rmtree(self.work, ignore_errors=True)
-        return found
+
+
+def already_up(directory: RunDirectory) -> AlreadyUpError:
+    state = directory.read()
+    return AlreadyUpError(directory.name, state.fabric if state else "?")
 
 
 @contextlib.contextmanager
@@ -203,12 +196,6 @@ def _write_errors(file: Path) -> Iterator[Path]:
         yield file
     except OSError as error:
         raise NetworkError(f"{file} cannot be written: {error.strerror}") from error
-
-
-def _lock(kind: int) -> bytes:
-    """A request for the whole file's lock: an open file description lock (fcntl(2)), which also excludes other
-    descriptors of the same process."""
-    return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
 
 
 def make_folder(path: Path) -> None:

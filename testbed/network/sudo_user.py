@@ -22,6 +22,10 @@ def check_root() -> None:
         raise NotRootError
 
 
+def can_become_root() -> bool:
+    return shutil.which("sudo") is not None
+
+
 def become_root() -> None:
     """Run this command again through sudo unless it runs as root. Raises NotRootError without sudo.
 

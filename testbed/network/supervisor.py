@@ -13,12 +13,16 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.errors import NetworkError
+from netfold.testbed.network.holder import holder_of
+from netfold.testbed.network.isolation import holder_command, is_isolated
 from netfold.testbed.network.signals import wait_for_signal
-from netfold.testbed.network.state import RunDirectory
+from netfold.testbed.network.state import RunDirectory, already_up
+from netfold.testbed.network.ways import Way
 from netfold.topologies.fabric import Fabric, FabricError
 
 _READY = b"ready"
@@ -35,16 +39,20 @@ def hold(fabric: Fabric, options: dict[str, Any], on_ready: Callable[[], None], 
             wait_for_signal()
 
 
-def start(fabric: Fabric, options: dict[str, Any]) -> None:
-    """Start the supervisor and wait until the network is up. Raises NetworkError with its message.
+def start(fabric: Fabric, options: dict[str, Any], way: Way | None = None) -> None:
+    """Start the supervisor and wait until the network is up. `way`: in new namespaces; None: in those of this process.
+    Raises NetworkError with its message.
 
     A new interpreter, not a fork: threads of this process (gRPC's) do not survive a fork."""
     directory = RunDirectory(options["name"])
     directory.prepare()
+    if directory.owned or (way is not None and holder_of(directory.name) is not None):
+        raise already_up(directory)
+    holder = [] if way is None else holder_command("create", directory.name, way)
     importable = os.pathsep.join(p for p in sys.path if p)
     with (directory.logs / "supervisor.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "netfold.testbed.network.supervisor"],
+            [*holder, sys.executable, "-P", "-m", "netfold.testbed.network.supervisor"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -65,15 +73,24 @@ def start(fabric: Fabric, options: dict[str, Any]) -> None:
         raise
     if answer != _READY:
         process.wait()
-        raise NetworkError(answer.decode() or "the supervisor ended without output; see supervisor.log")
+        raise NetworkError(answer.decode() or _last_words(directory.logs / "supervisor.log"))
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()
+    return f"the supervisor ended: {lines[-1]}" if lines else "the supervisor ended without output"
 
 
 def stop(directory: RunDirectory, timeout_s: float = 30.0) -> str:
     """End the network's owner, or clean up after a crashed one; a message for the user."""
     state = directory.read()
+    holder = None if is_isolated() else holder_of(directory.name)
+    if holder is not None:
+        _end(holder.pid, timeout_s)
+        return f"network '{directory.name}' is down"
     if state is not None and directory.owned:
         _end(state.owner, timeout_s)
-        return f"network '{state.name}' ({state.fabric}) is down"
+        return f"network '{state.name}' is down"
     if not directory.path.exists():
         return "no network was up"
     directory.acquire()

@@ -13,6 +13,9 @@ from typing import Annotated
 import typer
 
 from netfold.protocol.options import ControllerOptions, reaches_controller
+from netfold.protocol.runtime import DEFAULT_NAME
+from netfold.testbed.network.options import NameOption, WayOption
+from netfold.testbed.network.ways import Way
 
 Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
 Host = Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")]
@@ -35,6 +38,8 @@ def run(
     plain: Annotated[bool, typer.Option(help="Include ib_send_bw beside a job.")] = True,
     timeout: Annotated[float, typer.Option(min=1, help="Timeout of each step, seconds.")] = 900.0,
     out: Annotated[Path, typer.Option(help="JSON file of the report.")] = Path("out/roce.json"),
+    name: NameOption = DEFAULT_NAME,
+    network: WayOption = Way.AUTO,
 ) -> None:
     """Run RoCE jobs on virtual machines with Linux's RDMA endpoints (rdma_rxe) in a leaf-spine.
 
@@ -48,7 +53,8 @@ def run(
 
     from netfold.testbed.errors import RunError
     from netfold.testbed.network.errors import NetworkError
-    from netfold.testbed.network.sudo_user import as_sudo_user, become_root
+    from netfold.testbed.network.isolation import run_isolated
+    from netfold.testbed.network.sudo_user import as_sudo_user
     from netfold.testbed.roce.run import RoceRun, RoceRunOptions, render
     from netfold.topologies.fabric import FabricError
 
@@ -63,7 +69,7 @@ def run(
             timeout_s=timeout,
             slots=slots or None,
         )
-        become_root()
+        run_isolated(name, network)
         report = RoceRun(options, lambda text: console.print(f"[dim]{text}[/dim]")).execute()
         console.print(render(report))
         with as_sudo_user():

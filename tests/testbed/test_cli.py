@@ -15,6 +15,9 @@ from netfold.evaluation.testbed.cli import app as measure
 from netfold.testbed import cli
 from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
+from netfold.testbed.network import isolation
+from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.testbed.network.ways import Choice, Way
 from netfold.testbed.run import Run, RunObserver, RunOptions
 
 COMMANDS = [
@@ -23,30 +26,42 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "arguments"), COMMANDS, ids=["run", "measure"])
-def test_without_root_and_sudo_one_line_says_so(command, arguments, monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def user_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {Way.ROOTLESS: "No space left on device (sysctl user.max_user_namespaces is 0)"}
+    monkeypatch.delenv(NAMESPACE_VARIABLE)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr(isolation, "choose", lambda wanted: Choice(None, refused))
+
+
+@pytest.mark.usefixtures("user_without_namespaces")
+@pytest.mark.parametrize(("command", "arguments"), COMMANDS, ids=["run", "measure"])
+def test_without_any_right_one_line_names_the_setting(command, arguments, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
-    result = CliRunner().invoke(command, arguments)
+    result = CliRunner().invoke(command, [*arguments, "--network", "rootless"])
     assert result.exit_code == 1
     lines = [line for line in result.output.splitlines() if line.startswith("netfold: ")]
     assert len(lines) == 1
-    assert "need root" in lines[0]
+    assert "user.max_user_namespaces is 0" in lines[0]
 
 
+@pytest.mark.usefixtures("user_without_namespaces")
 @pytest.mark.parametrize(("command", "arguments"), COMMANDS, ids=["run", "measure"])
-def test_without_root_it_runs_itself_through_sudo(command, arguments, monkeypatch: pytest.MonkeyPatch):
+def test_where_user_namespaces_are_forbidden_it_runs_itself_through_sudo_and_says_why(
+    command, arguments, monkeypatch: pytest.MonkeyPatch
+):
     ran: list[list[str]] = []
 
     def execv(path: str, command: list[str]) -> None:
         ran.append(command)
         raise SystemExit(7)
 
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("os.execv", execv)
-    assert CliRunner().invoke(command, arguments).exit_code == 7
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 7
     assert [c[0] for c in ran] == ["/usr/bin/sudo"]
+    assert "user.max_user_namespaces is 0" in result.output
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class TorchDdp(Experiment[StepRow]):
     One leaf; torchrun in each host."""
 
     name = "bench-torch-ddp"
-    needs_root = True
+    needs_namespaces = True
     workers: Annotated[Integers, integers("Numbers of workers.")] = Integers((2, 4, 8))
     parameters: Annotated[Integers, integers("Parameters of the models.")] = Integers((268_000, 5_000_000))
     transports: Annotated[Words, words("Transports.")] = Words(TRANSPORTS)

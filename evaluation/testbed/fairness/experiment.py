@@ -75,7 +75,7 @@ class Fairness(Experiment[FairnessRow]):
     seconds: Annotated[float | None, typer.Option(min=2, help="In Mininet, for each case.")] = None
 
     @property
-    def needs_root(self) -> bool:
+    def needs_namespaces(self) -> bool:
         return self.in_mininet
 
     def rows(self, notify: Notify) -> Iterator[FairnessRow]:

@@ -25,7 +25,8 @@ MEMORY_BYTES = 4 << 30  # of one process of gcc; a program of 256 lanes takes 0.
 FILE_BYTES = 256 << 20
 PROCESSES = 64
 NOBODY_UID = 65534
-_READY = b"!"
+TRIAL_S = 10
+_READY, _NO_OTHER_USER = b"!", b"0"
 FIRST_USER = 2_000_000_000
 """User ids from here on are unassigned: each process uses one for gcc."""
 
@@ -86,16 +87,23 @@ def _as_user(user: int | None) -> list[str]:
     """By a program of its own: Popen's `user` would fork this process, whose threads may hold gRPC's locks."""
     if user is None:
         return []
-    setpriv = shutil.which("setpriv")
-    if setpriv is None or not _can_change_user():
-        raise PermissionError("another user cannot be taken on here")
-    return [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
+    return [
+        shutil.which("setpriv") or "setpriv",
+        f"--reuid={user}",
+        f"--regid={user}",
+        "--clear-groups",
+        "--",
+    ]
 
 
-def _can_change_user() -> bool:
-    """CAP_SETUID and CAP_SETGID, bits 7 and 6 of the effective set."""
-    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("CapEff:"))
-    return int(line.split()[1], 16) & 0xC0 == 0xC0
+def _can_run_as(user: int) -> bool:
+    """Tried, not read from capabilities: a user namespace has all of them, and often a single user."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return False
+    tried = subprocess.run(
+        [*_as_user(user), "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=TRIAL_S
+    )
+    return tried.returncode == 0
 
 
 def _bounds(alone: bool) -> list[str]:
@@ -109,12 +117,8 @@ def _bounds(alone: bool) -> list[str]:
 
 def compile_here(job: Job) -> bytes:
     """Compiles in a folder that is gone afterwards; as another user, where this process may become one."""
-    if os.geteuid() != 0:
-        return _compile(job, None)
-    try:
-        return _compile(job, compiler_user())
-    except PermissionError:  # root without the right to change users
-        return _compile(job, None)
+    user = compiler_user()
+    return _compile(job, user if _can_run_as(user) else None)
 
 
 def compiler_user() -> int:
@@ -136,12 +140,17 @@ def _compile(job: Job, user: int | None) -> bytes:
             return made.read(FILE_BYTES)
 
 
+class NoOtherUserError(Exception):
+    """No process can change its user here: root without the right to, or a user namespace of a single user."""
+
+
 class CompilerProcess:
     """A process that compiles for this one, as a user of its own. Created while this process may change users. A new
     interpreter, not a fork: threads of this process may hold locks."""
 
     def __init__(self) -> None:
-        """Waits until the process has changed its user. Raises PipelineError without a compiler, or if it ends."""
+        """Waits until the process has changed its user. Raises PipelineError without a compiler, or if it ends;
+        NoOtherUserError."""
         gcc()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
@@ -153,8 +162,11 @@ class CompilerProcess:
             )
         self._socket = ours
         self._lock = threading.Lock()
-        if not ours.recv(len(_READY)):
+        answer = ours.recv(len(_READY))
+        if answer != _READY:
             self.close()
+            if answer == _NO_OTHER_USER:
+                raise NoOtherUserError
             raise PipelineError("the compiler process ended at its start")
 
     def compile(self, job: Job) -> bytes:
@@ -186,7 +198,11 @@ def serve(descriptor: int, user: int) -> None:
             signal.SIGTERM,
         ):  # at its stop the switch ends this process by the socket
             signal.signal(number, signal.SIG_IGN)
-        _change_user(user)
+        try:
+            _change_user(user)
+        except OSError:
+            requests.sendall(_NO_OTHER_USER)
+            return
         requests.sendall(_READY)
         while True:
             job = json.loads(_receive(requests))

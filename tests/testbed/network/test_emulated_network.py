@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from netfold.testbed.network import cli, kernel, targets, tools
+from netfold.testbed.network import cli, isolation, kernel, targets, tools
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.errors import (
     AlreadyUpError,
@@ -27,6 +27,7 @@ from netfold.testbed.network.errors import (
     SwitchFailedError,
 )
 from netfold.testbed.network.faults import Faults, request
+from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.state import (
     RUN_VARIABLE,
     HostState,
@@ -166,26 +167,28 @@ def test_without_root_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(NotRootError):
         EmulatedNetwork(load_fabric("single")).start()
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    result = CliRunner().invoke(cli.up, ["single"])
-    assert result.exit_code == 1
-    assert result.output.strip().splitlines() == [f"netfold: {NotRootError()}"]
 
 
-def test_without_root_sudo_runs_the_same_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_uses_roots_network_runs_through_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[list[str]] = []
 
     def execv(path: str, arguments: list[str]) -> None:
         called.append(arguments)
         raise SystemExit(0)
 
+    monkeypatch.delenv(NAMESPACE_VARIABLE)
+    monkeypatch.setenv("NETFOLD_RUN_DIR", str(tmp_path / "own"))
+    (tmp_path / "roots" / "nf").mkdir(parents=True)
+    monkeypatch.setattr(isolation, "ROOTS_FOLDER", tmp_path / "roots")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(shutil, "which", lambda tool: f"/usr/bin/{tool}")
     monkeypatch.setattr(os, "execv", execv)
-    monkeypatch.setattr("sys.argv", ["netfold", "down"])
-    CliRunner().invoke(cli.down, [])
+    monkeypatch.setattr("sys.argv", ["netfold", "status"])
+    assert "network 'nf' is not up" in CliRunner().invoke(cli.status, []).output
+    (tmp_path / "roots" / "nf" / "state.json").touch()
+    CliRunner().invoke(cli.status, [])
     assert called[0][:2] == ["/usr/bin/sudo", "env"]
-    assert called[0][-2:] == ["netfold", "down"]
+    assert called[0][-2:] == ["netfold", "status"]
 
 
 def test_shell_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +305,7 @@ def test_who_asks_whether_a_network_is_up_hinders_nobody(
 
     def become_owner_at_each_step(frame: FrameType, event: str, _: object) -> Any:
         nonlocal steps
-        if frame.f_code.co_name == "owned" and event in ("line", "return"):
+        if frame.f_code.co_name in ("owned", "is_locked") and event in ("line", "return"):
             steps += 1
             owner.acquire()
             owner.release()

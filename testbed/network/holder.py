@@ -1,0 +1,259 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command in namespaces of its own, which hold a network, and end with it; or in those of a network that is up.
+
+    python -m netfold.testbed.network.holder create NAME WAY COMMAND...
+    python -m netfold.testbed.network.holder enter NAME COMMAND...
+
+`create` is three processes. This one keeps `holder.json`, passes on signals and waits. Its child is the first process
+of the PID namespace: at its end, the kernel ends all that runs in there, so that nothing can be left. The command is
+the child's child. If this process is killed, its child ends the command, and cleans up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from netfold.protocol.runtime import NAME_VARIABLE, RUN_DIRECTORY_VARIABLE, runtime_folder
+from netfold.testbed.network import namespaces
+from netfold.testbed.network.errors import NetworkError, NotUpError
+from netfold.testbed.network.locks import is_locked, try_lock
+from netfold.testbed.network.state import RunDirectory, already_up
+from netfold.testbed.network.ways import KINDS, Way
+
+NAMESPACE_VARIABLE = "NETFOLD_NAMESPACE"
+"""The number of the network namespace in which commands make and find networks without making or entering another."""
+
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_LEAVE_S = 20.0
+"""For the command to clean up once the process that keeps `holder.json` was killed."""
+
+
+Signals = set[int | signal.Signals]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The processes of `create`, as numbered outside: `pid` the one to signal, `first` the first of the namespaces."""
+
+    pid: int
+    first: int
+    net: int
+    way: str
+
+
+def holder_of(name: str) -> Holder | None:
+    """The holder of a network in namespaces of its own; None if there is none that runs."""
+    file = _file(name)
+    try:
+        if not is_locked(file):
+            return None
+        return Holder(**json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def create(name: str, way: Way, command: Sequence[str]) -> int:
+    """Runs the command in new namespaces; its exit code. Raises NetworkError."""
+    directory = RunDirectory(name)
+    with _holding(directory) as lock:
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
+        alive, never_written = os.pipe()
+        started, ready = os.pipe()
+        namespaces.make(KINDS[way])
+        first = os.fork()
+        if first == 0:
+            os.close(never_written)
+            os.close(started)
+            _hold(directory, way, command, alive, ready, signals)
+        os.close(ready)
+        _leave_to_command()
+        try:
+            with os.fdopen(started, "rb") as answer:
+                net = answer.read().decode()
+            if not net.isdecimal():
+                raise NetworkError(f"the namespaces of network '{name}' failed: {net or 'no answer'}")
+            record = Holder(os.getpid(), first, int(net), way)
+            os.pwrite(lock, json.dumps(asdict(record)).encode(), 0)
+        finally:
+            code = _wait(first)
+        directory.remove_files()
+        return code
+
+
+def enter(name: str, command: Sequence[str]) -> int:
+    """Runs the command in the namespaces of a network; its exit code. Raises NotUpError."""
+    holder = holder_of(name)
+    if holder is None:
+        raise NotUpError(name)
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
+    folder = runtime_folder()  # by the user outside
+    namespaces.enter(holder.first)
+    child = os.fork()
+    if child == 0:
+        namespaces.signal_at_parents_end(signal.SIGKILL)
+        _execute(command, _environment(name, folder, Way(holder.way)), signals)
+    _leave_to_command()
+    return _wait(child)
+
+
+def _hold(
+    directory: RunDirectory,
+    way: Way,
+    command: Sequence[str],
+    alive: int,
+    ready: int,
+    signals: Signals,
+) -> NoReturn:
+    """The first process of the namespaces. Ends with the command's exit code."""
+    try:
+        namespaces.signal_at_parents_end(signal.SIGTERM)
+        namespaces.prepare()
+        environment = _environment(directory.name, directory.path.parent, way)
+        child = os.fork()
+        if child == 0:
+            _execute(command, environment, signals)
+        _leave_to_command()
+        os.write(ready, environment[NAMESPACE_VARIABLE].encode())
+        os.close(ready)
+        code = _wait(child, alive)
+        directory.remove_files()
+        os._exit(code)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.write(ready, str(error).encode())
+        os._exit(1)
+
+
+def _leave_to_command() -> None:
+    """The standard input and output are the command's alone: who reads them waits for its end."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
+
+
+def _wait(child: int, alive: int | None = None) -> int:
+    """Passes signals on to the child and reaps all children until it ends; its exit code. `alive`: a pipe that is at
+    its end once the parent has ended."""
+    deadline: float | None = None
+    while True:
+        for pid, status in _ended():
+            if pid == child:
+                return _exit_code(status)
+        left = 3600.0 if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            return 128 + signal.SIGKILL
+        info = signal.sigtimedwait({*_PASSED_ON, signal.SIGCHLD}, left)
+        if info is None or info.si_signo == signal.SIGCHLD:
+            continue
+        if info.si_code <= 0:  # by a process; the terminal sends its signals to the command, too
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, info.si_signo)
+        if alive is not None and deadline is None and _at_end(alive):
+            deadline = time.monotonic() + _LEAVE_S
+
+
+def _ended() -> Iterator[tuple[int, int]]:
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            yield pid, status
+
+
+def _exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return 128 - code if code < 0 else code
+
+
+def _at_end(pipe: int) -> bool:
+    os.set_blocking(pipe, False)
+    try:
+        return os.read(pipe, 1) == b""
+    except BlockingIOError:
+        return False
+
+
+def _execute(command: Sequence[str], environment: Mapping[str, str], signals: Signals) -> NoReturn:
+    """In a child process."""
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+        os.execvpe(command[0], list(command), environment)
+    except OSError as error:
+        sys.stderr.write(f"netfold: {command[0]}: {error.strerror}\n")
+    finally:
+        os._exit(127)
+
+
+def _environment(name: str, folder: Path, way: Way) -> dict[str, str]:
+    """For a command in the namespaces. The user of sudo is none of a user namespace."""
+    hidden = ("SUDO_UID", "SUDO_GID", "SUDO_USER") if way is Way.ROOTLESS else ()
+    kept = {k: v for k, v in os.environ.items() if k not in hidden}
+    number = namespaces.identity("net")
+    return {
+        **kept,
+        NAMESPACE_VARIABLE: str(number),
+        NAME_VARIABLE: name,
+        RUN_DIRECTORY_VARIABLE: str(folder),
+    }
+
+
+@contextlib.contextmanager
+def _holding(directory: RunDirectory) -> Iterator[int]:
+    """The locked `holder.json`; gone afterwards. Raises AlreadyUpError, NetworkError."""
+    directory.prepare()
+    file = _file(directory.name)
+    descriptor = _locked(file)
+    if descriptor is None or directory.owned:
+        raise already_up(directory)
+    try:
+        os.ftruncate(descriptor, 0)
+        yield descriptor
+    finally:
+        file.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(file: Path) -> int | None:
+    while True:
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise NetworkError(f"{file} cannot be written: {error.strerror}") from error
+        if not try_lock(descriptor):
+            os.close(descriptor)
+            return None
+        with contextlib.suppress(FileNotFoundError):
+            if file.stat().st_ino == os.fstat(descriptor).st_ino:
+                return descriptor
+        os.close(descriptor)  # the one before has removed it meanwhile
+
+
+def _file(name: str) -> Path:
+    return RunDirectory(name).path / "holder.json"
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        action, name, *rest = arguments
+        if action == "enter":
+            return enter(name, rest)
+        return create(name, Way(rest[0]), rest[1:])
+    except NetworkError as error:
+        sys.stderr.write(f"netfold: {error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

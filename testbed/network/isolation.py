@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A command in the namespaces of its network: it runs itself again there, through `holder`.
+
+`run_isolated` is for commands that make a network, `enter_network` for those that use one that is up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from netfold.protocol.runtime import ROOTS_FOLDER, is_root
+from netfold.testbed.network import namespaces
+from netfold.testbed.network.errors import NetworkError, NotUpError
+from netfold.testbed.network.holder import NAMESPACE_VARIABLE, holder_of
+from netfold.testbed.network.state import RunDirectory
+from netfold.testbed.network.sudo_user import become_root, can_become_root
+from netfold.testbed.network.ways import WAY_VARIABLE, Way, WayForbiddenError, choose
+
+_HOLDER = "netfold.testbed.network.holder"
+
+
+def run_isolated(name: str | None = None, way: Way | None = None, *, can_do_without: bool = False) -> Way:
+    """Runs this command again in new namespaces of the network, unless it is in some; returns there, with the way that
+    was taken. See `pick_way`. Raises NetworkError."""
+    if is_isolated():
+        return Way.MININET if is_root() else Way.ROOTLESS
+    directory = RunDirectory(name)
+    chosen = pick_way(way, can_do_without=can_do_without)
+    if chosen is not Way.USERLAND:
+        os.execv(sys.executable, [*holder_command("create", directory.name, chosen), *_this_command()])
+    return chosen
+
+
+def pick_way(way: Way | None = None, *, can_do_without: bool = False) -> Way:
+    """The way of a new network. `way`: None for $NETFOLD_WAY, else auto: namespaces of root's, else in a user
+    namespace, else by sudo, which runs this command again, else none, if the command `can_do_without`.
+    Raises NetworkError."""
+    wanted = wanted_way() if way is None else way
+    if wanted is Way.USERLAND and not can_do_without:
+        raise NetworkError("this command needs namespaces: --network userland is for `netfold run`")
+    choice = choose(wanted)
+    if choice.way is not None:
+        return choice.way
+    if wanted is not Way.ROOTLESS and os.geteuid() != 0 and can_become_root():
+        for refused, reason in choice.refused.items():
+            sys.stderr.write(f"netfold: through sudo, since {refused} does not work: {reason}\n")
+        become_root()
+    if wanted is Way.AUTO and can_do_without:
+        return Way.USERLAND
+    raise WayForbiddenError(choice.refused)
+
+
+def enter_network(name: str | None = None) -> None:
+    """Runs this command again in the namespaces of the network, if it has some and this command is outside. Raises
+    NotUpError."""
+    if is_isolated():
+        return
+    directory = RunDirectory(name)
+    if holder_of(directory.name) is not None:
+        os.execv(sys.executable, [*holder_command("enter", directory.name), *_this_command()])
+    if directory.owned and os.geteuid() == 0:
+        return  # a program of root's has made it in the namespaces of this one
+    if not is_root() and (ROOTS_FOLDER / directory.name / "state.json").exists() and can_become_root():
+        become_root()
+    raise NotUpError(directory.name)
+
+
+def is_isolated() -> bool:
+    """True in the network namespace of a holder, and in one that $NETFOLD_NAMESPACE names by its number."""
+    wanted = os.environ.get(NAMESPACE_VARIABLE, "")
+    return wanted.isdecimal() and int(wanted) == namespaces.identity("net")
+
+
+def holder_command(action: str, *arguments: str) -> list[str]:
+    """The words of a command line, to be followed by those of a command."""
+    return [sys.executable, "-P", "-m", _HOLDER, action, *arguments]
+
+
+def wanted_way() -> Way:
+    """$NETFOLD_WAY, else auto. Raises NetworkError."""
+    text = os.environ.get(WAY_VARIABLE) or Way.AUTO
+    try:
+        return Way(text)
+    except ValueError:
+        raise NetworkError(f"{WAY_VARIABLE} is '{text}': expected one of {', '.join(Way)}") from None
+
+
+def _this_command() -> list[str]:
+    return [sys.executable, *sys.orig_argv[1:]]

@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Command-line options of all commands that make or use a network."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from netfold.protocol.runtime import NAME_VARIABLE
+from netfold.testbed.network.ways import WAY_VARIABLE, Way
+
+NameOption = Annotated[
+    str,
+    typer.Option("--name", envvar=NAME_VARIABLE, help="Name of the network: 1 to 6 lower-case letters."),
+]
+WayOption = Annotated[
+    Way,
+    typer.Option(
+        "--network",
+        envvar=WAY_VARIABLE,
+        help="mininet: namespaces, as root; rootless: in a user namespace; auto: the first that works here.",
+    ),
+]

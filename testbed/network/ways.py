@@ -1,0 +1,173 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""How a network can live on this machine: tried before anything is made, never read from capabilities or settings.
+
+Settings are read only to name what has forbidden a way.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NoReturn
+
+from netfold.testbed.network import namespaces
+from netfold.testbed.network.errors import NetworkError
+from netfold.testbed.network.namespaces import PRIVATE, Namespaces
+
+TRIAL_S = 10
+WAY_VARIABLE = "NETFOLD_WAY"
+"""`--network` of commands without this option."""
+
+
+class Way(StrEnum):
+    """Values of `--network`."""
+
+    AUTO = "auto"
+    MININET = "mininet"
+    """Namespaces of its own, made with the rights of root."""
+    ROOTLESS = "rootless"
+    """The same in a user namespace, without any right."""
+    USERLAND = "userland"
+    """No namespace: one process a switch and a worker, joined by Unix sockets."""
+
+
+KINDS: Mapping[Way, Namespaces] = {Way.MININET: PRIVATE, Way.ROOTLESS: PRIVATE | Namespaces.USER}
+
+
+class WayForbiddenError(NetworkError):
+    """No allowed way works here; the message names the settings that forbid them."""
+
+    def __init__(self, reasons: Mapping[Way, str]) -> None:
+        super().__init__(
+            "network namespaces need root, or user namespaces; neither works here: "
+            + "; ".join(f"{way}: {reason}" for way, reason in reasons.items())
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The first way that works, None if none does; why those before it do not."""
+
+    way: Way | None
+    refused: Mapping[Way, str]
+
+
+def choose(wanted: Way = Way.AUTO) -> Choice:
+    """Takes tens of milliseconds."""
+    candidates = [wanted]
+    if wanted is Way.AUTO:
+        candidates = [Way.MININET, Way.ROOTLESS] if os.geteuid() == 0 else [Way.ROOTLESS]
+    refused: dict[Way, str] = {}
+    for way in candidates:
+        if way not in KINDS:
+            return Choice(way, refused)
+        reason = try_way(way)
+        if reason is None:
+            return Choice(way, refused)
+        refused[way] = reason
+    return Choice(None, refused)
+
+
+def try_way(way: Way) -> str | None:
+    """None if a child process can make and prepare the namespaces of `way`, else what failed and which setting forbids
+    it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _report(writer, way)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        text = answer.read().decode()
+    os.waitpid(child, 0)
+    if text == _WORKS:
+        return None
+    return _explained(way, text or "the trial was killed")
+
+
+_WORKS = "works"
+
+
+def _report(writer: int, way: Way) -> NoReturn:
+    """In a child process: ends it."""
+    signal.alarm(TRIAL_S)
+    try:
+        text = _try(way)
+    except OSError as error:
+        text = f"{error.errno} {error.strerror}"
+    except BaseException as error:  # must not return into the parent's code
+        text = f"0 {error!r}"
+    os.write(writer, text.encode())
+    os._exit(0)
+
+
+def _try(way: Way) -> str:
+    namespaces.make(KINDS[way])
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            namespaces.prepare()
+            os.write(writer, _WORKS.encode())
+        except OSError as error:
+            os.write(writer, f"{error.errno} {error.strerror}".encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        text = answer.read().decode()
+    os.waitpid(child, 0)
+    return text
+
+
+def _explained(way: Way, answer: str) -> str:
+    number, _, text = answer.partition(" ")
+    settings = _settings(way, int(number) if number.isdecimal() else 0)
+    return text + (f" ({settings[0]})" if settings else "")
+
+
+def _settings(way: Way, number: int) -> Sequence[str]:
+    """What may have forbidden it, the likeliest first."""
+    found = []
+    user = way is Way.ROOTLESS
+    if user and number == errno.ENOSPC and _setting("user/max_user_namespaces") == "0":
+        found.append("sysctl user.max_user_namespaces is 0: a number above 0 allows it")
+    if number == errno.ENOSPC:
+        found.append("a limit of /proc/sys/user/max_*_namespaces is reached, or 32 namespaces are nested")
+    if user and _setting("kernel/unprivileged_userns_clone") == "0":
+        found.append("sysctl kernel.unprivileged_userns_clone is 0: 1 allows it")
+    if user and _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        found.append(
+            "AppArmor restricts it: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile with "
+            "`userns,` for this Python, allows it"
+        )
+    if number == errno.EPERM and _status("Seccomp") == "2":
+        found.append("a seccomp filter, as containers have: --security-opt seccomp=unconfined allows it")
+    if not user and number == errno.EPERM:
+        found.append(
+            "root has no CAP_SYS_ADMIN here, as in a container: --cap-add SYS_ADMIN,NET_ADMIN allows it"
+        )
+    if user and number == errno.EPERM and os.geteuid() == 0:
+        found.append("root without CAP_SETFCAP cannot map itself into a user namespace: another user can")
+    return found
+
+
+def _setting(name: str) -> str | None:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return None
+
+
+def _status(key: str) -> str | None:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == key:
+            return value.strip()
+    return None

@@ -1,0 +1,275 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Commands in namespaces of their own: what they see, how they end, and that nothing is left, whichever process is
+killed; as root, as root without rights, and as a user."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.testbed.network.namespaces import identity
+from netfold.testbed.network.state import RunDirectory
+from netfold.testbed.network.ways import Way, choose, try_way
+from tests.testbed.network.conftest import new_place
+
+DEADLINE_S = 60
+HOLDER = [sys.executable, "-P", "-m", "netfold.testbed.network.holder"]
+WITHOUT_NAMESPACES = ["setpriv", "--bounding-set=-all", "--"]
+ROOT_WITHOUT_SYS_ADMIN = ["setpriv", "--bounding-set=-sys_admin", "--"]
+SLEEPER = "import signal, sys, time; print('up', flush=True); time.sleep(1000)"
+CLEANER = """
+import signal, sys, time
+def leave(number, frame):
+    print("left", number, flush=True)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, leave)
+print("up", flush=True)
+time.sleep(1000)
+"""
+DETACHED = (
+    "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True); print('up', flush=True)"
+)
+
+
+def works(way: Way) -> bool:
+    return (os.geteuid() == 0 or way is not Way.MININET) and try_way(way) is None
+
+
+ways = pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(w, marks=pytest.mark.skipif(not works(w), reason=f"SKIPPED: {w} does not work here"))
+        for w in (Way.MININET, Way.ROOTLESS)
+    ],
+)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root, to give up rights")
+
+
+@dataclass(frozen=True)
+class Held:
+    """A running holder of the network `name`."""
+
+    name: str
+    process: subprocess.Popen[str]
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], DEADLINE_S)[0], "no output in time"
+        return self.process.stdout.readline().strip()
+
+    @property
+    def processes(self) -> list[int]:
+        """As numbered here, all below the holder."""
+        found, pending = [], [self.process.pid]
+        while pending:
+            pid = pending.pop()
+            found.append(pid)
+            pending += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        return found
+
+
+@pytest.fixture
+def name() -> str:
+    return new_place().name
+
+
+def hold(name: str, way: Way, script: str) -> Held:
+    command = [*HOLDER, "create", name, way, sys.executable, "-c", script]
+    held = Held(name, subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    assert held.line() == "up"
+    return held
+
+
+def run(*command: object, prefix: tuple[str, ...] | list[str] = ()) -> subprocess.CompletedProcess[str]:
+    words = [*prefix, *HOLDER, *map(str, command)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+@pytest.fixture
+def held_processes() -> Iterator[list[int]]:
+    """Descriptors of processes that must have ended at the test's end."""
+    descriptors: list[int] = []
+    yield descriptors
+    try:
+        for descriptor in descriptors:
+            assert select.select([descriptor], [], [], DEADLINE_S)[0], "a process lives on"
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def leftovers(name: str) -> list[str]:
+    return [p.name for p in RunDirectory(name).path.iterdir() if p.name not in ("lock", "logs")]
+
+
+@ways
+def test_a_command_is_root_in_a_network_that_is_empty(way: Way, name: str) -> None:
+    script = "id -u; ls /sys/class/net; cat /sys/class/net/lo/operstate; ls /proc | grep -c '^[0-9]'; exit 3"
+    done = run("create", name, way, "sh", "-c", script)
+    assert done.returncode == 3
+    user, *interfaces, _, processes = done.stdout.split()
+    assert (user, interfaces) == ("0", ["lo"])
+    assert int(processes) < 10, "processes of others are seen"
+    assert leftovers(name) == []
+
+
+@ways
+def test_files_belong_to_the_user(way: Way, name: str, tmp_path: Path) -> None:
+    assert run("create", name, way, "touch", tmp_path / "made").returncode == 0
+    assert (tmp_path / "made").stat().st_uid == os.geteuid()
+
+
+@ways
+@pytest.mark.parametrize("victim", [0, 1, 2], ids=["holder", "first process", "command"])
+def test_nothing_is_left_whichever_process_is_killed(
+    way: Way, victim: int, name: str, held_processes: list[int]
+) -> None:
+    held = hold(name, way, SLEEPER)
+    (RunDirectory(name).path / "x.sock").touch()
+    chain = held.processes
+    assert len(chain) == 3
+    held_processes += [os.pidfd_open(pid) for pid in chain]
+    os.kill(chain[victim], signal.SIGKILL)
+    assert held.process.wait(DEADLINE_S) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    for descriptor in held_processes:
+        select.select([descriptor], [], [], DEADLINE_S)
+    assert set(leftovers(name)) <= {"holder.json"}
+    assert run("create", name, way, "true").returncode == 0, "the next is hindered"
+    assert leftovers(name) == []
+
+
+@ways
+def test_a_signal_reaches_the_command_which_cleans_up(way: Way, name: str) -> None:
+    held = hold(name, way, CLEANER)
+    held.process.terminate()
+    assert held.line() == "left 15"
+    assert held.process.wait(DEADLINE_S) == 7
+    assert leftovers(name) == []
+
+
+@ways
+def test_a_command_cleans_up_even_if_its_holder_is_killed(
+    way: Way, name: str, held_processes: list[int]
+) -> None:
+    held = hold(name, way, CLEANER)
+    held_processes += [os.pidfd_open(pid) for pid in held.processes]
+    held.process.kill()
+    assert held.line() == "left 15"
+
+
+@ways
+def test_what_a_command_has_detached_ends_with_it(way: Way, name: str) -> None:
+    held = hold(name, way, DETACHED)
+    assert held.process.stdout is not None
+    assert held.process.wait(DEADLINE_S) == 0
+    assert select.select([held.process.stdout], [], [], DEADLINE_S)[0]
+    assert held.process.stdout.read() == "", "it lives on: it has the output open"
+
+
+@ways
+def test_a_second_command_enters_by_name(way: Way, name: str, tmp_path: Path) -> None:
+    held = hold(name, way, SLEEPER)
+    try:
+        inside = [sys.executable, "-c", f"import os; print(os.getcwd(), os.environ['{NAMESPACE_VARIABLE}'])"]
+        words = [*HOLDER, "enter", name, *inside]
+        done = subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        )
+        folder, number = done.stdout.split()
+        assert folder == str(tmp_path)
+        recorded = json.loads((RunDirectory(name).path / "holder.json").read_text())
+        assert int(number) == recorded["net"] != identity("net")
+        assert run("enter", name, "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+    finally:
+        held.process.terminate()
+        held.process.wait(DEADLINE_S)
+    assert "is not up" in run("enter", name, "true").stderr
+
+
+@ways
+def test_one_network_of_a_name_and_many_of_others(way: Way, name: str) -> None:
+    held = hold(name, way, SLEEPER)
+    try:
+        refused = run("create", name, way, "true")
+        assert refused.returncode == 1
+        assert f"netfold down --name {name}" in refused.stderr
+        assert run("create", new_place().name, way, "true").returncode == 0
+    finally:
+        held.process.terminate()
+        held.process.wait(DEADLINE_S)
+
+
+TRIAL = "from netfold.testbed.network.ways import choose; c = choose(); print(c.way, *c.refused.values(), sep='|')"
+
+
+@needs_root
+@pytest.mark.root
+def test_root_without_rights_takes_a_user_namespace(name: str) -> None:
+    if not works(Way.ROOTLESS):
+        pytest.skip("SKIPPED: rootless does not work here")
+    done = subprocess.run(
+        [*ROOT_WITHOUT_SYS_ADMIN, sys.executable, "-c", TRIAL],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    way, reason = done.stdout.strip().split("|")
+    assert way == Way.ROOTLESS
+    assert "CAP_SYS_ADMIN" in reason
+
+
+@needs_root
+@pytest.mark.root
+def test_where_nothing_works_the_reasons_are_named() -> None:
+    done = subprocess.run(
+        [*WITHOUT_NAMESPACES, sys.executable, "-c", TRIAL],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    way, as_root, as_user = done.stdout.strip().split("|")
+    assert way == "None"
+    assert "CAP_SYS_ADMIN" in as_root
+    assert "CAP_SETFCAP" in as_user
+
+
+@needs_root
+@pytest.mark.root
+def test_a_host_without_a_namespace_is_an_error_and_no_hang() -> None:
+    """Mininet issue 529: it waits for a shell that has ended."""
+    script = """
+from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.errors import NamespaceError
+from netfold.topologies.spec import load_fabric
+try:
+    EmulatedNetwork(load_fabric("single"), target="softswitch").start()
+except NamespaceError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [*ROOT_WITHOUT_SYS_ADMIN, sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert "mnexec" in done.stdout
+    assert "Operation not permitted" in done.stdout
+
+
+def test_the_choice_names_what_was_refused_before() -> None:
+    choice = choose()
+    assert (choice.way is None) == (not works(Way.ROOTLESS) and not works(Way.MININET))
