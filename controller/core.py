@@ -31,7 +31,7 @@ from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import StoreError
-from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
 from netfold.controller.lifecycle.clock import Clock, SystemClock
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
@@ -72,8 +72,6 @@ from netfold.topologies.addressing import SwitchAddress
 from netfold.topologies.fabric import Fabric, FabricError
 
 log = logging.getLogger(__name__)
-
-STORE_RETRY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -256,9 +254,10 @@ class Controller:
             except FabricError as error:
                 why = f"its job file cannot be read any more: {error}"
                 unreadable.append(self.registry.with_end_state(job, JobState.FAILED, why))
-        with self.registry.change():
-            for job in unreadable:
-                self.registry.write(job)
+        if unreadable:
+            with self.registry.change():
+                for job in unreadable:
+                    self.registry.write(job)
 
     def _resume(self, job: JobRecord) -> None:
         """What the last controller left."""

@@ -10,16 +10,20 @@ answer. A switch that reports its ports (gNMI) is believed at once."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.fleet import Fleet
 from netfold.controller.switches.management import SlotView, management_packet
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.protocol.wire import Kind
+
+log = logging.getLogger(__name__)
 
 MAX_LOST = 5
 """Probes in a row without an answer, the last one just sent, after which a link may be down."""
@@ -217,9 +221,12 @@ class LinkProbes:
         so that the next controller finds a link down that fails while no controller runs."""
         new = {hop for hop, state in self._hops.items() if state.seen} - self._worked
         if new:
-            with self._registry.change():
-                self._registry.have_worked(new)
-            self._worked |= new
+            try:
+                with self._registry.change():
+                    self._registry.have_worked(new)
+                self._worked |= new
+            except StoreError as error:  # it is noted with a later probe
+                log.error("links that work cannot be noted: %s", error)
         silent = {frozenset(hop) for hop, state in self._hops.items() if state.is_down}
         down = frozenset(silent | self._reported)
         if down != self._down:

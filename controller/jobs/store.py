@@ -47,9 +47,10 @@ class StoreError(Exception):
 
 
 class Store:
-    """Opens or creates the database at `path`, for this user only. Raises StoreError."""
+    """Opens or creates the database at `path`, for this user only. A new one gets `mark`, or else a random one. Raises
+    StoreError."""
 
-    def __init__(self, path: Path, fabric: str) -> None:
+    def __init__(self, path: Path, fabric: str, *, mark: int | None = None) -> None:
         self._path = path
         self._lock: int | None = None
         try:
@@ -65,7 +66,7 @@ class Store:
         with self.change():
             self._expect("schema", SCHEMA, "was written by another version of netfold")
             self._expect("fabric", fabric, "belongs to another fabric")
-            self._default("mark", 1024 + secrets.randbelow(64512))
+            self._default("mark", 1024 + secrets.randbelow(64512) if mark is None else mark)
             self._default("term", 0)
 
     def close(self) -> None:

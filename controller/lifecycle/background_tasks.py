@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks that are not awaited, and timers. Their exceptions are logged and handled."""
+"""Tasks that are not awaited, timers, and changes that a full disk delays. Their exceptions are logged and handled."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
 
+from netfold.controller.jobs.store import StoreError
+
 log = logging.getLogger(__name__)
 
 NO_JOB = ""
+
+STORE_RETRY_S = 1.0
+"""Between two attempts of a change that the store refuses."""
 
 LATE_S = 0.5
 """A timer that fires so late belongs to a process that was suspended: messages have not been read yet."""
@@ -24,6 +29,7 @@ class BackgroundTasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: defaultdict[str, set[asyncio.TimerHandle]] = defaultdict(set)
+        self._retries: set[tuple[object, ...]] = set()
 
     @property
     def under_way(self) -> frozenset[asyncio.Task[None]]:
@@ -64,16 +70,39 @@ class BackgroundTasks:
                 return
             try:
                 call(*args)
+            except StoreError as error:
+                self._retry(error, call, args, job)
             except Exception:  # a job's timer must not end the loop
                 log.exception("a timer failed: %s%s", call.__name__, args)
 
         timer = loop.call_at(due, fire)
         self._timers[job].add(timer)
 
+    def persist(self, call: Callable[..., None], *args: object, job: str = NO_JOB) -> None:
+        """Call now; while the store refuses the change, again every STORE_RETRY_S. For what cannot be refused: a lease
+        that ran out, a switch that is ready. `forget` ends the attempts of a job."""
+        try:
+            call(*args)
+        except StoreError as error:
+            self._retry(error, call, args, job)
+
+    def _retry(
+        self, error: StoreError, call: Callable[..., None], args: tuple[object, ...], job: str
+    ) -> None:
+        log.error("%s is tried again in %g s: %s", call.__name__.strip("_"), STORE_RETRY_S, error)
+        if (call, args, job) not in self._retries:
+            self._retries.add((call, args, job))
+            self._set(STORE_RETRY_S, 0.0, self._try_again, (call, args, job), job)
+
+    def _try_again(self, call: Callable[..., None], args: tuple[object, ...], job: str) -> None:
+        self._retries.discard((call, args, job))
+        self.persist(call, *args, job=job)
+
     def forget(self, job: str) -> None:
         """End the timers of an ended job."""
         for timer in self._timers.pop(job, ()):
             timer.cancel()
+        self._retries = {r for r in self._retries if r[-1] != job}
 
     def stop(self) -> None:
         for job in list(self._timers):

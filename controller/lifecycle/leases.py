@@ -33,6 +33,10 @@ class Leases:
         for holder in [h for h in self._timers if h[0] == job]:
             self.end(*holder)
 
+    @property
+    def count(self) -> int:
+        return len(self._timers)
+
     def held(self, job: str, host: str) -> bool:
         return (job, host) in self._timers
 

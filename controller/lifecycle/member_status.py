@@ -100,6 +100,10 @@ class MemberStatus:
     def is_connected(self, job: str, host: str) -> bool:
         return (job, host) in self._streams
 
+    @property
+    def open_streams(self) -> int:
+        return len(self._streams)
+
     def set_assigned(self, job: str, host: str) -> None:
         """The member has received an assignment."""
         self._assigned.add((job, host))

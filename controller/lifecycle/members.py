@@ -201,19 +201,27 @@ class Members:
         self._lifecycle.changed(name)
 
     def leave(self, name: str, host: str) -> None:
-        """The member is done; with the last worker the job is."""
-        job = self.check(name, host, new=True)
+        """The member is done; with the last worker the job is. Raises UnknownJobError, NotAMemberError."""
+        self.check(name, host, new=True)
+        self._tasks.persist(self._leave, name, host, job=name)
+
+    def _leave(self, name: str, host: str) -> None:
         self._leases.end(name, host)
+        job = self._registry.get(name)
         if host in job.excluded:
             self.handle_loss(name, host, f"{host} left before it was in")
             return
-        job = self.heartbeat(name, host)
-        self._leases.end(name, host)
         if job.state.is_terminal:
             return
-        job = job.with_member(host, left=True)
+        job = job.with_member(host, joined=True, left=True)
         self._lifecycle.commit_member(job, host)
-        if all(m.left for m in job.members if not m.parameter_server and m.host not in job.excluded):
+        self._end_if_left(name)
+
+    def _end_if_left(self, name: str) -> None:
+        """The job is done when every worker has left that was not lost before."""
+        job = self._registry.get(name)
+        workers = [m for m in job.members if not m.parameter_server and m.host not in job.excluded]
+        if workers and all(m.left for m in workers) and not job.state.is_terminal:
             self._lifecycle.end(name, JobState.DONE, "every worker left")
 
     def lease_s(self, name: str) -> float:
@@ -221,7 +229,11 @@ class Members:
 
     def resume(self, job: JobRecord) -> None:
         """After a start: members that had joined have to reconnect within a lease, at least within the start timeout,
-        because nothing received their heartbeats in between."""
+        because nothing received their heartbeats in between. The last one may have left just before the last controller
+        died."""
+        self._tasks.persist(self._end_if_left, job.name, job=job.name)
+        if self._registry.get(job.name).state.is_terminal:
+            return
         for member in job.members:
             away = member.host in job.excluded and member.host not in job.rejoining
             if member.joined and not member.left and not away:
@@ -241,9 +253,12 @@ class Members:
         self.expect(self._registry.get(event.job))
 
     def on_lease_expired(self, event: LeaseExpired) -> None:
-        name, host = event.job, event.host
-        seconds = self.lease_s(name)
-        self.handle_loss(name, host, f"the lease of {host} expired: no heartbeat for {seconds:g} s")
+        self._tasks.persist(self._expire, event.job, event.host, job=event.job)
+
+    def _expire(self, name: str, host: str) -> None:
+        if not self._leases.held(name, host):  # it may have come back while the store refused the change
+            seconds = self.lease_s(name)
+            self.handle_loss(name, host, f"the lease of {host} expired: no heartbeat for {seconds:g} s")
 
     def handle_loss(self, name: str, host: str, why: str) -> None:
         """The job fails or goes on without the member, as its file says."""
@@ -259,7 +274,8 @@ class Members:
             self._lifecycle.end(name, JobState.FAILED, why)
         else:
             self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, host), "reason": why}))
-            if job.state.is_installed:
+            self._end_if_left(name)
+            if self._registry.get(name).state.is_installed:
                 self._events.publish(JobStranded(name, why))
 
     def _join_late(self, name: str) -> None:

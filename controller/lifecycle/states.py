@@ -66,6 +66,10 @@ class Lifecycle:
         """All switches that hold entries of a job."""
         return sorted(job.nodes & self._fleet.sessions.keys())
 
+    @property
+    def leases_held(self) -> int:
+        return self._leases.count
+
     def is_affected(self, job: JobRecord) -> bool:
         """The job's placement uses what is broken or lost."""
         return job.placement is not None and uses_failed(
@@ -150,14 +154,17 @@ class Lifecycle:
             self._learning = False
 
     def settle(self) -> None:
-        """Jobs whose switches hold all entries run; what they moved from goes."""
+        """Jobs whose switches hold all entries run; what they moved from goes. While the store refuses that, it is
+        tried again."""
+        self._tasks.persist(self._settle)
+
+    def _settle(self) -> None:
         settled, migrated = [], False
         for name, version in list(self._awaited.items()):
             job = self._registry.get(name)
             if job.state is not JobState.INSTALLING:
                 del self._awaited[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
-                del self._awaited[name]
                 migrated = migrated or job.previous is not None
                 settled.append(job.model_copy(update={"state": JobState.RUNNING, "previous": None}))
         for name, version in list(self._linking.items()):
@@ -165,12 +172,13 @@ class Lifecycle:
             if job.state is not JobState.RUNNING or not is_complete(job):
                 del self._linking[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
-                del self._linking[name]
                 self.commit(job.model_copy(update={"roce_installed_epoch": job.epoch}))
+                del self._linking[name]
                 log.info("job %s: its RoCE connections are installed in epoch %d", name, job.epoch)
         for job in settled:
-            self._failures.forget(job.name)
             self.commit(job)
+            del self._awaited[job.name]
+            self._failures.forget(job.name)
             self._events.publish(JobRunning(job.name))
             log.info("job %s runs in epoch %d", job.name, job.epoch)
         if settled:
@@ -181,9 +189,8 @@ class Lifecycle:
     def end(self, name: str, state: JobState, reason: str) -> None:
         """Raises UnknownJobError."""
         log.info("job %s is %s: %s", name, state, reason)
-        job = self._registry.get(name)
+        self.commit(self._registry.with_end_state(self._registry.get(name), state, reason))
         self._forget(name)
-        self.commit(self._registry.with_end_state(job, state, reason))
         self._member_status.keep(self._registry)
         self.retarget()
         self._events.publish(CapacityFreed())
@@ -237,13 +244,13 @@ class Lifecycle:
     def _go_back(self, job: JobRecord, why: str) -> None:
         """The job has run on its previous placement all the while, and goes on there in its old epoch."""
         log.warning("job %s stays where it was: %s", job.name, why)
-        self._awaited.pop(job.name, None)
         assert job.previous is not None
         there = {e.child for tree in job.previous.plan.trees for e in tree.edges}
         absent = (w for w in job.workers if w not in there)  # workers that this epoch was to include
         stays: dict[str, object] = {"placement": job.previous, "previous": None, "state": JobState.RUNNING}
         stays["excluded"] = (*job.excluded, *absent)
         self.commit(job.model_copy(update={**stays, "reason": f"it stays where it was: {why}"}))
+        self._awaited.pop(job.name, None)
         self.retarget()
         self._events.publish(CapacityFreed())
 

@@ -5,6 +5,7 @@ requests the plans."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 from collections.abc import Callable, Iterable
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
-from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.jobs.store import StoreError
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
 from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
@@ -111,6 +113,10 @@ class PlacementScheduler:
         await self._plan_scheduler.run(PlanPriority.SUBMISSION, work)
         return self._registry.get(name)
 
+    def queued(self) -> list[JobRecord]:
+        """Queued jobs in their order."""
+        return self._queue.jobs()
+
     # ---- events ---------------------------------------------------------------------------------
 
     def on_job_stranded(self, event: JobStranded) -> None:
@@ -136,7 +142,8 @@ class PlacementScheduler:
         `fail`. A second request during a repair only changes its reason, so repairs do not pile up."""
 
         def on_error(error: Exception) -> None:
-            self._lifecycle.end(name, JobState.FAILED, f"{why}, and the planner crashed: {error}")
+            reason = f"{why}, and the planner crashed: {error}"
+            self._tasks.persist(self._lifecycle.end, name, JobState.FAILED, reason, job=name)
 
         waits = self._repairs.get(name)
         self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
@@ -190,7 +197,7 @@ class PlacementScheduler:
                 must_gain=True,
                 assumed_loads=assumed_loads,
             )
-        except RefusedError as error:
+        except (RefusedError, StoreError) as error:
             log.info("job %s stays where it is: %s", job.name, error)
             return False
 
@@ -208,7 +215,10 @@ class PlacementScheduler:
         def conditions() -> tuple[object, ...]:
             return self._failures.failed, self._registry.get(name).excluded
 
+        latest = self._repairs[name]
+
         async def work(_: bool) -> None:
+            nonlocal latest
             request, must_retry = self._repairs[name], False
             try:
                 job, before = self._registry.get(name), conditions()
@@ -233,6 +243,10 @@ class PlacementScheduler:
             await self._plan_scheduler.run(PlanPriority.REPAIR, work)
         except UnknownJobError:
             log.debug("job %s is forgotten", name)
+        except StoreError as error:
+            log.error("job %s is repaired again in %g s: %s", name, STORE_RETRY_S, error)
+            await asyncio.sleep(STORE_RETRY_S)
+            self.repair(name, latest.why, fail=latest.fail)
 
     async def _admit(self, name: str) -> None:
         async def work(_: bool) -> None:
@@ -250,12 +264,19 @@ class PlacementScheduler:
                 log.warning("job %s: %s", name, why)
                 self._lifecycle.commit(job.model_copy(update={"reason": why}))
 
+        must_retry = False
         try:
             await self._plan_scheduler.run(PlanPriority.REPAIR, work)
         except UnknownJobError:
             log.debug("job %s is forgotten", name)
+        except StoreError as error:
+            log.error("job %s: its new workers are planned in again in %g s: %s", name, STORE_RETRY_S, error)
+            await asyncio.sleep(STORE_RETRY_S)
+            must_retry = True
         finally:
             self._admitting.discard(name)
+        if must_retry:
+            self.admit(name)
 
     async def _move(
         self,
@@ -306,6 +327,11 @@ class PlacementScheduler:
                         await self._plan_scheduler.run(
                             PlanPriority.QUEUE, functools.partial(self._try_waiting, job.name)
                         )
+                    except StoreError as error:
+                        log.error("the queue is tried again in %g s: %s", STORE_RETRY_S, error)
+                        self._again = True
+                        await asyncio.sleep(STORE_RETRY_S)
+                        break
                     except Exception as error:
                         log.exception("job %s cannot be tried", job.name)
                         if job.name in self._registry and not self._registry.get(job.name).state.is_terminal:

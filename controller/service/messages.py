@@ -15,6 +15,7 @@ import grpc
 from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
@@ -45,6 +46,7 @@ _CODES: dict[type[Exception], grpc.StatusCode] = {
     PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,
     FabricError: grpc.StatusCode.INVALID_ARGUMENT,  # of which a bad job file is one
+    StoreError: grpc.StatusCode.UNAVAILABLE,
     StandbyAttendError: grpc.StatusCode.UNAVAILABLE,
     StandbyError: grpc.StatusCode.FAILED_PRECONDITION,
 }

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import assignment_of
 from netfold.controller.lifecycle.member_status import OpenStream
@@ -182,7 +183,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                     receiver.cancel()
                 if not status.is_newest(stream):
                     raise NotAMemberError(f"another worker of '{host}' has joined job '{name}' in its place")
-        except (UnknownJobError, NotAMemberError) as error:
+        except (UnknownJobError, NotAMemberError, StoreError) as error:
             await refuse(context, error)
 
     async def _receive_updates(self, requests: AsyncIterator[pb.MemberUpdate], stream: OpenStream) -> None:

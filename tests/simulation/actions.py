@@ -1,0 +1,165 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of scenarios: each is a method, which returns at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from netfold.protocol import netfold_pb2 as pb
+from tests.simulation.disk import CommitFault
+from tests.simulation.program import JobSpec
+from tests.simulation.scenario import Step
+from tests.simulation.world import World
+
+
+class Actions:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._until: dict[object, int] = {}
+
+    def do(self, step: Step) -> None:
+        getattr(self, step.kind)(*step.arguments)
+
+    # ---- operators ------------------------------------------------------------------------------------
+
+    def submit(self, spec: JobSpec) -> None:
+        self._world.submit(spec)
+
+    def cancel(self, job: str) -> None:
+        if job in self._world.programs:
+            self._world.programs[job].is_canceled = True
+        self._world.call(f"cancel {job}", "CancelJob", pb.CancelJobRequest(name=job))
+
+    def replan(self) -> None:
+        self._world.call("replan", "Replan", pb.ReplanRequest())
+
+    # ---- members --------------------------------------------------------------------------------------
+
+    def kill_member(self, job: str, host: str) -> None:
+        if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
+            program.excuses.append(f"{host} was killed")
+            member.kill()
+
+    def vanish_member(self, job: str, host: str) -> None:
+        if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
+            program.excuses.append(f"{host} vanished")
+            member.vanish()
+
+    def start_member(self, job: str, host: str) -> None:
+        self._world.start_member(job, host)
+
+    def break_stream(self, job: str, host: str, half_open: bool) -> None:
+        if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
+            self._say(f"the stream of {job}/{host} breaks{', half open' if half_open else ''}")
+            member.break_stream(half_open=half_open)
+
+    def request_epoch(self, job: str, host: str) -> None:
+        if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
+            member.request_new_epoch()
+
+    # ---- the controller -------------------------------------------------------------------------------
+
+    def restart_controller(self, away_s: float) -> None:
+        self._world.kill()
+        self._later(away_s + 0.01, self._world.start)
+
+    def kill_at_commit(self, number: int, is_after: bool, away_s: float) -> None:
+        fault = CommitFault.KILLED_AFTER if is_after else CommitFault.KILLED_BEFORE
+
+        def kill() -> None:
+            self._world.kill()
+            self._later(away_s + 0.01, self._world.start)
+
+        self._world.disk.after(number, fault, kill)
+
+    def fill_disk(self, lasts_s: float) -> None:
+        self._world.disk.is_full = True
+        self._say("the disk is full")
+        self._for("disk", lasts_s, self._empty_disk)
+
+    def _empty_disk(self) -> None:
+        self._world.disk.is_full = False
+        self._say("the disk has room again")
+
+    def crash_planner(self) -> None:
+        self._world.plans.crashes += 1
+        for program in self._world.programs.values():
+            program.excuses.append("the planner crashed")
+
+    # ---- switches and links ---------------------------------------------------------------------------
+
+    def power_cut(self, switch: str, lasts_s: float) -> None:
+        self._say(f"power cut at {switch}")
+        self._world.switches[switch].stop()
+        self._world.note_change(switch)
+        self._for(switch, lasts_s, lambda: self._power_back(switch))
+
+    def _power_back(self, switch: str) -> None:
+        self._say(f"power is back at {switch}")
+        self._world.switches[switch].start()
+        self._world.note_change(switch)
+
+    def drop_connections(self, switch: str) -> None:
+        self._say(f"{switch} loses its connections")
+        self._world.note_change(switch)
+        self._world.switches[switch].drop_connections()
+
+    def forget_elections(self, switch: str) -> None:
+        self._say(f"{switch} forgets elections")
+        self._world.note_change(switch)
+        self._world.switches[switch].forget_elections()
+
+    def hang(self, switch: str, lasts_s: float) -> None:
+        self._say(f"{switch} hangs")
+        self._world.note_change(switch)
+        self._world.switches[switch].is_running.clear()
+        self._for(f"hang {switch}", lasts_s, lambda: self._go_on(switch))
+
+    def _go_on(self, switch: str) -> None:
+        self._say(f"{switch} goes on")
+        self._world.note_change(switch)
+        self._world.switches[switch].is_running.set()
+
+    def cut_link(self, a: str, b: str, lasts_s: float) -> None:
+        self._say(f"link {a}-{b} is cut")
+        link = frozenset((a, b))
+        self._world.cut.add(link)
+        self._world.note_change(link)
+        self._for(link, lasts_s, lambda: self._mend(link))
+
+    def _mend(self, link: frozenset[str]) -> None:
+        self._say(f"link {'-'.join(sorted(link))} works again")
+        self._world.cut.discard(link)
+        self._world.note_change(link)
+
+    # ---- the end --------------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        """From now on all is well."""
+        world = self._world
+        self._say("from now on all is well")
+        self._until.clear()
+        world.draws.is_calm = True
+        world.disk.is_full = False
+        world.disk.clear()
+        world.plans.crashes = 0
+        for link in list(world.cut):
+            self._mend(link)
+        for name, switch in world.switches.items():
+            if not switch.is_up:
+                self._power_back(name)
+            switch.is_running.set()
+        world.start()
+
+    def _for(self, what: object, seconds: float, end: Callable[[], None]) -> None:
+        """`end` after so long, unless the same began again meanwhile."""
+        mine = self._until[what] = self._until.get(what, 0) + 1
+        self._later(seconds, lambda: end() if self._until.get(what) == mine else None)
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(seconds, call)
+
+    def _say(self, text: str) -> None:
+        self._world.history.add("world", text)

@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tests.simulation --seed 7` replays a run and prints its history; `--seeds 0:200` searches."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from tests.simulation.run import run
+from tests.simulation.scenario import scenario_of
+from tests.simulation.shrink import shrink
+
+HASH_SEED = "PYTHONHASHSEED"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, help="replay this seed, and print its history")
+    parser.add_argument(
+        "--seeds", default="0:20", help="first:last of the seeds to search (default: %(default)s)"
+    )
+    parser.add_argument("--shrink", action="store_true", help="look for fewer steps that fail alike")
+    parser.add_argument("--lines", type=int, default=100, help="lines of history (default: %(default)s)")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="count failing seeds, do not stop at the first"
+    )
+    options = parser.parse_args()
+    if os.environ.get(HASH_SEED) != "0":  # the order of sets has to be the same in each replay
+        os.environ[HASH_SEED] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
+    if options.seed is not None:
+        return _show(options.seed, options.lines, is_shrunk=options.shrink)
+    first, last = map(int, options.seeds.split(":"))
+    began, failed = time.process_time(), 0
+    for seed in range(first, last):
+        outcome = run(scenario_of(seed))
+        if outcome.violation:
+            failed += 1
+            print(f"seed {seed}: {outcome.violation}", flush=True)
+            if not options.keep_going:
+                return _show(seed, options.lines, is_shrunk=options.shrink)
+    spent = time.process_time() - began
+    print(f"{last - first} seeds, {failed} failed, {spent:.1f} s of processor time")
+    return failed > 0
+
+
+def _show(seed: int, lines: int, *, is_shrunk: bool) -> int:
+    scenario = scenario_of(seed)
+    outcome = run(scenario)
+    if outcome.violation and is_shrunk:
+        scenario = shrink(scenario)
+        outcome = run(scenario)
+    print(f"seed {seed}: {scenario.fabric}, reorder {scenario.reorder}, probes {scenario.probe_s} s")
+    print(f"  {scenario.intensity}")
+    for step in scenario.steps:
+        print(f"  {step}")
+    print(outcome.history.tail(lines))
+    print(f"{outcome.seconds:.0f} virtual seconds, {outcome.steps} steps of the loop")
+    print(outcome.violation or "no violation")
+    return bool(outcome.violation)

@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The disk under the real store: full for a while, or the machine dies at a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+from netfold.controller.jobs.store import Store, StoreError
+from tests.simulation.loop import ProcessKilledError
+from tests.simulation.process import Process
+
+
+class CommitFault(Enum):
+    """What befalls a commit."""
+
+    FULL = "the disk is full"
+    KILLED_BEFORE = "the controller is killed before the commit"
+    KILLED_AFTER = "the controller is killed after the commit"
+
+
+class Disk:
+    def __init__(self) -> None:
+        self.is_full = False
+        self.commits = 0
+        self._faults: dict[int, tuple[CommitFault, Callable[[], None]]] = {}
+
+    def after(self, number: int, fault: CommitFault, then: Callable[[], None]) -> None:
+        """The `number`th commit from now on meets a fault; `then` is called with it."""
+        self._faults[self.commits + number] = (fault, then)
+
+    def clear(self) -> None:
+        self._faults.clear()
+
+    def next_fault(self) -> tuple[CommitFault | None, Callable[[], None]]:
+        self.commits += 1
+        if self.is_full:
+            return CommitFault.FULL, lambda: None
+        return self._faults.pop(self.commits, (None, lambda: None))
+
+
+class SimulatedStore:
+    """See JobStore. All else is the real store's."""
+
+    def __init__(self, store: Store, disk: Disk, process: Process) -> None:
+        self._store = store
+        self._disk = disk
+        self._process = process
+
+    def __getattr__(self, name: str) -> Any:
+        self._process.check()
+        return getattr(self._store, name)
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        self._process.check()
+        fault, then = self._disk.next_fault()
+        with self._store.change():
+            yield
+            self._process.check()
+            if fault is CommitFault.FULL:
+                raise StoreError("state.db: database or disk is full")
+            if fault is CommitFault.KILLED_BEFORE:
+                then()
+                raise ProcessKilledError(self._process.name)
+        if fault is CommitFault.KILLED_AFTER:
+            then()
+            raise ProcessKilledError(self._process.name)

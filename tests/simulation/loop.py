@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""An event loop of virtual time. Time passes only when nothing is ready, a seed chooses which ready callback runs next,
+and "threads" run in the loop after a delay."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import random
+from collections.abc import Callable
+from typing import Any
+
+PROCESS: contextvars.ContextVar[Any] = contextvars.ContextVar("process", default=None)
+"""The simulated process that a task or callback belongs to; None: the world around the processes."""
+
+MAX_THREAD_S = 0.2
+MAX_CHOICES = 8
+"""Ready callbacks among which the seed chooses."""
+
+
+class ProcessKilledError(BaseException):
+    """Raised at a process that acts on the world after its death, so that it has no effect."""
+
+
+class DeadlockError(Exception):
+    """Nothing is ready, and no timer is set: what waits will wait for ever."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """`reorder`: chance, for each callback, that it is not the next one in order that runs but any of those ready."""
+
+    def __init__(self, seed: int, reorder: float) -> None:
+        super().__init__()
+        self._random = random.Random(f"order {seed}")
+        self._reorder = reorder
+        self._virtual_now = 0.0
+        self.steps = 0
+        self.set_exception_handler(self._on_exception)
+        self.errors: list[str] = []
+        self._urgent: list[Callable[[], None]] = []
+        self._ready: Any
+        self._scheduled: list[asyncio.TimerHandle]
+
+    def time(self) -> float:
+        return self._virtual_now
+
+    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """A thread: runs at once, or after other tasks had their turns; its result comes later still."""
+        future = self.create_future()
+        before, after = self._random.uniform(0, MAX_THREAD_S), self._random.uniform(0, MAX_THREAD_S)
+
+        def work() -> None:
+            try:
+                result = func(*args)
+            except Exception as error:
+                self.call_later(after, _set, future.set_exception, future, error)
+            else:
+                self.call_later(after, _set, future.set_result, future, result)
+
+        self.call_later(before, work)
+        return future
+
+    def call_next(self, call: Callable[[], None]) -> None:
+        """Call it before anything else runs."""
+        self._urgent.append(call)
+
+    def run_process_only(self, process: object, is_over: Callable[[], bool]) -> None:
+        """Run what is ready of one process, in order, until it is over or has nothing ready. For a process that was
+        killed: its tasks unwind, while the world stands still."""
+        while not is_over():
+            mine = next((h for h in self._ready if h._context.get(PROCESS) is process), None)
+            if mine is None:
+                return
+            self._ready.remove(mine)
+            if not mine._cancelled:
+                mine._run()
+
+    # ---- asyncio's own interface ----------------------------------------------------------------------
+
+    def _run_once(self) -> None:
+        self.steps += 1
+        while self._urgent:
+            self._urgent.pop(0)()
+        while self._scheduled and self._scheduled[0]._cancelled:
+            self._pop_timer()
+        if not self._ready:
+            if not self._scheduled:
+                raise DeadlockError("nothing is ready, and no timer is set")
+            self._virtual_now = max(self._virtual_now, self._scheduled[0]._when)
+        while self._scheduled and self._scheduled[0]._when <= self._virtual_now:
+            timer = self._pop_timer()
+            owner = timer._context.get(PROCESS)
+            if not timer._cancelled and (owner is None or owner.is_alive):
+                self._ready.append(timer)
+        if not self._ready:
+            return
+        if len(self._ready) > 1 and self._random.random() < self._reorder:
+            self._ready.rotate(-self._random.randrange(min(len(self._ready), MAX_CHOICES)))
+        handle = self._ready.popleft()
+        if not handle._cancelled:
+            handle._run()
+
+    def _pop_timer(self) -> asyncio.TimerHandle:
+        timer = heapq.heappop(self._scheduled)
+        timer._scheduled = False
+        if timer._cancelled:
+            self._timer_cancelled_count -= 1
+        return timer
+
+    def _write_to_self(self) -> None:
+        pass
+
+    def _process_events(self, event_list: object) -> None:
+        pass
+
+    def _on_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, ProcessKilledError):
+            return
+        self.errors.append(f"{context.get('message')}: {error!r}")
+
+
+def _set(call: Callable[[Any], None], future: asyncio.Future[Any], value: Any) -> None:
+    if not future.done():
+        call(value)

@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated worker: it joins, sends heartbeats, computes while its job's packets get through, leaves. Its stream
+follows traffic/membership/membership.py, which has threads and gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import grpc
+
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol.connection import PASSING
+from tests.simulation.history import History
+from tests.simulation.server import JoinStream, RpcError, Server
+
+RETRY_S = 0.2
+CLOSE_TIMEOUT_S = 2.0
+DEFAULT_LEASE_S = 5.0
+
+
+class Member:
+    """One process of a worker or parameter server. `server()` is the controller that answers now; None: none does.
+
+    work_left_s  seconds of computing that it still wants
+    assignment   the newest one
+    outcome      why it has ended; empty: it has not
+    """
+
+    def __init__(
+        self, job: str, host: str, work_s: float, server: Callable[[], Server | None], history: History
+    ) -> None:
+        self.job = job
+        self.host = host
+        self.work_left_s = work_s
+        self.assignment: pb.Assignment | None = None
+        self.outcome = ""
+        self.on_assignment: Callable[[Member], None] = lambda member: None
+        self._server = server
+        self._history = history
+        self._lease_s = DEFAULT_LEASE_S
+        self._unusable_epoch = 0
+        self._was_connected = False
+        self._disconnected_at: float | None = None
+        self._wake = asyncio.Event()
+        self._is_leaving = False
+        self._stream: JoinStream | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+        self._note("joins")
+
+    @property
+    def is_alive(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def kill(self) -> None:
+        """As by SIGKILL; the stream breaks."""
+        if self._task is not None and not self._task.done():
+            self._note("is killed")
+            self.outcome = self.outcome or "killed"
+            self._task.cancel()
+            if self._stream is not None:
+                self._stream.cut(half_open=False)
+
+    def vanish(self) -> None:
+        """Its machine is gone: the stream stays open, and silent."""
+        if self._task is not None and not self._task.done():
+            self._note("vanishes")
+            self.outcome = self.outcome or "vanished"
+            self._task.cancel()
+            if self._stream is not None:
+                self._stream.cut(half_open=True)
+
+    def break_stream(self, *, half_open: bool) -> None:
+        if self._stream is not None:
+            self._stream.cut(half_open=half_open)
+
+    def request_new_epoch(self) -> None:
+        if self.assignment is not None:
+            self._unusable_epoch = self.assignment.epoch
+            self._note(f"cannot use epoch {self._unusable_epoch}")
+            self._wake.set()
+
+    def leave(self) -> None:
+        self._is_leaving = True
+        self._wake.set()
+
+    # ---- the stream -----------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while not self.outcome and not self._is_leaving:
+            await self._one_stream()
+            if not self.outcome and not self._is_leaving:
+                await asyncio.sleep(RETRY_S)
+        if not self.outcome:
+            self.outcome = "left"
+            self._note("leaves, unheard")
+
+    async def _one_stream(self) -> None:
+        server = self._server()
+        try:
+            if server is None:
+                raise RpcError(grpc.StatusCode.UNAVAILABLE, "connection refused")
+            stream = self._stream = server.join()
+            sending = asyncio.create_task(self._send(stream))
+            try:
+                await self._listen(stream)
+            finally:
+                sending.cancel()
+                stream.close()
+                self._stream = None
+        except RpcError as error:
+            self._on_error(error)
+
+    async def _listen(self, stream: JoinStream) -> None:
+        while not self.outcome:
+            receiving = asyncio.ensure_future(stream.receive())
+            try:
+                while not receiving.done():
+                    if self._is_leaving:
+                        await asyncio.wait([receiving], timeout=CLOSE_TIMEOUT_S)
+                        if not receiving.done():
+                            return
+                    else:
+                        leaving = asyncio.ensure_future(self._wait_for_leave())
+                        await asyncio.wait([receiving, leaving], return_when=asyncio.FIRST_COMPLETED)
+                        leaving.cancel()
+                update = receiving.result()
+            finally:
+                receiving.cancel()
+            if update is None:
+                if self._is_leaving:
+                    self.outcome = "left"
+                    self._note("left")
+                return
+            self._on_update(update)
+
+    async def _wait_for_leave(self) -> None:
+        while not self._is_leaving:
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _send(self, stream: JoinStream) -> None:
+        """One update at once, then one every third of the lease, and the last on leaving."""
+        while not self._is_leaving:
+            told = self._unusable_epoch
+            stream.send(self._update())
+            deadline = asyncio.get_running_loop().time() + self._lease_s / 3
+            while not self._is_leaving and self._unusable_epoch == told:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        self._wake.clear()
+                        await self._wake.wait()
+                except TimeoutError:
+                    break
+        stream.send(self._update(leave=True))
+        stream.finish()
+
+    def _update(self, leave: bool = False) -> pb.MemberUpdate:
+        epoch = 0 if self.assignment is None else self.assignment.epoch
+        return pb.MemberUpdate(
+            job=self.job, host=self.host, leave=leave, unusable_epoch=self._unusable_epoch, epoch=epoch
+        )
+
+    def _on_update(self, update: pb.ControllerUpdate) -> None:
+        self._was_connected, self._disconnected_at = True, None
+        if update.lease_ms:
+            self._lease_s = update.lease_ms / 1000
+        if update.HasField("ended"):
+            self.outcome = f"ended: {pb.JobState.Name(update.ended.state).lower()}"
+            self._note(f"hears that the job is {self.outcome[7:]}: {update.ended.reason}")
+        elif update.HasField("assignment"):
+            self.assignment = update.assignment
+            self._note(f"has epoch {update.assignment.epoch}, rank {update.assignment.rank}")
+            self.on_assignment(self)
+
+    def _on_error(self, error: RpcError) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._is_leaving:
+            return
+        if error.code not in PASSING:
+            self.outcome = f"refused: {error}"
+            self._note(self.outcome)
+        elif self._disconnected_at is None:
+            self._disconnected_at = now
+        elif not self._was_connected and now - self._disconnected_at > DEFAULT_LEASE_S:
+            self.outcome = "gave up: no controller"
+            self._note(self.outcome)
+
+    def _note(self, text: str) -> None:
+        self._history.add(f"{self.job}/{self.host}", text)

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The plan process: real plans after a delay. It can crash, and be slow."""
+
+from __future__ import annotations
+
+import asyncio
+
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
+from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.scheduling.plan_process import PlannerCrashedError
+from netfold.topologies.fabric import Fabric
+from tests.simulation.faults import Draws
+from tests.simulation.process import Process
+
+
+class SimulatedPlans:
+    """See PlanBackend. `crashes`: of the next plans, how many the process does not survive."""
+
+    def __init__(self, fabric: Fabric, draws: Draws) -> None:
+        self._fabric = fabric
+        self._draws = draws
+        self.crashes = 0
+
+    def of(self, process: Process) -> _Backend:
+        return _Backend(self, process)
+
+    def compute(self, request: PlanRequest) -> Plan:
+        """Raises RefusedError."""
+        plan = cached_plan(self._fabric, request)
+        if isinstance(plan, str):
+            raise RefusedError(plan)
+        return plan
+
+
+class _Backend:
+    def __init__(self, plans: SimulatedPlans, process: Process) -> None:
+        self._plans = plans
+        self._process = process
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        self._process.check()
+        draws = self._plans._draws
+        lasts = draws.of("plan").choice((0.01, 0.05, 0.2, 1.0, 3.0))
+        await asyncio.sleep(0.02 if draws.is_calm else lasts)
+        if self._plans.crashes:
+            self._plans.crashes -= 1
+            raise PlannerCrashedError("its process ended")
+        return self._plans.compute(request)
+
+
+_CACHE: dict[object, Plan | str] = {}
+MAX_CACHED = 20_000
+
+
+def cached_plan(fabric: Fabric, request: PlanRequest) -> Plan | str:
+    """The plan, or why there is none. Runs repeat most requests."""
+    key = (
+        fabric.name,
+        request.order.text,
+        request.order.workers,
+        _frozen(request.background),
+        _frozen(request.foreign),
+        request.held,
+        request.enough,
+        request.broken,
+        request.without,
+    )
+    if key not in _CACHE:
+        if len(_CACHE) > MAX_CACHED:
+            _CACHE.clear()
+        try:
+            _CACHE[key] = plan_order(fabric, request)
+        except RefusedError as error:
+            _CACHE[key] = str(error)
+    return _CACHE[key]
+
+
+def _frozen(loads: Loads) -> object:
+    return tuple(
+        tuple(sorted(part.items())) for part in (loads.links, loads.switches, loads.servers, loads.loopbacks)
+    )

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What has to hold when all programs have ended and all is well: nothing is left, and switches hold what the store
+asks for."""
+
+from __future__ import annotations
+
+from netfold.controller.jobs.records import JobState
+from netfold.controller.switches.desired_state import desired_contents
+from tests.simulation.world import ViolationError, World
+
+
+def assert_ended(world: World) -> None:
+    """Every program came to its end. Raises ViolationError."""
+    assert world.controller is not None
+    for name, program in world.programs.items():
+        if not program.is_acknowledged:
+            continue
+        job = world.controller.registry.get(name)
+        if not job.state.is_terminal:
+            raise ViolationError(f"{name} is still {job.state}: {job.reason}")
+        if program.alive:
+            member = program.alive[0]
+            raise ViolationError(f"{member.host} of {name} still waits; the job is {job.state}")
+        is_harmed = program.excuses or program.is_canceled or job.state is JobState.FAILED
+        if job.state is not JobState.DONE and not is_harmed:
+            raise ViolationError(f"{name} is {job.state}: {job.reason}")
+
+
+def assert_clean(world: World) -> None:
+    """Raises ViolationError."""
+    controller = world.controller
+    assert controller is not None
+    assert world.process is not None
+    for name, pool in controller.registry.occupancy().items():
+        if pool.in_use:
+            raise ViolationError(f"{pool.in_use} slots of {name} are still in use")
+    wanted = desired_contents(controller.config, controller.registry.all(), controller.failures.failed)
+    for name, switch in world.switches.items():
+        if switch.contents != wanted[name]:
+            more = [str(switch.contents[k]) for k in switch.contents.keys() - wanted[name].keys()]
+            less = [str(wanted[name][k]) for k in wanted[name].keys() - switch.contents.keys()]
+            raise ViolationError(f"{name} holds too much: {more}, and lacks {less}")
+    if controller.failures.failed.switches or controller.failures.failed.links:
+        raise ViolationError(f"nothing has failed, and {controller.failures.failed} counts as failed")
+    left = {
+        "background tasks": [t.get_name() for t in controller.tasks.under_way],
+        "timers of jobs": controller.tasks.timers,
+        "leases": controller.lifecycle.leases_held,
+        "open streams": controller.member_status.open_streams,
+        "calls": list(world.calls),
+    }
+    for what, rest in left.items():
+        if rest:
+            raise ViolationError(f"{what} are left: {rest}")

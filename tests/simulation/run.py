@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a scenario to its end, and says whether the controller was right."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.simulation.actions import Actions
+from tests.simulation.faults import Draws
+from tests.simulation.history import History, LogToHistory
+from tests.simulation.loop import DeadlockError, VirtualLoop
+from tests.simulation.process import task_factory
+from tests.simulation.rest import assert_clean, assert_ended
+from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario
+from tests.simulation.watch import Watch
+from tests.simulation.world import ViolationError, World
+
+CALM_S = 400.0
+"""After the last fault, for programs to end."""
+
+REST_S = 20.0
+"""After the last program ended: an audit of all switches, and all timers."""
+
+MEMORY = Path("/dev/shm")
+
+
+@dataclass
+class Outcome:
+    """`violation`: what was wrong; empty: nothing."""
+
+    violation: str = ""
+    history: History = field(default_factory=History)
+    steps: int = 0
+    seconds: float = 0.0
+
+
+def run(scenario: Scenario) -> Outcome:
+    """The same scenario takes the same course, in a process whose PYTHONHASHSEED is the same."""
+    outcome = Outcome()
+    folder = Path(tempfile.mkdtemp(prefix="netfold-simulation-", dir=MEMORY if MEMORY.is_dir() else None))
+    loop = VirtualLoop(scenario.seed, scenario.reorder)
+    loop.set_task_factory(task_factory)
+    log = LogToHistory(outcome.history)
+    logger = logging.getLogger("netfold")
+    level, propagates = logger.level, logger.propagate
+    logger.addHandler(log)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    gc.disable()  # what a collection ends would depend on its moment
+    try:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(_whole(scenario, outcome, folder))
+        if log.tracebacks:
+            outcome.violation = f"the log has a traceback: {log.tracebacks[0]}"
+        elif loop.errors:
+            outcome.violation = f"the event loop has an error: {loop.errors[0]}"
+    except ViolationError as error:
+        outcome.violation = str(error)
+    except DeadlockError as error:
+        outcome.violation = f"deadlock: {error}"
+    finally:
+        outcome.steps, outcome.seconds = loop.steps, loop.time()
+        logger.removeHandler(log)
+        logger.setLevel(level)
+        logger.propagate = propagates
+        _end(loop)
+        shutil.rmtree(folder, ignore_errors=True)
+        gc.enable()
+        gc.collect()
+    return outcome
+
+
+async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
+    draws = Draws(scenario.seed, scenario.intensity)
+    fabric = FABRICS[scenario.fabric]()
+    world = World(fabric, folder, draws, outcome.history, probe_s=scenario.probe_s)
+    actions, watch, loop = Actions(world), Watch(world), asyncio.get_running_loop()
+    world.start()
+    for step in scenario.steps:
+        loop.call_at(step.at_s, actions.do, step)
+    watching = asyncio.create_task(watch.run())
+    try:
+        await _unless(watching, asyncio.sleep(HORIZON_S))
+        actions.heal()
+        await _unless(watching, _ended(world))
+        assert_ended(world)
+        await _unless(watching, asyncio.sleep(REST_S))
+        assert_clean(world)
+    finally:
+        watching.cancel()
+        world.kill()
+        await asyncio.sleep(0)
+        await asyncio.sleep(1.0)
+
+
+async def _unless(watching: asyncio.Task[None], work: object) -> None:
+    """Do `work`; raises what the watch raises."""
+    doing = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    await asyncio.wait([doing, watching], return_when=asyncio.FIRST_COMPLETED)
+    if watching.done():
+        doing.cancel()
+        watching.result()
+    await doing
+
+
+async def _ended(world: World) -> None:
+    """Returns when all programs have ended, or after CALM_S."""
+    for _ in range(int(CALM_S)):
+        await asyncio.sleep(1.0)
+        controller = world.controller
+        if controller is None:
+            continue
+        jobs = [controller.registry.get(n) for n in world.programs if n in controller.registry]
+        programs = world.programs.values()
+        is_over = all(j.state.is_terminal for j in controller.registry.all())
+        is_known = len(jobs) >= sum(p.is_acknowledged for p in programs) and not world.calls
+        if is_over and is_known and not any(p.alive for p in programs):
+            return
+
+
+def _end(loop: VirtualLoop) -> None:
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    asyncio.set_event_loop(None)
+    loop.close()

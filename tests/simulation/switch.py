@@ -1,0 +1,342 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated switch, and the connections that controllers have to it. It dies, hangs, answers late or twice, comes
+back empty, forgets elections, loses streams, refuses any part of a batch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+import finsy as fy
+import grpc
+import numpy as np
+
+from netfold.controller.switches.connection import ConnectionRequest
+from netfold.controller.switches.entries import Contents
+from netfold.controller.switches.install import Op, WriteBatch, apply
+from netfold.controller.switches.port_counters import PortCounts
+from tests.simulation.faults import Draws
+from tests.simulation.history import History
+from tests.simulation.process import Process
+
+Result = TypeVar("Result")
+
+PACKET_BYTES = 200
+
+
+def rpc_error(code: grpc.StatusCode, text: str) -> fy.P4ClientError:
+    nothing = grpc.aio.Metadata()
+    return fy.P4ClientError(grpc.aio.AioRpcError(code, nothing, nothing, text), "simulated")
+
+
+class SimulatedSwitch:
+    """`contents` are its tables, `registers[block]` the greatest epoch that each block of slots has seen packets of.
+    `deliver(switch, port, payload)` carries a packet that leaves by a port."""
+
+    def __init__(self, name: str, draws: Draws, history: History) -> None:
+        self.name = name
+        self.draws = draws
+        self.history = history
+        self.contents: Contents = {}
+        self.registers: dict[int, tuple[int, object]] = {}
+        self.has_pipeline = False
+        self.is_up = True
+        self.down_since = -1e9
+        self.up_since = -1e9
+        self.is_running = asyncio.Event()  # cleared: it hangs
+        self.is_running.set()
+        self.highest_id = 0
+        self.connections: list[SimulatedConnection] = []
+        self.rx: dict[int, int] = {}
+        self.tx: dict[int, int] = {}
+        self.deliver: Callable[[str, int, bytes], None] = lambda switch, port, payload: None
+
+    # ---- faults ---------------------------------------------------------------------------------------
+
+    def drop_connections(self) -> None:
+        for connection in list(self.connections):
+            connection.drop()
+
+    def stop(self) -> None:
+        """As by a power cut: all is gone."""
+        self.is_up = False
+        self.down_since = asyncio.get_running_loop().time()
+        self.contents, self.registers, self.has_pipeline = {}, {}, False
+        self.rx, self.tx, self.highest_id = {}, {}, 0
+        self.is_running.set()
+        self.drop_connections()
+
+    def start(self) -> None:
+        self.is_up = True
+        self.up_since = asyncio.get_running_loop().time()
+
+    def forget_elections(self) -> None:
+        """The server restarts, its tables stay."""
+        self.highest_id = 0
+        self.drop_connections()
+
+    # ---- P4Runtime ------------------------------------------------------------------------------------
+
+    @property
+    def primary(self) -> SimulatedConnection | None:
+        best = max(self.connections, key=lambda c: c.request.election_id, default=None)
+        return best if best is not None and best.request.election_id >= self.highest_id else None
+
+    def arbitrate(self) -> None:
+        self.highest_id = max([self.highest_id, *(c.request.election_id for c in self.connections)])
+        for connection in list(self.connections):
+            connection.on_arbitration()
+
+    def push_pipeline(self) -> None:
+        self.contents, self.registers, self.has_pipeline = {}, {}, True
+        self.rx, self.tx = {}, {}
+
+    def write(self, batch: WriteBatch) -> None:
+        """Raises fy.P4ClientError at the first update that is refused; those before it are written."""
+        for entity in batch.entities:
+            if self.draws.happens("refused update", self.draws.intensity.rpc_error / 4):
+                raise rpc_error(grpc.StatusCode.UNKNOWN, "RESOURCE_EXHAUSTED: no room")
+            is_there = entity.key in self.contents
+            if batch.op is Op.INSERT and is_there:
+                raise rpc_error(grpc.StatusCode.UNKNOWN, f"ALREADY_EXISTS: {entity}")
+            if batch.op is Op.MODIFY and not is_there:
+                raise rpc_error(grpc.StatusCode.UNKNOWN, f"NOT_FOUND: {entity}")
+            apply(self.contents, WriteBatch(batch.op, (entity,)))
+
+    def receive(self, port: int, payload: bytes) -> None:
+        """A READ from a neighbor (port > 0) or from the controller: answered to the controller."""
+        self.rx[port] = self.rx.get(port, 0) + PACKET_BYTES
+        if self.is_up and self.is_running.is_set() and self.contents and self.primary is not None:
+            self.primary.packet_in(port, payload)
+            if self.draws.happens("answer", self.draws.intensity.twice):
+                self.primary.packet_in(port, payload)
+
+
+class SimulatedConnection:
+    """See SwitchConnection."""
+
+    def __init__(
+        self, switch: SimulatedSwitch, request: ConnectionRequest, process: Process, cpu_port: int
+    ) -> None:
+        self.request = request
+        self.rpc_lock = asyncio.Lock()
+        self.is_up = False
+        self.is_primary = False
+        self._switch = switch
+        self._process = process
+        self._cpu_port = cpu_port
+        self._broken = asyncio.Event()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._packets: asyncio.Queue[fy.P4PacketIn] = asyncio.Queue(1024)
+        self._draws = switch.draws
+
+    # ---- what a session calls -------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        try:
+            await self._open()
+        except BaseException:  # an attempt that fails leaves no stream
+            await self.close()
+            raise
+
+    async def _open(self) -> None:
+        self._process.check()
+        await self._travel()
+        if not self._switch.is_up:
+            raise rpc_error(grpc.StatusCode.UNAVAILABLE, "connection refused")
+        await self._switch.is_running.wait()
+        self._process.check()
+        self._switch.connections.append(self)
+        self.is_up = True
+        self.request.on_up()
+        self._switch.history.add(self._switch.name, f"connected to term {self.request.election_id}")
+        self._switch.arbitrate()
+        await self._rpc(lambda: None, self.request.timeouts.push_s)
+        if self.is_primary and (self.request.must_push or not self._switch.has_pipeline):
+            await self._rpc(self._push, self.request.timeouts.push_s)
+        self._start_ready()
+
+    async def close(self) -> None:
+        if self in self._switch.connections:
+            self._switch.connections.remove(self)
+        self.is_up = False
+        left = list(self._tasks)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
+        if self._process.is_alive:
+            self._switch.arbitrate()
+
+    def create_task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda t: self._tasks.pop(t, None))
+
+    async def packets(self) -> AsyncIterator[fy.P4PacketIn]:
+        while True:
+            yield await self._packets.get()
+
+    async def read(self) -> Contents:
+        async with self.rpc_lock:
+            return await self._rpc(lambda: dict(self._switch.contents))
+
+    async def write(self, batch: WriteBatch) -> None:
+        async with self.rpc_lock:
+            await self._rpc(lambda: self._write(batch), is_write=True)
+
+    async def read_counters(self, cells: Iterable[int]) -> dict[int, tuple[int, int]]:
+        wanted = list(cells)
+        return await self._rpc(lambda: dict.fromkeys(wanted, (0, 0)))
+
+    def port_counters(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> SimulatedPortCounters:
+        return SimulatedPortCounters(self, self._switch, tuple(rx_ports), tuple(tx_ports))
+
+    async def send_packet(self, payload: bytes, egress_port: int) -> None:
+        await self._rpc(lambda: self._send(payload, egress_port))
+
+    # ---- what the switch calls ------------------------------------------------------------------------
+
+    def on_arbitration(self) -> None:
+        was_primary, self.is_primary = self.is_primary, self._switch.primary is self
+        if self._tasks and was_primary != self.is_primary:
+            for task in self._tasks:
+                task.cancel()
+            self._start_ready()
+
+    def packet_in(self, port: int, payload: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        metadata = {"ingress_port": port or self._cpu_port, "bitmap": 0}
+        loop.call_later(
+            self._draws.delay_s("packet in"), self._take, fy.P4PacketIn(payload, metadata=metadata)
+        )
+
+    def drop(self) -> None:
+        """The channel breaks. Calls that are under way end with an error."""
+        if self in self._switch.connections:
+            self._switch.connections.remove(self)
+        if self._broken.is_set():
+            return
+        self._broken.set()
+        self.is_up = False
+        if self._process.is_alive:
+            self._process.context.copy().run(self._on_down)
+
+    def _on_down(self) -> None:
+        self.request.on_down()
+        for task in list(self._tasks):
+            task.cancel()
+
+    # ---- helpers --------------------------------------------------------------------------------------
+
+    def _start_ready(self) -> None:
+        def start() -> None:
+            self.create_task(self.request.on_ready(self))
+
+        self._process.context.copy().run(start)
+
+    def _push(self) -> None:
+        self._switch.history.add(self._switch.name, "pipeline pushed")
+        self._switch.push_pipeline()
+
+    def _write(self, batch: WriteBatch) -> None:
+        if self.request.election_id < self._switch.highest_id or not self._switch.has_pipeline:
+            raise rpc_error(grpc.StatusCode.PERMISSION_DENIED, "not primary, or no pipeline")
+        self._switch.write(batch)
+
+    def _send(self, payload: bytes, egress_port: int) -> None:
+        if self._switch.primary is self and self._switch.contents:
+            if egress_port:
+                self._switch.deliver(self._switch.name, egress_port, payload)
+            else:
+                self._switch.receive(0, payload)
+
+    def _take(self, packet: fy.P4PacketIn) -> None:
+        if self.is_up and not self._packets.full():
+            self._packets.put_nowait(packet)
+
+    async def _rpc(
+        self, effect: Callable[[], Result], seconds: float = 0.0, *, is_write: bool = False
+    ) -> Result:
+        """One call: there, the effect, and back. Raises fy.P4ClientError."""
+        self._process.check()
+        timeout = seconds or self.request.timeouts.call_s
+        loop = asyncio.get_running_loop()
+        # of the world: what is on its way when its process dies may still arrive
+        work = loop.create_task(self._effect(effect, is_write=is_write), context=contextvars.Context())
+        broken = loop.create_task(self._broken.wait())
+        try:
+            await asyncio.wait([work, broken], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() and not self._broken.is_set():
+                return work.result()
+            if self._broken.is_set():
+                if self._draws.happens("kind of loss", 0.3):
+                    raise asyncio.CancelledError  # what gRPC raises in a call whose channel closes
+                raise rpc_error(grpc.StatusCode.UNAVAILABLE, "the channel broke")
+            raise rpc_error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+        finally:
+            broken.cancel()
+            if not work.done() and not (
+                is_write and self._draws.happens("late write", self._draws.intensity.late_write)
+            ):
+                work.cancel()
+            work.add_done_callback(_look)
+
+    async def _effect(self, effect: Callable[[], Result], *, is_write: bool) -> Result:
+        await self._travel()
+        await self._switch.is_running.wait()
+        if self._draws.happens("rpc", self._draws.intensity.rpc_error):
+            raise rpc_error(grpc.StatusCode.INTERNAL, "a fault of the switch")
+        if self._draws.happens("stream", self._draws.intensity.stream_loss):
+            self._switch.history.add(self._switch.name, "the stream is lost")
+            if is_write and self._draws.happens("which half", 0.5):
+                effect()
+            self.drop()
+        lands = is_write and self._draws.happens("in flight", 0.3)
+        if (self._broken.is_set() and not lands) or not self._switch.is_up:
+            raise rpc_error(grpc.StatusCode.UNAVAILABLE, "the channel broke")
+        result = effect()
+        await self._travel()
+        return result
+
+    async def _travel(self) -> None:
+        await asyncio.sleep(self._draws.delay_s(f"way to {self._switch.name}"))
+
+
+class SimulatedPortCounters:
+    """See PortCounters."""
+
+    def __init__(
+        self,
+        connection: SimulatedConnection,
+        switch: SimulatedSwitch,
+        rx: tuple[int, ...],
+        tx: tuple[int, ...],
+    ) -> None:
+        self._connection = connection
+        self._switch = switch
+        self._rx, self._tx = rx, tx
+        self._counts: PortCounts = np.zeros((len(rx) + len(tx), 2), np.int64)
+
+    def __bool__(self) -> bool:
+        return True
+
+    async def read(self) -> PortCounts:
+        counts = await self._connection._rpc(self._now)
+        if not np.array_equal(counts, self._counts):
+            self._counts = counts
+        return self._counts
+
+    def _now(self) -> PortCounts:
+        """All as traffic of jobs, as no cross traffic is simulated."""
+        sent = [self._switch.rx.get(p, 0) for p in self._rx] + [self._switch.tx.get(p, 0) for p in self._tx]
+        return np.array([[0, n] for n in sent], np.int64)
+
+
+def _look(task: asyncio.Task[Any]) -> None:
+    """An error of a call whose caller is gone is no one's."""
+    if not task.cancelled():
+        task.exception()

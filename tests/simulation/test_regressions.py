@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Orders of events that the simulation found to go wrong, one scenario each."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.program import JobSpec
+from tests.simulation.run import run
+from tests.simulation.scenario import Scenario, Step
+
+
+def job(name: str, *workers: str, **changes: object) -> JobSpec:
+    chosen = {
+        "scheme": "panama", "rate": 40, "queue": True, "priority": 0, "is_elastic": False, "work_s": 5.0, **changes,
+    }  # fmt: skip
+    return JobSpec(name, workers, **chosen)  # type: ignore[arg-type]
+
+
+def fill_disk(at_s: float, lasts_s: float) -> Step:
+    return Step(at_s, "fill_disk", (lasts_s,))
+
+
+SCENARIOS = {
+    "workers leave while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3"),)),
+        fill_disk(4.0, 20.0),
+    ),
+    "a lease runs out while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(8.0, "kill_member", ("a", "h1")),
+        fill_disk(9.0, 8.0),
+    ),
+    "a job is queued and could run while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=4.0),)),
+        Step(2.0, "submit", (job("b", "h1", "h3", rate=100),)),
+        Step(8.0, "cancel", ("a",)),
+        fill_disk(8.02, 10.0),
+    ),
+    "a running job's switches connect again while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=30.0),)),
+        Step(6.0, "request_epoch", ("a", "h1")),
+        fill_disk(6.05, 12.0),
+        Step(6.5, "drop_connections", ("leaf1",)),
+        Step(6.5, "drop_connections", ("leaf2",)),
+    ),
+    "a job has to move while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=30.0),)),
+        fill_disk(8.0, 6.0),
+        Step(8.1, "power_cut", ("spine1", 20.0)),
+    ),
+    "a worker of an elastic job leaves unheard, after the other left": (
+        Step(1.0, "submit", (job("a", "h1", "h3", is_elastic=True, work_s=0.5),)),
+        Step(1.1, "kill_at_commit", (5, True, 14.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_that_once_went_wrong(name):
+    outcome = run(Scenario(1, "two leaves, two spines", SCENARIOS[name]))
+    assert not outcome.violation, f"{outcome.violation}\n{outcome.history.tail(80)}"
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+@pytest.mark.parametrize("is_after", [False, True])
+def test_the_controller_is_killed_at_any_commit_of_a_short_job(number, is_after):
+    steps = (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=1.0),)),
+        Step(0.9, "kill_at_commit", (number, is_after, 1.0)),
+    )
+    outcome = run(Scenario(2, "two leaves, two spines", steps))
+    assert not outcome.violation, f"{outcome.violation}\n{outcome.history.tail(80)}"

@@ -1,0 +1,211 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What has to hold at all times. Looks at the world twice a second, and lets programs compute meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.jobs.slot_allocator import BLOCK, Range
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of
+from netfold.controller.switches.fabric_config import FailedElements
+from tests.simulation.program import Program
+from tests.simulation.world import ViolationError, World
+
+LOOK_S = 0.5
+
+RECENT_S = 30.0
+"""A link or switch that failed within this time before a job did excuses it."""
+
+IDLE_S = 25.0
+"""A job that would fit may wait so long in calm."""
+
+
+class Watch:
+    """`look` raises ViolationError."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._fits_since: dict[str, float] = {}
+        self._epochs: dict[str, int] = {}
+
+    async def run(self) -> None:
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_S)
+
+    def look(self) -> None:
+        world = self._world
+        if world.violations:
+            raise ViolationError(world.violations[0])
+        for program in world.programs.values():
+            self._compute(program)
+        if world.controller is None or world.process is None or not world.process.is_alive:
+            return
+        jobs = world.controller.registry.all()
+        self._check_numbers(jobs)
+        self._check_epochs(jobs)
+        for program in world.programs.values():
+            self._check_program(program)
+        if world.draws.is_calm:
+            self._check_queue()
+
+    # ---- programs -------------------------------------------------------------------------------------
+
+    def _compute(self, program: Program) -> None:
+        """All members of the newest epoch compute while its packets get through."""
+        assigned = [m for m in program.alive if m.assignment is not None]
+        if not assigned:
+            return
+        epoch = max(m.assignment.epoch for m in assigned if m.assignment is not None)
+        placement = program.placements.get(epoch)
+        if placement is None:
+            return
+        carried = self._carried(program, epoch)
+        self._touch_registers(program, placement, carried)
+        mine = [m.assignment for m in assigned if m.assignment is not None and m.assignment.epoch == epoch]
+        workers = {a.rank for a in mine if not any(t.children for t in a.trees)}
+        servers = {r for r in placement.roots if r not in self._world.switches}
+        is_whole = workers == set(range(mine[0].workers)) and servers <= {m.host for m in assigned}
+        nodes = {n for link in placement.links for n in link if n in self._world.switches}
+        if is_whole and nodes <= carried and not placement.links & self._world.cut:
+            program.work_left_s -= LOOK_S
+            if program.work_left_s <= 0:
+                for member in program.alive:
+                    if member.host in program.spec.workers:
+                        member.leave()
+
+    def _carried(self, program: Program, epoch: int) -> set[str]:
+        """The switches that hold all entries of the job in this epoch, and forward packets."""
+        world = self._world
+        lacking = {
+            switch
+            for switch, entity in program.entities[epoch]
+            if world.switches[switch].contents.get(entity.key) != entity
+        }
+        return {n for n, s in world.switches.items() if s.is_up and n not in lacking}
+
+    def _touch_registers(self, program: Program, placement: Placement, carried: set[str]) -> None:
+        for tree in placement.trees:
+            owner = (program.spec.name, tree.tree, placement.epoch)
+            for switch, base in tree.bases.items():
+                if switch not in carried:
+                    continue
+                registers = self._world.switches[switch].registers
+                for block in Range(base, max(tree.slots, BLOCK)).blocks:
+                    seen = registers.get(block)
+                    if seen is not None and seen[1] != owner and seen[0] >= placement.epoch:
+                        raise ViolationError(
+                            f"{owner} uses block {block} of {switch}, whose registers have seen epoch {seen}"
+                        )
+                    registers[block] = (placement.epoch, owner)
+
+    # ---- numbers --------------------------------------------------------------------------------------
+
+    def _check_numbers(self, jobs: list[JobRecord]) -> None:
+        trees: dict[int, str] = {}
+        blocks: dict[tuple[str, int], str] = {}
+        ports: dict[int, str] = {}
+        for job in jobs:
+            if job.state.is_installed and ports.setdefault(job.udp_port, job.name) != job.name:
+                raise ViolationError(f"{job.name} and {ports[job.udp_port]} share port {job.udp_port}")
+            for placement in job.placements:
+                for tree in placement.trees:
+                    where = f"{job.name} in epoch {placement.epoch}"
+                    if trees.setdefault(tree.tree, where) != where:
+                        raise ViolationError(f"{where} and {trees[tree.tree]} share tree {tree.tree}")
+                    for switch, base in tree.bases.items():
+                        for block in Range(base, max(tree.slots, BLOCK)).blocks:
+                            mine = f"{where}, tree {tree.tree}"
+                            if blocks.setdefault((switch, block), mine) != mine:
+                                raise ViolationError(
+                                    f"{mine} and {blocks[switch, block]} share block {block} of {switch}"
+                                )
+
+    def _check_epochs(self, jobs: list[JobRecord]) -> None:
+        """A job goes back to its previous epoch, whose placement still runs, only while no member had the new one."""
+        for job in jobs:
+            told = (
+                max(self._world.programs[job.name].placements, default=0)
+                if job.name in self._world.programs
+                else 0
+            )
+            if job.state is JobState.RUNNING and job.epoch < told:
+                raise ViolationError(f"{job.name} runs in epoch {job.epoch}; members had {told}")
+
+    # ---- programs' fates ------------------------------------------------------------------------------
+
+    def _check_program(self, program: Program) -> None:
+        world, name = self._world, program.spec.name
+        assert world.controller is not None
+        if not program.is_acknowledged:
+            return
+        if name not in world.controller.registry:
+            raise ViolationError(f"{name} was acknowledged, and is gone")
+        job = world.controller.registry.get(name)
+        if program.state == job.state:
+            return
+        if program.state in (JobState.FAILED, JobState.DONE, JobState.CANCELED):
+            raise ViolationError(f"{name} was {program.state}, and is {job.state}")
+        program.state = job.state
+        if job.state is JobState.FAILED:
+            self._check_failure(program, job)
+        if job.state is JobState.CANCELED and not program.is_canceled:
+            raise ViolationError(f"{name} is canceled, and no operator canceled it")
+        if job.state is JobState.DONE and program.work_left_s > 0 and not program.excuses:
+            raise ViolationError(f"{name} is done with {program.work_left_s:g} s of work left")
+
+    def _check_failure(self, program: Program, job: JobRecord) -> None:
+        unheard = [m.host for m in program.members.values() if m.outcome.startswith(("left", "gave up"))]
+        if program.excuses or unheard:
+            return
+        plan = self._possible_plan(job)
+        if plan:
+            raise ViolationError(f"{job.name} failed ({job.reason}), though {plan}")
+
+    def _possible_plan(self, job: JobRecord) -> str:
+        """Why a job could go on: nothing failed lately, or there is a plan around all that did. Empty: it could not."""
+        world = self._world
+        assert world.controller is not None
+        now = asyncio.get_running_loop().time()
+        recent = {e for e, at in world.changed_at.items() if now - at < RECENT_S}
+        down = {n for n, s in world.switches.items() if not s.is_up or not s.is_running.is_set()}
+        links = frozenset(e for e in recent if isinstance(e, frozenset)) | frozenset(world.cut)
+        switches = frozenset(e for e in recent if isinstance(e, str)) | frozenset(down)
+        failed = FailedElements(links, switches)
+        if not links and not switches:
+            return "nothing happened to it"
+        others = background_of(j for j in world.controller.registry.all() if j.name != job.name)
+        return "there is a plan" if self._fits(job, failed, others) else ""
+
+    def _fits(self, job: JobRecord, failed: FailedElements, others: object) -> bool:
+        world = self._world
+        assert world.controller is not None
+        order = world.controller.registry.order(job.name)
+        request = PlanRequest(order, others, broken=failed, without=frozenset(job.excluded))  # type: ignore[arg-type]
+        try:
+            world.plans.compute(request)
+        except RefusedError:
+            return False
+        return True
+
+    # ---- the queue ------------------------------------------------------------------------------------
+
+    def _check_queue(self) -> None:
+        """The first queued job that fits beside what runs does not wait."""
+        world = self._world
+        assert world.controller is not None
+        now = asyncio.get_running_loop().time()
+        if now - world.started_at < world.controller.options.timeouts.start:
+            self._fits_since.clear()
+            return
+        jobs = world.controller.registry.all()
+        others = background_of(jobs)
+        waiting = world.controller.scheduler.queued()[:1]
+        fits = {j.name for j in waiting if self._fits(j, world.controller.failures.failed, others)}
+        self._fits_since = {name: self._fits_since.get(name, now) for name in fits}
+        for name, since in self._fits_since.items():
+            if now - since > IDLE_S:
+                reason = world.controller.registry.get(name).reason
+                raise ViolationError(f"{name} waits for {now - since:g} s though it fits ({reason})")

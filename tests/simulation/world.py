@@ -1,0 +1,252 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated deployment: switches, links, the disk, the controller's process, programs and their members."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from netfold.controller.core import Controller, Options
+from netfold.controller.health.link_loads import Link
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.jobs.store import Store
+from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.service.daemon import fingerprint
+from netfold.controller.service.servicer import Service
+from netfold.controller.switches.connection import ConnectionRequest, SwitchConnection
+from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.fleet import FleetOptions
+from netfold.controller.switches.tree_entities import tree_entities
+from netfold.controller.switches.tree_feature import InstalledTree
+from netfold.protocol import netfold_pb2 as pb
+from netfold.topologies.addressing import addresses
+from netfold.topologies.fabric import Fabric
+from tests.simulation.disk import Disk, SimulatedStore
+from tests.simulation.faults import Draws
+from tests.simulation.history import History
+from tests.simulation.loop import VirtualLoop
+from tests.simulation.member import Member
+from tests.simulation.plans import SimulatedPlans
+from tests.simulation.process import Process
+from tests.simulation.program import JobSpec, Program
+from tests.simulation.server import RpcError, Server
+from tests.simulation.switch import PACKET_BYTES, SimulatedConnection, SimulatedSwitch
+
+MARK = 40_000
+"""The store's management tree, which it would draw by itself."""
+
+CALL_LIMIT_S = 150.0
+"""No call of an operator may take longer."""
+
+NO_PIPELINE = Pipeline(Path("/nonexistent"), Path("/nonexistent"))
+
+
+class ViolationError(Exception):
+    """The controller was wrong."""
+
+
+class LoopClock:
+    """See Clock; virtual."""
+
+    def wall_s(self) -> float:
+        return 1.7e9 + asyncio.get_running_loop().time()
+
+    def monotonic_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+class World:
+    def __init__(
+        self,
+        fabric: Fabric,
+        folder: Path,
+        draws: Draws,
+        history: History,
+        *,
+        probe_s: float,
+        timeouts: ControllerTimeouts | None = None,
+    ) -> None:
+        self.fabric = fabric
+        self.draws = draws
+        self.history = history
+        self.disk = Disk()
+        self.plans = SimulatedPlans(fabric, draws)
+        self.switches = {s.name: SimulatedSwitch(s.name, draws, history) for s in fabric.switches}
+        for switch in self.switches.values():
+            switch.deliver = self._deliver
+        self.cut: set[frozenset[str]] = set()
+        self.changed_at: dict[object, float] = {}
+        """When a link or switch last failed, or came back, or was failing."""
+        self.programs: dict[str, Program] = {}
+        self.violations: list[str] = []
+        self.started_at = 0.0
+        self._path = folder / "state.db"
+        self._store: Store | None = None
+        fleet = FleetOptions(audit_s=10.0, counter_poll_s=1.0)
+        self._options = Options(
+            PacketModel(32), NO_PIPELINE, timeouts or ControllerTimeouts(), fleet, probe_s, counters_s=5.0
+        )
+        self.process: Process | None = None
+        self.controller: Controller | None = None
+        self._server: Server | None = None
+        self._starts = 0
+        self.calls: dict[asyncio.Task[Any], None] = {}
+
+    # ---- the controller -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if self.process is not None:
+            return
+        self._starts += 1
+        process = self.process = Process(f"controller {self._starts}")
+        store = self._store = Store(self._path, fingerprint(self.fabric), mark=MARK)
+        term = store.try_lead()
+        assert term is not None, "the dead controller still leads"
+        config = FabricConfig(self.fabric, addresses(self.fabric), store.mark)
+
+        def connect(request: ConnectionRequest) -> SwitchConnection:
+            process.check()
+            switch = self.switches[request.endpoint.name]
+            return SimulatedConnection(switch, request, process, config.device(switch.name).cpu_port)
+
+        disk = SimulatedStore(store, self.disk, process)
+        plans = self.plans.of(process)
+        self.controller = process.context.copy().run(
+            lambda: Controller(config, disk, self._options, term, plans, clock=LoopClock(), connect=connect)
+        )
+        self._server = Server(Service(self.controller), process, self.draws)
+        self.started_at = asyncio.get_running_loop().time()
+        self.history.add("world", f"{process.name} starts with term {term}")
+        running = process.spawn(self.controller.run())
+        running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
+
+    def kill(self) -> None:
+        """At once, from anywhere, also from the controller's own code."""
+        process, store = self.process, self._store
+        if process is None or not process.is_alive:
+            return
+        assert store is not None
+        self.history.add("world", f"{process.name} is killed")
+        process.die()
+        self._server = None
+        for switch in self.switches.values():
+            for connection in [c for c in switch.connections if c._process is process]:
+                connection.drop()
+            if switch.is_up:
+                switch.arbitrate()
+
+        def bury() -> None:
+            process.unwind()
+            store.close()
+            self.process = self.controller = self._store = None
+
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.call_next(bury)
+
+    def _on_end(self, process: Process, task: asyncio.Task[None]) -> None:
+        if process.is_alive:
+            error = None if task.cancelled() else task.exception()
+            self.violations.append(f"{process.name} ended by itself: {error!r}")
+
+    # ---- operators ------------------------------------------------------------------------------------
+
+    def call(
+        self, what: str, name: str, request: Any, then: Callable[[Any], None] = lambda answer: None
+    ) -> None:
+        """A call of an operator, beside all else; it has to end within CALL_LIMIT_S."""
+        task = asyncio.create_task(self._call(what, name, request, then))
+        self.calls[task] = None
+        task.add_done_callback(lambda t: self.calls.pop(t, None))
+
+    async def _call(self, what: str, name: str, request: Any, then: Callable[[Any], None]) -> None:
+        self.history.add("operator", what)
+        server = self._server
+        if server is None:
+            self.history.add("operator", f"{what}: no controller")
+            return
+        try:
+            async with asyncio.timeout(CALL_LIMIT_S):
+                then(await server.call(name, request))
+            self.history.add("operator", f"{what}: done")
+        except RpcError as error:
+            self.history.add("operator", f"{what}: {error}")
+        except TimeoutError:
+            self.violations.append(f"'{what}' did not end within {CALL_LIMIT_S:g} s")
+        except Exception as error:
+            # gRPC answers UNKNOWN; the operator sees the exception's text
+            self.history.add("operator", f"{what}: {error!r}")
+
+    # ---- programs -------------------------------------------------------------------------------------
+
+    def submit(self, spec: JobSpec) -> None:
+        program = self.programs[spec.name] = Program(spec, work_left_s=spec.work_s)
+
+        def acknowledged(_: Any) -> None:
+            program.is_acknowledged = True
+            servers = [h.name for h in self.fabric.hosts if h.parameter_server]
+            for host in (*spec.workers, *servers):
+                delay = self.draws.of("start of members").uniform(0, 3)
+                asyncio.get_running_loop().call_later(delay, self.start_member, spec.name, host)
+
+        request = pb.SubmitJobRequest(spec_yaml=spec.text, queue=spec.queue)
+        self.call(f"submit {spec.name} on {', '.join(spec.workers)}", "SubmitJob", request, acknowledged)
+
+    def start_member(self, job: str, host: str) -> None:
+        program = self.programs.get(job)
+        if program is None or not program.is_acknowledged or program.work_left_s <= 0:
+            return
+        if host in program.members and program.members[host].is_alive:
+            return
+        member = Member(job, host, program.spec.work_s, lambda: self._server, self.history)
+        member.on_assignment = self._on_assignment
+        program.members[host] = member
+        member.start()
+
+    def _on_assignment(self, member: Member) -> None:
+        """Note the placement that belongs to the epoch."""
+        assert member.assignment is not None
+        program, epoch = self.programs[member.job], member.assignment.epoch
+        if (
+            epoch in program.placements
+            or self.controller is None
+            or member.job not in self.controller.registry
+        ):
+            return
+        job = self.controller.registry.get(member.job)
+        if job.placement is not None and job.placement.epoch == epoch:
+            program.placements[epoch] = job.placement
+            program.entities[epoch] = list(self._entities(job))
+
+    def _entities(self, job: JobRecord) -> Any:
+        placement = job.placement
+        assert placement is not None
+        for numbers, tree in zip(placement.trees, placement.plan.trees, strict=True):
+            installed = InstalledTree(self.fabric, numbers, tree, placement.epoch, job.udp_port, job)
+            yield from tree_entities(installed)
+
+    # ---- links ----------------------------------------------------------------------------------------
+
+    def _deliver(self, switch: str, port: int, payload: bytes) -> None:
+        sender = self.switches[switch]
+        sender.tx[port] = sender.tx.get(port, 0) + PACKET_BYTES
+        near = next((n for n, p in self.fabric.ports[switch].items() if p == port), None)
+        if near in self.switches and frozenset((switch, near)) not in self.cut:
+            receiver = self.switches[near]
+            asyncio.get_running_loop().call_later(
+                0.0001, receiver.receive, self.fabric.ports[near][switch], payload
+            )
+
+    def note_change(self, element: object) -> None:
+        self.changed_at[element] = asyncio.get_running_loop().time()
+
+    def links(self) -> list[Link]:
+        """Between switches."""
+        pairs = [(k.a, k.b) for k in self.fabric.links]
+        return [p for p in pairs if p[0] in self.switches and p[1] in self.switches]
