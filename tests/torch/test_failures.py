@@ -51,7 +51,7 @@ def test_a_rank_that_dies_ends_the_others_calls(tmp_path: Path):
 def test_a_network_that_is_gone_ends_backward_in_an_error(tmp_path: Path):
     with world(["h1", "h2"], tmp_path, timeout=8.0) as (ranks, fabric):
         ranks.run(add_up, 1)
-        fabric.stop_root()
+        fabric.stop_roots()
         fabric.stop_controller()
         ranks.start(train_once)
         for good, text in ranks.answers():

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Ranks of a process group `netfold` on this machine: each a process, told by NETFOLD_HOST which host it plays. Their
-controller is a small one of the tests', their root a parameter server on loopback."""
+controller is a small one of the tests', the root of each job a parameter server on loopback."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from netfold.traffic.server.server import ParameterServer
 LANES, SLOTS = 64, 64
 SERVER = "127.80.0.254"
 PORT = 61610
+TREE = 7
 DEADLINE_S = 120.0
 GROUP_TIMEOUT_S = 60.0
 
@@ -37,16 +38,18 @@ def address(host: str) -> str:
 
 
 class Controller(rpc.ControllerServicer):
-    """Admits one job, tells its members their parts, and ends it when one of them breaks off."""
+    """Admits jobs, each with a tree of its own, assigns members their parts, and ends a job when a member is lost.
+    `start_root` starts the root of a job's tree."""
 
     # ruff: noqa: N802 (the proto's names)
 
-    def __init__(self, hosts: Sequence[str]) -> None:
+    def __init__(self, hosts: Sequence[str], start_root: Callable[[int, Sequence[str]], None]) -> None:
         self.hosts = hosts
         self.jobs: list[dict[str, Any]] = []
-        self.over = ""
-        self.left: set[str] = set()
         self.refuse = ""
+        self._start_root = start_root
+        self._ended: dict[str, str] = {}  # reasons
+        self._left: set[tuple[str, str]] = set()
         self._changed = threading.Condition()
 
     def ListHosts(self, request: pb.ListHostsRequest, context: Any) -> pb.ListHostsResponse:
@@ -55,79 +58,98 @@ class Controller(rpc.ControllerServicer):
     def SubmitJob(self, request: pb.SubmitJobRequest, context: Any) -> pb.Job:
         if self.refuse:
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, self.refuse)
-        self.jobs.append(json.loads(request.spec_yaml))
-        return pb.Job(name=self.jobs[-1]["name"], state=pb.RUNNING)
+        job = json.loads(request.spec_yaml)
+        with self._changed:
+            self._start_root(len(self.jobs), job["workers"])
+            self.jobs.append(job)
+        return pb.Job(name=job["name"], state=pb.RUNNING)
 
     def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
-        self.end(f"canceled by {request.canceled_by}")
+        self._end(request.name, f"canceled by {request.canceled_by}")
         return pb.Job(name=request.name, state=pb.CANCELED)
 
-    def end(self, reason: str) -> None:
+    def end_all(self, reason: str) -> None:
+        for job in self.jobs:
+            self._end(job["name"], reason)
+
+    def _end(self, job: str, reason: str) -> None:
         with self._changed:
-            self.over = self.over or reason
+            self._ended.setdefault(job, reason)
             self._changed.notify_all()
 
     def JoinJob(self, requests: Any, context: Any) -> Iterator[pb.ControllerUpdate]:
         first = next(requests)
-        workers = self.jobs[-1]["workers"]
+        number = [job["name"] for job in self.jobs].index(first.job)
+        workers = self.jobs[number]["workers"]
         rank = workers.index(first.host)
         tree = pb.TreeAssignment(
-            tree=7, share=1.0, slots=SLOTS, window=SLOTS // 2, child=rank, destination=SERVER
+            tree=TREE + number,
+            share=1.0,
+            slots=SLOTS,
+            window=SLOTS // 2,
+            child=rank,
+            destination=SERVER,
         )
-        mode = self.jobs[-1].get("numerics", {}).get("mode", "block")
+        mode = self.jobs[number].get("numerics", {}).get("mode", "block")
         yield pb.ControllerUpdate(
             lease_ms=1000,
             assignment=pb.Assignment(
-                job=first.job, epoch=1, udp_port=PORT, lanes=LANES, rank=rank, workers=len(workers), trees=[tree],
-                numerics=pb.Numerics(mode=mode),
+                job=first.job, epoch=1, udp_port=PORT + number, lanes=LANES, rank=rank, workers=len(workers),
+                trees=[tree], numerics=pb.Numerics(mode=mode),
             ),
         )  # fmt: skip
-        threading.Thread(target=self._listen, args=(requests, first.host), daemon=True).start()
+        threading.Thread(target=self._receive, args=(requests, first.job, first.host), daemon=True).start()
         with self._changed:
-            self._changed.wait_for(lambda: self.over or first.host in self.left)
-        if self.over:
-            yield pb.ControllerUpdate(ended=pb.JobEnded(state=pb.FAILED, reason=self.over))
+            self._changed.wait_for(lambda: first.job in self._ended or (first.job, first.host) in self._left)
+        if first.job in self._ended:
+            yield pb.ControllerUpdate(ended=pb.JobEnded(state=pb.FAILED, reason=self._ended[first.job]))
 
-    def _listen(self, requests: Any, host: str) -> None:
+    def _receive(self, requests: Any, job: str, host: str) -> None:
         try:
-            for word in requests:
-                if word.leave:
+            for update in requests:
+                if update.leave:
                     with self._changed:
-                        self.left.add(host)
+                        self._left.add((job, host))
                         self._changed.notify_all()
                     return
         except grpc.RpcError:
             pass
-        self.end(f"worker {host} is silent")
+        self._end(job, f"worker {host} is silent")
 
 
 class Fabric:
-    """A controller and a root for jobs on these hosts. `environment` leads a program to them."""
+    """A controller, and a root for each job on these hosts. `environment` leads a program to them."""
 
     def __init__(self, hosts: Sequence[str], folder: Path) -> None:
-        self.controller = Controller(hosts)
+        self.controller = Controller(hosts, self._start_root)
         self._server = grpc.server(ThreadPoolExecutor(32))
         rpc.add_ControllerServicer_to_server(self.controller, self._server)
         self.environment = {"NETFOLD_CONTROLLER": f"unix:{folder}/c"}
         self._server.add_insecure_port(self.environment["NETFOLD_CONTROLLER"])
         self._server.start()
-        tree = TreeAssignment(7, 1.0, SLOTS, SLOTS // 2, 0, SERVER, tuple(range(len(hosts))))
-        assignment = Assignment("torch", 1, PORT, LANES, 0, len(hosts), (tree,))
-        self._root = ParameterServer(assignment, SERVER, [Address(address(h), PORT) for h in hosts])
-        self._thread = threading.Thread(target=self._root.serve)
-        self._thread.start()
+        self._roots: list[tuple[ParameterServer, threading.Thread]] = []
+
+    def _start_root(self, number: int, workers: Sequence[str]) -> None:
+        tree = TreeAssignment(TREE + number, 1.0, SLOTS, SLOTS // 2, 0, SERVER, tuple(range(len(workers))))
+        assignment = Assignment("torch", 1, PORT + number, LANES, 0, len(workers), (tree,))
+        root = ParameterServer(assignment, SERVER, [Address(address(h), PORT + number) for h in workers])
+        thread = threading.Thread(target=root.serve)
+        thread.start()
+        self._roots.append((root, thread))
 
     def stop_controller(self) -> None:
         self._server.stop(0).wait()
 
-    def stop_root(self) -> None:
-        self._root.stop()
-        self._thread.join()
+    def stop_roots(self) -> None:
+        for root, thread in self._roots:
+            root.stop()
+            thread.join()
 
     def close(self) -> None:
-        self.controller.end("the test is over")
-        self.stop_root()
-        self._root.close()
+        self.controller.end_all("the test is over")
+        self.stop_roots()
+        for root, _ in self._roots:
+            root.close()
         self.stop_controller()
 
 

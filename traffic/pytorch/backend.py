@@ -25,8 +25,8 @@ def create(options: Any, program_options: Any) -> Any:
     """Called by `init_process_group` and `new_group` with torch's _DistributedBackendOptions and the program's
     pg_options. Raises DistBackendError."""
     world = dist.distributed_c10d.GroupMember.WORLD
-    if not isinstance(world, NetfoldGroup):
-        return _create_world(options, program_options)
+    if not isinstance(world, NetfoldGroup) or program_options is not None:
+        return _create_with_job(options, program_options)
     store = dist.PrefixStore(f"netfold/{world.layout.session}", options.store)
     gloo = _create_gloo(options, store, world.layout, world.rank())
     if options.group_size == world.size():
@@ -35,7 +35,8 @@ def create(options: Any, program_options: Any) -> Any:
     return gloo
 
 
-def _create_world(options: Any, program_options: Any) -> NetfoldGroup:
+def _create_with_job(options: Any, program_options: Any) -> NetfoldGroup:
+    """The world, or a group that requests a job of its own by options."""
     seconds = options.timeout.total_seconds()
     rank, size = options.group_rank, options.group_size
     store = dist.PrefixStore("netfold", options.store)
@@ -54,7 +55,7 @@ def _create_world(options: Any, program_options: Any) -> NetfoldGroup:
 
 
 def _create_gloo(options: Any, store: Any, layout: RankLayout, rank: int) -> Any:
-    """A Gloo backend of the group's ranks, at the addresses that netfold uses. `rank`: of the world."""
+    """A Gloo backend of the group's ranks, at the addresses that netfold uses. `rank`: of the layout."""
     gloo_options = dist.ProcessGroupGloo._Options()
     gloo_options._timeout = options.timeout
     gloo_options._devices = _gloo_devices(layout, rank)

@@ -49,8 +49,8 @@ _CopyBack = Callable[[], None]
 
 
 class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
-    """All ranks. Groups of all ranks share one session, which the first of them owns; collectives of different groups
-    must be called in the same order at all ranks.
+    """The world, or a group with a job of its own. Groups of all ranks without one share the world's session, which the
+    world owns; their collectives must be called in the same order at all ranks.
 
     Where this class overrides a method, it must override every one that PyProcessGroup.hpp dispatches to Python: for
     the others C++ runs Gloo with the interpreter's lock held, and Gloo's thread may wait for that lock. `_gloo_group`
