@@ -5,14 +5,16 @@ without rights on the hosts of workers. Jobs of switches and of a parameter serv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import product
 
 import pytest
 
+from netfold.controller.lifecycle.allocation import UDP_PORTS
 from netfold.testbed.deployment import Deployment, Setup
-from tests.testbed.test_scenarios import FINISH_S, assert_exact, until
-from tests.traffic.off_path import Flow, Plan, attacking, parse_sockets
+from tests.testbed.test_scenarios import FINISH_S, assert_exact
+from tests.traffic.off_path import Flow, Plan, attacking
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
@@ -33,21 +35,15 @@ def system() -> Iterator[Deployment]:
         yield running
 
 
-def flows_of(system: Deployment, host: str) -> tuple[Flow, ...]:
-    """From the worker's sockets to its roots."""
-    table = system.net.run(host, ["cat", "/proc/net/udp"], 10.0).stdout
-    return tuple(flow for flow in parse_sockets(table) if flow.destination_port)
-
-
-def wait_for_flows(system: Deployment, hosts: Sequence[str]) -> tuple[Flow, ...]:
-    found: dict[str, tuple[Flow, ...]] = {}
-
-    def have_all() -> bool:
-        found.update({host: flows_of(system, host) for host in hosts})
-        return all(found.values())
-
-    until(have_all, "sockets of the workers")
-    return tuple(flow for host in hosts for flow in found[host])
+def guessed_flows(system: Deployment) -> tuple[Flow, ...]:
+    """The packets of the first two jobs, from every worker to every node that may be its root."""
+    addressing = system.net.addressing
+    servers = [h.name for h in system.fabric.hosts if h.parameter_server]
+    roots = [str(addressing.ip(name)) for name in (*addressing.switches, *servers)]
+    workers = [str(addressing.ip(host)) for host in (*AT_SWITCHES, *AT_SERVER)]
+    return tuple(
+        Flow(worker, root, port, port) for worker, root, port in product(workers, roots, UDP_PORTS[:2])
+    )
 
 
 def attacks_on(system: Deployment, flows: tuple[Flow, ...], per_second: int) -> Iterator[tuple[str, Plan]]:
@@ -67,15 +63,14 @@ def attacks_on(system: Deployment, flows: tuple[Flow, ...], per_second: int) -> 
 
 
 def finish_jobs_under_attack(system: Deployment, per_second: int) -> None:
-    jobs = [
-        system.start_job("switches", CALLS, workers=AT_SWITCHES, scheme="panama", rate=40),
-        system.start_job("server", CALLS, workers=AT_SERVER, scheme="none", parameter_servers=1, rate=40),
-    ]
-    flows = wait_for_flows(system, (*AT_SWITCHES, *AT_SERVER))
     with ExitStack() as open_attacks:
         running = [
             open_attacks.enter_context(attacking(plan, system.net.hosts[host].popen))
-            for host, plan in attacks_on(system, flows, per_second)
+            for host, plan in attacks_on(system, guessed_flows(system), per_second)
+        ]
+        jobs = [
+            system.start_job("switches", CALLS, workers=AT_SWITCHES, scheme="panama", rate=40),
+            system.start_job("server", CALLS, workers=AT_SERVER, scheme="none", parameter_servers=1, rate=40),
         ]
         results = [system.finish(job, FINISH_S) for job in jobs]
     assert all(attack.sent > 0 for attack in running)

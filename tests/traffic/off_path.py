@@ -288,13 +288,15 @@ def _drop_rights() -> None:
 def _flood(sends: Sequence[Send], per_second: int) -> int:
     """Sends all again and again; what the host does not send does not count."""
     sent, started, endless = 0, time.monotonic(), cycle(sends)
-    while not _has_input_ended():
+    is_ended = False
+    while not is_ended:
         for send in islice(endless, _BATCH):
             with contextlib.suppress(OSError):
                 send()
                 sent += 1
         if per_second:
             time.sleep(max(0.0, started + sent / per_second - time.monotonic()))
+        is_ended = _has_input_ended()
     return sent
 
 

@@ -81,8 +81,11 @@ def flood_with_icmp(seed: int, calls: int) -> None:
     plan = Plan("icmp", FLOWS, (STRANGER, SERVER, WORKER), seed=seed)
     with serving(), Worker(StaticMembership(assignment()), WORKER) as worker, attacking(plan) as attack:
         assert_calls_are_right(worker, calls)
-        errors = worker.stats.socket_errors()
-    assert 0 < errors <= attack.sent, "errors of the attack reached the worker's socket, and are counted"
+        while not (
+            errors := worker.stats.socket_errors()
+        ):  # until the attack has reached the worker's socket
+            assert_calls_are_right(worker, 10)
+    assert errors <= attack.sent
 
 
 def test_a_flood_of_icmp_of_all_types_and_codes_fails_no_call():
@@ -99,13 +102,12 @@ def test_datagrams_of_a_process_without_rights_reach_no_sum_and_no_congestion_wi
     """They bear ECN marks: none is counted as a mark on the job's results."""
     plan = Plan("datagrams", FLOWS, (STRANGER, WORKER, SERVER), lanes=64, seed=2)
     with serving() as server, Worker(StaticMembership(assignment()), WORKER) as worker:
-        with attacking(plan) as attack:
+        with attacking(plan):
             assert_calls_are_right(worker, 200)
+            while not {"unadmitted", "malformed"} <= server.counts().keys():  # until some reached the server
+                assert_calls_are_right(worker, 10)
         [tree] = worker.stats.trees()
         assert tree.marked == 0
-        counts = server.counts()
-    assert attack.sent > 0
-    assert counts["unadmitted"] + counts["malformed"] > 0, "some of them reached the server"
 
 
 def test_a_forged_path_mtu_does_not_fragment_packets_and_does_not_change_a_locked_route():

@@ -73,9 +73,16 @@ def check_numerics(array: NDArray[Any], scheme: Scheme, op: ReduceOp, job: str) 
 
 
 def error_of(
-    outcome: CallOutcome, membership: Membership, epoch: int, failure: Exception | None, dtype: np.dtype[Any]
+    outcome: CallOutcome,
+    membership: Membership,
+    epoch: int,
+    failure: Exception | None,
+    dtype: np.dtype[Any],
+    *,
+    socket_errors: int,
 ) -> Exception:
-    """The exception for a call that failed. `failure`: why the worker's calls were aborted, None if they were not."""
+    """The exception for a call that failed. `failure`: why the worker's calls were aborted, None if they were not.
+    `socket_errors`: that the worker's sockets survived."""
     try:
         assignment = membership.current()
     except TrafficError as job_ended:
@@ -83,7 +90,10 @@ def error_of(
     where = f"job {assignment.job}, epoch {epoch}, rank {assignment.rank}"
     match Status(outcome.status):
         case Status.TIMEOUT:
-            return AllReduceTimeoutError(f"{where}: timeout; missing: {outcome.text}")
+            survived = (
+                f"; socket errors (ICMP errors, dropped packets): {socket_errors}" if socket_errors else ""
+            )
+            return AllReduceTimeoutError(f"{where}: timeout; missing: {outcome.text}{survived}")
         case Status.MISMATCH:
             return CollectiveMismatchError(
                 f"{where}, call {outcome.number}: the workers called with different sizes, dtypes, operations, "

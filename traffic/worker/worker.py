@@ -298,7 +298,11 @@ class Worker:
             self._membership.report(self.stats)
             return None, contributors_of(outcome)
         failure = self._failure or self._engine.error()
-        return error_of(outcome, self._membership, self._epoch, failure, call.array.dtype), None
+        socket_errors = self._engine.socket_errors()
+        error = error_of(
+            outcome, self._membership, self._epoch, failure, call.array.dtype, socket_errors=socket_errors
+        )
+        return error, None
 
     def _complete_background_calls(self) -> None:
         """Finishes handles until the worker is closed."""
