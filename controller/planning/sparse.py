@@ -19,6 +19,15 @@ SIMPLEX_COLUMNS = 3_000
 and slow for the simplex method."""
 
 
+class _SilentHighs(highspy.Highs):  # type: ignore[misc]
+    """Newer versions print a banner when the constructor enables the callbacks, before an option can be set. Standard
+    output belongs to the command."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802 (of highspy)
+        self.silent()
+        super().enableCallbacks()
+
+
 class Stopped(StrEnum):
     """What ended a search before its proof."""
 
@@ -125,7 +134,7 @@ class LinearProgram:
         if any(self.integer):
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             lp.integrality_ = [kinds[i] for i in self.integer]
-        solver = highspy.Highs()
+        solver = _SilentHighs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", 1)
         solver.setOptionValue("random_seed", 0)
