@@ -138,6 +138,7 @@ def run_command(
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     display = Display()
+    executed: Run | None = None
     try:
         with Progress(*columns, console=console, transient=True) as bars:
             bar = bars.add_task("", total=1.0)
@@ -174,7 +175,8 @@ def run_command(
     except FabricError as error:
         fail(str(error), BAD_INPUT)
     except (RunError, NetworkError, OSError) as error:
-        fail(str(error), FAILED)
+        warning = "" if executed is None else executed.failure_warning()
+        fail(f"{error}{f' ({warning})' if warning else ''}", FAILED)
     console.print(f"{report.seconds:.0f} s in total; wrote {out / 'run.json'} and {out / 'fabric.png'}")
     sys.exit(0 if report.wrong_elements == 0 and report.identical else 1)
 

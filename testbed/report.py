@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 
 from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class AllReduce:
 class RunReport:
     """One run. `wrong_elements`: of both workloads; the top-level rates: of `bandwidth`, arrays of `bandwidth_bytes`;
     the top-level times: of the training. `frames_lost`: None without injected loss. `restarted`: a switch, whose
-    counters in `switches` start at its restart."""
+    counters in `switches` start at its restart. `warning`: why the rates may be the machine's, not the network's."""
 
     fabric: str
     target: str
@@ -58,12 +59,14 @@ class RunReport:
     switches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     frames_lost: int | None = None
     restarted: str | None = None
+    warning: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2) + "\n"
 
     def render(self) -> Group:
-        return Group(self._outcome(), self._rates(), self._counters())
+        notes = [Text(f"Note: {self.warning}.", style="yellow")] if self.warning else []
+        return Group(self._outcome(), self._rates(), self._counters(), *notes)
 
     def _outcome(self) -> Table:
         table = Table(

@@ -13,7 +13,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,9 +23,10 @@ from netfold.controller.planning.plot import plot_plan
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed import counters
 from netfold.testbed.deployment import Deployment, Results, Setup
-from netfold.testbed.errors import RunError
+from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.fault_injection import FaultInjection
 from netfold.testbed.network.sudo_user import as_sudo_user
+from netfold.testbed.processor_load import ProcessorLoad, ProcessorMeter
 from netfold.testbed.report import AllReduce, RunReport
 from netfold.traffic.workloads import HIDDEN_UNITS
 
@@ -65,6 +67,7 @@ class Run:
         self.options = options
         self.observer = observer
         self.system = Deployment(options.setup, observer.on_step)
+        self._meter: ProcessorMeter | None = None
         self._timeout_s = options.timeout_s or self.system.timeouts.step_s
         if len(self.system.workers) < 2:
             raise RunError(
@@ -82,6 +85,7 @@ class Run:
         reduce: list[object] = ["--workload", "sizes", "--bytes", options.bandwidth_bytes]
         reduce += ["--iterations", options.iterations]
         faults = options.faults
+        self._meter = meter = ProcessorMeter()
         with system:
             faults.start_loss(system.net)
             restarting = faults.restarting(system.net, self.observer.on_step)
@@ -98,7 +102,13 @@ class Run:
             target, rate_mbps = system.net.target.name, system.link_mbps
         self._plan, self._loads = plan, loads
         seconds = time.monotonic() - started
-        return self._report(target, plan, rate_mbps, training, bandwidth, rings, verdicts, lost, seconds)
+        return self._report(
+            target, plan, rate_mbps, training, bandwidth, rings, verdicts, lost, seconds, meter.read()
+        )
+
+    def failure_warning(self) -> str:
+        """Why a failed run may be this machine's fault; "" if nothing points to it."""
+        return "" if self._meter is None else self._meter.read().warning(self.options.setup.target)
 
     def write(self, report: RunReport) -> None:
         """Writes run.json and fabric.png, as the user of sudo if there is one. Raises RunError."""
@@ -129,7 +139,8 @@ class Run:
             ) from error
 
     def _job(self, name: str, flags: list[object], poll: Callable[[], None]) -> tuple[Results, Plan, Loads]:
-        """Runs one job and calls `poll` periodically; the workers' results, the plan, and the links' loads."""
+        """Runs one job and calls `poll` periodically; the workers' results, the plan, and the links' mean loads during
+        its all-reduces."""
         system, net = self.system, self.system.net
         self.observer.on_step(f"{name}: a job of {len(system.workers)} workers")
         before = counters.read_link_bytes(net)
@@ -141,14 +152,16 @@ class Run:
             self._show(job.progress, name)
             poll()
 
-        results = system.finish(job, self._timeout_s, meanwhile)
-        seconds = time.monotonic() - job.started
+        with _naming_the_timeout():
+            results = system.finish(job, self._timeout_s, meanwhile)
+        seconds = max(r["allreduce_seconds"] for r in results.values())
         return results, job.plan, counters.measured_loads(net, before, counters.read_link_bytes(net), seconds)
 
     def _ring(self, name: str, flags: list[object], port: int) -> Results:
         self.observer.on_step(f"{name}: TCP ring")
         group, progress = self.system.start_ring(name, flags, port)
-        return group.wait(self._timeout_s, lambda: self._show(progress, f"{name}, ring"))
+        with _naming_the_timeout():
+            return group.wait(self._timeout_s, lambda: self._show(progress, f"{name}, ring"))
 
     def _show(self, progress: Path, name: str) -> None:
         lines = progress.read_text().splitlines() if progress.exists() else []
@@ -174,12 +187,14 @@ class Run:
         verdicts: Mapping[str, Mapping[str, int]],
         lost: int | None,
         seconds: float,
+        load: ProcessorLoad,
     ) -> RunReport:
         trained, measured = _slowest(training), _slowest(bandwidth)
         training_ring, bandwidth_ring = (None if r is None else _slowest(r) for r in rings)
         first = next(iter(training.values()))
         lanes = self.options.setup.lanes
         payload_rate = rate_mbps * 4 * lanes / (packet_bytes(lanes) + FRAME_OVERHEAD_BYTES)
+        goodput_of_link = measured.algbw_mbps / payload_rate
         return RunReport(
             fabric=self.system.fabric.name,
             target=target,
@@ -199,7 +214,7 @@ class Run:
             bandwidth_bytes=self.options.bandwidth_bytes,
             algbw_mbps=measured.algbw_mbps,
             goodput_mbps_per_worker=measured.algbw_mbps,
-            goodput_of_link=measured.algbw_mbps / payload_rate,
+            goodput_of_link=goodput_of_link,
             packets_aggregated=sum(counts.get(v, 0) for counts in verdicts.values() for v in AGGREGATED),
             retransmits=trained.retransmits + measured.retransmits,
             ring_algbw_mbps=None if bandwidth_ring is None else bandwidth_ring.algbw_mbps,
@@ -211,7 +226,17 @@ class Run:
             switches=verdicts,
             frames_lost=lost,
             restarted=self.options.faults.restart,
+            warning=load.warning(target, goodput_of_link),
         )
+
+
+@contextmanager
+def _naming_the_timeout() -> Iterator[None]:
+    """Adds the option to the error of a step that takes too long."""
+    try:
+        yield
+    except RunTimeoutError as error:
+        raise RunTimeoutError(f"{error}; --timeout SECONDS allows more") from error
 
 
 def _slowest(results: Results) -> AllReduce:

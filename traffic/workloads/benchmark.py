@@ -25,20 +25,24 @@ _MOST_CALLS = 200
 
 @dataclass
 class Timed:
-    """An all-reduce with a stopwatch. `milliseconds` and `bytes` by call."""
+    """An all-reduce with a stopwatch. `milliseconds` and `bytes` by call; `seconds`, `cpu_seconds` and `total_bytes` of
+    all calls, forgotten ones as well."""
 
     all_reduce: AllReduce
     milliseconds: list[float] = field(default_factory=list)
     bytes: list[int] = field(default_factory=list)
     cpu_seconds: float = 0.0
     total_bytes: int = 0
+    seconds: float = 0.0
 
     def __call__(self, array: NDArray[Any]) -> None:
         started, cpu = time.perf_counter(), time.process_time()
         self.all_reduce(array)
         self.cpu_seconds += time.process_time() - cpu
         self.total_bytes += array.nbytes
-        self.milliseconds.append((time.perf_counter() - started) * 1e3)
+        elapsed = time.perf_counter() - started
+        self.seconds += elapsed
+        self.milliseconds.append(elapsed * 1e3)
         self.bytes.append(array.nbytes)
 
     def forget(self) -> None:
@@ -63,6 +67,7 @@ class Result:
     checked_elements: int = 0
     digest: str = ""
     seconds: float = 0.0
+    allreduce_seconds: float = 0.0
     cpu_seconds: float = 0.0
     allreduce_cpu_s_per_gib: float = 0.0
     peak_rss_mib: float = 0.0
@@ -188,6 +193,7 @@ class BenchmarkRun:
             checked_elements=self._checked,
             digest=hashlib.sha256(last.tobytes()).hexdigest(),
             seconds=round(time.perf_counter() - self._started, 3),
+            allreduce_seconds=round(self._timed.seconds, 6),
             allreduce_cpu_s_per_gib=round(
                 self._timed.cpu_seconds * 2**30 / max(1, self._timed.total_bytes), 3
             ),
