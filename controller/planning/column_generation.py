@@ -33,7 +33,7 @@ FLOOR = 1e-6
 
 
 @dataclass(frozen=True)
-class Packing:
+class TreePacking:
     """Trees, their rates in the best packing of them, and an upper bound of the rate of any plan: at `prices` of the
     resources and `access_price` of the workers' links all capacities are worth 1, and a tree costs 1/`bound` or more.
     """
@@ -62,7 +62,7 @@ class Solved:
         return float(self.rates.sum())
 
 
-def generate(problem: PackingProblem, rounds: int) -> Packing:
+def generate(problem: PackingProblem, rounds: int) -> TreePacking:
     """A packing of at most so many rounds. It has no column if no tree was found; then nothing can be sent if the bound
     is 0."""
     pricing = TreePricing(problem)
@@ -76,7 +76,7 @@ def generate(problem: PackingProblem, rounds: int) -> Packing:
         enough = float("inf") if solved is None else 1.0 / solved.rate
         priced = pricing.price(prices.resources, prices.access, columns, enough)
         if not np.isfinite(priced.lower):
-            return Packing((), np.zeros(0), 0.0, prices.resources, prices.access)
+            return TreePacking((), np.zeros(0), 0.0, prices.resources, prices.access)
         if 1.0 / priced.lower < bound:
             bound, best_prices = 1.0 / priced.lower, prices
         if not priced.columns and not is_smoothed:
@@ -91,7 +91,7 @@ def generate(problem: PackingProblem, rounds: int) -> Packing:
         if is_smoothed:
             prices = prices.drawn_to(best_prices)
     rates = np.zeros(0) if solved is None else solved.rates
-    return Packing(
+    return TreePacking(
         tuple(columns.values()),
         rates,
         max(bound, float(rates.sum())),

@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Move:
+class SetMove:
     """Everything of the set `terminals` goes on from node `source` to node `target`."""
 
     terminals: int
@@ -54,7 +54,7 @@ class SteinerTable:
             merged = self._merged[sets]
             self.cost[sets] = np.minimum(merged, (merged[:, :, None] + step[None, :, :]).min(axis=1))
 
-    def tree(self, node: int) -> Iterator[Move | Arrival]:
+    def tree(self, node: int) -> Iterator[SetMove | Arrival]:
         """The parts of a cheapest tree in which all terminals meet at `node`."""
         open_sets = [(self.everything, node)]
         while open_sets:
@@ -62,7 +62,7 @@ class SteinerTable:
             through = self._merged[terminals] + self._step[:, at]
             source = int(through.argmin())
             if through[source] < self._merged[terminals, at]:
-                yield Move(terminals, source, at)
+                yield SetMove(terminals, source, at)
                 at = source
             if terminals & (terminals - 1) == 0:
                 yield Arrival(terminals.bit_length() - 1, at)

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Stream:
+class TreeStream:
     """`count` children of one parent over one route (between switches): workers of a place, or one node."""
 
     place: int | None
@@ -35,17 +35,17 @@ class TreeColumn:
     """`result_links` between switches; `use` of every resource at rate 1, the workers' links left out."""
 
     root: int
-    streams: tuple[Stream, ...]
+    streams: tuple[TreeStream, ...]
     result_links: tuple[int, ...]
     use: Floats
 
     @property
-    def key(self) -> tuple[int, tuple[Stream, ...], tuple[int, ...]]:
+    def key(self) -> tuple[int, tuple[TreeStream, ...], tuple[int, ...]]:
         return self.root, self.streams, self.result_links
 
 
 def make_column(
-    problem: PackingProblem, root: int, streams: Sequence[Stream], result_links: Sequence[int]
+    problem: PackingProblem, root: int, streams: Sequence[TreeStream], result_links: Sequence[int]
 ) -> TreeColumn:
     use = np.zeros(len(problem.network.capacity))
     for stream in streams:
@@ -57,7 +57,7 @@ def make_column(
     return TreeColumn(root, tuple(ordered), tuple(sorted(result_links)), use)
 
 
-def mirrored(problem: PackingProblem, streams: Sequence[Stream]) -> set[int] | None:
+def mirrored(problem: PackingProblem, streams: Sequence[TreeStream]) -> set[int] | None:
     """The other direction of every link of the streams; None where one has nothing left."""
     links = problem.network.links
     number = problem.network.order
@@ -102,9 +102,9 @@ def spanning(problem: PackingProblem, root: int, links: Collection[int]) -> tupl
 
 
 def can_resend(
-    problem: PackingProblem, root: int, streams: Sequence[Stream], result_links: Sequence[int]
+    problem: PackingProblem, root: int, streams: Sequence[TreeStream], result_links: Sequence[int]
 ) -> bool:
-    """Whether results that a switch as root resends reach the workers whom they are for (resend_paths.py)."""
+    """Whether results that a switch as root resends reach their workers (resend_paths.py)."""
     if problem.nodes[root].is_server:
         return True
     network, parent, path = problem.network, dict[str, str](), dict[str, tuple[str, ...]]()

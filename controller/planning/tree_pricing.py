@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from netfold.controller.planning.cheapest_paths import Paths
 from netfold.controller.planning.packing_problem import PackingProblem
-from netfold.controller.planning.steiner import Arrival, Move, SteinerTable
+from netfold.controller.planning.steiner import Arrival, SetMove, SteinerTable
 from netfold.controller.planning.tree_columns import (
-    Stream,
     TreeColumn,
+    TreeStream,
     can_resend,
     make_column,
     mirrored,
@@ -179,7 +179,7 @@ class _AtPrices:
     def _results(self, table: SteinerTable, root: int) -> set[int]:
         links: set[int] = set()
         for part in table.tree(int(self._at[root])):
-            last = part.source if isinstance(part, Move) else int(self._from[part.terminal])
+            last = part.source if isinstance(part, SetMove) else int(self._from[part.terminal])
             links.update(self._paths.route(part.target, last))
         return links
 
@@ -257,7 +257,7 @@ class _AtPrices:
             return None
         return make_column(self._problem, shape.root, streams, result)
 
-    def _streams(self, shape: TreeShape, paths: Paths) -> list[Stream] | None:
+    def _streams(self, shape: TreeShape, paths: Paths) -> list[TreeStream] | None:
         edges: list[tuple[int | None, int | None, int, int]] = []
         edges += [(None, v, 1, above) for v, above in shape.parent.items()]
         edges += [(p, None, n, v) for (p, v), n in shape.placed.items()]
@@ -267,5 +267,5 @@ class _AtPrices:
             last = int(self._at[parent])
             if not np.isfinite(paths.cost[first, last]):
                 return None
-            streams.append(Stream(place, node, count, parent, paths.route(first, last)))
+            streams.append(TreeStream(place, node, count, parent, paths.route(first, last)))
         return streams

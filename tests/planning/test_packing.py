@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from netfold.controller.planning.column_generation import Packing, generate
+from netfold.controller.planning.column_generation import TreePacking, generate
 from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
@@ -60,7 +60,7 @@ def planned(case: AsymmetricCase, scheme: str, **options: int) -> Plan:
     )
 
 
-def packing_of(case: AsymmetricCase) -> tuple[PackingProblem, Packing]:
+def packing_of(case: AsymmetricCase) -> tuple[PackingProblem, TreePacking]:
     network = ResidualNetwork(case.fabric, case.background)
     problem = PackingProblem(network, case.job.workers, case.job.parameter_servers)
     return problem, generate(problem, ROUNDS)
