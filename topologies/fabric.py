@@ -64,6 +64,10 @@ class Loopback:
     queue: int = 64
 
 
+PROGRAM_CHILDREN = 32
+"""Children of a node that netfold's programs take: the width of their bitmap."""
+
+
 @dataclass(frozen=True)
 class Switch:
     """A switch. `capacity`: sum of the incoming rates that it can aggregate (fabric units, GRID's C_s); 0: only
@@ -72,6 +76,7 @@ class Switch:
     ports      (neighbor, port number) of all neighbors, or none: numbered from 1
     chip       None: all ports lie in one pipe
     loopbacks  ports by which packets reach another pipe
+    children   most children that it takes as a node of a tree; None: not given, see `max_children`
     """
 
     name: str
@@ -81,6 +86,11 @@ class Switch:
     ports: tuple[tuple[str, int], ...] = ()
     chip: Chip | None = None
     loopbacks: tuple[Loopback, ...] = ()
+    children: int | None = None
+
+    @property
+    def max_children(self) -> int:
+        return PROGRAM_CHILDREN if self.children is None else self.children
 
     @property
     def aggregates(self) -> bool:
@@ -145,6 +155,10 @@ class Fabric:
             if not 0 <= switch.capacity < math.inf:
                 raise FabricError(
                     f"{self.name}: switch '{switch.name}' has capacity {switch.capacity}; expected 0 or more"
+                )
+            if switch.children is not None and switch.children < 2:
+                raise FabricError(
+                    f"{self.name}: switch '{switch.name}' takes {switch.children} children; expected 2 or more"
                 )
             self._check_ports(switch)
         for host in self.hosts:

@@ -76,6 +76,7 @@ Capacity = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
 Delay = Annotated[float, _Number, Field(ge=0, le=10_000)]
 Queue = Annotated[int, _Number, Field(ge=1, le=1_000_000)]
 Slots = Annotated[int, _Number, Field(ge=1, le=65_536)]
+Children = Annotated[int, _Number, Field(ge=2, le=65_535)]
 Count = Annotated[int, _Number, Field(ge=1, le=65_000)]
 Port = Annotated[int, _Number, Field(ge=1, le=LAST_PORT)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -96,6 +97,7 @@ class SwitchDefaults(_Part):
     role: SwitchRole = SwitchRole.PLAIN
     capacity: Capacity = 0.0
     slots: Slots = 4096
+    children: Children | None = None
     chip: Chip | None = None
 
 
@@ -120,6 +122,9 @@ class SwitchSpec(_Part):
         None
     )
     slots: Slots | None = None
+    children: Annotated[
+        Children | None, Field(description="most children of a node in it; else its program's")
+    ] = None
     chip: Annotated[Chip | None, Field(description="port p lies in pipe p >> 7; else all in one")] = None
     ports: Annotated[
         dict[str, Port], Field(description="port number by neighbor, of all of them; else 1, 2, ...")
@@ -370,6 +375,7 @@ def _switch(document: Document, spec: FabricSpec, name: str, values: SwitchSpec)
         tuple(values.ports.items()),
         values.chip or default.chip,
         tuple(loopbacks),
+        values.children or default.children,
     )
 
 

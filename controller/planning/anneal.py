@@ -179,7 +179,7 @@ class _Walk:
         draft.connect(child, parent, self.rng.choice(routes))
         if parent in self.network.server_id:
             return True
-        return sum(p == parent for p in draft.parent.values()) <= self.network.limits.fan_in
+        return sum(p == parent for p in draft.parent.values()) <= self.network.max_children(parent)
 
     def _close_empty(self, draft: Draft) -> None:
         while True:

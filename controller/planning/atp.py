@@ -91,7 +91,9 @@ def _layer(
     for worker in workers:
 
         def has_room(switch: str) -> bool:
-            return bool(left[network.switch_id[switch]] > 0) and members[switch] < network.limits.fan_in
+            return bool(left[network.switch_id[switch]] > 0) and members[switch] < network.max_children(
+                switch
+            )
 
         _attach(network, draft, worker, paths[worker], members, has_room)
     return draft
@@ -159,7 +161,7 @@ def _fragments(
 
         def has_room(switch: str, members: Counter[str] = members) -> bool:
             room = float(network.capacity[network.switch_id[switch]]) / part
-            return members[switch] < network.limits.fan_in and used[switch] + 1 <= room * (1 + SLACK)
+            return members[switch] < network.max_children(switch) and used[switch] + 1 <= room * (1 + SLACK)
 
         for worker in workers:
             _attach(network, draft, worker, paths[t][worker], members, has_room)

@@ -87,8 +87,9 @@ class DraftEditor:
             child = parent
 
     def has_fan_in_left(self, tree: int, parent: str) -> bool:
-        max_children = self.network.limits.fan_in
-        return parent in self.network.server_id or len(self.members[tree].get(parent, ())) < max_children
+        if parent in self.network.server_id:
+            return True
+        return len(self.members[tree].get(parent, ())) < self.network.max_children(parent)
 
     def open_nodes(self, tree: int, *excluded: str) -> list[str]:
         """The nodes of a tree below the root."""

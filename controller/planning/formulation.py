@@ -197,7 +197,7 @@ class Formulation(ABC):
         return inner
 
     def _node(self, s: int, node: str, columns: list[tuple[int, int]]) -> None:
-        """The stream of a node: as fast as its fastest member, and at most `fan_in` members."""
+        """The stream of a node: as fast as its fastest member, and no more members than it takes."""
         network, server, program = self.network, self.servers[s], self.program
         streams = [
             (self.new_stream(s, 1), route) for route in network.routes(node, server, self.routes_per_pair)
@@ -211,8 +211,8 @@ class Formulation(ABC):
         for g, own in by_group.items():
             size = len(self.groups[g].workers)
             program.add([(c, 1.0) for c in own] + [(z, -float(size)) for z, _ in streams], -INF, 0.0)
-        if sum(len(self.groups[g].workers) for g in by_group) > network.limits.fan_in:
-            fan_in = float(network.limits.fan_in)
+        if sum(len(self.groups[g].workers) for g in by_group) > network.max_children(node):
+            fan_in = float(network.max_children(node))
             program.add([(c, 1.0) for c, _ in columns] + [(z, -fan_in) for z, _ in streams], -INF, 0.0)
         self.at_most_one(s, [z for z, _ in streams])
         self.stream[s, node] = streams

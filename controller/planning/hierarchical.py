@@ -68,7 +68,7 @@ def _starts(network: ResidualNetwork, workers: tuple[str, ...], root: str, nodes
 
 def _star(network: ResidualNetwork, workers: tuple[str, ...], root: str) -> Draft:
     """All workers send to the root, over shortest routes."""
-    if root not in network.server_id and len(workers) > network.limits.fan_in:
+    if root not in network.server_id and len(workers) > network.max_children(root):
         raise PlanningError(f"root {root} would have {len(workers)} children")
     draft = Draft(root, 1.0)
     for worker in workers:

@@ -148,7 +148,7 @@ class Packer:
         arriving = (
             np.add.reduceat(whole(self.links), self.starts) - np.ceil(inflow / stream - ROUND_OFF) - results
         )
-        most = min(self.network.limits.fan_in, len(self.workers))
+        most = np.array([min(self.network.max_children(v), len(self.workers)) for v in self.nodes])
         room = np.minimum(np.minimum(whole(left), most), self.local + np.maximum(arriving, 0))
         room[[not self.network.routes(v, server, 1) for v in self.nodes]] = 0
         return np.asarray(np.maximum(room, 0), dtype=np.int64)

@@ -59,7 +59,7 @@ class SchemeComparison:
         limits: Limits | None = None,
     ) -> None:
         check_job(fabric, job)
-        self._fan_in = (limits or Limits()).fan_in
+        self._fan_in = None if limits is None else limits.fan_in
         self._background = background
         unit = natural_unit(fabric, background, job.workers)
         self.task = Task(ResidualNetwork(fabric, background, limits, unit), job, seed)

@@ -120,9 +120,9 @@ def _fold(
 ) -> list[tuple[str, Route]]:
     """Add up at a switch what meets there, up to its fan-in; returns the streams that go on. The root
     takes all."""
-    most = network.limits.fan_in
+    most = len(streams) if switch in network.server_id else network.max_children(switch)
     if switch == draft.root:
-        if len(streams) > most and switch not in network.server_id:
+        if len(streams) > most:
             raise PlanningError(
                 f"root {switch} would have {len(streams)} children and {most} are the most; "
                 "more switches with aggregation capacity between it and the workers would fit"

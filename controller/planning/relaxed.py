@@ -88,7 +88,7 @@ def free_routing_bound(
     ingress B: f = B / k while n f <= C, else c + (B - k c) / n with c = C / n; k = max(1, n / fan-in) is
     the number of streams that n members of nodes need at the least."""
     n = len(workers)
-    k = max(1.0, n / network.limits.fan_in)
+    k = max(1.0, n / max((network.max_children(v) for v in nodes), default=n))
     each = float(sum(network.capacity[network.switch_id[v]] for v in nodes)) / n
     ingress = float(sum(network.capacity[network.server_id[s]] for s in servers))
     rate = ingress / k

@@ -33,14 +33,15 @@ USED_UP = 1e-9
 @dataclass(frozen=True)
 class Limits:
     """Limits of a search: `paths`, `stretch`, `small` see above; `columns`: routed variables of a linear model;
-    `nodes`: switches that every worker may use as parent beside its own; `fan_in`: children of a switch."""
+    `nodes`: switches that every worker may use as parent beside its own; `fan_in`: children
+    of every switch, in place of what its program takes (None)."""
 
     paths: int = 8
     stretch: int = 1
     small: int = 6
     columns: int = 16_000
     nodes: int = 48
-    fan_in: int = 32
+    fan_in: int | None = None
 
 
 class ResidualNetwork:
@@ -111,7 +112,8 @@ class ResidualNetwork:
 
     def max_children(self, switch: str) -> int:
         """How many children a switch takes as a node of a tree."""
-        return self.limits.fan_in
+        own = self.fabric.switch(switch).max_children
+        return own if self.limits.fan_in is None else self.limits.fan_in
 
     def distances(self, target: str) -> dict[str, int]:
         """Hops from every switch to the switch `target`, over links with capacity left; switches without a path

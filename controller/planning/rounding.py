@@ -149,5 +149,6 @@ def repair(
 
 
 def _within_fan_in(network: ResidualNetwork, drafts: Sequence[Draft]) -> bool:
-    most = network.limits.fan_in
-    return all(len(m) <= most for d in drafts for v, m in d.members().items() if v != d.root)
+    return all(
+        len(m) <= network.max_children(v) for d in drafts for v, m in d.members().items() if v != d.root
+    )

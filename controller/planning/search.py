@@ -227,9 +227,9 @@ class LocalSearch:
     ) -> tuple[str, Route] | None:
         """A parent other than `node` with capacity for the child, and the route."""
         draft, members = self._drafts[tree], self._editor.members[tree]
-        max_children = self._network.limits.fan_in
         for parent in [*self._editor.open_nodes(tree, node), draft.root]:
-            if parent != draft.root and len(members[parent]) + arrivals[parent] >= max_children:
+            count = len(members[parent]) + arrivals[parent]
+            if parent != draft.root and count >= self._network.max_children(parent):
                 continue
             for route in self._network.routes(child, parent, ROUTES_TRIED):
                 if self._try_route(route, parent, draft.share, change, limit):

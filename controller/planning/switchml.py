@@ -76,7 +76,7 @@ def _to_server(task: Task) -> Plan:
     able, members = set(network.aggregators()), Counter[str]()
     for worker in task.workers:
         switch = network.attachment(worker)
-        inside = switch in able and members[switch] < network.limits.fan_in
+        inside = switch in able and members[switch] < network.max_children(switch)
         members[switch] += inside
         editor.place(0, worker, switch if inside else server)
     for switch in [v for v, count in members.items() if count]:

@@ -16,7 +16,6 @@ from netfold.controller.planning.plan import Edge, InvalidPlanError, JobSpec, Lo
 from netfold.controller.planning.resend_paths import unreached_by_resend
 from netfold.topologies.fabric import Fabric
 
-MAX_FAN_IN = 32
 TOLERANCE = 1e-6
 
 Key = TypeVar("Key", bound=Hashable)
@@ -28,12 +27,13 @@ def validate(
     plan: Plan,
     background: Loads | None = None,
     *,
-    fan_in: int = MAX_FAN_IN,
+    fan_in: int | None = None,
 ) -> None:
     """Raise InvalidPlanError, naming tree and element, unless the plan is one that may be installed.
 
     Every tree: one edge per worker and inner node; simple paths over links of the fabric that pass through
-    switches only; nodes that are switches with capacity and at most `fan_in` children; parents that lead
+    switches only; nodes that are switches with capacity and no more children than its program takes (or
+    `fan_in`); parents that lead
     to the root; children that enter their node's pipe or can be looped into it; result links that are a tree
     from the root to every worker, and with a switch as root one that resent results join (resend_paths.py). The plan:
     shares that sum to 1, a rate above 0, loads as stated, no link direction, switch, server or loopback port above its
@@ -85,7 +85,7 @@ def _added(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key,
     return {k: first.get(k, 0.0) + second.get(k, 0.0) for k in {**first, **second}}
 
 
-def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int, where: str) -> None:
+def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int | None, where: str) -> None:
     if fabric.is_host(tree.root):
         if tree.root not in job.parameter_servers:
             raise InvalidPlanError(f"{where}: the root is a host but no parameter server of the job")
@@ -108,8 +108,9 @@ def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int, where: st
         _check_node(fabric, node, where)
     children = Counter(e.parent for e in tree.edges)
     for node, count in children.items():
-        if count > fan_in and not fabric.is_host(node):
-            raise InvalidPlanError(f"{where}: switch '{node}' has {count} children; {fan_in} are the most")
+        most = count if fabric.is_host(node) else fan_in or fabric.switch(node).max_children
+        if count > most:
+            raise InvalidPlanError(f"{where}: switch '{node}' has {count} children; {most} are the most")
     for edge in tree.edges:
         _check_path(fabric, edge, where)
     _check_ascent(tree, where)

@@ -23,6 +23,7 @@ from netfold.controller.service.servicer import Service
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.program_limits import limit_children, program_of
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
@@ -53,15 +54,16 @@ class DaemonOptions:
 
 async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], None]) -> None:
     """Runs until SIGINT or SIGTERM. `report` receives a line when it serves, as the primary or a standby.
-    Raises StoreError and ListenError."""
+    Raises FabricError, StoreError and ListenError."""
     for variable in PROXIES:
         os.environ.pop(variable, None)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    limited = limit_children(fabric, program_of(fabric, options.controller.pipeline, options.devices))
     store = Store(options.state, fingerprint(fabric))
     assigned = addresses(fabric, options.first_grpc_port)
-    setting = FabricConfig(fabric, assigned, store.mark, options.mark_fraction, options.devices)
+    setting = FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices)
     try:
         async with contextlib.AsyncExitStack() as stack:
             term = store.try_lead()

@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A node takes as many children as the program of its switch has bits in its bitmap, or fewer if the fabric's file says
+so; a file that claims more is refused."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from netfold.controller.planning.plan import InvalidPlanError, Plan
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.planning.scheme_registry import BUILT_IN_SCHEMES
+from netfold.controller.planning.validate import validate
+from netfold.controller.switches.program_limits import limit_children, max_children
+from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
+from netfold.topologies.generators import leaf_spine, single_switch
+from netfold.topologies.spec import load_fabric
+from tests.planning.cases import job_on
+
+COMPILED = Path(__file__).parents[2] / "p4src/compiled"
+PROGRAM = COMPILED / "netfold-v1model-256.p4info.txtpb"
+
+
+def with_children(fabric: Fabric, children: int | None) -> Fabric:
+    return replace(fabric, switches=tuple(replace(s, children=children) for s in fabric.switches))
+
+
+def limited(fabric: Fabric, p4info: Path) -> Fabric:
+    return limit_children(fabric, {s.name: p4info for s in fabric.switches})
+
+
+def widest_node(fabric: Fabric, plan: Plan) -> int:
+    """The most children of a switch in a tree."""
+    counts = [
+        count
+        for tree in plan.trees
+        for node, count in Counter(e.parent for e in tree.edges).items()
+        if not fabric.is_host(node)
+    ]
+    return max(counts, default=0)
+
+
+@pytest.mark.parametrize("p4info", sorted(COMPILED.glob("*.p4info.txtpb")), ids=lambda p: p.stem)
+def test_programs_take_what_planners_without_a_controller_assume(p4info: Path) -> None:
+    assert max_children(p4info) == PROGRAM_CHILDREN
+
+
+def test_a_wider_bitmap_takes_more_children(tmp_path: Path) -> None:
+    """A P4Info is all that it takes: no planner has a number of its own."""
+    text = PROGRAM.read_text()
+    name = text.index('alias: "bitmaps"')
+    wide = text[:name] + text[name:].replace("bitwidth: 32", "bitwidth: 64", 1)
+    file = tmp_path / "wide.p4info.txtpb"
+    file.write_text(wide)
+    fabric = limited(single_switch(48), file)
+    plan = make_plan(fabric, job_on(fabric))
+    assert widest_node(fabric, plan) == 48
+    assert plan.rate == pytest.approx(100.0)
+
+
+def test_a_fabric_may_allow_less_than_the_program() -> None:
+    assert {s.max_children for s in limited(with_children(leaf_spine(2, 2, 2), 4), PROGRAM).switches} == {4}
+    assert {s.max_children for s in limited(leaf_spine(2, 2, 2), PROGRAM).switches} == {PROGRAM_CHILDREN}
+
+
+def test_a_fabric_that_claims_more_than_its_program_names_switch_and_number() -> None:
+    expected = re.escape("switch 'leaf1' is said to take 64 children") + ".* takes 32; expected"
+    with pytest.raises(FabricError, match=expected):
+        limited(with_children(leaf_spine(2, 2, 2), 64), PROGRAM)
+
+
+def test_a_program_without_a_bitmap_is_none_of_ours(tmp_path: Path) -> None:
+    file = tmp_path / "other.p4info.txtpb"
+    file.write_text('pkg_info { arch: "v1model" }\n')
+    with pytest.raises(FabricError, match="no register 'bitmaps'"):
+        limited(leaf_spine(2, 2, 2), file)
+
+
+def test_a_file_says_it_for_planning_offline(tmp_path: Path) -> None:
+    file = tmp_path / "fabric.yaml"
+    file.write_text(
+        "name: small\ndefaults: {link: {rate: 100}, switch: {capacity: 900, children: 4}}\n"
+        "switches: {s1: {}, s2: {children: 3}}\nhosts: {h1: {at: s1}}\nlinks: [{between: [s1, s2]}]\n"
+    )
+    assert [s.max_children for s in load_fabric(str(file)).switches] == [4, 3]
+
+
+@pytest.mark.parametrize("scheme", BUILT_IN_SCHEMES)
+def test_no_scheme_gives_a_node_more_children_than_it_takes(scheme: str) -> None:
+    fabric = with_children(leaf_spine(4, 4, 3, parameter_servers=1), 4)
+    assert widest_node(fabric, make_plan(fabric, job_on(fabric, scheme))) <= 4
+
+
+def test_the_validator_refuses_more_children_than_a_switch_takes() -> None:
+    fabric = leaf_spine(2, 2, 4)
+    plan = make_plan(fabric, job_on(fabric))
+    with pytest.raises(InvalidPlanError, match="children; 3 are the most"):
+        validate(with_children(fabric, 3), job_on(fabric), plan)
+
+
+def test_eleven_leaves_are_added_up_by_nodes_of_four_children() -> None:
+    """As 66 workers over 33 leaves with 32 children, only smaller."""
+    fabric = with_children(leaf_spine(11, 4, 2), 4)
+    for scheme in ("packing", "auto"):
+        plan = make_plan(fabric, job_on(fabric, scheme))
+        assert widest_node(fabric, plan) == 4
+        assert plan.bound is not None
+        assert plan.rate >= 0.9 * plan.bound
