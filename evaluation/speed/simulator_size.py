@@ -23,7 +23,7 @@ from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, 
 from netfold.evaluation.core.progress import one_by_one
 from netfold.simulator.flow.run import simulate
 from netfold.simulator.scenario import Job, Scenario
-from netfold.simulator.schemes.catalog import SchemeName, scheme_of
+from netfold.simulator.schemes.catalog import SchemeName, SchemeOptions, scheme_of
 from netfold.simulator.workloads.models import model
 from netfold.testbed.errors import RunError
 from netfold.topologies.generators import GBIT, fat_tree
@@ -90,7 +90,11 @@ def measure(k: int, scheme: SchemeName, answer: Connection) -> None:
     fabric = fat_tree(k, rate=100, unit=GBIT)
     hosts = tuple(h.name for h in fabric.hosts)
     built = time.process_time()
-    job = Job("j", hosts, model("resnet-50"), scheme_of(scheme, fabric, hosts), iterations=ITERATIONS)
+    options = SchemeOptions(
+        max_children=k
+    )  # at k = 64 more than a switch takes: the simulator's size counts here
+    planned_scheme = scheme_of(scheme, fabric, hosts, options)
+    job = Job("j", hosts, model("resnet-50"), planned_scheme, iterations=ITERATIONS)
     planned = time.process_time()
     done = simulate(Scenario(fabric, (job,)))
     ended = time.process_time()

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from netfold.controller.planning.scheme_registry import INSTALLED_SCHEMES
 from netfold.protocol.option_groups import expand_groups
 from netfold.simulator.command import options
 from netfold.simulator.command.jobs import read_jobs
@@ -19,6 +18,7 @@ from netfold.simulator.command.options import refusal
 from netfold.simulator.command.show import SimulationRun, document, plot, tables, to_csv
 from netfold.simulator.command.simulation_spec import (
     PLANNED,
+    PLANNERS,
     Background,
     Level,
     SimulationSpec,
@@ -34,7 +34,7 @@ from netfold.topologies.spec import load_fabric
 app = typer.Typer(add_completion=False)
 
 EXIT_NO_PLAN = 3
-SCHEMES = (PLANNED, *SchemeName, *INSTALLED_SCHEMES)
+SCHEMES = (PLANNED, *SchemeName, *PLANNERS)
 
 
 @app.command()

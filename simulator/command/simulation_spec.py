@@ -17,7 +17,7 @@ from netfold.controller.jobs.file import ResolvedJob, resolve_job
 from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.residual_network import NO_LOADS
-from netfold.controller.planning.scheme_registry import INSTALLED_SCHEMES
+from netfold.controller.planning.scheme_registry import SCHEMES
 from netfold.controller.planning.validate import add_loads
 from netfold.simulator.result import JobResult, SimulationResult
 from netfold.simulator.scenario import (
@@ -93,11 +93,15 @@ class Background:
     )
 
 
+PLANNERS = tuple(name for name in SCHEMES if name not in tuple(SchemeName))
+"""Schemes of the controller, and of installed packages, that the catalog has no way of sending for."""
+
+
 @dataclass(frozen=True)
 class SimulationSpec:
     """What is simulated. `jobs` are job files' texts.
 
-    scheme   PLANNED; the scheme of an installed package for all jobs; or one of the catalog's for all jobs, each
+    scheme   PLANNED; one of PLANNERS for all jobs; or one of the catalog's for all jobs, each
              planned as if it were alone
     seconds  simulated time; None: until the jobs are complete, with background flows all the time
     """
@@ -149,9 +153,9 @@ def _simulate(spec: SimulationSpec) -> Json:
 
 
 def _order(spec: SimulationSpec, text: str) -> ResolvedJob:
-    """The job of a file, by the scheme of the spec if an installed package plans it."""
+    """The job of a file, by the scheme of the spec if it is one of PLANNERS."""
     order = resolve_job(text, spec.fabric)
-    if spec.scheme not in INSTALLED_SCHEMES:
+    if spec.scheme not in PLANNERS:
         return order
     file = order.file.model_copy(update={"scheme": spec.scheme})
     return order.model_copy(update={"file": file})
@@ -161,7 +165,7 @@ def _plans(spec: SimulationSpec, orders: list[ResolvedJob]) -> list[tuple[Scheme
     fabric, found = spec.fabric, []
     loads = NO_LOADS
     for order in orders:
-        if spec.scheme != PLANNED and spec.scheme not in INSTALLED_SCHEMES:
+        if spec.scheme != PLANNED and spec.scheme not in PLANNERS:
             options = SchemeOptions(
                 order.parameter_servers, transport=spec.background.transport, seed=order.file.seed,
                 gpus=order.file.ranks.per_host, intra=order.file.ranks.intra_gbs * 1e9,

@@ -5,6 +5,7 @@ plan that the controller would make."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -51,6 +52,7 @@ class SchemeOptions:
     ring_lockstep of ring, see HostCollective.lockstep
     parallel      of ring, see HostCollective.parallel
     planned       jobs with more workers get straight trees (straight.py) instead of a plan
+    max_children  children of a node; None: what its switch takes. More than that cannot be installed
     """
 
     servers: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class SchemeOptions:
     gpus: int = 8
     intra: float = 100e9
     planned: int = 2048
+    max_children: int | None = None
     transport: TcpVariant = TcpVariant.DCTCP
     seed: int = 0
 
@@ -126,10 +129,20 @@ def _plan(name: SchemeName, fabric: Fabric, workers: tuple[str, ...], own: Schem
     if algorithm in ("atp", "grid", "inart") and not own.servers:
         raise ScenarioError(f"{name} adds up at parameter servers: name one that is no worker")
     if algorithm == "panama" and len(workers) > own.planned:
-        return straight_plan(fabric, workers, str(name), options["trees"])
+        straight = straight_plan(fabric, workers, str(name), options["trees"])
+        _check_children(fabric, straight, own.max_children)
+        return straight
     job = JobSpec(str(name), workers, own.servers, scheme=algorithm, options=options)
-    return make_plan(fabric, job, seed=own.seed, limits=Limits(fan_in=_widest(fabric)))
+    return make_plan(fabric, job, seed=own.seed, limits=Limits(fan_in=own.max_children))
 
 
-def _widest(fabric: Fabric) -> int:
-    return max(fabric.graph.degree[s.name] for s in fabric.switches)
+def _check_children(fabric: Fabric, plan: Plan, max_children: int | None) -> None:
+    """Raises ScenarioError."""
+    for tree in plan.trees:
+        for node, count in Counter(edge.parent for edge in tree.edges).items():
+            most = max_children or fabric.switch(node).max_children
+            if count > most:
+                raise ScenarioError(
+                    f"{plan.job}: switch {node} would have {count} children and takes {most}; fewer workers, or the "
+                    "scheme packing, would fit"
+                )
