@@ -192,6 +192,13 @@ class JobRecord(_Record):
             return ()
         return tuple(p for p in (self.placement, self.previous) if p is not None)
 
+    def has_no_use_for(self, member: Member) -> bool:
+        """A parameter server that is no root in any installed placement."""
+        installed = self.placements
+        return (
+            bool(installed) and member.parameter_server and not any(member.host in p.roots for p in installed)
+        )
+
     @property
     def nodes(self) -> set[str]:
         """Hosts and switches that the job's packets touch, in any placement that is installed."""

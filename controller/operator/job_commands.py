@@ -30,7 +30,7 @@ from netfold.controller.operator.controller_client import (
     plain,
     print_json,
 )
-from netfold.controller.operator.top import Snapshot, document
+from netfold.controller.operator.top import Snapshot, connected_members, document
 from netfold.controller.operator.top_screen import screen
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -106,10 +106,10 @@ def list_jobs(
     for row in answer.jobs:
         plan = _plan_of(row)
         rate = f"{plan['rate']:g} {plan['unit']}" if plan else ""
-        connected = f"{sum(m.connected for m in row.members)}/{len(row.members)}"
         state = pb.JobState.Name(row.state).lower()
         table.add_row(
-            row.name, state, str(row.epoch), plan.get("algorithm", ""), rate, connected, headline(row.reason)
+            *(row.name, state, str(row.epoch), plan.get("algorithm", ""), rate),
+            *(connected_members(row), headline(row.reason)),
         )
     Console().print(table)
 
@@ -283,8 +283,10 @@ def headline(reason: str) -> str:
 def _line(answer: pb.Job, reason: str | None = None) -> str:
     reason = answer.reason if reason is None else reason
     state = pb.JobState.Name(answer.state).lower()
-    connected = f"{sum(m.connected for m in answer.members)}/{len(answer.members)} connected"
-    return f"{answer.name}: {state}, epoch {answer.epoch}, {connected}" + (f": {reason}" if reason else "")
+    connected = connected_members(answer)
+    return f"{answer.name}: {state}, epoch {answer.epoch}, {connected} connected" + (
+        f": {reason}" if reason else ""
+    )
 
 
 def _show_job(answer: pb.Job, as_json: bool) -> None:
@@ -307,4 +309,5 @@ def _show_job(answer: pb.Job, as_json: bool) -> None:
             )
     for member in answer.members:
         kind = "parameter server" if member.parameter_server else "worker"
-        typer.echo(f"  {kind} {member.host}: {'connected' if member.connected else 'absent'}")
+        state = "connected" if member.connected else "not used by the plan" if member.unused else "absent"
+        typer.echo(f"  {kind} {member.host}: {state}")

@@ -99,6 +99,12 @@ def link_rows(now: Snapshot) -> list[LinkRow]:
     return sorted(rows.values(), key=lambda r: (-r.full / r.capacity, r.link))
 
 
+def connected_members(job: pb.Job) -> str:
+    """Connected members of those that the job needs: "3/4"."""
+    needed = [m for m in job.members if not m.unused]
+    return f"{sum(m.connected for m in needed)}/{len(needed)}"
+
+
 def packet_rates(before: Snapshot | None, now: Snapshot) -> dict[Cell, float]:
     """Packets a second since `before`; empty without it."""
     if before is None or now.at <= before.at:

@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from netfold.controller.operator.top import LinkRow, Snapshot, link_rows, packet_rates
+from netfold.controller.operator.top import LinkRow, Snapshot, connected_members, link_rows, packet_rates
 from netfold.protocol import netfold_pb2 as pb
 
 BAR_WIDTH = 10
@@ -79,7 +79,7 @@ def _job_row(job: pb.Job) -> Row:
         str(job.epoch),
         plan.get("algorithm", ""),
         f"{plan['rate']:g} {plan['unit']}" if plan else "",
-        f"{sum(m.connected for m in job.members)}/{len(job.members)}",
+        connected_members(job),
         f"{goodput:.1f} Mbit/s" if goodput else "",
         f"{retransmitted / chunks:.2%}" if chunks else "",
     )

@@ -120,6 +120,7 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
         host=member.host,
         parameter_server=member.parameter_server,
         connected=member_status.is_connected(job.name, member.host),
+        unused=job.has_no_use_for(member),
         report=pb.Report(
             chunks=progress.chunks,
             retransmits=progress.retransmits,

@@ -12,6 +12,7 @@ import subprocess
 import grpc
 import pytest
 
+from netfold.controller.operator.top import connected_members
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
 from netfold.protocol import netfold_pb2 as pb
@@ -152,6 +153,22 @@ def test_a_server_that_no_tree_needs_waits_and_hears_the_end(tmp_path):
         await deployment.runs("job")
         await stub.CancelJob(pb.CancelJobRequest(name="job"))
         assert (await heard).ended.state == pb.CANCELED
+
+    _run(tmp_path, scenario, servers=1)
+
+
+@pytest.mark.parametrize(("scheme", "is_unused"), [("switchml", True), ("none", False)])
+def test_a_server_that_no_tree_needs_is_not_awaited(scheme: str, is_unused: bool, tmp_path):
+    async def scenario(deployment, stub):
+        submitted = pb.SubmitJobRequest(spec_yaml=f"name: job\nworkers: 2\nscheme: {scheme}\nrate: 30\n")
+        await stub.SubmitJob(submitted)
+        await deployment.runs("job")
+        member = MemberStream(stub, "job", "h1")
+        await member.say()
+        await member.hear()
+        job = await stub.GetJob(pb.JobName(name="job"))
+        assert [m.unused for m in job.members] == [False, False, is_unused]
+        assert connected_members(job) == ("1/2" if is_unused else "1/3")
 
     _run(tmp_path, scenario, servers=1)
 
