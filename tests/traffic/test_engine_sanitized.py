@@ -45,12 +45,15 @@ def bursts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def burst_trial(bursts: Path, refusal: int = 0, failure: int = 0, pending: int = 0, in_a_row: int = 0) -> int:
-    """Number of messages sent."""
+def burst_trial(
+    bursts: Path, refusal: int = 0, failure: int = 0, pending: int = 0, in_a_row: int = 0
+) -> tuple[int, int]:
+    """Number of messages sent, and the errno that failed the socket or 0."""
     arguments = map(str, (refusal, failure, pending, in_a_row))
     done = subprocess.run([bursts, *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    return int(done.stdout.split()[0])
+    messages, failed_by = map(int, done.stdout.replace("messages", "").split())
+    return messages, failed_by
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_packets_are_segmented_where_the_kernel_supports_it_and_else_sent_one_by
     bursts: Path, refusal: int, fewest: int, most: int
 ):
     """450 packets arrive in order in every case; other datagrams never reach the core."""
-    assert fewest <= burst_trial(bursts, refusal=refusal) <= most
+    assert fewest <= burst_trial(bursts, refusal=refusal)[0] <= most
 
 
 @pytest.mark.parametrize("in_a_row", [1, 16, 40])
@@ -73,7 +76,13 @@ def test_icmp_errors_are_counted_and_lose_packets_only_at_more_than_16_in_a_row(
 
 @pytest.mark.parametrize("failure", [errno.EINVAL, errno.EIO, errno.EBADF, errno.EACCES])
 def test_what_no_icmp_error_can_be_is_a_failure_of_the_socket(bursts: Path, failure: int):
-    burst_trial(bursts, failure=failure)
+    assert burst_trial(bursts, failure=failure)[1] == failure
+
+
+@pytest.mark.parametrize("loss", [errno.ENOBUFS, errno.EPERM, errno.ENETDOWN, *ICMP_ERRORS])
+def test_a_packet_that_the_kernel_drops_is_lost_and_fails_no_socket(bursts: Path, loss: int):
+    """However often: of a full queue, a packet filter, an interface that is down, a host without a route."""
+    assert burst_trial(bursts, failure=loss)[1] == 0
 
 
 def fuzz(fuzzer: Path, seed: int, steps: int) -> str:
