@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Options of `netfold controller run`, by what they configure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from netfold.controller.operator.controller_client import BAD_INPUT, fail
+from netfold.controller.service.server import Security
+from netfold.controller.switches.devicefile import read_devices
+from netfold.controller.switches.devices import V1MODEL_LANES, Device, best_lanes
+from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.session import RPC_TIMEOUT_S
+from netfold.topologies.fabric import Fabric
+
+_PROGRAMS = Path(str(resources.files("netfold"))) / "p4src" / "compiled"
+_SERVICE, _PROGRAM, _TIMING, _PACKET_MODEL = "Service", "Program", "Timing", "Packet model"
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """Where operators and members reach the controller, and what else it serves."""
+
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            help="unix:PATH, or HOST:PORT with TLS; default: the default socket.", rich_help_panel=_SERVICE
+        ),
+    ] = None
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port of the Prometheus endpoint on 127.0.0.1; 0 disables it.",
+            rich_help_panel=_SERVICE,
+        ),
+    ] = 0
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Record to this file, for `netfold replay`.", rich_help_panel=_SERVICE
+        ),
+    ] = None
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Server certificate (PEM).", rich_help_panel=_SERVICE)
+    ] = None
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(help="Private key of the server certificate (PEM).", rich_help_panel=_SERVICE),
+    ] = None
+    tokens: Annotated[
+        Path | None, typer.Option(help="File with one token per line.", rich_help_panel=_SERVICE)
+    ] = None
+
+    def security(self) -> Security | None:
+        """None without TLS. Bad files end the command."""
+        if self.tls_cert is None and self.tls_key is None and self.tokens is None:
+            return None
+        if self.tls_cert is None or self.tls_key is None or self.tokens is None:
+            fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key and --tokens")
+        try:
+            known = frozenset(self.tokens.read_text().split())
+            pair = self.tls_cert.read_bytes(), self.tls_key.read_bytes()
+        except (OSError, UnicodeDecodeError) as error:
+            fail(BAD_INPUT, str(error))
+        if not known or any(len(t) < 16 for t in known):
+            fail(BAD_INPUT, f"{self.tokens}: expected at least one token, each of 16 characters or more")
+        return Security(*pair, known)
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """What the switches are, and what runs on them."""
+
+    lanes: Annotated[
+        int | None,
+        typer.Option(
+            help="Lanes of a packet: 32, 64 or 256; default: the maximum of the switches.",
+            rich_help_panel=_PROGRAM,
+        ),
+    ] = None
+    p4info: Annotated[
+        Path | None,
+        typer.Option(help="P4Info of the program; default: the one in p4src.", rich_help_panel=_PROGRAM),
+    ] = None
+    program: Annotated[
+        Path | None,
+        typer.Option(help="Compiled program; default: the one in p4src.", rich_help_panel=_PROGRAM),
+    ] = None
+    switches: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the target and address of each switch (docs/how-to/tofino.md).",
+            rich_help_panel=_PROGRAM,
+        ),
+    ] = None
+
+    def devices(self, fabric: Fabric) -> tuple[int, dict[str, Device]]:
+        """Lanes of a packet, and the devices of the file that --switches names. Raises FabricError."""
+        found = self._read_devices(fabric, self.lanes or V1MODEL_LANES)
+        if self.lanes is not None:
+            return self.lanes, found
+        lanes = best_lanes(fabric, found)
+        return lanes, self._read_devices(fabric, lanes)
+
+    def _read_devices(self, fabric: Fabric, lanes: int) -> dict[str, Device]:
+        return {} if self.switches is None else read_devices(self.switches, fabric, lanes)
+
+    def pipeline(self, lanes: int) -> Pipeline:
+        """A missing file ends the command."""
+        chosen = Pipeline(
+            self.p4info or _PROGRAMS / f"netfold-v1model-{lanes}.p4info.txtpb",
+            self.program or _PROGRAMS / f"netfold-v1model-{lanes}.json",
+        )
+        for path in (chosen.p4info, chosen.blob):
+            if not path.is_file():
+                known = ", ".join(
+                    sorted(
+                        p.stem.rsplit("-", 1)[1] for p in _PROGRAMS.glob("*.json") if "-v1model-" in p.stem
+                    )
+                )
+                fail(BAD_INPUT, f"{path} is missing; there are programs for {known} lanes")
+        return chosen
+
+
+@dataclass(frozen=True)
+class TimingOptions:
+    """How often switches and links are polled, and how long they may be silent."""
+
+    audit_s: Annotated[
+        float, typer.Option(min=0.1, help="Seconds between two audits of a switch.", rich_help_panel=_TIMING)
+    ] = 30.0
+    counter_poll_s: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            help="Seconds between two readings of the port counters of a switch.",
+            rich_help_panel=_TIMING,
+        ),
+    ] = 1.0
+    rpc_timeout_s: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            help="Timeout of an RPC to a switch, in seconds; 6 times that for a pipeline push.",
+            rich_help_panel=_TIMING,
+        ),
+    ] = RPC_TIMEOUT_S
+    probe_s: Annotated[
+        float,
+        typer.Option(
+            min=0.0, help="Seconds between two probes of a link; 0: no probes.", rich_help_panel=_TIMING
+        ),
+    ] = 0.3
+    switch_restart_timeout_s: Annotated[
+        float,
+        typer.Option(
+            min=0.5,
+            help="Seconds that a switch may be unreachable before its jobs fail.",
+            rich_help_panel=_TIMING,
+        ),
+    ] = 8.0
+
+
+@dataclass(frozen=True)
+class PacketModelOptions:
+    """What a packet takes on the links of the fabric file."""
+
+    scale: Annotated[
+        float,
+        typer.Option(
+            min=1e-9, help="Rate on the wire per rate in the fabric file.", rich_help_panel=_PACKET_MODEL
+        ),
+    ] = 1.0
+    host_rtt_ms: Annotated[
+        float,
+        typer.Option(min=0.001, help="RTT in ms without the links' delays.", rich_help_panel=_PACKET_MODEL),
+    ] = 2.0
