@@ -12,10 +12,11 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from . import c_headers, commands, metrics, service, switch_program
+from . import c_headers, commands, messages, metrics, service, switch_program
 
 PAGES: dict[str, Callable[[Path], str]] = {
     "commands": commands.page,
+    "messages": messages.page,
     "metrics": metrics.page,
     "service": service.page,
     "c-headers": c_headers.page,

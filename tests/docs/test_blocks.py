@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Commands and code of README, tutorials and guides run as they stand, page by page."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import blocks, script
+from tests.house.imports import REPOSITORY
+
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted((REPOSITORY / "docs/tutorials").glob("*.md")),
+    *sorted((REPOSITORY / "docs/how-to").glob("*.md")),
+]
+WITH_QUICK_BLOCKS = [page for page in PAGES if script(page, network=False)]
+WITH_NETWORK_BLOCKS = [page for page in PAGES if script(page, network=True)]
+
+
+def page_name(page: Path) -> str:
+    return page.relative_to(REPOSITORY).as_posix()
+
+
+def run(page: Path, folder: Path, network: bool) -> None:
+    """Runs the page's script in `folder`, with the repository's examples, and netfold's commands on PATH."""
+    folders = {
+        name: str(folder / "home") for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
+    }
+    (folder / "home").mkdir(mode=0o700)
+    (folder / "examples").symlink_to(REPOSITORY / "examples")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, **folders, "PATH": path, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        ["bash", "-c", script(page, network)],
+        check=False,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{page_name(page)}:\n{done.stderr[-3000:]}\n{done.stdout[-2000:]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_each_block_is_run_or_marked(page: Path):
+    assert [fault for block in blocks(page) if (fault := block.fault())] == []
+
+
+@pytest.mark.parametrize("page", WITH_QUICK_BLOCKS, ids=page_name)
+def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path):
+    run(page, tmp_path, network=False)
+
+
+@pytest.mark.long
+@pytest.mark.root
+@pytest.mark.mininet
+@pytest.mark.parametrize("page", WITH_NETWORK_BLOCKS, ids=page_name)
+def test_the_blocks_of_a_page_run_in_a_network(page: Path, tmp_path: Path):
+    run(page, tmp_path, network=True)
+
+
+def test_a_block_that_fails_names_its_line(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A page\n\n<!-- file: a.txt -->\n```yaml\na: 1\n```\n\n```bash\ncat a.txt\nfalse\n```\n"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script(page, network=False)],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert done.stdout == "a: 1\n"
+    assert done.stderr.splitlines()[-1] == "## the block at line 8"
+
+
+def test_a_block_without_a_mark_that_cannot_run_is_found(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text("```yaml\na: 1\n```\n\n```bash\ntrue\n```\n\n<!-- run: soon -->\n```bash\ntrue\n```\n")
+    assert [block.fault() for block in blocks(page)] == [
+        "line 1: a block of 'yaml' is neither a file nor run nor marked",
+        "",
+        "line 10: run: is 'soon'; expected network",
+    ]
