@@ -37,7 +37,7 @@ def test_all_data_is_shown(tables: ModuleType):
 
 def test_a_row_of_another_width_is_refused(tables: ModuleType):
     with pytest.raises(ValueError, match="has 1 cells; expected 2"):
-        tables.Result(
+        tables.ResultTable(
             title="", command="", revision="", machine="", conditions="", columns=("a", "b"), rows=(("1",),)
         )
 
