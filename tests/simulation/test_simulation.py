@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The controller is right in many random orders of events. A failing seed prints its history; docs/explanation/architecture.md
-says how to replay and shrink it."""
+"""The controller is right in many random orders of events. A failing seed prints its history;
+docs/explanation/architecture.md says how to replay and shrink it."""
 
 from __future__ import annotations
 
