@@ -22,12 +22,8 @@ APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-
 APT_TEST := tshark libibverbs-dev chromium fonts-dejavu-core
 APT_ROCE := qemu-system-x86
 
-# What root writes here (results, caches) belongs to the user afterwards, who would else be unable to clean up.
-define as-root
-code=0; $(SUDO) env PATH="$$PATH" $(1) || code=$$?; \
-if [ -n "$(SUDO)" ]; then $(SUDO) chown -R --from=root "$$(id -u):$$(id -g)" .; fi; \
-exit $$code
-endef
+# In namespaces of its own: as root, in a user namespace, or through sudo where those are forbidden.
+ISOLATED := $(BIN)/python -P -m netfold.testbed.network.isolated
 
 BENCHMARKS ?= switch_pps allreduce host_pps server_pps plan_time
 
@@ -45,7 +41,7 @@ help: ## this list
 
 .PHONY: run
 run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-spine, and show what happened
-	@$(call as-root,$(BIN)/netfold run --target $(TARGET) $(RUN_ARGS))
+	$(BIN)/netfold run --target $(TARGET) $(RUN_ARGS)
 
 # The chip's model takes a program of its own, and few packets a second: a small perceptron, one switch killed under its
 # training, and frames lost on every link (docs/how-to/tofino.md, section 3). FABRIC=tofino-leaf is half of it.
@@ -67,15 +63,15 @@ endif
 
 .PHONY: train
 train: $(VENV)/.ready $(TORCH_VENV)/.ready ## PyTorch's DistributedDataParallel on eight hosts, over netfold and over Gloo
-	@$(call as-root,$(BIN)/python -m examples.in_mininet --target $(TARGET))
+	$(BIN)/python -m examples.in_mininet --target $(TARGET)
 
 .PHONY: roce
 roce: $(VENV)/.ready-roce ## four virtual machines with Linux's own RDMA endpoints as hosts: RoCE added up by the leaves
-	@$(call as-root,$(BIN)/netfold roce run $(ROCE_ARGS))
+	$(BIN)/netfold roce run $(ROCE_ARGS)
 
 .PHONY: stop
 stop: $(VENV)/.ready ## take down whatever a run has left
-	$(SUDO) $(BIN)/netfold down
+	$(BIN)/netfold down
 
 .PHONY: doctor
 doctor: $(VENV)/.ready ## what is here, what is missing and how to get it
@@ -83,29 +79,29 @@ doctor: $(VENV)/.ready ## what is here, what is missing and how to get it
 
 .PHONY: bench
 bench: $(VENV)/.ready ## the benchmarks, as ratios against peers in the same run
-	@for b in $(BENCHMARKS); do echo; echo "== $$b"; ($(call as-root,$(BIN)/python -m netfold.evaluation.speed.$$b)); done
+	@for b in $(BENCHMARKS); do echo; echo "== $$b"; $(BIN)/python -m netfold.evaluation.speed.$$b; done
 
 # ---- working on it ----------------------------------------------------------------------------------------------
 
 .PHONY: test
 test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skipped loudly)
-	@$(call as-root,$(BIN)/pytest -m "not long and not machines" -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS))
+	$(ISOLATED) $(BIN)/pytest -m "not long and not machines" -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
-	@$(call as-root,$(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS))
+	$(ISOLATED) $(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS)
 
 .PHONY: test-torch
 test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
-	@$(call as-root,$(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS))
+	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS)
 
 .PHONY: test-roce
 test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
-	@$(call as-root,$(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS))
+	$(ISOLATED) $(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS)
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready ## build the wheel, and let pip install it with all that it needs
-	@$(call as-root,$(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS))
+	$(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS)
 
 .PHONY: docs
 docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and misspelled words are errors

@@ -65,7 +65,7 @@ COMMANDS: dict[str, Command] = {
         extra="sim",
     ),
     "controller": Command(
-        "controller.operator.controller_commands",
+        "testbed.controller_command",
         "Run the controller of a fabric, or look at its switches.",
         extra="controller",
     ),

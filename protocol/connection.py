@@ -17,12 +17,14 @@ from typing import Any
 
 import grpc
 
+from netfold.protocol.runtime import DEFAULT_NAME, default_name, is_root, runtime_folder
+
 TOKEN_KEY = "authorization"
 
 PASSING = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})
 """Status codes on which a retry can succeed: the controller is starting, restarting or briefly unreachable."""
 
-_ROOTS_SOCKET = Path("/run/netfold/controller.sock")
+_SOCKET = "controller.sock"
 _RUNTIME_FOLDERS = ("/run/user/{uid}", "/tmp/netfold-{uid}")
 _KEEPALIVE_MS = 10_000  # a peer that vanished is detected after this and five seconds more
 
@@ -43,11 +45,9 @@ class Connection:
 
 
 def default_socket() -> str:
-    """unix:/run/netfold/controller.sock for root, else in the user's own runtime folder."""
-    if os.geteuid() == 0:
-        return f"unix:{_ROOTS_SOCKET}"
-    base = os.environ.get("XDG_RUNTIME_DIR", _RUNTIME_FOLDERS[1].format(uid=os.getuid()))
-    return f"unix:{base}/netfold/controller.sock"
+    """In the runtime folder; in that of $NETFOLD_NAME's network, if that is not the default's."""
+    folder, name = runtime_folder(), default_name()
+    return f"unix:{folder / _SOCKET if name == DEFAULT_NAME else folder / name / _SOCKET}"
 
 
 def check_default_socket() -> None:
@@ -71,7 +71,7 @@ def _callers_socket() -> str | None:
     """For root's process that a user has started through sudo, as what runs in Mininet's hosts: the user's own
     controller, unless root has one. None if there is none."""
     user = os.environ.get("SUDO_UID", "")
-    if os.geteuid() != 0 or not user.isdecimal() or _ROOTS_SOCKET.exists():
+    if not is_root() or not user.isdecimal() or Path(default_socket().removeprefix("unix:")).exists():
         return None
     for folder in _RUNTIME_FOLDERS:
         file = Path(folder.format(uid=user)) / "netfold" / "controller.sock"

@@ -44,6 +44,7 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.connection import default_socket
 from netfold.protocol.option_groups import expand_groups
 from netfold.protocol.options import ControllerOptions, reaches_controller
+from netfold.protocol.runtime import is_root
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.fabric import FabricError
 from netfold.topologies.spec import load_fabric
@@ -142,7 +143,7 @@ def status(where: ControllerOptions, as_json: AsJson = False) -> None:
 def default_state(fabric: str) -> Path:
     """Independent of the working directory: with another store the controller would replace the switches' entries and
     clear their registers."""
-    if os.geteuid() == 0:
+    if is_root():
         return Path("/var/lib/netfold") / f"{fabric}.db"
     own = os.environ.get("XDG_STATE_HOME")
     return (Path(own) if own else Path.home() / ".local" / "state") / "netfold" / f"{fabric}.db"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ import grpc
 
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY, ConnectError, check_default_socket, default_socket
+from netfold.protocol.runtime import is_root
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> st
 def _clear(path: Path) -> None:
     """Remove the socket of a process that is gone; leave one that answers."""
     if f"unix:{path}" == default_socket():
-        mode = 0o755 if os.geteuid() == 0 else 0o700
+        mode = 0o755 if is_root() else 0o700
         path.parent.parent.mkdir(parents=True, exist_ok=True, mode=mode)
         path.parent.mkdir(exist_ok=True, mode=mode)
         try:

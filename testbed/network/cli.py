@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 from netfold.controller.switches.election import tool_election_id
-from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
+from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE, is_root
 from netfold.testbed.network import kernel, supervisor
+from netfold.testbed.network.capture import open_capture, write_frames
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
 from netfold.testbed.network.faults import Faults, apply_faults, read_faults
 from netfold.testbed.network.isolation import enter_network, is_isolated, pick_way, run_isolated
@@ -206,10 +208,24 @@ def _pcap(
     """Capture both directions of a link with tcpdump."""
     enter_network(name)
     interface = RunDirectory(name).up().link(link).root_interface
+    if not is_root():
+        _capture_as_user(interface, file)
     user = sudo_user()
     owner = (user.name if user is not None else None) or "root"
     output = ["-l"] if file is None else ["-U", "-Z", owner, "-w", str(file)]
     os.execv(tool("tcpdump"), ["tcpdump", "-n", "--immediate-mode", "-i", interface, *output])
+
+
+def _capture_as_user(interface: str, file: Path | None) -> NoReturn:
+    with open_capture(interface) as frames:
+        if file is not None:
+            with file.open("wb") as output:
+                typer.echo(f"listening on {interface}", err=True)
+                write_frames(frames, output)
+        command = [tool("tcpdump"), "-n", "-l", "-r", "-"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as printer:
+            assert printer.stdin is not None
+            write_frames(frames, printer.stdin)
 
 
 @link.command("down")

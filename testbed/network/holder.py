@@ -223,6 +223,10 @@ def _holding(directory: RunDirectory) -> Iterator[int]:
     finally:
         file.unlink(missing_ok=True)
         os.close(descriptor)
+        with contextlib.suppress(OSError):  # logs are kept
+            directory.logs.rmdir()
+            (directory.path / "lock").unlink(missing_ok=True)
+            directory.path.rmdir()
 
 
 def _locked(file: Path) -> int | None:

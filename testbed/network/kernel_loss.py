@@ -74,6 +74,11 @@ def _attach(interface: str, probability: float) -> None:
         finally:
             if program >= 0:
                 os.close(program)
+    except PermissionError as error:
+        raise NetworkError(
+            f"{interface}: cannot set a loss: XDP programs need CAP_BPF of the machine's root; softswitch loses frames "
+            "without"
+        ) from error
     except OSError as error:
         raise NetworkError(f"{interface}: cannot set a loss: {error.strerror}") from error
 

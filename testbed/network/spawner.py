@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.testbed.network.namespaces import identity
 from netfold.testbed.network.state import RUN_VARIABLE
 from netfold.testbed.network.tools import tool
 
@@ -20,13 +22,13 @@ class Spawner:
     until `close`, starts all."""
 
     def __init__(self, run: str) -> None:
-        self.run = run
+        self._marks = {RUN_VARIABLE: run, NAMESPACE_VARIABLE: str(identity("net"))}
         self._thread = ThreadPoolExecutor(1, "spawner")
 
     def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
         """Like subprocess.Popen."""
         words = [tool("setpriv"), "--pdeathsig", "KILL", *(str(c) for c in command)]
-        environment = {**(options.pop("env", None) or os.environ), RUN_VARIABLE: self.run}
+        environment = {**(options.pop("env", None) or os.environ), **self._marks}
         start = functools.partial(subprocess.Popen[Any], words, env=environment, **options)
         return self._thread.submit(start).result()
 

@@ -29,18 +29,27 @@ def can_become_root() -> bool:
 def become_root() -> None:
     """Run this command again through sudo unless it runs as root. Raises NotRootError without sudo.
 
-    Keeps PATH and the NETFOLD_ variables, which sudo would remove."""
+    Root leaves no caches of Python's beside the user's files."""
     if os.geteuid() == 0:
         return
+    command = sudo_command()
+    if command is None:
+        raise NotRootError
+    os.execv(command[0], [*command, "PYTHONDONTWRITEBYTECODE=1", sys.executable, *sys.argv])
+
+
+def sudo_command() -> list[str] | None:
+    """The words before a command of root's; None without sudo. Keeps PATH and the NETFOLD_ variables, which sudo would
+    remove."""
     sudo = shutil.which("sudo")
     if sudo is None:
-        raise NotRootError
+        return None
     kept = [
         f"{name}={value}"
         for name, value in os.environ.items()
         if name == "PATH" or name.startswith("NETFOLD_")
     ]
-    os.execv(sudo, [sudo, "env", *kept, sys.executable, *sys.argv])
+    return [sudo, "env", *kept]
 
 
 @dataclass(frozen=True)

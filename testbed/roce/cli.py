@@ -55,10 +55,15 @@ def run(
     from netfold.testbed.network.errors import NetworkError
     from netfold.testbed.network.isolation import run_isolated
     from netfold.testbed.network.sudo_user import as_sudo_user
+    from netfold.testbed.roce.packages import unpacked
     from netfold.testbed.roce.run import RoceRun, RoceRunOptions, render
     from netfold.topologies.fabric import FabricError
 
     console = Console()
+
+    def report_step(text: str) -> None:
+        console.print(f"[dim]{text}[/dim]")
+
     try:
         options = RoceRunOptions(
             per_leaf=per_leaf,
@@ -69,8 +74,9 @@ def run(
             timeout_s=timeout,
             slots=slots or None,
         )
+        unpacked(report_step)  # namespaces of their own do not reach Debian's mirrors
         run_isolated(name, network)
-        report = RoceRun(options, lambda text: console.print(f"[dim]{text}[/dim]")).execute()
+        report = RoceRun(options, report_step).execute()
         console.print(render(report))
         with as_sudo_user():
             report.write(out)

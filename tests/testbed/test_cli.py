@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.evaluation.testbed.cli import app as measure
+from netfold.protocol.runtime import is_root
 from netfold.testbed import cli
 from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
@@ -83,8 +84,8 @@ def test_bad_input_is_one_line(arguments, code, says, monkeypatch: pytest.Monkey
 @pytest.fixture
 def by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of a user who has called sudo."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
+    if not is_root():
+        pytest.skip("SKIPPED: needs root, and other users")
     monkeypatch.setenv("SUDO_UID", "12345")
     monkeypatch.setenv("SUDO_GID", "12346")
     for folder in (tmp_path, *tmp_path.parents):

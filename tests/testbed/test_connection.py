@@ -23,7 +23,10 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         listener.bind(str(file))
     user = os.getuid()
     monkeypatch.setattr(api, "_RUNTIME_FOLDERS", (f"{tmp_path.parent}/{{uid}}-none", str(tmp_path)))
-    monkeypatch.setattr(api, "_ROOTS_SOCKET", tmp_path / "roots.sock")
+    monkeypatch.setattr("netfold.protocol.runtime.ROOTS_FOLDER", tmp_path / "roots")
+    monkeypatch.setattr(api, "check_default_socket", lambda: None)  # the folder is of a test's user
+    for variable in ("NETFOLD_RUN_DIR", "NETFOLD_NAME"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("SUDO_UID", str(user))
     monkeypatch.delenv("NETFOLD_CONTROLLER", raising=False)
@@ -35,8 +38,9 @@ def test_under_sudo_the_callers_controller_is_found(users: Path) -> None:
 
 
 def test_what_is_said_comes_first_then_roots_own(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (users.parents[1] / "roots.sock").touch()
-    assert connection().address == f"unix:{users.parents[1]}/roots.sock"
+    (users.parents[1] / "roots").mkdir()
+    (users.parents[1] / "roots" / "controller.sock").touch()
+    assert connection().address == f"unix:{users.parents[1]}/roots/controller.sock"
     monkeypatch.setenv("NETFOLD_CONTROLLER", "unix:/said")
     assert connection().address == "unix:/said"
 
@@ -46,4 +50,10 @@ def test_a_socket_that_is_not_the_callers_is_not_taken(
     users: Path, monkeypatch: pytest.MonkeyPatch, user: str
 ) -> None:
     monkeypatch.setenv("SUDO_UID", user)
-    assert connection().address == f"unix:{users.parents[1]}/roots.sock"
+    assert connection().address == f"unix:{users.parents[1]}/roots/controller.sock"
+
+
+def test_each_network_has_a_controller_of_its_own(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SUDO_UID")
+    monkeypatch.setenv("NETFOLD_NAME", "other")
+    assert connection().address == f"unix:{users.parents[1]}/roots/other/controller.sock"

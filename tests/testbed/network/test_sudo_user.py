@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from netfold.protocol.runtime import is_root
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.sudo_user import Recordings, as_sudo_user, become_root, sudo_user
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+needs_root = pytest.mark.skipif(not is_root(), reason="SKIPPED: needs root, and other users")
 USER, GROUP = 12345, 12346
 
 

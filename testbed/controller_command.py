@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold controller`: the controller's commands; `run` finds the switches of an emulated network by its name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from typing import Annotated, Any
+
+import typer
+
+from netfold.controller.operator.controller_commands import app as controller_app
+from netfold.controller.operator.controller_commands import run_controller
+from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
+from netfold.testbed.network.errors import NetworkError
+from netfold.testbed.network.holder import holder_of
+from netfold.testbed.network.isolation import enter_network, is_isolated
+from netfold.topologies.cli import FAILED, fail
+
+_NAME = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        envvar=NAME_VARIABLE,
+        help="Network of `netfold up` whose switches it controls; default: nf, if that is up and --switches is "
+        "not given.",
+    ),
+]
+
+
+@functools.wraps(run_controller)
+def _run(name: str | None, **options: Any) -> None:
+    try:
+        if name is None and options["switches"] is None and not is_isolated() and holder_of(DEFAULT_NAME):
+            name = DEFAULT_NAME
+        if name is not None:
+            os.environ[NAME_VARIABLE] = name
+            enter_network(name)
+    except NetworkError as error:
+        fail(str(error), FAILED)
+    run_controller(**options)
+
+
+def _with_name() -> inspect.Signature:
+    original = inspect.signature(run_controller, eval_str=True)
+    option = inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_NAME)
+    options = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in original.parameters.values()]
+    return original.replace(parameters=[*options, option])
+
+
+_run.__signature__ = _with_name()  # type: ignore[attr-defined]
+_run.__annotations__ = {p.name: p.annotation for p in _with_name().parameters.values()}
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help=controller_app.info.help)
+app.registered_commands = [c for c in controller_app.registered_commands if c.callback is not run_controller]
+app.command("run")(_run)

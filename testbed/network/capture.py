@@ -1,0 +1,36 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Captures the frames of an interface to a pcap stream (draft-ietf-opsawg-pcap).
+
+For user namespaces: tcpdump and dumpcap change their user before they capture, and there is no other user."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from typing import IO, NoReturn
+
+_HEADER = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, 1)
+"""Magic number of microseconds, version 2.4, time zone, accuracy, longest frame, Ethernet."""
+_RECORD = struct.Struct("=IIII")
+_ALL_PROTOCOLS = 3
+_LONGEST = 1 << 18
+
+
+def open_capture(interface: str) -> socket.socket:
+    """A socket that receives the frames of both directions from now on. Raises OSError."""
+    frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
+    frames.bind((interface, _ALL_PROTOCOLS))
+    return frames
+
+
+def write_frames(frames: socket.socket, output: IO[bytes]) -> NoReturn:
+    """Writes each frame at once, until a signal. Raises OSError."""
+    output.write(_HEADER)
+    output.flush()
+    while True:
+        frame = frames.recv(_LONGEST)
+        seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
+        output.write(_RECORD.pack(seconds, microseconds, len(frame), len(frame)) + frame)
+        output.flush()
