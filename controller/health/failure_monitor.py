@@ -100,14 +100,16 @@ class FailureMonitor:
         elements = FailedElements(switches=frozenset((switch,)))
         self._events.publish(ElementsFailed(elements, f"switch {switch} is unreachable", False))
 
-    def _on_restart_timeout(self, switch: str) -> None:
+    def _on_restart_timeout(self, switch: str, was_preempted: bool = False) -> None:
+        """Jobs without another plan fail, unless another controller is primary: the switch then still adds up."""
         health, seconds = self._fleet.health(switch), self._timeouts.restart
         if health.ready:
             return
-        if health.preempted:  # it still adds up; a controller that takes it away must not end jobs
-            self._call_later(seconds, self._on_restart_timeout, switch)
+        is_early = self._clock.monotonic_s() - health.since < seconds * 0.9
+        if health.preempted or (is_early and was_preempted):
+            self._call_later(seconds, self._on_restart_timeout, switch, health.preempted)
             return
-        if self._clock.monotonic_s() - health.since < seconds * 0.9:
+        if is_early:  # it was ready meanwhile, and has a timeout of its own
             return
         why = f"switch {switch} is unreachable for {seconds:g} s ({health.error})"
         elements = FailedElements(switches=frozenset((switch,)))

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import grpc
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code
@@ -18,7 +19,7 @@ from netfold.controller.service.daemon import fingerprint
 from netfold.controller.switches.election import tool_election_id
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import MemberStream, asked, deployed
+from tests.controller.deployment import Deployment, MemberStream, asked, deployed
 
 SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 2000\n"
 
@@ -110,29 +111,50 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_controller_that_takes_a_switch_away_fails_no_job_of_it(tmp_path):
-    """For longer than a switch may be unreachable. It writes nothing, so the job runs on as it was."""
+@asynccontextmanager
+async def other_primary(deployment: Deployment) -> AsyncIterator[None]:
+    """Another controller is primary at s1, and has been for longer than a switch may be unreachable. It writes
+    nothing."""
+    switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
+    async with grpc.aio.insecure_channel(switch.address) as channel:
+        stream = p4r_grpc.P4RuntimeStub(channel).StreamChannel()
+        update = p4r.MasterArbitrationUpdate(device_id=switch.device_id)
+        update.election_id.CopyFrom(U128.encode(1 << 100))
+        await stream.write(p4r.StreamMessageRequest(arbitration=update))
+        await deployment.until(lambda: health.preempted, "another controller is primary")
+        now, longest = asyncio.get_running_loop().time, deployment.options.timeouts.restart
+        await deployment.until(lambda: now() - health.since > 1.5 * longest, "for too long")
+        yield
+        stream.cancel()
 
+
+def test_a_controller_that_takes_a_switch_away_fails_no_job_of_it(tmp_path):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()
             await deployment.controller.submit(SPEC, queue=False)
             await deployment.runs("job")
             switch, health = deployment.switches["s1"], deployment.controller.fleet.health("s1")
-            before, longest = switch.entries(), deployment.options.timeouts.restart
-            async with grpc.aio.insecure_channel(switch.address) as channel:
-                stream = p4r_grpc.P4RuntimeStub(channel).StreamChannel()
-                update = p4r.MasterArbitrationUpdate(device_id=switch.device_id)
-                update.election_id.CopyFrom(U128.encode(1 << 100))
-                await stream.write(p4r.StreamMessageRequest(arbitration=update))
-                await deployment.until(lambda: health.preempted, "another controller is primary")
-                now = asyncio.get_running_loop().time
-                await deployment.until(lambda: now() - health.since > 1.5 * longest, "for too long")
+            before = switch.entries()
+            async with other_primary(deployment):
                 assert deployment.state("job") is JobState.RUNNING
-                stream.cancel()
             await deployment.settled()
             assert not health.preempted
             assert (deployment.state("job"), switch.entries()) == (JobState.RUNNING, before)
+
+    asyncio.run(scenario())
+
+
+def test_a_switch_that_goes_away_after_it_was_taken_away_fails_its_job(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.runs("job")
+            async with other_primary(deployment):
+                await deployment.switches["s1"].stop()
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "failed")
+            assert "switch s1 is unreachable for 3 s" in deployment.controller.registry.get("job").reason
 
     asyncio.run(scenario())
 
