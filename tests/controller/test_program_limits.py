@@ -5,6 +5,7 @@ so; a file that claims more is refused."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from dataclasses import replace
@@ -20,6 +21,7 @@ from netfold.controller.switches.program_limits import limit_children, max_child
 from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
+from tests.controller.deployment import deployed
 from tests.planning.cases import job_on
 
 COMPILED = Path(__file__).parents[2] / "p4src/compiled"
@@ -111,3 +113,23 @@ def test_eleven_leaves_are_added_up_by_nodes_of_four_children() -> None:
         assert widest_node(fabric, plan) == 4
         assert plan.bound is not None
         assert plan.rate >= 0.9 * plan.bound
+
+
+@pytest.mark.parametrize(("fabric", "children"), [(leaf_spine(11, 4, 2), 4), (leaf_spine(33, 2, 2), None)])
+def test_the_controller_installs_more_nodes_than_tiers(
+    fabric: Fabric, children: int | None, tmp_path: Path
+) -> None:
+    """Entries, multicast groups and slots of every node, and no others."""
+
+    async def scenario() -> None:
+        async with deployed(with_children(fabric, children), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit("name: wide\nscheme: packing\n", queue=False)
+            await deployment.runs("wide")
+            placement = deployment.controller.registry.get("wide").placement
+            assert placement is not None
+            assert max(len(tree.nodes) for tree in placement.plan.trees) > len(fabric.hosts) // 2
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())

@@ -5,6 +5,7 @@ run the compiled program. Workers get exact sums under loss, duplication and reo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -72,6 +73,17 @@ def prove(fabric: Fabric, job: JobRecord, spare: list[SoftDevice], seed: int) ->
 @pytest.mark.parametrize("name", FABRICS)
 def test_every_scheme_s_plan_adds_up(name: str, scheme: str, spare: list[SoftDevice]):
     prove(FABRICS[name], placed(FABRICS[name], scheme), spare, seed=1)
+
+
+@pytest.mark.parametrize("scheme", ["packing", "auto"])
+def test_trees_with_more_levels_than_the_fabric_has_tiers_add_up(scheme: str, spare: list[SoftDevice]):
+    """Nodes of at most four children over eleven leaves: the shape of 66 racks on nodes of 32."""
+    wide = leaf_spine(11, 4, 2)
+    fabric = replace(wide, switches=tuple(replace(s, children=4) for s in wide.switches))
+    job = placed(fabric, scheme)
+    assert job.placement is not None
+    assert max(len(tree.nodes) for tree in job.placement.plan.trees) > 11
+    prove(fabric, job, spare, seed=1)
 
 
 @settings(
