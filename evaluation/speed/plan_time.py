@@ -30,7 +30,9 @@ from netfold.topologies.generators import (
     with_parameter_servers,
 )
 
-SCHEMES = ("none", "lbmm", "atp", "switchml", "grid", "inart", "panama", "hierarchical", "optimal", "auto")
+SCHEMES = (
+    "none", "lbmm", "atp", "switchml", "grid", "inart", "panama", "hierarchical", "packing", "optimal", "auto",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
