@@ -146,3 +146,16 @@ def test_the_glossary_defines_each_term_once():
     terms = [term.strip() for cell in cells for term in re.split(r"[,;]", cell)]
     assert len(terms) > 100
     assert sorted(term for term, count in Counter(terms).items() if count > 1) == []
+
+
+@pytest.mark.parametrize("kind", ["tutorials", "how-to", "reference", "explanation", "results"])
+def test_pages_name_actors(kind: str):
+    pages = sorted((REPOSITORY / "docs" / kind).glob("*.md"))
+    prose = [(page, re.sub(r"\]\([^)]*\)|`[^`\n]*`", "]", page.read_text())) for page in pages]
+    found = [
+        f"{page.name}: {line.strip()}"
+        for page, text in prose
+        for line in text.splitlines()
+        if ACTOR_PRONOUNS.search(line)
+    ]
+    assert found == [], f"{len(found)} lines name an actor by a pronoun, not as worker, member, switch ..."
