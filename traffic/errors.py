@@ -64,6 +64,16 @@ class StragglerError(TrafficError):
     then; fetch their state (weights, step) first."""
 
 
+class WorkersLeftError(TrafficError):
+    """Workers whose contributions the call needs have left the job. Later calls fail in the same way, unless the job
+    continues without these workers (`on_worker_loss: continue`): then only because no new epoch started before the
+    deadline. `hosts`: the workers. The array is as before the call."""
+
+    def __init__(self, message: str, hosts: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.hosts = hosts
+
+
 class SequenceExhaustedError(TrafficError):
     """The epoch has too few chunk numbers left for this call; the controller has to start a new epoch."""
 

@@ -139,12 +139,14 @@ class QueuePairs(_Record):
 
 
 class Member(_Record):
-    """A worker or parameter server of a job. `joined`: it has attended at least once; `left`: it is done."""
+    """A worker or parameter server of a job. `joined`: it has attended at least once; `left`: it is done, after `calls`
+    calls of the job."""
 
     host: str
     parameter_server: bool = False
     joined: bool = False
     left: bool = False
+    calls: int = 0
 
 
 class JobRecord(_Record):
@@ -210,6 +212,13 @@ class JobRecord(_Record):
         return tuple(m.host for m in self.members if not m.parameter_server and m.host not in self.excluded)
 
     @property
+    def departed(self) -> tuple[Member, ...]:
+        """Workers that have left, and take part in the present epoch."""
+        return tuple(
+            m for m in self.members if m.left and not m.parameter_server and m.host not in self.excluded
+        )
+
+    @property
     def roce(self) -> frozenset[str]:
         """The workers that speak RoCE."""
         return frozenset(self.workers) if self.transport is Transport.ROCE else frozenset()
@@ -227,6 +236,6 @@ class JobRecord(_Record):
     def member(self, host: str) -> Member | None:
         return next((m for m in self.members if m.host == host), None)
 
-    def with_member(self, host: str, **changes: bool) -> JobRecord:
+    def with_member(self, host: str, **changes: bool | int) -> JobRecord:
         members = tuple(m.model_copy(update=changes) if m.host == host else m for m in self.members)
         return self.model_copy(update={"members": members})

@@ -23,7 +23,7 @@ from typing import Any
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
 
-SCHEMA = 3
+SCHEMA = 4
 HISTORY = 200
 """Jobs that are over and still shown."""
 
@@ -33,7 +33,8 @@ CREATE TABLE IF NOT EXISTS jobs (
     name TEXT PRIMARY KEY, seq INTEGER NOT NULL, over INTEGER NOT NULL, body TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS members (
-    job TEXT, host TEXT, joined INTEGER NOT NULL, gone INTEGER NOT NULL, PRIMARY KEY (job, host)
+    job TEXT, host TEXT, joined INTEGER NOT NULL, gone INTEGER NOT NULL, calls INTEGER NOT NULL,
+    PRIMARY KEY (job, host)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS worked (sender TEXT, receiver TEXT, PRIMARY KEY (sender, receiver)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS epochs (
@@ -149,8 +150,8 @@ class Store:
         rows = self._db.execute("SELECT body FROM jobs ORDER BY seq").fetchall()
         jobs = [JobRecord.model_validate_json(body) for (body,) in rows]
         newer: dict[str, dict[str, Member]] = defaultdict(dict)
-        for job, host, joined, left in self._db.execute("SELECT * FROM members"):
-            newer[job][host] = Member(host=host, joined=joined, left=left)
+        for job, host, joined, left, calls in self._db.execute("SELECT * FROM members"):
+            newer[job][host] = Member(host=host, joined=joined, left=left, calls=calls)
         return [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
 
     def put(self, job: JobRecord) -> None:
@@ -170,8 +171,8 @@ class Store:
 
     def put_member(self, job: str, member: Member) -> None:
         """Write one member of a job: the record of a large job is not written again for each that joins."""
-        row = (job, member.host, member.joined, member.left)
-        self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", row)
+        row = (job, member.host, member.joined, member.left, member.calls)
+        self._db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?)", row)
 
     # ---- links -----------------------------------------------------------------------------------
 
@@ -227,9 +228,7 @@ class Store:
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:
     """The job with what was noted of its members after it was written."""
     members = tuple(
-        m.model_copy(update={"joined": newer[m.host].joined, "left": newer[m.host].left})
-        if m.host in newer
-        else m
+        newer[m.host].model_copy(update={"parameter_server": m.parameter_server}) if m.host in newer else m
         for m in job.members
     )
     return job.model_copy(update={"members": members})

@@ -16,6 +16,7 @@ from netfold.controller.jobs.records import (
     Transport,
 )
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+from netfold.controller.lifecycle.departures import departures_of, summary
 from netfold.controller.lifecycle.events import (
     EventBus,
     JobRunning,
@@ -163,8 +164,21 @@ class Members:
             self._lifecycle.commit(job.model_copy(update={"rejoining": (*job.rejoining, host)}))
             self._events.publish(MembersRejoining(name))
         if unusable_epoch and unusable_epoch == job.epoch and job.state is JobState.RUNNING:
-            self._raise(name, f"{host} asked for a new epoch")
+            self._replace_epoch(name, host)
         return self._registry.get(name)
+
+    def _replace_epoch(self, name: str, host: str) -> None:
+        """`host` requests a new epoch: without the workers that have left, on other trees."""
+        job = self._registry.get(name)
+        if self._lifecycle.is_affected(job):
+            return  # a repair is under way
+        if not job.departed:
+            self._raise(name, f"{host} asked for a new epoch")
+            return
+        hosts = tuple(m.host for m in job.departed)
+        why = f"{', '.join(hosts)} left before {host}"
+        self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, *hosts), "reason": why}))
+        self._events.publish(JobStranded(name, why))
 
     def register(self, name: str, ends: QueuePairs) -> None:
         """A RoCE worker's connections of an epoch, told once; what is of an epoch that is over is not heard. Raises
@@ -200,12 +214,13 @@ class Members:
             self._registry.write(self._registry.with_new_epoch(self._registry.get(name), why))
         self._lifecycle.changed(name)
 
-    def leave(self, name: str, host: str) -> None:
-        """The member is done; with the last worker the job is. Raises UnknownJobError, NotAMemberError."""
+    def leave(self, name: str, host: str, calls: int = 0) -> None:
+        """The member is done, after `calls` calls of the job; with the last worker the job is. A parameter server that
+        is a root is lost. Raises UnknownJobError, NotAMemberError."""
         self.check(name, host, new=True)
-        self._tasks.persist(self._leave, name, host, job=name)
+        self._tasks.persist(self._leave, name, host, calls, job=name)
 
-    def _leave(self, name: str, host: str) -> None:
+    def _leave(self, name: str, host: str, calls: int) -> None:
         self._leases.end(name, host)
         job = self._registry.get(name)
         if host in job.excluded:
@@ -213,8 +228,15 @@ class Members:
             return
         if job.state.is_terminal:
             return
-        job = job.with_member(host, joined=True, left=True)
+        member = job.member(host)
+        if member is not None and member.parameter_server and self._registry.needs(job, host):
+            self.handle_loss(name, host, f"parameter server {host} left")
+            return
+        before = self._departures(job)
+        job = job.with_member(host, joined=True, left=True, calls=calls)
         self._lifecycle.commit_member(job, host)
+        if self._departures(job) != before:
+            self._lifecycle.changes.notify(name)
         self._end_if_left(name)
 
     def _end_if_left(self, name: str) -> None:
@@ -222,7 +244,13 @@ class Members:
         job = self._registry.get(name)
         workers = [m for m in job.members if not m.parameter_server and m.host not in job.excluded]
         if workers and all(m.left for m in workers) and not job.state.is_terminal:
-            self._lifecycle.end(name, JobState.DONE, "every worker left")
+            left = (m for m in job.members if m.left and not m.parameter_server)
+            self._lifecycle.end(name, JobState.DONE, summary(left))
+
+    def _departures(self, job: JobRecord) -> tuple[int, bool] | None:
+        """What the other members have to learn."""
+        found = departures_of(job, self._registry.order(job.name).file)
+        return None if found is None else (found.call_limit, found.is_final)
 
     def lease_s(self, name: str) -> float:
         return self._registry.order(name).file.lease_ms / 1000

@@ -16,6 +16,7 @@ from netfold.controller.health.link_loads import Link, LinkLoad
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.lifecycle.departures import Departures
 from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
@@ -160,12 +161,27 @@ def link_messages(fabric: Fabric, loads: Mapping[Link, LinkLoad]) -> list[pb.Lin
     ]
 
 
+def workers_left_message(left: Departures) -> pb.WorkersLeft:
+    return pb.WorkersLeft(
+        hosts=left.hosts,
+        epoch=left.epoch,
+        calls=left.calls,
+        call_limit=left.call_limit,
+        final=left.is_final,
+    )
+
+
 def assignment_message(
-    job: JobRecord, order: ResolvedJob, wire: PacketModel, part: MemberAssignment
+    job: JobRecord,
+    order: ResolvedJob,
+    wire: PacketModel,
+    part: MemberAssignment,
+    left: Departures | None,
 ) -> pb.Assignment:
     assert job.placement is not None
     numerics = order.file.numerics
     return pb.Assignment(
+        workers_left=None if left is None else workers_left_message(left),
         job=job.name,
         epoch=job.epoch,
         udp_port=job.udp_port,

@@ -12,6 +12,7 @@ from typing import TypeVar
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import StoreError
+from netfold.controller.lifecycle.departures import departures_of
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import assignment_of
 from netfold.controller.lifecycle.member_status import OpenStream
@@ -30,6 +31,7 @@ from netfold.controller.service.messages import (
     refuse,
     state_of,
     version,
+    workers_left_message,
 )
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -202,7 +204,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         self._controller.members.check(message.job, message.host, new=not message.epoch)
         self._controller.member_status.set_report(message.job, message.host, progress_of(message.report))
         if message.leave:
-            self._controller.members.leave(message.job, message.host)
+            self._controller.members.leave(message.job, message.host, message.report.next_call)
         else:
             self._controller.members.heartbeat(
                 message.job, message.host, unusable_epoch=message.unusable_epoch
@@ -217,6 +219,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         wait for the job's end."""
         name, host = stream.job, stream.host
         assigned_epoch, ring_epoch = 0, 0
+        left_limit: int | None = None
         lease_ms = self._controller.registry.order(name).file.lease_ms
         job = self._controller.registry.get(name)
         if job.state in (JobState.QUEUED, JobState.INSTALLING) or host in job.excluded:
@@ -233,8 +236,13 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 and self._controller.registry.needs(job, host)
             ):
                 yield pb.ControllerUpdate(assignment=self._assignment(job, host), lease_ms=lease_ms)
-                assigned_epoch = job.epoch
+                assigned_epoch, left_limit = job.epoch, None
                 self._controller.member_status.set_assigned(name, host)
+                continue
+            left = departures_of(job, self._controller.registry.order(name).file)
+            if left is not None and left.epoch == assigned_epoch and left.call_limit != left_limit:
+                yield pb.ControllerUpdate(workers_left=workers_left_message(left), lease_ms=lease_ms)
+                left_limit = left.call_limit
                 continue
             if job.roce_installed_epoch == job.epoch == assigned_epoch != ring_epoch and host in job.roce:
                 yield pb.ControllerUpdate(
@@ -253,7 +261,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
     def _assignment(self, job: JobRecord, host: str) -> pb.Assignment:
         controller = self._controller
         order, wire = controller.registry.order(job.name), controller.options.wire
-        return assignment_message(job, order, wire, assignment_of(controller.config, wire, job, order, host))
+        part = assignment_of(controller.config, wire, job, order, host)
+        return assignment_message(job, order, wire, part, departures_of(job, order.file))
 
     # ---- helpers ---------------------------------------------------------------------------------
 

@@ -5,93 +5,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 
 import grpc
 import pytest
 
 from netfold.controller.lifecycle.job_admission import PlanRequest
 from netfold.controller.planning.plan import Plan
-from netfold.controller.scheduling.planning_client import PlanBackend
 from netfold.controller.service.standby import ServiceProxy
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.netfold_pb2_grpc import ControllerServicer
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import Deployment, MemberStream, PlanThread, asked, deployed
-
-SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\nlease_ms: 400\non_worker_loss: continue\n"
-
-
-class Members:
-    """Those who attend, each with a heartbeat."""
-
-    def __init__(self, stub) -> None:
-        self.stub = stub
-        self.streams: dict[str, MemberStream] = {}
-        self._beats: dict[str, asyncio.Task[None]] = {}
-
-    async def join(self, host: str) -> MemberStream:
-        """A new worker of the host; one that was there before sends no more."""
-        if host in self.streams:
-            self.die(host)
-        stream = self.streams[host] = MemberStream(self.stub, "job", host)
-        await stream.say()
-        self._beats[host] = asyncio.create_task(self._beat(stream))
-        return stream
-
-    def die(self, host: str) -> None:
-        """No further heartbeat; the stream stays open."""
-        self._beats.pop(host).cancel()
-        self.streams.pop(host)
-
-    async def leave(self, host: str) -> None:
-        """Returns when the controller has taken notice."""
-        stream = self.streams[host]
-        self.die(host)
-        await stream.say(leave=True)
-        await stream.call.done_writing()
-        await stream.drain()
-
-    async def told(self, workers: int, after_epoch: int = 0) -> dict[str, pb.Assignment]:
-        """By host the next assignment of so many workers in an epoch later than `after_epoch`."""
-        found = {}
-        for host, stream in self.streams.items():
-            while True:
-                notice = await stream.hear()
-                told = notice.assignment
-                if notice.HasField("assignment") and told.workers == workers and told.epoch > after_epoch:
-                    found[host] = told
-                    break
-        assert len({a.epoch for a in found.values()}) == 1
-        return found
-
-    async def _beat(self, stream: MemberStream) -> None:
-        while True:
-            await asyncio.sleep(0.1)
-            await stream.say()
-
-
-@asynccontextmanager
-async def running(
-    tmp_path: Path, spec: str = SPEC, plans: PlanBackend | None = None
-) -> AsyncIterator[tuple[Deployment, Members]]:
-    async with deployed(single_switch(5), tmp_path, plans=plans) as deployment, asked(deployment) as stub:
-        await deployment.settled()
-        await deployment.controller.submit(spec, queue=False)
-        await deployment.runs("job")
-        members = Members(stub)
-        for host in ("h1", "h2", "h3"):
-            await members.join(host)
-        first = await members.told(3)
-        assert not any(a.allow_newcomers for a in first.values())
-        yield deployment, members
-        for host in list(members.streams):
-            members.die(host)
-        await deployment.settled()
-        deployment.assert_exact()
+from tests.controller.deployment import MemberStream, PlanThread, deployed
+from tests.controller.members import SPEC, running
 
 
 def test_a_new_worker_at_a_lost_ones_host_is_in_from_the_next_epoch_on(tmp_path):

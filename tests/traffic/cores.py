@@ -19,6 +19,7 @@ from netfold.traffic.engine.engine import (
     Status,
     Totals,
     TreeReport,
+    departures_of,
     request_of,
     to_engine_assignment,
 )
@@ -80,6 +81,13 @@ class Core:
         if self._rounds:
             epoch.rounds = self._rounds
         assert self._code.nf_core_assign(self._core, ctypes.byref(epoch), now) == 0
+
+    def set_departures(self, part: Assignment) -> None:
+        """Those of an assignment's `workers_left`."""
+        self._code.nf_core_set_departures(self._core, part.epoch, ctypes.byref(departures_of(part)))
+
+    def fail_epoch_waiters(self) -> None:
+        self._code.nf_core_fail_epoch_waiters(self._core)
 
     def submit(
         self,

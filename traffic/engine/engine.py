@@ -57,6 +57,7 @@ class Status(IntEnum):
     NO_MEMORY = 9
     STRAGGLED = 10
     FLOATS_UNSUPPORTED = 11
+    WORKERS_LEFT = 12
 
 
 class TreeSpec(ctypes.Structure):
@@ -69,8 +70,14 @@ class EngineTiming(ctypes.Structure):
     _fields_ = HEADERS.fields("nf_timing")
 
 
+class Departures(ctypes.Structure):
+    _fields_ = HEADERS.fields("nf_departures")
+
+
 class EngineAssignment(ctypes.Structure):
-    _fields_ = HEADERS.fields("nf_assignment", nf_timing=EngineTiming, nf_tree_spec=TreeSpec)
+    _fields_ = HEADERS.fields(
+        "nf_assignment", nf_timing=EngineTiming, nf_departures=Departures, nf_tree_spec=TreeSpec
+    )
 
 
 class Request(ctypes.Structure):
@@ -128,6 +135,7 @@ def to_engine_assignment(
         rate_mbps=assignment.rate_mbps,
         quorum_deadline=assignment.quorum_deadline_s,
         timing=EngineTiming(*astuple(assignment.timing)),
+        departures=departures_of(assignment),
     )
     bounds = assignment.bounds()
     for number, part in enumerate(assignment.trees):
@@ -142,6 +150,18 @@ def to_engine_assignment(
             destination=part.destination.encode(),
         )
     return epoch
+
+
+def departures_of(assignment: Assignment) -> Departures:
+    left = assignment.workers_left
+    if left is None:
+        return Departures()
+    return Departures(
+        is_limited=1,
+        call_limit=left.call_limit,
+        in_epoch=left.epoch == assignment.epoch,
+        is_final=left.is_final,
+    )
 
 
 def request_of(
@@ -178,6 +198,10 @@ class Engine:
         error = self._code.nf_engine_assign(self._engine, ctypes.byref(epoch), fds.ctypes.data, len(fds))
         if error:
             raise OSError(error, os.strerror(error))
+
+    def set_departures(self, epoch: int, departures: Departures) -> None:
+        """Workers have left the job in this epoch. Ignored in another one."""
+        self._code.nf_engine_set_departures(self._engine, epoch, ctypes.byref(departures))
 
     def close_sockets(self) -> None:
         """Closes the sockets."""

@@ -98,12 +98,28 @@ class Timing:
 
 
 @dataclass(frozen=True)
+class WorkersLeft:
+    """Workers that have left the job after `calls` calls. `epoch`: the last one that they take part in. Calls from
+    `call_limit` on are not completed in the present epoch; `is_final`: nor in a later one."""
+
+    hosts: tuple[str, ...]
+    epoch: int
+    calls: int
+    call_limit: int
+    is_final: bool
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.hosts)} left the job after {self.calls} calls"
+
+
+@dataclass(frozen=True)
 class Assignment:
     """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `link_mbps`:
     rate of the member's link; 0: unknown. `numerics`:
     how numbers become lanes, unless the worker's caller chooses. `quorum`: contributions that seal a chunk
     `quorum_deadline_s` seconds after it was sent; 0: all workers'. `allow_newcomers`: workers without call state may
-    take part; they continue with the call that the other workers are in."""
+    take part; they continue with the call that the other workers are in. `workers_left`: workers without which calls
+    cannot be completed; None: there are none."""
 
     job: str
     epoch: int
@@ -119,6 +135,7 @@ class Assignment:
     quorum: int = 0
     quorum_deadline_s: float = 0.05
     allow_newcomers: bool = False
+    workers_left: WorkersLeft | None = None
 
     def __post_init__(self) -> None:
         _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")

@@ -26,8 +26,9 @@ class TreeStats:
 
 @dataclass
 class Stats:
-    """A member's report: totals since it joined, with `seconds` spent in calls and `elements` reduced in them. `trees`
-    returns the counters of the trees of this epoch, `socket_errors` how many errors the sockets survived: ICMP errors,
+    """A member's report: totals since it joined, with `seconds` spent in calls and `elements` reduced in them.
+    `next_call`: number in the job of the first call that the worker has not finished. `trees` returns the counters of
+    the trees of this epoch, `socket_errors` how many errors the sockets survived: ICMP errors,
     and packets that the kernel dropped."""
 
     calls: int = 0
@@ -39,6 +40,7 @@ class Stats:
     elements: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    next_call: int = 0
     trees: Callable[[], tuple[TreeStats, ...]] = tuple
     socket_errors: Callable[[], int] = int
 

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 import grpc
 
@@ -28,7 +28,7 @@ from netfold.traffic.errors import (
     MembershipLostError,
     TrafficError,
 )
-from netfold.traffic.membership.assignment import Assignment, Timing, TreeAssignment
+from netfold.traffic.membership.assignment import Assignment, Timing, TreeAssignment, WorkersLeft
 from netfold.traffic.membership.base import Stats
 from netfold.traffic.numerics import Automatic, BlockFloat, Fixed, Float32Sum, IntegerSum, PackedHalf, Scheme
 
@@ -57,6 +57,7 @@ def from_proto(message: pb.Assignment) -> Assignment:
         quorum=message.quorum,
         quorum_deadline_s=message.quorum_deadline_s or Assignment.quorum_deadline_s,
         allow_newcomers=message.allow_newcomers,
+        workers_left=_workers_left(message.workers_left) if message.HasField("workers_left") else None,
         trees=tuple(
             TreeAssignment(
                 tree=part.tree,
@@ -72,6 +73,10 @@ def from_proto(message: pb.Assignment) -> Assignment:
             for part in message.trees
         ),
     )
+
+
+def _workers_left(message: pb.WorkersLeft) -> WorkersLeft:
+    return WorkersLeft(tuple(message.hosts), message.epoch, message.calls, message.call_limit, message.final)
 
 
 def _timing(message: pb.Assignment) -> Timing:
@@ -258,6 +263,11 @@ class ControllerMembership:
                     f"job {self._job}: its transport is RoCE; its workers run netfold-roce (docs/reference/roce.md)"
                 )
             self._publish(_MembershipState(assignment=from_proto(update.assignment)))
+        elif update.HasField("workers_left"):
+            assignment = self._state.assignment
+            if assignment is not None and assignment.epoch == update.workers_left.epoch:
+                left = _workers_left(update.workers_left)
+                self._publish(_MembershipState(assignment=replace(assignment, workers_left=left)))
 
     def _updates(self) -> Iterator[pb.MemberUpdate]:
         """One at once, then one every third of the lease and for each unusable epoch, and the last on leaving."""
@@ -284,6 +294,7 @@ class ControllerMembership:
                 chunks=stats.chunks,
                 retransmits=stats.retransmits,
                 reencoded_chunks=stats.reencoded_chunks,
+                next_call=stats.next_call,
                 goodput_mbps=stats.goodput_mbps,
                 trees=[pb.TreeReport(**asdict(tree)) for tree in stats.trees()],
                 socket_errors=stats.socket_errors(),

@@ -19,7 +19,9 @@ from netfold.traffic.errors import (
     SumOverflowError,
     TrafficError,
     UnsupportedDtypeError,
+    WorkersLeftError,
 )
+from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import Membership
 from netfold.traffic.numerics import DTYPES, INTEGERS, IntegerSum, ReduceOp, Scheme
 
@@ -72,6 +74,16 @@ def check_numerics(array: NDArray[Any], scheme: Scheme, op: ReduceOp, job: str) 
         )
 
 
+def workers_left_error(assignment: Assignment, call: int) -> WorkersLeftError:
+    """For a call that cannot be completed without workers that have left."""
+    left = assignment.workers_left
+    where = f"job {assignment.job}, epoch {assignment.epoch}, call {call}"
+    if left is None:
+        return WorkersLeftError(f"{where}: workers have left the job", ())
+    why = "" if left.is_final else ", and no epoch without them started before the deadline"
+    return WorkersLeftError(f"{where}: {left}{why}", left.hosts)
+
+
 def error_of(
     outcome: CallOutcome,
     membership: Membership,
@@ -108,6 +120,8 @@ def error_of(
                 f"{where}, call {outcome.number}: the other workers went on without this one, and their results "
                 "are no longer available; the next call joins them in the next epoch"
             )
+        case Status.WORKERS_LEFT:
+            return workers_left_error(assignment, outcome.number)
         case Status.EXHAUSTED:
             return SequenceExhaustedError(f"{outcome.text}; the job needs a new epoch")
         case Status.SUM_OVERFLOW:

@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 
 from netfold.protocol.wire import packet_bytes
 from netfold.traffic.congestion import Congestion
-from netfold.traffic.engine.engine import Call, Engine, Status, request_of, to_engine_assignment
+from netfold.traffic.engine.engine import (
+    Call,
+    Engine,
+    Status,
+    departures_of,
+    request_of,
+    to_engine_assignment,
+)
 from netfold.traffic.errors import (
     AllReduceTimeoutError,
     ConcurrentUseError,
@@ -46,6 +53,7 @@ from netfold.traffic.worker.outcome import (
     check_quorum,
     contributors_of,
     error_of,
+    workers_left_error,
 )
 
 _SIGNAL_CHECK_S = 0.25
@@ -116,7 +124,7 @@ class Worker:
         Raises TypeError or ValueError for an array that cannot be reduced in place, SequenceExhaustedError for a call
         that needs more chunks than an epoch has numbers, and UnsupportedDtypeError, SumOverflowError (integers),
         CollectiveMismatchError, ConcurrentUseError, WorkerClosedError, AllReduceTimeoutError, StragglerError (with a
-        quorum), JobFailedError, ControllerUnreachableError, TransportError.
+        quorum), JobFailedError, WorkersLeftError, ControllerUnreachableError, TransportError.
         """
         check_array(array)
         if array.size == 0:
@@ -218,7 +226,9 @@ class Worker:
         """After a failed call, in an epoch later than that call's: the workers' chunk numbers may differ in it."""
         self._enter_epoch()
         if self._engine.totals().has_failed_call:
-            epoch = self._epoch
+            epoch, assignment = self._epoch, self._membership.current()
+            if assignment.workers_left is not None and assignment.workers_left.is_final:
+                raise workers_left_error(assignment, self._engine.totals().next_call)
             if not self._membership.request_new_epoch(epoch, deadline - time.monotonic()):
                 raise AllReduceTimeoutError(
                     f"job {self._membership.current().job}: a call failed in epoch {epoch}, and the controller started "
@@ -231,6 +241,8 @@ class Worker:
         """Gives the engine the newest assignment, if it is of another epoch. `first`: also if it has none yet."""
         with self._epoch_lock:
             assignment = self._membership.current()  # under the lock, so that epochs are entered in order
+            if assignment.workers_left is not None and assignment.epoch == self._epoch and not self._closed:
+                self._engine.set_departures(assignment.epoch, departures_of(assignment))
             if self._closed or assignment.epoch == self._epoch or not (self._epoch or first):
                 return
             if self._lanes and assignment.lanes != self._lanes:
@@ -288,6 +300,7 @@ class Worker:
         """Releases a call that is done; its error, or the contributors to its result."""
         outcome = self._engine.release(call.handle)
         totals = self._engine.totals()
+        self.stats.next_call = totals.next_call
         self.stats.restarts, self.stats.reencoded_chunks = totals.restarts, totals.reencoded_chunks
         self.stats.retransmits, self.stats.late = totals.retransmits, totals.late_contributions
         if outcome.status == Status.DONE:
@@ -374,6 +387,8 @@ class Worker:
             self._complete_background_calls()  # in a callback: the thread's own loop ends when it returns
         elif self._completion_thread is not None:
             self._completion_thread.join()
+        self.stats.next_call = self._engine.totals().next_call
+        self._membership.report(self.stats)
         self._membership.close()
         with self._idle:
             self._idle.wait_for(lambda: not self._in_flight)

@@ -30,7 +30,8 @@ enum nf_status {
     NF_ABORTED,        /* nf_core_abort, or an earlier call failed */
     NF_NO_MEMORY,
     NF_STRAGGLED,         /* in a job with a quorum: a result of the call is no longer available */
-    NF_FLOATS_UNSUPPORTED /* a node that cannot add floats added a sum of floats */
+    NF_FLOATS_UNSUPPORTED, /* a node that cannot add floats added a sum of floats */
+    NF_WORKERS_LEFT        /* workers whose contributions the call needs have left the job */
 };
 
 enum { NF_MESSAGE_BYTES = 480 };

@@ -225,6 +225,14 @@ int nf_engine_assign(struct nf_engine *e, const struct nf_assignment *assignment
     return error;
 }
 
+void nf_engine_set_departures(struct nf_engine *e, int64_t epoch, const struct nf_departures *departures) {
+    engine_lock(e);
+    nf_core_set_departures(e->core, epoch, departures);
+    notify_waiters(e);
+    wake_poll(e);
+    engine_unlock(e);
+}
+
 struct nf_call *nf_engine_submit(struct nf_engine *e, const struct nf_request *request, int64_t background) {
     struct tracked *tracked = background ? malloc(sizeof *tracked) : NULL;
     if (background && !tracked) return NULL;

@@ -29,6 +29,8 @@ NF_API void nf_engine_close_sockets(struct nf_engine *e);
 /* Starts an epoch over these connected, non-blocking sockets (endpoint i is fds[i]), which the engine closes. 0, or an errno. */
 NF_API int nf_engine_assign(struct nf_engine *e, const struct nf_assignment *assignment, const int32_t *fds, int64_t count);
 
+NF_API void nf_engine_set_departures(struct nf_engine *e, int64_t epoch, const struct nf_departures *departures);
+
 /* `background`: nf_engine_next_completed returns the call when it is finished. Else a thread has to nf_engine_wait for it. NULL:
  * no memory. */
 NF_API struct nf_call *nf_engine_submit(struct nf_engine *e, const struct nf_request *request, int64_t background);

@@ -46,7 +46,7 @@ void calls_end_all(struct nf_core *core, int64_t status) {
     for (int is_first = 1; (call = core->first); is_first = 0) {
         if (!is_first) snprintf(call->outcome.message, NF_MESSAGE_BYTES, "an earlier call failed");
         call_restore_input(call);
-        finish(core, is_first ? status : NF_ABORTED);
+        finish(core, is_first || status == NF_WORKERS_LEFT ? status : NF_ABORTED);
     }
 }
 

@@ -75,6 +75,10 @@ int nf_core_assign(struct nf_core *core, const struct nf_assignment *a, double n
     return 0;
 }
 
+void nf_core_set_departures(struct nf_core *core, int64_t epoch, const struct nf_departures *departures) {
+    if (epoch == core->assignment.epoch) core->assignment.departures = *departures;
+}
+
 struct nf_call *nf_core_submit(struct nf_core *core, const struct nf_request *request) {
     struct nf_call *call = call_create(request);
     if (call) calls_append(core, call);
@@ -119,6 +123,26 @@ static void describe_missing(const struct nf_core *core, char *to, size_t capaci
     }
 }
 
+/* Needed results are to be handed over in this epoch. */
+static int is_handover_incomplete(const struct nf_core *core) {
+    return !core->is_synchronized || core->next_handover < core->handover_end || core->resume.outstanding ||
+           core->first->progress.state == CALL_HANDOVER;
+}
+
+/* What becomes of the first call after workers have left. A call that one of them has finished has all contributions: it ends as
+ * if the worker were there. */
+static int64_t departures_step(struct nf_core *core) {
+    const struct nf_departures *d = &core->assignment.departures;
+    if (!d->is_limited || !core->first) return STEP_WAIT;
+    if (is_handover_incomplete(core)) return d->in_epoch ? STEP_NEW_EPOCH : STEP_WAIT;
+    if (core->first->progress.state == CALL_CLOSING) {
+        finish_closing_call(core);
+        return STEP_AGAIN;
+    }
+    if (core->next_call < d->call_limit) return STEP_WAIT;
+    return d->is_final ? NF_WORKERS_LEFT : STEP_NEW_EPOCH;
+}
+
 /* A call failed half-way: chunk numbers differ between workers from here on, so nothing more is sent in this epoch, and later
  * calls cannot continue. Retained results stay. */
 static void fail_epoch(struct nf_core *core, int64_t status) {
@@ -137,7 +161,8 @@ void nf_core_abort(struct nf_core *core) {
 }
 
 void nf_core_fail_epoch_waiters(struct nf_core *core) {
-    if (core->first && core->totals.unusable_epoch) fail_epoch(core, NF_EXHAUSTED);
+    if (core->first && core->totals.unusable_epoch)
+        fail_epoch(core, core->assignment.departures.is_limited ? NF_WORKERS_LEFT : NF_EXHAUSTED);
 }
 
 /* ---- results ---- */
@@ -194,6 +219,8 @@ void nf_core_receive(struct nf_core *core, int64_t endpoint, const uint8_t *pack
 /* ---- progress ---- */
 
 static int64_t next_step(struct nf_core *core, double now) {
+    int64_t step = departures_step(core);
+    if (step != STEP_WAIT) return step;
     if (!core->is_synchronized) return synchronize(core);
     struct nf_call *call = core->first;
     if (call && call->progress.state != CALL_WAITING && call->attempt.is_opened) {
@@ -259,6 +286,7 @@ double nf_core_coalescing_delay(const struct nf_core *core) {
 
 struct nf_totals nf_core_totals(const struct nf_core *core) {
     struct nf_totals totals = core->totals;
+    totals.next_call = core->next_call;
     totals.must_serve_handover = core->tree_count && core->retained && !core->is_synchronized;
     for (const struct nf_call *call = core->retained; call; call = call->next)
         totals.must_serve_handover |= call->progress.outstanding > 0;

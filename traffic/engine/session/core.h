@@ -28,6 +28,7 @@ struct nf_totals {
     int64_t has_failed_call; /* a call failed in this epoch */
     int64_t must_serve_handover; /* other workers may need this one, though it has no call */
     int64_t late_contributions; /* of this worker: their sums had been sealed */
+    int64_t next_call; /* number in the job of the first call that is not finished */
 };
 
 struct nf_tree_report {
@@ -45,6 +46,9 @@ NF_API void nf_core_destroy(struct nf_core *core);
 
 /* Starts an epoch. Calls in flight restart, or are handed over by workers that have their results. 0, or -1: no memory. */
 NF_API int nf_core_assign(struct nf_core *core, const struct nf_assignment *assignment, double now);
+
+/* Workers of the job left after the epoch's start. Ignored unless `epoch` is the present one. */
+NF_API void nf_core_set_departures(struct nf_core *core, int64_t epoch, const struct nf_departures *departures);
 
 /* Copies the array. Calls start and end in the order of submission, NF_MAX_CALLS_IN_FLIGHT at a time. NULL: no memory. */
 NF_API struct nf_call *nf_core_submit(struct nf_core *core, const struct nf_request *request);

@@ -20,6 +20,14 @@ struct nf_tree_spec {
     char destination[16];
 };
 
+/* Workers that have left the job, docs/reference/protocol.md, section 5.7. All zero: none. */
+struct nf_departures {
+    int64_t is_limited; /* calls from `call_limit` on are not completed in this epoch */
+    int64_t call_limit;
+    int64_t in_epoch; /* some of them take part in this epoch: they hand over no further result */
+    int64_t is_final; /* calls from `call_limit` on are not completed in a later epoch either */
+};
+
 struct nf_assignment {
     int64_t epoch, lanes, workers;
     int64_t rounds; /* how often a slot can be used in an epoch */
@@ -31,6 +39,7 @@ struct nf_assignment {
     double rate_mbps;
     double quorum_deadline; /* how long a chunk waits for all contributions, seconds */
     struct nf_timing timing;
+    struct nf_departures departures;
     struct nf_tree_spec trees[NF_TREES_MAX];
 };
 
