@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UnknownHostError,
         UnsupportedDtypeError,
         WorkerClosedError,
+        WorkersLeftError,
     )
     from netfold.traffic.join import join
     from netfold.traffic.numerics import ReduceOp
@@ -67,6 +68,7 @@ __all__ = [
     "UnsupportedDtypeError",
     "Worker",
     "WorkerClosedError",
+    "WorkersLeftError",
     "__version__",
     "join",
 ]

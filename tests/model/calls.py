@@ -18,13 +18,16 @@ from typing import NamedTuple
 from tests.model.network import Violation
 
 APART, ASKED, TOGETHER = 0, 1, 2
+ABSENT = "absent"
+"""In place of what a worker says, if it takes no part in the epoch."""
 
 
 class Worker(NamedTuple):
     """`done`: calls whose results it has; `values`: these results, by the epoch that they were made in; the results of
     the calls before `proven` are let go. Of this epoch: `begun` calls, results `got` (bits), `parts` of the first call
     in the control stream that are back, `control` chunks sent there. `tried`: its first call was begun in an earlier
-    epoch. `first`: the call that it came with, `strange`: it does not know yet which one that is (newcomers.py)."""
+    epoch. `first`: the call that it came with, `strange`: it does not know yet which one that is (newcomers.py).
+    `left`: it has left the job, or `failed` because another one has (departures.py)."""
 
     epoch: int = 0
     submitted: int = 0
@@ -39,6 +42,8 @@ class Worker(NamedTuple):
     control: int = 0
     first: int = 0
     strange: bool = False
+    left: bool = False
+    failed: bool = False
 
 
 class Epoch(NamedTuple):
@@ -53,6 +58,11 @@ class Epoch(NamedTuple):
 def said(row: tuple[object, ...]) -> list[tuple]:  # type: ignore[type-arg]
     """By those who have said something that counts."""
     return [word for word in row if isinstance(word, tuple)]
+
+
+def unsaid(epoch: Epoch) -> tuple[object, ...]:
+    """What was said of a chunk when no worker has said anything yet."""
+    return tuple(ABSENT if vote == ABSENT else None for vote in epoch.votes)
 
 
 class State(NamedTuple):
@@ -228,7 +238,7 @@ class Calls:
         if part is not None and sent == w.control and not any(c[number] == part for c in epoch.control):
             control = epoch.control
             if len(control) == sent:
-                control = (*control, self.nobody(w.epoch))
+                control = (*control, unsaid(epoch))
             control = _put(control, sent, _put(control[sent], number, part))
             if len(set(said(control[sent]))) > 1:
                 raise Violation("numbers", f"control chunk {sent}: {control[sent]}")

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.model.calls import TOGETHER, Calls, Epoch, State, Worker
+from tests.model.calls import ABSENT, TOGETHER, Calls, Epoch, State, Worker
 from tests.model.network import Violation
 
-STRANGER, ABSENT = "stranger", "absent"
+STRANGER = "stranger"
 
 
 @dataclass(frozen=True)

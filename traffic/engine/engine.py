@@ -70,13 +70,13 @@ class EngineTiming(ctypes.Structure):
     _fields_ = HEADERS.fields("nf_timing")
 
 
-class Departures(ctypes.Structure):
+class EngineDepartures(ctypes.Structure):
     _fields_ = HEADERS.fields("nf_departures")
 
 
 class EngineAssignment(ctypes.Structure):
     _fields_ = HEADERS.fields(
-        "nf_assignment", nf_timing=EngineTiming, nf_departures=Departures, nf_tree_spec=TreeSpec
+        "nf_assignment", nf_timing=EngineTiming, nf_departures=EngineDepartures, nf_tree_spec=TreeSpec
     )
 
 
@@ -152,11 +152,11 @@ def to_engine_assignment(
     return epoch
 
 
-def departures_of(assignment: Assignment) -> Departures:
+def departures_of(assignment: Assignment) -> EngineDepartures:
     left = assignment.workers_left
     if left is None:
-        return Departures()
-    return Departures(
+        return EngineDepartures()
+    return EngineDepartures(
         is_limited=1,
         call_limit=left.call_limit,
         in_epoch=left.epoch == assignment.epoch,
