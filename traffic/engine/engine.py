@@ -199,7 +199,7 @@ class Engine:
         if error:
             raise OSError(error, os.strerror(error))
 
-    def set_departures(self, epoch: int, departures: Departures) -> None:
+    def set_departures(self, epoch: int, departures: EngineDepartures) -> None:
         """Workers have left the job in this epoch. Ignored in another one."""
         self._code.nf_engine_set_departures(self._engine, epoch, ctypes.byref(departures))
 
