@@ -4,13 +4,13 @@
 /** The time line of a job: charts with a common time axis, epochs as vertical lines. */
 import { short } from "./numbers.js";
 
-const HEIGHT = 130;
+const HEIGHT = 100;
 const CHARTS = [
-  { title: "goodput, Mbit/s", of: ["goodput"], labels: ["least of the workers"], summary: (value) => `${short(value)} Mbit/s` },
-  { title: "round trip, ms", of: ["rtt", "minRtt"], labels: ["SRTT", "min RTT"], summary: (value) => `${short(value)} ms` },
-  { title: "window, chunks", of: ["window"], labels: ["cwnd"], summary: (value) => `${short(value)} chunks` },
-  { title: "retransmitted, %", of: ["retransmitted"], labels: ["of results"], scale: 100, summary: (value) => `${short(value)} %` },
-  { title: "ECN marks, %", of: ["marked"], labels: ["of results"], scale: 100, summary: (value) => `${short(value)} %` },
+  { title: "goodput, Mbit/s", caption: "goodput of the slowest worker, Mbit/s", of: ["goodput"], summary: (value) => `${short(value)} Mbit/s` },
+  { title: "round trip, ms", caption: "round trip, ms: SRTT; dashed: min RTT", of: ["rtt", "minRtt"], summary: (value) => `${short(value)} ms` },
+  { title: "window, chunks", of: ["window"], summary: (value) => `${short(value)} chunks` },
+  { title: "retransmitted, %", of: ["retransmitted"], scale: 100, summary: (value) => `${short(value)} %` },
+  { title: "ECN marks, %", of: ["marked"], scale: 100, summary: (value) => `${short(value)} %` },
 ];
 
 export class Charts {
@@ -46,7 +46,7 @@ export class Charts {
       const figure = document.createElement("figure");
       figure.setAttribute("role", "img");
       const caption = document.createElement("figcaption");
-      caption.textContent = chart.title;
+      caption.textContent = chart.caption ?? chart.title;
       figure.append(caption);
       this._root.append(figure);
       const axis = { stroke: () => style.getPropertyValue("--text"), grid: { stroke: () => style.getPropertyValue("--grid"), width: 1 }, ticks: { show: false } };
@@ -54,10 +54,10 @@ export class Charts {
         width: this._width(),
         height: HEIGHT,
         cursor: { sync: { key: "job" }, drag: { x: false, y: false } },
-        legend: { show: chart.of.length > 1, live: false },
+        legend: { show: false },
         scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
         axes: [{ ...axis, size: 28, values: "{HH}:{mm}:{ss}", space: 70 }, { ...axis, size: 48 }],
-        series: [{}, ...chart.of.map((_, index) => this._series(chart, index, style))],
+        series: [{}, ...chart.of.map((_, index) => this._series(index, style))],
         hooks: { draw: [(plot) => this._drawMarks(plot, style)], ready: [(plot) => this._listen(plot)] },
       };
       options.axes[0].values = (_, splits) => splits.map((seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour12: false }));
@@ -65,9 +65,8 @@ export class Charts {
     }
   }
 
-  _series(chart, index, style) {
+  _series(index, style) {
     return {
-      label: chart.labels[index],
       stroke: () => style.getPropertyValue(index ? "--line-2" : "--line-1"),
       width: 2,
       dash: index ? [6, 4] : undefined,
@@ -89,6 +88,7 @@ export class Charts {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
+    ctx.textAlign = "left";
     ctx.font = `${11 * devicePixelRatio}px sans-serif`;
     const line = (at, color, dash, text) => {
       const x = plot.valToPos(at, "x", true);

@@ -78,9 +78,9 @@ export class FabricPanel {
   }
 
   _listLinks() {
-    const unit = this._state.fabric.unit.name;
+    this._root.select("#links .unit").text(`, ${this._state.fabric.unit.name}`);
     const rows = this._root.select("#links tbody").selectAll("tr").data(fullestLinks(this._state, SHOWN_LINKS)).join("tr");
-    rows.selectAll("td").data((row) => [row.id.replace("->", " → "), percent(row.used), `${short(row.jobs)} ${unit}`, `${short(row.cross)} ${unit}`]).join("td").text((text) => text);
+    rows.selectAll("td").data((row) => [row.id.replace("->", " → "), percent(row.used), short(row.jobs), short(row.cross)]).join("td").text((text) => text);
   }
 }
 

@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The page beside a real network: a full link, a killed switch, a job that moves; and the same from the recording.
+
+It makes the screenshots of docs/how-to/web.md:
+
+    NETFOLD_SCREENSHOTS=docs/how-to/images pytest tests/web/test_live.py
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netfold.testbed.deployment import Deployment, RunningJob, Setup
+from netfold.testbed.network.targets import installed_command
+from netfold.testbed.processes import HostTask, ProcessGroup
+from tests.web.chromium import browser, needs_chromium, open_page
+
+pytestmark = [pytest.mark.root, pytest.mark.mininet, needs_chromium]
+
+WORKLOAD = ["--workload", "sizes", "--bytes", 1 << 18, "--iterations", 1_000_000]
+FLOW_MBPS = 300
+"""Thrice a link's rate."""
+
+
+@contextmanager
+def command(*arguments: object) -> Iterator[str]:
+    """The address of the page that a command of netfold serves."""
+    process = subprocess.Popen(
+        [installed_command("netfold"), *map(str, arguments), "--listen", "127.0.0.1:0"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert "http://" in line, line + process.stderr.read()
+        yield line.split()[-1]
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0
+
+
+@contextmanager
+def flow(system: Deployment, sender: str, receiver: str, folder: Path) -> Iterator[None]:
+    """UDP that fills every link of its way."""
+    net, address = system.net, str(system.net.addressing.hosts[receiver].ip)
+
+    def process(host: str, *more: object) -> ProcessGroup:
+        out = folder / f"{host}.json"
+        line = [installed_command("netfold"), "background", address, "--seconds", 600, *more, "--out", out]
+        return ProcessGroup(net, [HostTask(host, line, out)])
+
+    with process(receiver, "--sink"), process(sender, "--rate", FLOW_MBPS):
+        yield
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    return tmp_path / "recording.jsonl"
+
+
+@pytest.fixture
+def system(recording: Path) -> Iterator[Deployment]:
+    options = ("--record", str(recording), "--switch-restart-timeout-s", "2")
+    setup = Setup(target="softswitch", lanes=64, name="page", first_grpc_port=9900, controller=options)
+    with Deployment(setup) as running:
+        yield running
+
+
+@pytest.fixture
+def job(system: Deployment) -> RunningJob:
+    return system.start_job("training", WORKLOAD, scheme="panama", reroute="off")
+
+
+def wait_for_level(page: Any, link: str, levels: Sequence[str]) -> None:
+    page.wait_for_function(
+        "([link, levels]) => levels.includes("
+        'document.querySelector(`#fabric .direction[data-id="${link}"]`)?.dataset.level)',
+        arg=[link, list(levels)],
+    )
+
+
+def wait_for_state(page: Any, node: str, state: str) -> None:
+    page.wait_for_function(
+        '([node, state]) => document.querySelector(`#fabric .node[data-id="${node}"]`)?.dataset.state === state',
+        arg=[node, state],
+    )
+
+
+def wait_for_epoch(page: Any, epoch: int) -> None:
+    page.click("#tab-jobs")
+    page.wait_for_function(
+        "epoch => document.querySelector('#epochs')?.innerText.includes(`epoch ${epoch},`)", arg=epoch
+    )
+
+
+def screenshot(page: Any, name: str) -> None:
+    """For the docs, if wanted."""
+    folder = os.environ.get("NETFOLD_SCREENSHOTS")
+    if folder:
+        page.wait_for_timeout(500)  # what is being drawn
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+def test_the_page_shows_a_run_and_the_recording_shows_it_again(
+    system: Deployment, job: RunningJob, recording: Path, tmp_path: Path
+) -> None:
+    root = next(t.root for t in job.plan.trees)
+    with browser(tmp_path / "profile") as context:
+        with (
+            command("web", "--controller", system.service.address) as address,
+            open_page(context, address) as page,
+        ):
+            wait_for_state(page, root, "ready")
+            wait_for_state(page, system.workers[0], "working")
+            wait_for_level(page, f"{system.workers[0]}->leaf1", "12345")
+            wait_for_level(page, "ps1->leaf1", "0")
+            assert page.locator(".trees path").count() > 0
+            with flow(system, "ps1", "ps2", tmp_path):
+                wait_for_level(page, "ps1->leaf1", "5")
+                screenshot(page, "fabric")
+            wait_for_level(page, "ps1->leaf1", "0")
+            system.net.switches[root].kill()
+            wait_for_state(page, root, "away")
+            wait_for_epoch(page, 2)
+            assert root in page.locator("#epochs").inner_text()
+            page.click("#why")
+            page.wait_for_selector("#steps li")
+            screenshot(page, "job")
+        with command("replay", recording) as address, open_page(context, address, dark=True) as page:
+            assert page.locator("#status").inner_text() == "recording"
+            wait_for_state(page, root, "away")
+            wait_for_epoch(page, 2)
+            epochs = page.locator("#epochs li button")
+            epochs.first.click()
+            page.click("#tab-fabric")
+            wait_for_state(page, root, "ready")
+            page.select_option("#speed", "16")
+            page.click("#play")
+            wait_for_level(page, "ps1->leaf1", "5")
+            screenshot(page, "replay-dark")
+            wait_for_state(page, root, "away")
