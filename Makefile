@@ -36,12 +36,13 @@ help: ## this list
 	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 	@echo
 	@echo "  TARGET=softswitch|bmv2|tofino-model chooses the switch of \`make run\` (default: softswitch where a C compiler is)"
+	@echo "  WEB=1 serves a live page of \`make run\` at http://127.0.0.1:8090/"
 
 # ---- using it ---------------------------------------------------------------------------------------------------
 
 .PHONY: run
 run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-spine, and show what happened
-	$(BIN)/netfold run --target $(TARGET) $(RUN_ARGS)
+	$(BIN)/netfold run --target $(TARGET) $(if $(WEB),--web) $(RUN_ARGS)
 
 # The chip's model takes a program of its own, and few packets a second: a small perceptron, one switch killed under its
 # training, and frames lost on every link (docs/how-to/tofino.md, section 3). FABRIC=tofino-leaf is half of it.

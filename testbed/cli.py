@@ -17,10 +17,12 @@ from rich.table import Table
 
 from netfold.protocol.option_groups import expand_groups
 from netfold.protocol.runtime import DEFAULT_NAME
+from netfold.testbed.errors import RunError
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.isolation import run_isolated
 from netfold.testbed.network.options import NameOption, WayOption
 from netfold.testbed.network.ways import Way
+from netfold.testbed.page_socket import page_socket
 from netfold.traffic.workloads import HIDDEN_UNITS
 
 run = typer.Typer(add_completion=False)
@@ -32,7 +34,8 @@ SIGNALED, INTERRUPTED = 128, 130
 _RUN_HELP = """Train a real model through the switches of a fabric, and show the results.
 
 Starts the fabric in Mininet and the controller, trains handwritten-digit recognition data-parallel on all workers,
-reduces larger arrays to measure the links, repeats both as a TCP ring, and compares. Writes run.json and fabric.png.
+reduces larger arrays to measure the links, repeats both as a TCP ring, and compares. Writes run.json,
+recording.jsonl and fabric.png.
 Exit codes: 0 all sums are right, 1 an error (one line explains it) or a wrong element, 2 a bad fabric,
 130 interrupted."""
 
@@ -108,16 +111,22 @@ def run_command(
     workload: RunWorkloadOptions,
     timeouts: TimeoutOptions,
     faults: FaultOptions,
-    out: Annotated[Path, typer.Option(help="Folder of run.json and fabric.png.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Folder of run.json, recording.jsonl and fabric.png.")] = Path(
+        "out"
+    ),
+    web: Annotated[bool, typer.Option("--web", help="Serve a live page during the run.")] = False,
+    web_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of that page on 127.0.0.1; 0: a free one.")
+    ] = 8090,
 ) -> None:
     try:
+        page = page_socket(web_port) if web else None
         run_isolated(network.name, network.network)  # before the imports below, which take long
-    except NetworkError as error:
+    except (NetworkError, RunError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
 
     from netfold.testbed.deployment import Setup
-    from netfold.testbed.errors import RunError
     from netfold.testbed.fault_injection import FaultInjection
     from netfold.testbed.run import Run, RunObserver, RunOptions
     from netfold.topologies.cli import BAD_INPUT, FAILED, fail
@@ -162,6 +171,7 @@ def run_command(
                 out,
                 FaultInjection(faults.loss, faults.restart),
                 workload.hidden,
+                page,
             )
             executed = Run(options, display)
             report = executed.execute()
@@ -178,6 +188,7 @@ def run_command(
         warning = "" if executed is None else executed.failure_warning()
         fail(f"{error}{f' ({warning})' if warning else ''}", FAILED)
     console.print(f"{report.seconds:.0f} s in total; wrote {out / 'run.json'} and {out / 'fabric.png'}")
+    console.print(f"`netfold replay {out / 'recording.jsonl'}` shows it again")
     sys.exit(0 if report.wrong_elements == 0 and report.identical else 1)
 
 

@@ -33,7 +33,7 @@ RTT_MS = 20.0
 
 
 class ControllerProcess(ManagedResource):
-    """A running controller at `address`; `popen` starts its process."""
+    """A running controller at `address`, with its `recording`; `popen` starts its process."""
 
     def __init__(
         self,
@@ -48,11 +48,12 @@ class ControllerProcess(ManagedResource):
         super().__init__()
         self.address = f"unix:{directory}/controller.sock"
         self._log = directory / "controller.log"
+        self.recording = directory / "recording.jsonl"
         command = [
             installed_command("netfold"), "controller", "run", fabric,
             "--listen", self.address, "--state", str(directory / "controller.db"),
             "--lanes", str(lanes), "--scale", str(scale), "--first-grpc-port", str(first_grpc_port),
-            "--host-rtt-ms", str(RTT_MS), *more,
+            "--host-rtt-ms", str(RTT_MS), "--record", str(self.recording), *more,
         ]  # fmt: skip
         with self._log.open("w") as log:
             self._process = popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

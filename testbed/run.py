@@ -20,6 +20,7 @@ from pathlib import Path
 
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.plot import plot_plan
+from netfold.controller.recording.recording_file import read_recording
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed import counters
 from netfold.testbed.deployment import Deployment, Results, Setup
@@ -28,17 +29,19 @@ from netfold.testbed.fault_injection import FaultInjection
 from netfold.testbed.network.sudo_user import as_sudo_user
 from netfold.testbed.processor_load import ProcessorLoad, ProcessorMeter
 from netfold.testbed.report import AllReduce, RunReport
+from netfold.testbed.web_page import WebPage
 from netfold.traffic.workloads import HIDDEN_UNITS
 
 AGGREGATED = ("accumulated", "result_sent", "sum_sent")
 RING_PORT = 29500
-RESULTS, PICTURE = "run.json", "fabric.png"
+RESULTS, PICTURE, RECORDING = "run.json", "fabric.png", "recording.jsonl"
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """Options of a run. `epochs`: passes over the training images; `bandwidth_bytes`: arrays of the second job, reduced
-    `iterations` times; `timeout_s`: of each step, None: the target's default."""
+    `iterations` times; `timeout_s`: of each step, None: the target's default; `page`: descriptor of a live page's
+    socket, None: no page."""
 
     setup: Setup = field(default_factory=Setup)
     scheme: str = "panama"
@@ -50,6 +53,7 @@ class RunOptions:
     out: Path = Path("out")
     faults: FaultInjection = field(default_factory=FaultInjection)
     hidden: int = HIDDEN_UNITS
+    page: int | None = None
 
 
 class RunObserver:
@@ -68,6 +72,7 @@ class Run:
         self.observer = observer
         self.system = Deployment(options.setup, observer.on_step)
         self._meter: ProcessorMeter | None = None
+        self._recording = ""
         self._timeout_s = options.timeout_s or self.system.timeouts.step_s
         if len(self.system.workers) < 2:
             raise RunError(
@@ -86,7 +91,7 @@ class Run:
         reduce += ["--iterations", options.iterations]
         faults = options.faults
         self._meter = meter = ProcessorMeter()
-        with system:
+        with system, self._page():
             faults.start_loss(system.net)
             restarting = faults.restarting(system.net, self.observer.on_step)
             training, _, _ = self._job("training", train, restarting)
@@ -100,6 +105,7 @@ class Run:
                     self._ring("bandwidth", reduce, RING_PORT + 1),
                 )
             target, rate_mbps = system.net.target.name, system.link_mbps
+            self._recording = "".join(f"{line}\n" for line in read_recording(system.service.recording))
         self._plan, self._loads = plan, loads
         seconds = time.monotonic() - started
         return self._report(
@@ -110,13 +116,27 @@ class Run:
         """Why a failed run may be this machine's fault; "" if nothing points to it."""
         return "" if self._meter is None else self._meter.read().warning(self.options.setup.target)
 
+    @contextmanager
+    def _page(self) -> Iterator[None]:
+        """The live page, if it is wanted, once the system runs."""
+        if self.options.page is None:
+            yield
+            return
+        with WebPage(self.system.service.address, self.system.directory, self.options.page) as page:
+            self.observer.on_step(f"live page: {page.address}")
+            yield
+
     def write(self, report: RunReport) -> None:
-        """Writes run.json and fabric.png, as the user of sudo if there is one. Raises RunError."""
+        """Writes run.json, recording.jsonl and fabric.png, as the user of sudo if there is one. Raises RunError."""
         self.observer.on_step("drawing the fabric")
         with tempfile.TemporaryDirectory(prefix="netfold-") as folder:
             picture = Path(folder) / PICTURE
             plot_plan(self.system.fabric, self._plan, picture, self._loads)
-            contents = {RESULTS: report.to_json().encode(), PICTURE: picture.read_bytes()}
+            contents = {
+                RESULTS: report.to_json().encode(),
+                RECORDING: self._recording.encode(),
+                PICTURE: picture.read_bytes(),
+            }
         try:
             with as_sudo_user():
                 for name, content in contents.items():
@@ -130,7 +150,10 @@ class Run:
         try:
             with as_sudo_user():
                 out.mkdir(parents=True, exist_ok=True)
-                for path in (out, *(p for p in (out / RESULTS, out / PICTURE) if p.exists())):
+                for path in (
+                    out,
+                    *(p for p in (out / RESULTS, out / RECORDING, out / PICTURE) if p.exists()),
+                ):
                     if not os.access(path, os.W_OK, effective_ids=True):
                         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         except OSError as error:

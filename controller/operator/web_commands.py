@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +28,7 @@ replay = typer.Typer(add_completion=False)
 
 CANNOT_LISTEN = 4
 MIN_TOKEN_LENGTH = 16
+MAX_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,11 @@ class PageOptions:
     """Where the page is served."""
 
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Address of the page; port 0: a free one.")
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address of the page; port 0: a free one; or fd:N, a socket that listens.",
+        ),
     ] = "127.0.0.1:8090"
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate of the page (PEM).")] = None
     tls_key: Annotated[Path | None, typer.Option(help="Private key of that certificate (PEM).")] = None
@@ -105,11 +110,15 @@ def _web_options(page: PageOptions) -> WebOptions:
     from netfold.controller.web.web_server import WebOptions, WebSecurity
 
     host, _, port = page.listen.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        fail(BAD_INPUT, f"--listen {page.listen}: expected HOST:PORT")
-    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > MAX_PORT:
+        fail(BAD_INPUT, f"--listen {page.listen}: expected HOST:PORT or fd:NUMBER")
+    where = (
+        WebOptions(descriptor=int(port))
+        if host == "fd"
+        else WebOptions(host.removeprefix("[").removesuffix("]"), int(port))
+    )
     if page.tls_cert is None and page.tls_key is None and page.tokens is None:
-        return WebOptions(host, int(port))
+        return where
     if page.tls_cert is None or page.tls_key is None or page.tokens is None:
         fail(BAD_INPUT, "TLS requires --tls-cert, --tls-key and --tokens")
     try:
@@ -121,4 +130,4 @@ def _web_options(page: PageOptions) -> WebOptions:
             BAD_INPUT,
             f"{page.tokens}: expected at least one token, each of {MIN_TOKEN_LENGTH} characters or more",
         )
-    return WebOptions(host, int(port), WebSecurity(page.tls_cert, page.tls_key, tokens))
+    return replace(where, security=WebSecurity(page.tls_cert, page.tls_key, tokens))

@@ -37,10 +37,12 @@ class WebSecurity:
 
 @dataclass(frozen=True)
 class WebOptions:
-    """`port` 0: a free one. Beyond loopback `security` is required."""
+    """`port` 0: a free one; `descriptor`: of a socket that listens already, in place of both. Beyond loopback
+    `security` is required."""
 
     host: str = "127.0.0.1"
     port: int = 0
+    descriptor: int | None = None
     security: WebSecurity | None = None
 
 
@@ -51,14 +53,15 @@ async def serve(
     async with _listening(options) as listener:
         server = _server(source, options)
         scheme = "http" if options.security is None else "https"
-        host = f"[{options.host}]" if ":" in options.host else options.host
+        host, port = listener.getsockname()[:2]
+        host = f"[{host}]" if ":" in host else host
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         stopping = asyncio.create_task(stop.wait())
         try:
             while not server.started and not serving.done():
                 await asyncio.wait([serving], timeout=0.01)
             if not serving.done():
-                on_ready(f"{scheme}://{host}:{listener.getsockname()[1]}/")
+                on_ready(f"{scheme}://{host}:{port}/")
             await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
@@ -100,20 +103,35 @@ class _Server(uvicorn.Server):
 @contextlib.asynccontextmanager
 async def _listening(options: WebOptions) -> AsyncIterator[socket.socket]:
     """Raises WebError."""
-    where = f"{options.host}:{options.port}"
-    if options.security is None and not is_loopback(options.host):
+    if options.descriptor is None:
+        _check_reach(options, options.host, options.port)
+    listener = _listener(options)
+    try:
+        _check_reach(options, *listener.getsockname()[:2])
+        yield listener
+    finally:
+        listener.close()
+
+
+def _check_reach(options: WebOptions, host: str, port: int) -> None:
+    """Raises WebError for an address beyond loopback without security."""
+    if options.security is None and not is_loopback(host):
         raise WebError(
-            f"{where} is reached from other machines, which needs --tls-cert, --tls-key and --tokens; "
+            f"{host}:{port} is reached from other machines, which needs --tls-cert, --tls-key and --tokens; "
             "or give a loopback address"
         )
+
+
+def _listener(options: WebOptions) -> socket.socket:
+    if options.descriptor is not None:
+        try:
+            return socket.socket(fileno=options.descriptor)
+        except OSError as error:
+            raise WebError(f"descriptor {options.descriptor} is no socket: {error}") from error
     try:
         family, _, _, _, address = socket.getaddrinfo(
             options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.create_server(address, family=family, backlog=BACKLOG)
+        return socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:
-        raise WebError(f"cannot listen at {where}: {error}") from error
-    try:
-        yield listener
-    finally:
-        listener.close()
+        raise WebError(f"cannot listen at {options.host}:{options.port}: {error}") from error

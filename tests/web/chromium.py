@@ -53,7 +53,10 @@ def open_page(context: Any, address: str, *, dark: bool = False) -> Iterator[Any
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: message.type == "error" and errors.append(message.text))
-    page.on("request", lambda request: request.url.startswith(address) or errors.append(request.url))
+    page.on(
+        "request",
+        lambda request: request.url.startswith(address.partition("#")[0]) or errors.append(request.url),
+    )
     page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
     page.goto(address)
     page.wait_for_selector("body[data-drawn]")

@@ -9,6 +9,7 @@ It makes the screenshots of docs/how-to/web.md:
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -19,12 +20,14 @@ from typing import Any
 
 import pytest
 
+from netfold.controller.recording.recording_file import read_recording
 from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
 from tests.web.chromium import browser, needs_chromium, open_page
+from tests.web.test_server import get
 
-pytestmark = [pytest.mark.root, pytest.mark.mininet, needs_chromium]
+pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
 WORKLOAD = ["--workload", "sizes", "--bytes", 1 << 18, "--iterations", 1_000_000]
 FLOW_MBPS = 300
@@ -103,6 +106,11 @@ def wait_for_epoch(page: Any, epoch: int) -> None:
     )
 
 
+def seek(page: Any, time_s: float) -> None:
+    """By the address, as from a link to a moment."""
+    page.evaluate("at => { location.hash = `t=${at}` }", time_s)
+
+
 def screenshot(page: Any, name: str) -> None:
     """For the docs, if wanted."""
     folder = os.environ.get("NETFOLD_SCREENSHOTS")
@@ -111,6 +119,7 @@ def screenshot(page: Any, name: str) -> None:
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 
+@needs_chromium
 def test_the_page_shows_a_run_and_the_recording_shows_it_again(
     system: Deployment, job: RunningJob, recording: Path, tmp_path: Path
 ) -> None:
@@ -127,6 +136,7 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             assert page.locator(".trees path").count() > 0
             with flow(system, "ps1", "ps2", tmp_path):
                 wait_for_level(page, "ps1->leaf1", "5")
+                full_at = float(page.locator("body").get_attribute("data-drawn"))
                 screenshot(page, "fabric")
             wait_for_level(page, "ps1->leaf1", "0")
             system.net.switches[root].kill()
@@ -144,8 +154,32 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             epochs.first.click()
             page.click("#tab-fabric")
             wait_for_state(page, root, "ready")
-            page.select_option("#speed", "16")
-            page.click("#play")
+            seek(page, full_at)
             wait_for_level(page, "ps1->leaf1", "5")
             screenshot(page, "replay-dark")
+            page.click("#play")
             wait_for_state(page, root, "away")
+
+
+def test_a_run_serves_its_page_and_leaves_its_recording(tmp_path: Path) -> None:
+    options = ["--fabric", "single", "--epochs", "1", "--iterations", "1", "--no-ring", "--name", "page"]
+    process = subprocess.Popen(
+        [installed_command("netfold"), "run", "--web", "--web-port", "0", *options, "--out", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        line = next(line for line in process.stdout if "live page: " in line)
+        answer, body = get(line.split()[-1], "/")
+        assert answer.status == 200
+        assert b"netfold" in body
+        rest = process.stdout.read()
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+    assert process.returncode == 0, rest
+    rows = [json.loads(line) for line in read_recording(tmp_path / "recording.jsonl")]
+    assert rows[0]["name"] == "single"
+    running = {row["job"] for row in rows if row["kind"] == "event" and row["event"] == "job_running"}
+    assert running == {"training", "bandwidth"}

@@ -149,6 +149,12 @@ def test_a_recording_plays(page: Any):
     )  # it stops at the end
 
 
+def test_an_address_can_name_a_moment(context: Any):
+    with replayed(example()) as address, open_page(context, f"{address}#t={START_S + 12}") as page:
+        page.wait_for_function("at => Number(document.body.dataset.drawn) === at", arg=START_S + 12)
+        assert page.locator("#live").get_attribute("aria-pressed") == "false"
+
+
 def test_the_keyboard_reaches_everything(page: Any):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"

@@ -10,6 +10,7 @@ import hashlib
 import http.client
 import json
 import re
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -172,6 +173,27 @@ def test_beyond_loopback_a_certificate_and_tokens_are_needed():
             pytest.fail("it is served without TLS")
 
     with pytest.raises(WebError, match=r"0\.0\.0\.0:0 is reached from other machines"):
+        asyncio.run(scenario())
+
+
+def test_a_socket_that_listens_already_is_served():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def check(address: str) -> None:
+            assert urlsplit(address).port == port
+            assert get(address, "/")[0].status == 200
+
+        with_page(check, WebOptions(descriptor=listener.detach()))
+
+
+def test_a_socket_beyond_loopback_needs_a_certificate_too():
+    async def scenario() -> None:
+        listener = socket.create_server(("0.0.0.0", 0))
+        async with served(RecordingReplay(LINES), WebOptions(descriptor=listener.detach())):
+            pytest.fail("it is served without TLS")
+
+    with pytest.raises(WebError, match="is reached from other machines"):
         asyncio.run(scenario())
 
 

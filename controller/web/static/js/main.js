@@ -44,8 +44,11 @@ function drawNow() {
   document.title = `netfold: ${state.fabric.name}`;
   const hasPlans = section(state, "plans").size > 0;
   find("#tab-plans").hidden = !hasPlans;
-  if (isFirst && state.fabric.source === "planner") show("plans");
-  isFirst = false;
+  if (isFirst) {
+    isFirst = false;
+    if (state.fabric.source === "planner") show("plans");
+    goToMoment();
+  }
   panels[view].draw(state, time.time);
   document.body.dataset.drawn = String(time.time ?? recording.end); // what tests wait for
 }
@@ -79,6 +82,14 @@ find("#theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = isDark ? "light" : "dark";
   draw();
 });
+
+/** `#t=SECONDS` of the address is a moment of the recording. */
+function goToMoment() {
+  const at = Number(new URLSearchParams(location.hash.slice(1)).get("t") ?? NaN);
+  if (at >= recording.start && at <= recording.end) time.seek(at);
+}
+
+addEventListener("hashchange", goToMoment);
 
 follow({
   onLines: (lines) => {

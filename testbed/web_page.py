@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a run: `netfold web` beside its controller."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+from netfold.testbed.errors import ProcessFailedError, RunTimeoutError
+from netfold.testbed.managed import ManagedResource
+from netfold.testbed.network.targets import installed_command
+from netfold.testbed.processes import last_line
+
+READY_S = 30.0
+POLL_S = 0.05
+
+
+class WebPage(ManagedResource):
+    """`netfold web` at `address`."""
+
+    def __init__(self, controller: str, directory: Path, descriptor: int) -> None:
+        """`controller`: the address of its service; `descriptor`: of a socket that listens."""
+        super().__init__()
+        self.address = ""
+        self._descriptor = descriptor
+        self._log = directory / "web.log"
+        listen = f"fd:{descriptor}"
+        self._command = [installed_command("netfold"), "web", "--controller", controller, "--listen", listen]
+
+    def _bring_up(self) -> None:
+        with self._log.open("w") as log:
+            process = subprocess.Popen(
+                self._command,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[self._descriptor],
+            )
+        self._open.callback(_end, process)
+        deadline = time.monotonic() + READY_S
+        while (found := re.search(r"http\S+", self._log.read_text())) is None:
+            if process.poll() is not None:
+                raise ProcessFailedError("netfold web", process.returncode, last_line(self._log))
+            if time.monotonic() > deadline:
+                raise RunTimeoutError(f"netfold web was not ready within {READY_S:.0f} s")
+            time.sleep(POLL_S)
+        self.address = found[0]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
