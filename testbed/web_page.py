@@ -46,7 +46,7 @@ class WebPage(ManagedResource):
                 raise ProcessFailedError("netfold web", process.returncode, last_line(self._log))
             if time.monotonic() > deadline:
                 raise RunTimeoutError(f"netfold web was not ready within {READY_S:.0f} s")
-            time.sleep(POLL_S)
+            time.sleep(POLL_S)  # the log of a process sends no notification
         self.address = found[0]
 
 
