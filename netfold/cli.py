@@ -181,6 +181,7 @@ def called_command(arguments: Sequence[str], environment: Mapping[str, str]) -> 
 
 def main() -> None:
     """Entry point of the `netfold` script."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # a command reports its errors itself, in one line
     called = called_command(sys.argv[1:], os.environ)
     try:
         build(called)(prog_name="netfold")

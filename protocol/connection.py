@@ -103,6 +103,8 @@ def connection(
         shown = [] if file is None else file.read_text().split()
     except (OSError, UnicodeDecodeError) as error:
         raise ConnectError(f"certificate or token cannot be read: {error}") from error
+    if trusted is not None and b"-----BEGIN CERTIFICATE-----" not in trusted:
+        raise ConnectError(f"{ca}: no certificate is in it; a file in PEM is expected")
     if file is not None and not shown:
         raise ConnectError(
             f"{file}: it is empty; a token is needed, as the controller's --tokens file has it"

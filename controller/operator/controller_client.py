@@ -17,6 +17,7 @@ from rich.console import Console
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import ConnectError, Connection, open_aio_channel
 from netfold.protocol.options import ControllerOptions
+from netfold.protocol.unreachable import unreachable_reason
 
 BAD_INPUT, REFUSED, NO_CONTROLLER, NO_JOB, JOB_FAILED = 2, 3, 4, 5, 6
 _EXITS = {
@@ -62,8 +63,12 @@ def call_controller(
         return asyncio.run(run(to))
     except grpc.aio.AioRpcError as error:
         code = _EXITS.get(error.code(), NO_CONTROLLER)
-        silent = code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION
-        fail(code, f"no controller answers at {to.address}: {error.details()}" if silent else error.details())
+        if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+            fail(code, f"the controller at {to.address} refuses the call: {error.details()}")
+        if code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
+            reason = unreachable_reason(to, error.details())
+            fail(code, f"no controller answers at {to.address}: {reason}")
+        fail(code, error.details())
 
 
 async def _wait_until_listening(channel: grpc.aio.Channel, to: Connection) -> None:

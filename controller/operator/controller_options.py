@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -70,9 +71,19 @@ class ServiceOptions:
             pair = self.tls_cert.read_bytes(), self.tls_key.read_bytes()
         except (OSError, UnicodeDecodeError) as error:
             fail(BAD_INPUT, str(error))
+        _check_key(self.tls_cert, self.tls_key)
         if not known or any(len(t) < 16 for t in known):
             fail(BAD_INPUT, f"{self.tokens}: expected at least one token, each of 16 characters or more")
         return Security(*pair, known)
+
+
+def _check_key(certificate: Path, key: Path) -> None:
+    """Ends the command unless the files are a certificate and its key."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:  # of which ssl's is one
+        why = getattr(error, "reason", None) or "no PEM"
+        fail(BAD_INPUT, f"{certificate} and {key} are no certificate with its private key: {why}")
 
 
 @dataclass(frozen=True)

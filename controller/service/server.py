@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 
+from netfold.controller.service.shutdown import CallsInFlight
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY, ConnectError, check_default_socket, default_socket
 from netfold.protocol.runtime import is_root
@@ -49,7 +50,8 @@ async def serving(
     service: pb_grpc.ControllerServicer, listen: str, security: Security | None
 ) -> AsyncIterator[str]:
     """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`); gives the address. Raises ListenError."""
-    interceptors = [] if security is None else [_Tokens(security.tokens)]
+    calls = CallsInFlight()
+    interceptors = [calls] if security is None else [_Tokens(security.tokens), calls]
     options = [
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", MAX_MESSAGE),
@@ -64,6 +66,7 @@ async def serving(
     try:
         yield address
     finally:
+        await calls.end()
         await server.stop(grace=0.2)
         if listen.startswith("unix:"):
             Path(listen.removeprefix("unix:")).unlink(missing_ok=True)

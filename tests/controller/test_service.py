@@ -8,6 +8,7 @@ import asyncio
 import json
 import ssl
 import subprocess
+from typing import Any
 
 import grpc
 import pytest
@@ -233,6 +234,43 @@ def test_watching_a_job_tells_each_state_until_it_is_over(tmp_path):
         assert plan["installed"][0]["bases"] == {"s1": 0}
 
     _run(tmp_path, scenario)
+
+
+def test_calls_end_in_words_when_the_controller_stops(tmp_path, monkeypatch, caplog):
+    """Of each kind, without an exception in the log: a submission, a watch, a member's stream."""
+
+    async def never(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def rest(stream: Any) -> None:
+        while await stream.read() is not grpc.aio.EOF:
+            pass
+
+    async def scenario():
+        async with deployed(single_switch(3), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC, queue=False)
+            await deployment.runs("job")
+            where = f"unix:{tmp_path}/s"
+            async with grpc.aio.insecure_channel(where) as channel:
+                stub = pb_grpc.ControllerStub(channel)
+                async with serving(Service(deployment.controller), where, None):
+                    watching = stub.WatchJob(pb.JobName(name="job"))
+                    await watching.read()
+                    joined = stub.JoinJob()
+                    await joined.write(pb.MemberUpdate(job="job", host="h1"))
+                    await joined.read()
+                    monkeypatch.setattr(deployment.controller, "submit", never)
+                    submitting = stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=SPEC))
+                    await stub.ListJobs(pb.ListJobsRequest())
+                for call in (rest(watching), rest(joined), submitting):
+                    with pytest.raises(grpc.aio.AioRpcError) as ending:
+                        await call
+                    assert ending.value.code() == grpc.StatusCode.UNAVAILABLE
+                    assert ending.value.details() == "the controller is stopping"
+
+    asyncio.run(scenario())
+    assert [r.getMessage() for r in caplog.records if r.name.startswith("grpc")] == []
 
 
 def test_why_names_the_child_that_slots_wait_for(tmp_path):

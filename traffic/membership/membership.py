@@ -20,6 +20,7 @@ import grpc
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import PASSING, Connection, connection, open_channel
+from netfold.protocol.unreachable import unreachable_reason
 from netfold.traffic.errors import (
     AllReduceTimeoutError,
     ControllerUnreachableError,
@@ -139,6 +140,7 @@ class ControllerMembership:
         self._on_change: Callable[[], None] | None = None
         self._changed = threading.Condition()
         self._leaving = threading.Event()
+        self._unreachable_reason = ""
         self._thread = threading.Thread(target=self._run_stream, name=f"attend {job}", daemon=True)
         self._thread.start()
 
@@ -154,8 +156,8 @@ class ControllerMembership:
             if not self._changed.wait_for(has_outcome, seconds):
                 if not self._is_connected:
                     raise ControllerUnreachableError(
-                        f"job {self._job}: no controller at {self._where.address}, and no assignment for {self._host} "
-                        f"within {seconds:g} s"
+                        f"job {self._job}: no controller at {self._where.address}{self._unreachable_reason}, and no "
+                        f"assignment for {self._host} within {seconds:g} s"
                     )
                 raise AllReduceTimeoutError(
                     f"job {self._job}: no assignment for {self._host} within {seconds:g} s; the job is queued, or "
@@ -241,9 +243,12 @@ class ControllerMembership:
             self._publish(_MembershipState(failure=refused))
         elif self._is_connected:
             self._is_connected, self._disconnected_at = False, time.monotonic()
-            log.warning("%s (%s); %s retries for %g s", unreachable, error.details(), self._host, timeout)
+            reason = unreachable_reason(self._where, error.details())
+            self._unreachable_reason = f" ({reason})"
+            log.warning("%s (%s); %s retries for %g s", unreachable, reason, self._host, timeout)
         elif time.monotonic() - self._disconnected_at > timeout:
-            lost = ControllerUnreachableError(f"{unreachable} for {timeout:g} s ({error.details()})")
+            reason = unreachable_reason(self._where, error.details())
+            lost = ControllerUnreachableError(f"{unreachable} for {timeout:g} s ({reason})")
             self._publish(_MembershipState(failure=lost))
 
     def _on_update(self, update: pb.ControllerUpdate) -> None:
