@@ -98,6 +98,12 @@ def headroom(workers: int) -> int:
     return math.ceil(math.log2(workers))
 
 
+def kept_bits(workers: int, half: bool = False) -> int:
+    """Significant bits, without the sign, that a shared exponent leaves the largest value of a row: the sum needs the
+    others. `half`: in the scheme PackedHalf. float32 has 24, float16 11, bfloat16 8."""
+    return (PAIR_BITS if half else SUM_BITS) - headroom(workers)
+
+
 def error_bound(exponent: int, workers: int, half: bool = False) -> float:
     """How far a sum of `workers` values of blocks with this largest exponent byte can be from the exact sum of the
     values, before the sum itself is rounded to its dtype. `half`: in the scheme PackedHalf."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of a job's features (RoCE, float32, quorum) on the switches of its plan. `REQUIREMENTS` lists them; each
+"""Requirements of a job's features (RoCE, float32, quorum, half) on its plan and size. `REQUIREMENTS` lists them; each
 raises RefusedError, and accepts a job without the feature."""
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from netfold.controller.jobs.records import Transport
 from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
+from netfold.traffic.numerics import PAIR_BITS, kept_bits
 
 MAX_QUORUM_SENDERS = 32
 """A switch as root has a bit for each sender of the tree."""
+
+MIN_HALF_BITS = 4
+"""Bits of a value that the scheme half has to keep (traffic/numerics.py)."""
 
 FLOAT_LANES = (64,)
 """Lane counts of the v1model programs that add floats (p4src/v1model/lanes_float.p4)."""
@@ -87,10 +91,22 @@ def check_quorum(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Pl
             )
 
 
+def check_half(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+    """Two values in a lane leave each so many bits less as the sum of all workers needs."""
+    workers = len(order.workers)
+    if order.file.numerics.mode == "half" and kept_bits(workers, half=True) < MIN_HALF_BITS:
+        raise RefusedError(
+            f"job '{order.file.name}': numerics 'half' keep {kept_bits(workers, half=True)} bits of a value with "
+            f"{workers} workers; expected at most {1 << (PAIR_BITS - MIN_HALF_BITS)} workers, which keep "
+            f"{MIN_HALF_BITS}, or block, which keeps {kept_bits(workers)}"
+        )
+
+
 REQUIREMENTS: tuple[Callable[[Fabric, PacketModel, ResolvedJob, Plan], None], ...] = (
     check_roce,
     check_floats,
     check_quorum,
+    check_half,
 )
 
 

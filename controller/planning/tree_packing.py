@@ -18,6 +18,8 @@ from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.tree_columns import TreeColumn, as_draft
 
 TREES = 8
+EXCHANGES = 400
+"""How many exchanges of one tree for another are tried where few trees give too little."""
 ROUNDS = 60
 ENOUGH = 0.97
 """The part of the best packing that a plan's few trees have to give."""
@@ -50,5 +52,29 @@ def _few(
         if rest[best].rate < wanted and len(kept) <= max_trees:
             break
         kept.pop(best)
+    if len(kept) == max_trees:
+        kept = _exchanged(problem, kept, columns, wanted)
     rates = solve_packing(kept, capacity, access, vertex=True).rates
     return [as_draft(problem, c, float(rate)) for c, rate in zip(kept, rates, strict=True) if rate > 0]
+
+
+def _exchanged(
+    problem: PackingProblem, kept: list[TreeColumn], columns: Sequence[TreeColumn], wanted: float
+) -> list[TreeColumn]:
+    """As many trees that give more: one is exchanged for another of all columns while that helps."""
+    capacity, access = problem.network.capacity, problem.access
+
+    def rate(chosen: list[TreeColumn]) -> float:
+        return solve_packing(chosen, capacity, access, vertex=True).rate
+
+    best, left = rate(kept), EXCHANGES
+    waiting = [c for c in columns if all(c is not k for k in kept)]
+    while best < wanted and waiting and left > 0:
+        column = waiting.pop(0)
+        others = [[*kept[:i], *kept[i + 1 :], column] for i in range(len(kept))]
+        rates = [rate(chosen) for chosen in others]
+        left -= len(others)
+        if max(rates) > best * (1 + 1e-6):
+            best = max(rates)
+            kept = others[rates.index(best)]
+    return kept

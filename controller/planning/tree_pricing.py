@@ -139,15 +139,19 @@ class _AtPrices:
 
     def _up_table(self, paths: Paths) -> SteinerTable:
         first = []
+        bundles: dict[int, Paths] = {}
         for terminal in self._pricing._terminals:
+            count = terminal.count
             reach = paths.cost[self._from[terminal.place], self._at] + self._spent
-            if terminal.count > 1 and paths is self._both:
-                bundle = Paths(self._problem, self._link_cost * terminal.count + self._back_cost)
-                reach = bundle.cost[self._from[terminal.place], self._at] / terminal.count + self._spent
+            if count > 1 and paths is self._both:
+                if count not in bundles:
+                    bundles[count] = Paths(self._problem, self._link_cost * count + self._back_cost)
+                whole = bundles[count].cost[self._from[terminal.place], self._at]
+                reach = whole / count + self._spent
             if terminal.away:
                 reach = reach.copy()
                 reach[self._own[terminal.place]] = np.inf
-            first.append(terminal.count * reach)
+            first.append(count * reach)
         return SteinerTable(np.array(first), self._step(paths))
 
     def _step(self, paths: Paths) -> Floats:

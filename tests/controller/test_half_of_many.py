@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A job whose values would keep too few bits is refused before it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from netfold.controller.jobs.file import resolve_job
+from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
+from netfold.controller.lifecycle.switch_requirements import check_requirements
+from netfold.topologies.generators import leaf_spine
+
+FABRIC = leaf_spine(65, 16, 16)
+
+
+def check(workers: int, numerics: str) -> None:
+    order = resolve_job(
+        f"name: j\nscheme: packing\nworkers: {workers}\nnumerics: {{mode: {numerics}}}\n", FABRIC
+    )
+    check_requirements(FABRIC, PacketModel(256), order, plan_order(FABRIC, PlanRequest(order)))
+
+
+def test_half_of_more_than_1024_workers_is_refused_with_what_would_fit() -> None:
+    expected = (
+        "keep 3 bits of a value with 1025 workers; expected at most 1024 workers, which keep 4, or block"
+    )
+    with pytest.raises(RefusedError, match=expected):
+        check(1025, "half")
+
+
+@pytest.mark.parametrize(("workers", "numerics"), [(1024, "half"), (1025, "block")])
+def test_others_are_accepted(workers: int, numerics: str) -> None:
+    check(workers, numerics)
