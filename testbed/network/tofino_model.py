@@ -41,7 +41,7 @@ DEVICE_ID = 0
 HUGE_PAGES = 128
 """Free huge pages of 2 MB that the drivers need for DMA."""
 
-SWITCH_BYTES = 3_600_000_000
+SWITCH_BYTES = {Chip.TOFINO: 3_600_000_000, Chip.TOFINO2: 3_900_000_000}
 """Memory of a model and its drivers."""
 
 _FREE_PAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
@@ -64,18 +64,20 @@ _PORT_FREE_S = 10.0
 
 
 def check(*others: str) -> None:
-    """Raises NetworkError if one of the two, or of `others`, is missing."""
+    """Raises NetworkError if one of the two, or of `others`, is missing; names all that are."""
     of = dict.fromkeys((MODEL, DRIVERS), "open-p4studio") | dict.fromkeys(
         others, "p4c with its Tofino back end"
     )
+    missing: dict[str, list[str]] = {}
     for name, project in of.items():
         if shutil.which(name) is None:
-            raise NetworkError(
-                f"{name} is not on PATH: build p4lang/{project} (docs/how-to/tofino.md, section 3)"
-            )
+            missing.setdefault(project, []).append(name)
+    if missing:
+        parts = (f"{' and '.join(names)} (build p4lang/{project})" for project, names in missing.items())
+        raise NetworkError(f"not on PATH: {', '.join(parts)}; see docs/how-to/tofino.md, section 3")
 
 
-def check_capacity(switches: int = 1) -> None:
+def check_capacity(switches: int = 1, chip: Chip = Chip.TOFINO) -> None:
     """Raises NetworkError for too few huge pages (the drivers would end with `bf_sys_dma_pool_create failed`) or too
     little memory."""
     free = int(_FREE_PAGES.read_text()) if _FREE_PAGES.exists() else 0
@@ -86,10 +88,11 @@ def check_capacity(switches: int = 1) -> None:
         )
     found = _AVAILABLE.search(_MEMORY.read_text())
     available = int(found[1]) * 1024 if found else 0
-    if available < switches * SWITCH_BYTES:
+    needed = switches * SWITCH_BYTES[chip]
+    if available < needed:
         raise NetworkError(
             f"{available / 1e9:.1f} GB of memory are available; {switches} switches of tofino-model need "
-            f"{switches * SWITCH_BYTES / 1e9:.1f}; FABRIC=tofino-leaf has one switch"
+            f"{needed / 1e9:.1f}; FABRIC=tofino-leaf has one switch"
         )
 
 
@@ -133,7 +136,7 @@ def run(grpc: str, ports: Mapping[int, str], folder: Path, chip: Chip = Chip.TOF
     running: dict[str, subprocess.Popen[bytes]] = {}
     reason = ""
     try:
-        check_capacity()
+        check_capacity(chip=chip)
     except NetworkError as error:
         reason = f": {error}"
     try:
@@ -189,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.check is not None:
         try:
             check(*options.others)
-            check_capacity(options.check)
+            check_capacity(options.check, options.chip)
         except NetworkError as error:
             sys.stderr.write(f"netfold: {error}\n")
             return 1

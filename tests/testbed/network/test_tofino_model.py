@@ -132,7 +132,7 @@ def test_a_machine_without_the_stack_is_told_in_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NetworkError, match=r"^tofino-model is not on PATH: .*open-p4studio"):
+    with pytest.raises(NetworkError, match=r"^not on PATH: tofino-model .*open-p4studio"):
         choose_target("tofino-model")
 
 
@@ -170,7 +170,22 @@ def test_too_little_memory_and_missing_compilers_are_said_before_anything_is_sta
     assert "5.1 GB of memory are available; 2 switches of tofino-model need 7.2" in capsys.readouterr().err
     assert tofino_model.main(["--check", "1", "p4c-barefoot"]) == 1
     assert capsys.readouterr().err.startswith(
-        "netfold: p4c-barefoot is not on PATH: build p4lang/p4c with its Tofino back end"
+        "netfold: not on PATH: p4c-barefoot (build p4lang/p4c with its Tofino back end)"
+    )
+    memory.write_text("MemAvailable:    3700000 kB\n")
+    assert tofino_model.main(["--check", "1"]) == 0
+    assert tofino_model.main(["--check", "1", "--chip", "tofino2"]) == 1
+    assert "need 3.9" in capsys.readouterr().err
+
+
+def test_all_missing_programs_are_named_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert tofino_model.main(["--check", "1", "p4c-barefoot", "bfas"]) == 1
+    assert capsys.readouterr().err == (
+        "netfold: not on PATH: tofino-model and bf_switchd (build p4lang/open-p4studio), "
+        "p4c-barefoot and bfas (build p4lang/p4c with its Tofino back end); see docs/how-to/tofino.md, section 3\n"
     )
 
 
