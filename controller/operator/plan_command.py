@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,14 @@ from netfold.controller.planning.plan import Loads, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.scheme_registry import SCHEMES
+from netfold.controller.recording.lines import (
+    RecordingSource,
+    StateSection,
+    fabric_line,
+    plan_row,
+    state_line,
+)
+from netfold.controller.recording.recording_file import RecordingError, write_recording
 from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import load_fabric
@@ -59,6 +69,12 @@ def plan(
     ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the plan to this file (.png, .svg, .pdf).")] = None,
     compare: Annotated[bool, typer.Option(help="Plan by every scheme and print one table.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the plans to this file; `netfold replay` shows two side by side."
+        ),
+    ] = None,
     live: Annotated[
         bool,
         typer.Option(help="On what the controller's jobs and the traffic of others leave of the fabric now."),
@@ -82,9 +98,9 @@ def plan(
         loads = call_controller(where, partial(live_loads, without=example.spec.name)) if live else NO_LOADS
         _check_names(known, loads)
         if compare:
-            _compare(known, example, as_json, loads)
+            _compare(known, example, as_json, record, loads)
         else:
-            _show(known, example, as_json, plot, loads)
+            _show(known, example, as_json, plot, record, loads)
     except (FabricError, _BadOptionError) as error:
         errors.print(f"netfold plan: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
@@ -132,8 +148,11 @@ def _planned(fabric: Fabric, example: ExampleJob, loads: Loads) -> Plan:
     return made if example.rate is None else cap_rate(made, example.rate)
 
 
-def _show(fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None, loads: Loads) -> None:
+def _show(
+    fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None, record: Path | None, loads: Loads
+) -> None:
     made = _planned(fabric, example, loads)
+    _record(record, fabric, {made.algorithm: made})
     if plot is not None:
         from netfold.controller.planning.plot import plot_plan
 
@@ -157,7 +176,24 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
 
 
-def _compare(fabric: Fabric, example: ExampleJob, as_json: bool, loads: Loads) -> None:
+def _record(file: Path | None, fabric: Fabric, plans: Mapping[str, Plan | str]) -> None:
+    """Writes the plans by scheme; a text is the reason why there is none."""
+    if file is None:
+        return
+    rows = {n: {"error": p} if isinstance(p, str) else plan_row(p) for n, p in plans.items()}
+    try:
+        write_recording(
+            file,
+            [
+                fabric_line(fabric, RecordingSource.PLANNER),
+                state_line(time.time(), {StateSection.PLANS: rows}),
+            ],
+        )
+    except RecordingError as error:
+        raise _BadOptionError(f"--record: {error}") from error
+
+
+def _compare(fabric: Fabric, example: ExampleJob, as_json: bool, record: Path | None, loads: Loads) -> None:
     rows: list[tuple[str, Plan | str]] = []
     for name in SCHEMES:
         try:
@@ -165,6 +201,7 @@ def _compare(fabric: Fabric, example: ExampleJob, as_json: bool, loads: Loads) -
             rows.append((name, _planned(fabric, chosen, loads)))
         except PlanningError as error:
             rows.append((name, str(error)))
+    _record(record, fabric, dict(rows))
     if as_json:
         found = [
             {"scheme": n, "error": p} if isinstance(p, str) else {"scheme": n, **plan_document(fabric, p)}

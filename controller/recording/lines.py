@@ -84,17 +84,17 @@ def fabric_line(fabric: Fabric, source: RecordingSource, *, scale: float = 1.0) 
 
 def state_line(at: float, state: Mapping[str, Mapping[str, Json]]) -> str:
     """`at`: seconds since 1970."""
-    return _line(LineKind.STATE, at=round(at, 3), state=state)
+    return _line(LineKind.STATE, at=round(at, 6), state=state)
 
 
 def change_line(at: float, changes: Mapping[str, Mapping[str, Json]]) -> str:
     """`changes`: new values by section and key; None deletes the key."""
-    return _line(LineKind.CHANGE, at=round(at, 3), state=changes)
+    return _line(LineKind.CHANGE, at=round(at, 6), state=changes)
 
 
 def event_line(at: float, event: str, text: str, **of: Json) -> str:
     """`of`: what the event concerns, such as a job."""
-    return _line(LineKind.EVENT, at=round(at, 3), event=event, text=text, **of)
+    return _line(LineKind.EVENT, at=round(at, 6), event=event, text=text, **of)
 
 
 def starts_segment(line: str) -> bool:

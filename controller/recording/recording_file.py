@@ -76,6 +76,14 @@ class RecordingFile:
         self._file = None
 
 
+def write_recording(path: Path, lines: Iterable[str]) -> None:
+    """A recording that is complete, in place of the file. Raises RecordingError."""
+    try:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"recording {path} cannot be written: {error.strerror}") from error
+
+
 def old_half(path: Path) -> Path:
     """The file that a full recording file became."""
     return path.with_name(path.name + ".old")

@@ -24,6 +24,7 @@ from netfold.simulator.command.simulation_spec import (
     SimulationSpec,
     Training,
     run_simulation,
+    simulated,
 )
 from netfold.simulator.schemes.catalog import SchemeName
 from netfold.simulator.workloads.models import MODELS
@@ -79,6 +80,13 @@ def simulate(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print a line per job, scheme and draw, with a header.")
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Record to this file, for `netfold replay`: loads over time of the first scheme, plans of all.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Draw iteration and completion times to this file (.png, .svg, .pdf)."),
@@ -125,6 +133,8 @@ def simulate(
             plot(specs[0], runs, out)
         except (OSError, ValueError) as error:
             raise refusal("simulate", f"--out {out}: {error}") from None
+    if record is not None:
+        _record(record, {spec.scheme: spec for spec in reversed(specs)})
     if as_json:
         typer.echo(json.dumps(document(specs[0], runs), indent=2))
     elif as_csv:
@@ -135,3 +145,15 @@ def simulate(
             screen.print(table)
         for note in notes(specs[0], runs):
             screen.print(f"- {note}", markup=False, highlight=False)
+
+
+def _record(file: Path, specs: dict[str, SimulationSpec]) -> None:
+    """Simulates each scheme again, once: points of a sweep keep their results only."""
+    from netfold.controller.recording.recording_file import RecordingError, write_recording
+    from netfold.simulator.command.simulation_recording import recording_of
+
+    done = [(name, simulated(spec)) for name, spec in reversed(specs.items())]
+    try:
+        write_recording(file, recording_of(done))
+    except RecordingError as error:
+        raise refusal("simulate", f"--record: {error}") from None

@@ -116,6 +116,16 @@ class SimulationSpec:
     seconds: float | None
 
 
+@dataclass(frozen=True)
+class Simulated:
+    """A simulation with its results; `plans` are those of `jobs` that have one."""
+
+    jobs: tuple[Job, ...]
+    plans: tuple[Plan | None, ...]
+    scenario: Scenario
+    result: SimulationResult
+
+
 def run_simulation(spec: SimulationSpec) -> Json:
     """The results, or `refused` with the reason: there is no plan, or the scenario is invalid."""
     try:
@@ -124,7 +134,8 @@ def run_simulation(spec: SimulationSpec) -> Json:
         return {"refused": str(error)}
 
 
-def _simulate(spec: SimulationSpec) -> Json:
+def simulated(spec: SimulationSpec) -> Simulated:
+    """Raises RefusedError, PlanningError or ScenarioError."""
     orders = [_order(spec, text) for text in spec.jobs]
     plans = _plans(spec, orders)
     jobs = tuple(
@@ -132,12 +143,18 @@ def _simulate(spec: SimulationSpec) -> Json:
         for o, (s, _), start in zip(orders, plans, _starts(spec), strict=True)
     )
     scenario, result = _run(spec, jobs)
+    return Simulated(jobs, tuple(plan for _, plan in plans), scenario, result)
+
+
+def _simulate(spec: SimulationSpec) -> Json:
+    done = simulated(spec)
+    result = done.result
     return {
         "jobs": [
             _job(job, own, plan)
-            for job, own, (_, plan) in zip(jobs, result.jobs, plans, strict=True)
+            for job, own, plan in zip(done.jobs, result.jobs, done.plans, strict=True)
         ],
-        "flows": _flows(scenario.flows, result),
+        "flows": _flows(done.scenario.flows, result),
         "links": [
             {"link": f"{a}->{b}", "utilization": found.utilization, "queue_mean": found.queue_mean,
              "queue_max": found.queue_max}

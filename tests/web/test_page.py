@@ -9,13 +9,23 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from netfold.controller.recording.lines import RecordingSource, event_line, fabric_line, state_line
+from netfold.controller.jobs.lookup import default_job
+from netfold.controller.planning.planner import make_plan
+from netfold.controller.recording.lines import (
+    RecordingSource,
+    event_line,
+    fabric_line,
+    plan_row,
+    state_line,
+)
 from netfold.controller.web.source import RecordingReplay
 from netfold.topologies.generators import single_switch
+from netfold.topologies.spec import load_fabric
 from tests.web.chromium import browser, needs_chromium, open_page
 from tests.web.example_recording import (
     FULL_AT,
@@ -147,6 +157,24 @@ def test_a_recording_plays(page: Any):
     page.wait_for_function(
         "() => document.querySelector('#play').ariaLabel === 'Play'"
     )  # it stops at the end
+
+
+def test_two_plans_lie_side_by_side(context: Any):
+    fabric = load_fabric("leaf-spine-2x2")
+    spec = default_job(fabric).spec
+    plans = {s: plan_row(make_plan(fabric, replace(spec, scheme=s))) for s in ("none", "panama")}
+    rows = {"plans": {**plans, "grid": {"error": "no plan: the links are too slow"}}}
+    lines = [fabric_line(fabric, RecordingSource.PLANNER), state_line(1.0, rows)]
+    with replayed(lines) as address, open_page(context, address) as page:
+        page.wait_for_selector("#panel-plans:visible")
+        assert page.locator("#plan-left").input_value() == "none"
+        assert page.locator("#plan-right").input_value() == "panama"
+        full = '[data-level="5"]'
+        assert page.locator(f"#fabric-left {full}").count() > 0, "hosts' links to the parameter server"
+        page.select_option("#plan-left", "panama")
+        drawn = [page.locator(f"#fabric-{side} .trees path").count() for side in ("left", "right")]
+        assert drawn[0] == drawn[1] > 0
+        assert "the links are too slow" in page.locator("#plans").inner_text()
 
 
 def test_an_address_can_name_a_moment(context: Any):

@@ -62,17 +62,18 @@ function hostState(state, node) {
     if (!mine.length) continue;
     const rows = mine.map((host) => section(state, "members").get(`${name} ${host}`)).filter(Boolean);
     const connected = rows.filter((row) => row.connected).length;
-    if (kind === "idle") kind = connected ? "working" : "absent";
+    if (kind === "idle") kind = connected || !rows.length ? "working" : "absent"; // a simulation has no reports
     if (mine.some((host) => job.excluded?.includes(host))) [kind, mark] = ["excluded", "–"];
     if (mine.includes(job.straggler)) [kind, mark] = ["straggler", "!"];
-    lines.push(mine.length === 1 ? workerLine(name, job, mine[0], rows[0]) : `${name}: ${connected} of ${mine.length} workers connected`);
+    lines.push(mine.length === 1 ? workerLine(name, job, mine[0], rows[0]) : `${name}: ${rows.length ? `${connected} of ${mine.length} workers connected` : `${mine.length} workers`}`);
   }
   return { state: kind, mark, slots: 0, lines };
 }
 
 function workerLine(name, job, host, row) {
   if (job.excluded?.includes(host)) return `${name}: left out`;
-  if (!row?.connected) return `${name}: not connected`;
+  if (!row) return `${name}: worker`;
+  if (!row.connected) return `${name}: not connected`;
   const straggler = job.straggler === host ? ", straggler: the other workers wait for it" : "";
   return `${name}: ${short(row.goodput_mbps)} Mbit/s${straggler}`;
 }

@@ -8,10 +8,15 @@ export const percent = (value) => (value === null || value === undefined ? "–"
 export const short = (value) =>
   value === null || value === undefined ? "–" : Number(Number(value).toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 3 });
 
+/** Times of a simulation count from its start. */
+const isSimulated = (seconds) => seconds < 1e6;
+
 export function timeOf(seconds) {
+  if (isSimulated(seconds)) return `${seconds.toPrecision(4)} s`;
   return new Date(seconds * 1000).toLocaleTimeString("en-GB", { hour12: false });
 }
 
 export function dateOf(seconds) {
+  if (isSimulated(seconds)) return timeOf(seconds);
   return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
 }

@@ -25,7 +25,7 @@ export class PlansPanel {
     this._sides.forEach(({ choice, view }, side) => {
       const isNew = choice.selectAll("option").empty();
       choice.selectAll("option").data(names).join("option").attr("value", (name) => name).text((name) => name);
-      if (isNew && names.length) choice.property("value", names[Math.min(side, names.length - 1)]);
+      if (isNew && names.length) choice.property("value", side ? fastest(drawn) : names[0]);
       const plan = plans.get(choice.property("value"));
       if (plan) drawPlan(view, state, plan);
     });
@@ -34,6 +34,8 @@ export class PlansPanel {
   }
 }
 
+const fastest = (drawn) => drawn.reduce((best, row) => (row[1].rate > best[1].rate ? row : best))[0];
+
 /** A plan's links as loads of jobs; each tree in its own color. */
 function drawPlan(view, state, plan) {
   const links = new Map(Object.entries(plan.links).map(([link, load]) => [link, [load, 0]]));
@@ -41,7 +43,9 @@ function drawPlan(view, state, plan) {
     for (const link of [`${a}->${b}`, `${b}->${a}`]) if (!links.has(link)) links.set(link, [0, 0]);
   }
   const trees = plan.trees.map((tree, number) => ({ job: `tree ${number + 1}`, color: number % JOB_COLORS, trees: [tree] }));
-  view.draw({ fabric: state.fabric, sections: new Map([["links", links]]) }, { trees });
+  const switches = new Map(state.fabric.switches.map(({ name, slots }) => [name, { ready: true, repaired: 0, slots_in_use: 0, slots }]));
+  const sections = new Map([["links", links], ["switches", switches]]);
+  view.draw({ fabric: state.fabric, sections }, { trees });
 }
 
 function cells(state, name, plan) {

@@ -7,6 +7,11 @@ import { dateOf } from "./numbers.js";
 const STEPS = 1000;
 const TICK_MS = 100;
 
+/** A recording of less than some seconds, as of a simulation, plays in so many. */
+const SHORTEST_S = 20;
+
+const slowMotion = ({ start, end }) => Math.min(1, (end - start) / SHORTEST_S);
+
 export class TimeControl {
   /** `onChange` is called when another time is to be drawn. */
   constructor(root, recording, onChange) {
@@ -59,7 +64,7 @@ export class TimeControl {
     this._timer = setInterval(() => {
       const now = performance.now();
       const speed = Number(this._root.select("#speed").property("value"));
-      const next = this._time + ((now - last) / 1000) * speed;
+      const next = this._time + ((now - last) / 1000) * speed * slowMotion(this._recording);
       last = now;
       if (next >= this._recording.end) this._pause();
       this.seek(next);
