@@ -17,6 +17,7 @@ from netfold.controller.core import Controller, Options
 from netfold.controller.jobs.store import Store
 from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
+from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.metrics import metrics_server
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
@@ -57,6 +58,7 @@ async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], No
     Raises FabricError, StoreError and ListenError."""
     for variable in PROXIES:
         os.environ.pop(variable, None)
+    raise_file_limit()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 
+from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
 from netfold.controller.service.shutdown import CallsInFlight
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import TOKEN_KEY, ConnectError, check_default_socket, default_socket
@@ -47,9 +48,13 @@ class Security:
 
 @asynccontextmanager
 async def serving(
-    service: pb_grpc.ControllerServicer, listen: str, security: Security | None
+    service: pb_grpc.ControllerServicer,
+    listen: str,
+    security: Security | None,
+    limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[str]:
-    """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`); gives the address. Raises ListenError."""
+    """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`); gives the address. `limits`: None: those of the
+    process. Raises ListenError."""
     calls = CallsInFlight()
     interceptors = [calls] if security is None else [_Tokens(security.tokens), calls]
     options = [
@@ -57,6 +62,7 @@ async def serving(
         ("grpc.max_receive_message_length", MAX_MESSAGE),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 5000),
+        *(limits or limits_of_process()).options(),
     ]
     server = grpc.aio.server(interceptors=interceptors, options=options)
     pb_grpc.add_ControllerServicer_to_server(service, server)

@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Connections of strangers, who open them and send nothing, keep no member from the controller."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from netfold.controller.service.connection_limits import ConnectionLimits, limits_of_process
+from netfold.controller.service.server import Security, serving
+from netfold.controller.service.servicer import Service
+from netfold.topologies.generators import single_switch
+from netfold.traffic.membership.membership import ControllerMembership
+from tests.controller.deployment import deployed
+from tests.traffic.tls import make_certificate, reached
+
+SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\n"
+LIMITS = ConnectionLimits(connections=8, handshake_s=1.0)
+FLOOD = 40
+
+
+@contextmanager
+def flooded(port: int) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(FLOOD)]
+
+
+def is_closed(sock: socket.socket) -> bool:
+    """By the other end."""
+    try:
+        return sock.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_connections_of_strangers_keep_no_member_from_the_controller(tmp_path):
+    async def scenario():
+        tls = make_certificate(tmp_path)
+        security = Security(tls.certificate.read_bytes(), tls.key.read_bytes(), frozenset({"a-token"}))
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC, queue=False)
+            service = Service(deployment.controller)
+            async with serving(service, "127.0.0.1:0", security, LIMITS) as address:
+                where = reached(address, tls, tmp_path)
+                first = ControllerMembership(where, "job", "h1")
+                assert await asyncio.to_thread(first.wait, 20)
+                with flooded(int(address.rpartition(":")[2])) as connections:
+
+                    def refused() -> int:
+                        return sum(map(is_closed, connections))
+
+                    await deployment.until(lambda: refused() > FLOOD - LIMITS.connections, "refused at once")
+                    assert await asyncio.to_thread(first.request_new_epoch, 1, 20), "an open stream goes on"
+                    await deployment.until(lambda: refused() == FLOOD, "closed without a handshake")
+                    second = ControllerMembership(where, "job", "h2")
+                    assert await asyncio.to_thread(second.wait, 20), "another member comes in"
+                for member in (first, second):
+                    await asyncio.to_thread(member.close)
+
+    asyncio.run(scenario())
+
+
+def test_connections_leave_files_for_switches_and_the_store():
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert 0 < limits_of_process().connections <= files // 2
