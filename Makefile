@@ -92,6 +92,10 @@ test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skippe
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
 	$(ISOLATED) $(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS)
 
+.PHONY: test-docs
+test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides, in a network
+	$(ISOLATED) $(BIN)/pytest tests/docs -m long --timeout 900 $(PYTEST_ARGS)
+
 .PHONY: test-torch
 test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
 	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS)
