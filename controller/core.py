@@ -36,6 +36,7 @@ from netfold.controller.lifecycle.clock import Clock, SystemClock
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
     ElementsFailed,
+    EpochsExhausted,
     EventBus,
     FailuresChanged,
     JobRunning,
@@ -204,6 +205,7 @@ class Controller:
         on(CapacityFreed, self.scheduler.on_capacity_freed)  # FailureMonitor, Lifecycle
         on(JobRunning, self.members.on_job_running)  # Lifecycle
         on(LeaseExpired, self.members.on_lease_expired)  # Leases
+        on(EpochsExhausted, self.scheduler.on_epochs_exhausted)  # Lifecycle, Members
         on(JobStranded, self.scheduler.on_job_stranded)  # Lifecycle, Members
         on(MembersRejoining, self.scheduler.on_members_rejoining)  # Members
 

@@ -51,13 +51,14 @@ def allocate(
     reserved: Iterable[Placement] = (),
 ) -> Placement:
     """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
-    which the new one is made before the old one is broken) and what is reserved for others. Raises RefusedError."""
+    which the new one is made before the old one is broken) and what is reserved for others. After the last epoch they
+    start again at 1: trees and slots are others. Raises RefusedError."""
     check_requirements(fabric, wire, order, plan)
     placements = [*(p for j in jobs for p in j.placements), *reserved]
     pools = slot_pools(fabric, placements, numbers.epochs)
     trees: list[AllocatedTree] = []
     quorum = quorum_of(fabric, order, plan)
-    epoch = after_epoch
+    epoch = 0 if after_epoch == LAST_EPOCH else after_epoch
     room = min(TREES[s.chip] for s in fabric.switches)
     for number, tree in zip(_free_trees(room, placements, numbers.last_tree), plan.trees, strict=False):
         window = _window(fabric, wire, order, plan, tree)
@@ -69,8 +70,8 @@ def allocate(
         raise RefusedError(
             f"job '{order.file.name}': all {room} tree numbers are in use; wait for a job to end"
         )
-    if epoch >= LAST_EPOCH:
-        raise RefusedError(f"job '{order.file.name}' has used up its {LAST_EPOCH} epochs; submit it again")
+    if epoch + 1 == after_epoch:
+        raise RefusedError(f"job '{order.file.name}': the epochs of all free slots are used up")
     placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
     _check_entries(fabric, placement, placements)
     return placement

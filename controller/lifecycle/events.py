@@ -29,6 +29,15 @@ class JobStranded:
 
 
 @dataclass(frozen=True)
+class EpochsExhausted:
+    """An installed job needs an epoch after `epoch`, and its slots have none. It has to move to other slots."""
+
+    job: str
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class MembersRejoining:
     """Members outside the present epoch wait to take part in the next one."""
 

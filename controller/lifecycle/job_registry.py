@@ -29,6 +29,10 @@ class UnknownJobError(Exception):
     """There is no job of that name."""
 
 
+class EpochsExhaustedError(Exception):
+    """All epochs of the job's slots are used up."""
+
+
 class JobRegistry:
     """All jobs of a store. Methods that say so have to be called within `change`."""
 
@@ -214,15 +218,13 @@ class JobRegistry:
         )
 
     def with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:
-        """The installed job on the same trees and slots in a new epoch."""
+        """The installed job on the same trees and slots in a new epoch. Raises EpochsExhaustedError."""
         assert job.placement is not None
         pools = self.pools()
         seen = [pools[s].epoch(r) for s, ranges in ranges_of(job.placement).items() for r in ranges]
         epoch = max([job.epoch, *seen]) + 1
         if epoch > LAST_EPOCH:
-            return self.with_end_state(
-                job, JobState.FAILED, f"{why}, and all {LAST_EPOCH} epochs are used up; submit it again"
-            )
+            raise EpochsExhaustedError(f"{why}, and all {LAST_EPOCH} epochs of its slots are used up")
         placement = job.placement.model_copy(update={"epoch": epoch})
         self._store.use_slots(ranges_of(placement), epoch)
         changes = {"state": JobState.INSTALLING, "placement": placement, "previous": None, "reason": why}

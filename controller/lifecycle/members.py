@@ -18,6 +18,7 @@ from netfold.controller.jobs.records import (
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
 from netfold.controller.lifecycle.departures import departures_of, summary
 from netfold.controller.lifecycle.events import (
+    EpochsExhausted,
     EventBus,
     JobRunning,
     JobStranded,
@@ -25,7 +26,7 @@ from netfold.controller.lifecycle.events import (
     MembersRejoining,
 )
 from netfold.controller.lifecycle.job_admission import RefusedError
-from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.states import Lifecycle
@@ -210,9 +211,14 @@ class Members:
             self._lifecycle.register(job, ends)
 
     def _raise(self, name: str, why: str) -> None:
-        with self._registry.change():
-            self._registry.write(self._registry.with_new_epoch(self._registry.get(name), why))
-        self._lifecycle.changed(name)
+        job = self._registry.get(name)
+        try:
+            with self._registry.change():
+                self._registry.write(self._registry.with_new_epoch(job, why))
+        except EpochsExhaustedError as error:
+            self._events.publish(EpochsExhausted(name, job.epoch, str(error)))
+        else:
+            self._lifecycle.changed(name)
 
     def leave(self, name: str, host: str, calls: int = 0) -> None:
         """The member is done, after `calls` calls of the job; with the last worker the job is. A parameter server that

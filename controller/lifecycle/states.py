@@ -13,6 +13,7 @@ from netfold.controller.lifecycle.background_tasks import BackgroundTasks
 from netfold.controller.lifecycle.change_notifier import ChangeNotifier
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
+    EpochsExhausted,
     EventBus,
     FailuresChanged,
     JobRunning,
@@ -20,7 +21,7 @@ from netfold.controller.lifecycle.events import (
 )
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_admission import uses_failed
-from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
@@ -200,14 +201,19 @@ class Lifecycle:
         affected = [
             j for j in self._registry.all() if any(switch in t.bases for p in j.placements for t in p.trees)
         ]
+        why, renewed, exhausted = f"switch {switch} lost its registers", [], []
         with self._registry.change():
             self._registry.registers_empty(switch)
             for job in affected:
-                self._registry.write(
-                    self._registry.with_new_epoch(job, f"switch {switch} lost its registers")
-                )
-        if affected:
-            self.changed(*(j.name for j in affected))
+                try:
+                    self._registry.write(self._registry.with_new_epoch(job, why))
+                    renewed.append(job.name)
+                except EpochsExhaustedError as error:
+                    exhausted.append(EpochsExhausted(job.name, job.epoch, str(error)))
+        if renewed:
+            self.changed(*renewed)
+        for event in exhausted:
+            self._events.publish(event)
 
     def resume(self, job: JobRecord) -> None:
         """After a start: jobs that were installing have time to continue."""

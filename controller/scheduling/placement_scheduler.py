@@ -19,6 +19,7 @@ from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.lifecycle.events import (
     CapacityFreed,
     ElementsFailed,
+    EpochsExhausted,
     JobStranded,
     MembersRejoining,
 )
@@ -76,6 +77,7 @@ class PlacementScheduler:
         self._plan_scheduler = PlanScheduler()
         self._repairs: dict[str, _Repair] = {}
         self._admitting: set[str] = set()
+        self._renewing: set[str] = set()
         self._queue = JobQueue(registry, clock.wall_s)
         self._queue_requests = 0
         self._again = False
@@ -122,6 +124,9 @@ class PlacementScheduler:
     def on_job_stranded(self, event: JobStranded) -> None:
         self.repair(event.job, event.reason)
 
+    def on_epochs_exhausted(self, event: EpochsExhausted) -> None:
+        self.renew(event.job, event.epoch, event.reason)
+
     def on_members_rejoining(self, event: MembersRejoining) -> None:
         self.admit(event.job)
 
@@ -149,6 +154,17 @@ class PlacementScheduler:
         self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
         if waits is None:
             self._tasks.spawn(self._repair(name), f"repair of job {name}", on_error)
+
+    def renew(self, name: str, epoch: int, why: str) -> None:
+        """Migrate an installed job in its last epoch, in a task, to slots that have epochs left. Without any it
+        ends."""
+
+        def on_error(error: Exception) -> None:
+            self._lifecycle.end(name, JobState.FAILED, f"{why}, and the planner crashed: {error}")
+
+        if name not in self._renewing:
+            self._renewing.add(name)
+            self._tasks.spawn(self._renew(name, epoch, why), f"other slots for job {name}", on_error)
 
     def admit(self, name: str) -> None:
         """Migrate an installed job, in a task, to a plan with its rejoining members."""
@@ -247,6 +263,25 @@ class PlacementScheduler:
             log.error("job %s is repaired again in %g s: %s", name, STORE_RETRY_S, error)
             await asyncio.sleep(STORE_RETRY_S)
             self.repair(name, latest.why, fail=latest.fail)
+
+    async def _renew(self, name: str, epoch: int, why: str) -> None:
+        async def work(_: bool) -> None:
+            job = self._registry.get(name)
+            if not job.state.is_installed or job.epoch != epoch:
+                return  # another migration has solved it
+            try:
+                await self._move(job, why, 0.0, (), is_urgent=True)
+            except RefusedError as error:
+                if self._registry.get(name).state.is_installed:
+                    reason = f"{why}, and it cannot move to other slots: {error}"
+                    self._lifecycle.end(name, JobState.FAILED, reason)
+
+        try:
+            await self._plan_scheduler.run(PlanPriority.REPAIR, work)
+        except UnknownJobError:
+            log.debug("job %s is forgotten", name)
+        finally:
+            self._renewing.discard(name)
 
     async def _admit(self, name: str) -> None:
         async def work(_: bool) -> None:

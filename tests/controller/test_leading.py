@@ -198,17 +198,47 @@ def test_slots_that_are_nearly_worn_are_reset_in_band(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_job_that_used_up_its_epochs_ends_with_a_reason(tmp_path):
+def test_a_job_that_used_up_its_epochs_moves_to_other_slots_and_starts_at_epoch_1(tmp_path):
+    """Make-before-break: the old entries go when all switches have the new ones."""
+
     async def scenario():
-        async with deployed(single_switch(2), tmp_path) as deployment:
+        async with deployed(single_switch(2, slots=256), tmp_path) as deployment:
+            await deployment.settled()
+            await deployment.controller.submit(SPEC + "slots: 16\n", queue=False)
+            await deployment.runs("job")
+            registry = deployment.controller.registry
+            for last, expected in ((3000, 3001), (4094, 4095), (4095, 1)):
+                job = registry.get("job")
+                used = next(iter(job.placement.trees[0].bases.values()))
+                with deployment.store.change():
+                    deployment.store.use_slots({"s1": [Range(used, 16)]}, last)
+                if last == 4095:
+                    assert job.epoch == last
+                before = job.placement.trees
+                for _ in range(3):  # the member requests it until it has it
+                    deployment.controller.members.heartbeat("job", "h1", unusable_epoch=job.epoch)
+                await deployment.idle()
+                await deployment.runs("job")
+                job = registry.get("job")
+                assert (job.epoch, job.previous) == (expected, None)
+                assert (job.placement.trees == before) is (expected > 1)
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_that_used_up_its_epochs_and_has_no_other_slots_ends_with_a_reason(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2, slots=16), tmp_path) as deployment:
             await deployment.settled()
             await deployment.controller.submit(SPEC, queue=False)
             await deployment.runs("job")
             with deployment.store.change():
                 deployment.store.use_slots({"s1": [Range(0, 16)]}, 4095)
             deployment.controller.members.heartbeat("job", "h1", unusable_epoch=1)
-            assert deployment.state("job") is JobState.FAILED
-            assert "all 4095 epochs are used up" in deployment.controller.registry.get("job").reason
+            await deployment.until(lambda: deployment.state("job") is JobState.FAILED, "it has failed")
+            reason = deployment.controller.registry.get("job").reason
+            assert "all 4095 epochs of its slots are used up, and it cannot move to other slots" in reason
             await deployment.settled()
             deployment.assert_exact()
 

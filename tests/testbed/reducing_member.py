@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from netfold.traffic.errors import StragglerError
+from netfold.traffic.errors import StragglerError, WorkersLeftError
 from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.worker.worker import Worker
@@ -37,12 +37,13 @@ def main() -> None:
     parser.add_argument("--op", type=ReduceOp, default=ReduceOp.SUM)
     parser.add_argument("--late-calls", type=int, default=0, help="before each third of so many it pauses")
     parser.add_argument("--late", type=float, default=0.0, help="for so many seconds")
+    parser.add_argument("--calls", type=int, default=MOST_CALLS, help="leaves after so many")
     told = parser.parse_args()
     member = ControllerMembership(told.controller, told.job, told.host)
-    straggled = 0
+    straggled, error = 0, ""
     with Worker(member) as worker, told.out.with_suffix(".progress").open("w") as progress:
         member.wait(60)
-        for turn in range(MOST_CALLS):
+        for turn in range(told.calls):
             time.sleep(told.late if turn % 3 == 2 and turn < told.late_calls else EACH_S)
             array = np.full(ELEMENTS, 2.0**told.number, np.float32)
             array[0] = told.stop.exists() or (told.late_calls > 0 and turn >= told.late_calls)
@@ -51,6 +52,9 @@ def main() -> None:
             except StragglerError:
                 straggled += 1
                 continue
+            except WorkersLeftError as left:
+                error = str(left)
+                break
             row = {
                 "digest": hashlib.sha256(array.tobytes()).hexdigest(),
                 "values": np.unique(array[1:]).tolist(),
@@ -61,7 +65,7 @@ def main() -> None:
             progress.flush()
             if array[0]:
                 break
-        told.out.write_text(json.dumps({"straggled": straggled, "late": worker.stats.late}))
+        told.out.write_text(json.dumps({"straggled": straggled, "late": worker.stats.late, "error": error}))
 
 
 if __name__ == "__main__":

@@ -87,6 +87,27 @@ def test_nobody_waits_for_a_worker_that_pauses_and_all_have_the_same_averages(lo
     assert told[workers[3]]["late"] + told[workers[3]]["straggled"] > 0
 
 
+@pytest.mark.parametrize("elastic", [True, False], ids=["elastic", "fixed"])
+@pytest.mark.parametrize("scheme", ["switchml", "none"], ids=["switches", "parameter server"])
+def test_a_worker_that_leaves_stops_no_other_workers_call(elastic: bool, scheme: str) -> None:
+    """The calls that it finished are sums of all. Later ones are sums of the others, or name it at once."""
+    with Deployment(Setup(target="softswitch", lanes=64, name="dep", first_grpc_port=9800)) as system:
+        workers = system.workers[:3]
+        loss = "continue" if elastic else "fail"
+        plan = system.submit("job", workers, scheme=scheme, on_worker_loss=loss, lease_ms=20000)
+        system.start_servers("job", plan, system.directory)
+        numbers = dict(zip(workers, (20, 20, 5), strict=True))
+        tasks = [task(system, h, "--calls", n) for h, n in numbers.items()]
+        with ProcessGroup(system.net, tasks) as members:
+            told = members.wait(100, system.check)
+        had = {h: [row["values"] for row in calls(system, h)] for h in workers}
+    of_all, of_two = [sums_of(system, workers)], [sums_of(system, workers[:2])]
+    assert had[workers[2]] == [of_all] * 5
+    for host in workers[:2]:
+        assert had[host] == [of_all] * 5 + [of_two] * (15 if elastic else 0)
+        assert (f"{workers[2]} left the job after 5 calls" in told[host]["error"]) is not elastic
+
+
 def test_workers_go_come_back_and_are_added_and_every_sum_is_of_those_who_are_in() -> None:
     with Deployment(Setup(target="softswitch", lanes=64, name="mem", first_grpc_port=9780)) as system:
         first, lost, added = system.workers[0], system.workers[2], system.workers[3]
