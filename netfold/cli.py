@@ -109,6 +109,9 @@ COMMANDS: dict[str, Command] = {
         "console",
         extra="testbed",
     ),
+    "switch": Command(
+        "testbed.network.switch_cli", "Show what a switch of the network holds.", "switch", extra="testbed"
+    ),
     "pcap": Command("testbed.network.cli", "Watch a link with tcpdump.", "pcap", extra="testbed"),
     "link": Command(
         "testbed.network.cli", "Cut links of the network, and restore them.", "link", extra="testbed"

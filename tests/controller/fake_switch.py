@@ -216,7 +216,13 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         for entity in request.entities:
             kind = entity.WhichOneof("entity")
             if kind == "table_entry":
-                found = [p4r.Entity(table_entry=e) for e in self.state.tables.values()]
+                wanted = entity.table_entry
+                found = [
+                    p4r.Entity(table_entry=e)
+                    for e in self.state.tables.values()
+                    if wanted.table_id in (0, e.table_id)
+                    and (e.is_default_action or not wanted.is_default_action)
+                ]
             elif kind == "packet_replication_engine_entry":
                 found = [
                     p4r.Entity(

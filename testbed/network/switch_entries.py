@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Entries of a running switch in the names of its program, read over P4Runtime without a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import finsy as fy
+import grpc
+from finsy.proto import p4r, p4r_grpc
+
+from netfold.testbed.network.errors import NetworkError, UnknownElementError
+from netfold.testbed.network.processes import open_channel
+
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """`match` and `action` in the names of the program, as in `port=0x1` and `set_neighbor(port=0x2)`."""
+
+    table: str
+    match: str
+    action: str
+    priority: int = 0
+    is_default: bool = False
+    is_const: bool = False
+
+
+def read_entries(switch: str, address: str, device_id: int, table: str = "") -> list[TableEntry]:
+    """Of one table, or of all; ordered by table and match. Raises NetworkError; UnknownElementError for a table."""
+    with open_channel(address) as channel:
+        stub = p4r_grpc.P4RuntimeStub(channel)
+        try:
+            config = stub.GetForwardingPipelineConfig(
+                p4r.GetForwardingPipelineConfigRequest(
+                    device_id=device_id,
+                    response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE,
+                ),
+                timeout=_TIMEOUT_S,
+            )
+            schema = fy.P4Schema(config.config.p4info)
+            names = [t.alias for t in schema.tables] if not table else [_known(schema, switch, table)]
+            return [entry for name in names for entry in _read(stub, device_id, schema, name)]
+        except grpc.RpcError as error:
+            raise NetworkError(f"switch '{switch}' at {address}: {error.details()}") from error
+
+
+def _known(schema: fy.P4Schema, switch: str, table: str) -> str:
+    names = {name: t.alias for t in schema.tables for name in (t.alias, t.name)}
+    if table not in names:
+        raise UnknownElementError(f"table of switch '{switch}'", table, sorted(set(names.values())))
+    return names[table]
+
+
+def _read(stub: Any, device_id: int, schema: fy.P4Schema, table: str) -> list[TableEntry]:
+    kinds = (fy.P4TableEntry(table), fy.P4TableEntry(table, is_default_action=True))
+    request = p4r.ReadRequest(device_id=device_id, entities=[kind.encode(schema) for kind in kinds])
+    found = [
+        _entry(fy.P4TableEntry.decode(one, schema), schema)
+        for answer in stub.Read(request, timeout=_TIMEOUT_S)
+        for one in answer.entities
+    ]
+    return sorted(found, key=lambda e: (e.is_default, -e.priority, e.match))
+
+
+def _entry(found: fy.P4TableEntry, schema: fy.P4Schema) -> TableEntry:
+    return TableEntry(
+        found.table_id,
+        found.match_str(schema, wildcard="any"),
+        found.action_str(schema),
+        found.priority,
+        found.is_default_action,
+        found.is_const,
+    )
