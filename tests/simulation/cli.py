@@ -9,14 +9,25 @@ import os
 import sys
 import time
 
-from tests.simulation.run import run
-from tests.simulation.scenario import scenario_of
-from tests.simulation.shrink import shrink
-
 HASH_SEED = "PYTHONHASHSEED"
 
 
 def main() -> int:
+    """0: no violation, 1: a violation, 2: wrong options."""
+    options = _options()
+    if os.environ.get(HASH_SEED) != "0":  # the order of sets has to be the same in each replay
+        os.environ[HASH_SEED] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
+    if options.mutant:
+        from tests.simulation.mutants import apply, mutant_named
+
+        apply(mutant_named(options.mutant))
+    if options.seed is not None:
+        return _show(options.seed, options.lines, is_shrunk=options.shrink)
+    return _search(options)
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay this seed, and print its history")
     parser.add_argument(
@@ -24,15 +35,15 @@ def main() -> int:
     )
     parser.add_argument("--shrink", action="store_true", help="look for fewer steps that fail alike")
     parser.add_argument("--lines", type=int, default=100, help="lines of history (default: %(default)s)")
-    parser.add_argument(
-        "--keep-going", action="store_true", help="count failing seeds, do not stop at the first"
-    )
-    options = parser.parse_args()
-    if os.environ.get(HASH_SEED) != "0":  # the order of sets has to be the same in each replay
-        os.environ[HASH_SEED] = "0"
-        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
-    if options.seed is not None:
-        return _show(options.seed, options.lines, is_shrunk=options.shrink)
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failing seed")
+    parser.add_argument("--mutant", default="", help="a fault to put into the controller (mutants.py)")
+    return parser.parse_args()
+
+
+def _search(options: argparse.Namespace) -> int:
+    from tests.simulation.run import run
+    from tests.simulation.scenario import scenario_of
+
     first, last = map(int, options.seeds.split(":"))
     began, failed = time.process_time(), 0
     for seed in range(first, last):
@@ -41,13 +52,17 @@ def main() -> int:
             failed += 1
             print(f"seed {seed}: {outcome.violation}", flush=True)
             if not options.keep_going:
-                return _show(seed, options.lines, is_shrunk=options.shrink)
+                return _show(seed, options.lines, is_shrunk=options.shrink) if options.lines else 1
     spent = time.process_time() - began
     print(f"{last - first} seeds, {failed} failed, {spent:.1f} s of processor time")
-    return failed > 0
+    return int(failed > 0)
 
 
 def _show(seed: int, lines: int, *, is_shrunk: bool) -> int:
+    from tests.simulation.run import run
+    from tests.simulation.scenario import scenario_of
+    from tests.simulation.shrink import shrink
+
     scenario = scenario_of(seed)
     outcome = run(scenario)
     if outcome.violation and is_shrunk:
@@ -60,4 +75,4 @@ def _show(seed: int, lines: int, *, is_shrunk: bool) -> int:
     print(outcome.history.tail(lines))
     print(f"{outcome.seconds:.0f} virtual seconds, {outcome.steps} steps of the loop")
     print(outcome.violation or "no violation")
-    return bool(outcome.violation)
+    return int(bool(outcome.violation))

@@ -21,6 +21,10 @@ class Intensity:
     twice: float = 0.0
     max_delay_s: float = 0.02
 
+    @property
+    def is_noisy(self) -> bool:
+        return max(self.rpc_error, self.stream_loss, self.late_write, self.twice) > 0
+
 
 class Draws:
     """Independent streams of random numbers: another draw of one leaves the others as they are."""

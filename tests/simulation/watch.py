@@ -110,8 +110,8 @@ class Watch:
         for job in jobs:
             if job.state.is_installed and ports.setdefault(job.udp_port, job.name) != job.name:
                 raise ViolationError(f"{job.name} and {ports[job.udp_port]} share port {job.udp_port}")
-            for placement in job.placements:
-                for tree in placement.trees:
+            for placement in (job.placement, job.previous) if job.state.is_installed else ():
+                for tree in () if placement is None else placement.trees:
                     where = f"{job.name} in epoch {placement.epoch}"
                     if trees.setdefault(tree.tree, where) != where:
                         raise ViolationError(f"{where} and {trees[tree.tree]} share tree {tree.tree}")

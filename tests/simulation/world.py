@@ -223,6 +223,18 @@ class World:
         if job.placement is not None and job.placement.epoch == epoch:
             program.placements[epoch] = job.placement
             program.entities[epoch] = list(self._entities(job))
+            self._check_installed(program, epoch)
+
+    def _check_installed(self, program: Program, epoch: int) -> None:
+        """Members have an epoch only when the switches hold its entries: all that nothing has happened to."""
+        if self.draws.intensity.is_noisy:
+            return
+        for name, entity in program.entities[epoch]:
+            if name not in self.changed_at and self.switches[name].contents.get(entity.key) != entity:
+                self.violations.append(
+                    f"{program.spec.name} runs in epoch {epoch}, and {name} lacks {entity}"
+                )
+                return
 
     def _entities(self, job: JobRecord) -> Any:
         placement = job.placement

@@ -1,0 +1,278 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Faults that are put into the controller, one at a time, to see what the simulation finds. `apply` changes a module's
+source while it is imported; the files stay as they are."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+CONTROLLER = Path(__file__).resolve().parents[2] / "controller"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`new` in place of `old` in a file of the controller."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+    @property
+    def path(self) -> Path:
+        return CONTROLLER / self.file
+
+
+SCHEDULER = "scheduling/placement_scheduler.py"
+STATES = "lifecycle/states.py"
+MEMBERS = "lifecycle/members.py"
+CORE = "core.py"
+
+MUTANTS = (
+    Mutant(
+        "a submission does not try the queue after capacity was freed while it was refused",
+        SCHEDULER,
+        "if self._queue_requests != requests:",
+        "if False:",
+    ),
+    Mutant(
+        "a request during a try of the queue is lost",
+        SCHEDULER,
+        "        self._again = True\n        if not self._trying and",
+        "        self._again = self._again or not self._trying\n        if not self._trying and",
+    ),
+    Mutant(
+        "the end of a job frees no capacity",
+        STATES,
+        "        self._member_status.keep(self._registry)\n        self.retarget()\n"
+        "        self._events.publish(CapacityFreed())\n",
+        "        self._member_status.keep(self._registry)\n        self.retarget()\n",
+    ),
+    Mutant(
+        "a switch that is back frees no capacity",
+        "health/failure_monitor.py",
+        "self._failures.failed.switches - {switch})\n                )\n"
+        "                self._events.publish(CapacityFreed())",
+        "self._failures.failed.switches - {switch})\n                )",
+    ),
+    Mutant(
+        "a stranded job is not moved",
+        CORE,
+        "        on(JobStranded, self.scheduler.on_job_stranded)",
+        "        #",
+    ),
+    Mutant(
+        "a lease that ran out has no effect",
+        CORE,
+        "        on(LeaseExpired, self.members.on_lease_expired)",
+        "        #",
+    ),
+    Mutant(
+        "a worker that comes again is not planned in",
+        CORE,
+        "        on(MembersRejoining, self.scheduler.on_members_rejoining)",
+        "        #",
+    ),
+    Mutant(
+        "failed elements move no job",
+        CORE,
+        "        on(ElementsFailed, self.scheduler.on_elements_failed)",
+        "        #",
+    ),
+    Mutant(
+        "after a start a lease has its usual length",
+        MEMBERS,
+        "seconds = max(self.lease_s(job.name), self._timeouts.start)",
+        "seconds = self.lease_s(job.name)",
+    ),
+    Mutant(
+        "after a start members have no lease",
+        MEMBERS,
+        "                self._leases.renew(job.name, member.host, seconds)",
+        "                pass",
+    ),
+    Mutant(
+        "a switch that lost its registers needs no new epochs",
+        "switches/reconciler.py",
+        'are not of this store")\n        await self._on_registers_lost(self._reporter.name)',
+        'are not of this store")',
+    ),
+    Mutant(
+        "a job runs before its switches hold its entries",
+        STATES,
+        "            elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):\n"
+        "                migrated",
+        "            elif True:\n                migrated",
+    ),
+    Mutant(
+        "a switch is ready before it holds its entries",
+        "switches/reconciler.py",
+        "            desired = await self._inbox.newer_than(0)\n            try:\n",
+        "            desired = await self._inbox.newer_than(0)\n"
+        "            self._reporter.set_ready(desired.version)\n            try:\n",
+    ),
+    Mutant(
+        "a placement does not note that its slots are used",
+        "lifecycle/job_registry.py",
+        "        self._store.use_slots(ranges_of(placement), placement.epoch)\n        port =",
+        "        port =",
+    ),
+    Mutant(
+        "a placement has the epoch that its slots have seen",
+        "lifecycle/allocation.py",
+        "placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)",
+        "placement = Placement(plan=plan, trees=tuple(trees), epoch=max(1, epoch))",
+    ),
+    Mutant(
+        "what a job moves from counts as free",
+        "jobs/records.py",
+        "return tuple(p for p in (self.placement, self.previous) if p is not None)",
+        "return tuple(p for p in (self.placement,) if p is not None)",
+    ),
+    Mutant(
+        "memory does not follow a store that refused a change",
+        "lifecycle/job_registry.py",
+        "            self._jobs = {j.name: j for j in self._store.jobs()}\n"
+        "            self._orders = {n: o for n, o in self._orders.items() if n in self._jobs}\n            raise",
+        "            raise",
+    ),
+    Mutant(
+        "a job is acknowledged that is in memory alone",
+        "lifecycle/job_registry.py",
+        "        self._store.put(job)\n        self._jobs[job.name] = job\n        if job.state.is_terminal",
+        "        if job.state is not JobState.QUEUED:\n            self._store.put(job)\n"
+        "        self._jobs[job.name] = job\n        if job.state.is_terminal",
+    ),
+    Mutant(
+        "a member's joining and leaving is in memory alone",
+        "lifecycle/job_registry.py",
+        "        self._store.put_member(job.name, member)\n",
+        "",
+    ),
+    Mutant(
+        "a preempted plan is not made again",
+        "scheduling/plan_scheduler.py",
+        "if not (mine.is_preempted and mine.task.cancelled()):",
+        "if True:",
+    ),
+    Mutant(
+        "an audit does not read",
+        "switches/reconciler.py",
+        "            except TimeoutError:\n                await self._audit()",
+        "            except TimeoutError:\n                pass",
+    ),
+    Mutant(
+        "what a failed write left is not read",
+        "switches/reconciler.py",
+        "        await self._installed.read()\n        with suppress",
+        "        with suppress",
+    ),
+    Mutant(
+        "a leaving worker's leave is lost when the disk is full",
+        MEMBERS,
+        "self._tasks.persist(self._leave, name, host, job=name)",
+        "self._leave(name, host)",
+    ),
+    Mutant(
+        "a job is no longer awaited though the store refused that it runs",
+        STATES,
+        "            self.commit(job)\n            del self._awaited[job.name]\n",
+        "            del self._awaited[job.name]\n            self.commit(job)\n",
+    ),
+    Mutant(
+        "the last worker's loss does not end a job that the others left",
+        MEMBERS,
+        "            self._end_if_left(name)\n            if self._registry.get(name).state.is_installed:",
+        "            if self._registry.get(name).state.is_installed:",
+    ),
+    Mutant(
+        "entries of an ended job stay",
+        STATES,
+        "        self._member_status.keep(self._registry)\n        self.retarget()\n",
+        "        self._member_status.keep(self._registry)\n",
+    ),
+    Mutant(
+        "leases of an ended job stay",
+        STATES,
+        "        self._leases.end_job(name)\n",
+        "",
+    ),
+    Mutant(
+        "a change is awaited one step later, and may be missed",
+        "lifecycle/change_notifier.py",
+        "        return self._job_events.setdefault(job, asyncio.Event()).wait()",
+        "        async def later() -> object:\n"
+        "            await asyncio.sleep(0)\n"
+        "            return await self._job_events.setdefault(job, asyncio.Event()).wait()\n\n"
+        "        return later()",
+    ),
+    Mutant(
+        "what fails during planning is not looked at again",
+        "scheduling/planning_client.py",
+        "if not uses_failed(plan, self._failures.of(order.file.name), lost()):",
+        "if True:",
+    ),
+    Mutant(
+        "a job that cannot be installed fails",
+        STATES,
+        "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))",
+        "            self.end(name, JobState.FAILED, why)",
+    ),
+    Mutant(
+        "a lost connection is not noticed",
+        "switches/session.py",
+        "                self._closing.set,\n",
+        "                lambda: None,\n",
+    ),
+    Mutant(
+        "heartbeats do not renew leases after the first",
+        MEMBERS,
+        "        self._leases.renew(name, host, self.lease_s(name))\n        if not member.joined:",
+        "        if not member.joined:\n            self._leases.renew(name, host, self.lease_s(name))\n"
+        "        if not member.joined:",
+    ),
+    Mutant(
+        "a queued job is placed though it was canceled while it was planned",
+        SCHEDULER,
+        "            job = self._registry.get(name)\n            if job.state is JobState.QUEUED:\n"
+        "                with self._registry.change():",
+        "            job = self._registry.get(name)\n            if True:\n"
+        "                with self._registry.change():",
+    ),
+    Mutant(
+        "a job moves though it ended while it was planned",
+        SCHEDULER,
+        "if plan.rate < min_rate or not job.state.is_installed or",
+        "if plan.rate < min_rate or",
+    ),
+)
+
+
+def apply(mutant: Mutant) -> None:
+    """Before the module is imported. Raises ValueError if the text is not there exactly once."""
+    source = mutant.path.read_text()
+    if source.count(mutant.old) != 1:
+        raise ValueError(f"{mutant.name}: its text is {source.count(mutant.old)} times in {mutant.file}")
+    changed = source.replace(mutant.old, mutant.new).encode()
+    original = SourceFileLoader.get_data
+
+    def get_data(loader: SourceFileLoader, path: str) -> bytes:
+        if path.endswith(".py") and Path(path).resolve() == mutant.path:
+            return changed
+        if (
+            path.endswith(".pyc")
+            and Path(path).parent.parent.resolve() / f"{mutant.path.stem}.py" == mutant.path
+        ):
+            raise OSError("compiled from the original source")
+        return original(loader, path)
+
+    sys.dont_write_bytecode = True
+    SourceFileLoader.get_data = get_data  # type: ignore[method-assign]
+
+
+def mutant_named(name: str) -> Mutant:
+    return next(m for m in MUTANTS if m.name == name)
