@@ -60,7 +60,9 @@ def links_of(plan: Plan) -> set[frozenset[str]]:
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    """Fields that this version does not know are kept, and written again: another version may go on with the store."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
 
 
 class AllocatedTree(_Record):

@@ -24,6 +24,11 @@ from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.slot_allocator import Range
 
 SCHEMA = 4
+OTHER_VERSION = (
+    "was written by another version of netfold. Run that version until its jobs have ended; or give another --state, "
+    "which ends them"
+)
+
 HISTORY = 200
 """Jobs that are over and still shown."""
 
@@ -65,8 +70,8 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{path}: {error}") from error
         with self.change():
-            self._expect("schema", SCHEMA, "was written by another version of netfold")
-            self._expect("fabric", fabric, "belongs to another fabric")
+            self._expect("schema", SCHEMA, OTHER_VERSION)
+            self._expect("fabric", fabric, "belongs to another fabric; give another --state, or that fabric")
             self._default("mark", 1024 + secrets.randbelow(64512) if mark is None else mark)
             self._default("term", 0)
 
@@ -146,13 +151,20 @@ class Store:
     # ---- jobs ------------------------------------------------------------------------------------
 
     def jobs(self) -> list[JobRecord]:
-        """All, in the order of submission."""
+        """All, in the order of submission. Raises StoreError for one that this version cannot read."""
         rows = self._db.execute("SELECT body FROM jobs ORDER BY seq").fetchall()
-        jobs = [JobRecord.model_validate_json(body) for (body,) in rows]
+        jobs = [self._record(body) for (body,) in rows]
         newer: dict[str, dict[str, Member]] = defaultdict(dict)
         for job, host, joined, left, calls in self._db.execute("SELECT * FROM members"):
             newer[job][host] = Member(host=host, joined=joined, left=left, calls=calls)
         return [_with_members(j, newer[j.name]) if j.name in newer else j for j in jobs]
+
+    def _record(self, body: str) -> JobRecord:
+        """Raises StoreError."""
+        try:
+            return JobRecord.model_validate_json(body)
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{self._path} {OTHER_VERSION} ({error})") from error
 
     def put(self, job: JobRecord) -> None:
         """Write a job; what is over for long is forgotten."""
@@ -220,9 +232,7 @@ class Store:
         self._default(name, value)
         found = self._fact(name)
         if found != value:
-            raise StoreError(
-                f"{self._path} {otherwise} ({name} {found}, here {value}); give another --state, or remove the file"
-            )
+            raise StoreError(f"{self._path} {otherwise} ({name} {found}, here {value})")
 
 
 def _with_members(job: JobRecord, newer: Mapping[str, Member]) -> JobRecord:

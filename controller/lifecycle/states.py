@@ -188,7 +188,9 @@ class Lifecycle:
             self._events.publish(CapacityFreed())
 
     def end(self, name: str, state: JobState, reason: str) -> None:
-        """Raises UnknownJobError."""
+        """A job that has ended already stays as it is. Raises UnknownJobError."""
+        if self._registry.get(name).state.is_terminal:
+            return
         log.info("job %s is %s: %s", name, state, reason)
         self.commit(self._registry.with_end_state(self._registry.get(name), state, reason))
         self._forget(name)

@@ -94,6 +94,7 @@ class Listener:
         proxy = ServiceProxy(service)
         options = self._options
         self.address = await self._stack.enter_async_context(serving(proxy, options.listen, options.security))
+        self._stack.callback(proxy.stop)  # before the server stops
         self._proxy = proxy
 
 

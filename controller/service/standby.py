@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, TypeVar
+
+import grpc
 
 from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.job_admission import PacketModel
@@ -32,6 +34,8 @@ from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
 STORE_POLL_S = 0.2
 """Period of polling the store: SQLite has no notification of changes by another process."""
+
+Answer = TypeVar("Answer")
 
 
 class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
@@ -148,15 +152,37 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
 
 class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
-    """Passes each call to the current service: a server's handlers are fixed when it starts."""
+    """Passes each call to the current service: a server's handlers are fixed when it starts. `stop` ends all calls with
+    UNAVAILABLE, on which clients try again; a server that stops before they ended would log a traceback for each."""
 
     def __init__(self, current: pb_grpc.ControllerServicer) -> None:
         self.current = current
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    async def unless_stopped(self, work: Coroutine[Any, Any, Answer], context: Context) -> Answer:
+        """The result of a part of a call."""
+        working = asyncio.create_task(work)
+        stopped = asyncio.create_task(self._stopped.wait())
+        try:
+            await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the controller stops")
+            return working.result()
+        finally:
+            stopped.cancel()
+            working.cancel()
+
+    async def _stream(self, updates: AsyncIterator[Answer], context: Context) -> AsyncIterator[Answer]:
+        while (update := await self.unless_stopped(_next(updates), context)) is not None:
+            yield update
 
     async def WatchJob(self, request: pb.JobName, context: Context) -> AsyncIterator[pb.Job]:
         while True:
             service = self.current
-            async for job in service.WatchJob(request, context):
+            async for job in self._stream(service.WatchJob(request, context), context):
                 yield job
             if service is self.current:
                 return
@@ -164,19 +190,24 @@ class ServiceProxy(pb_grpc.ControllerServicer):  # type: ignore[misc]
     async def WatchRecording(
         self, request: pb.WatchRecordingRequest, context: Context
     ) -> AsyncIterator[pb.RecordingLines]:
-        async for lines in self.current.WatchRecording(request, context):
+        async for lines in self._stream(self.current.WatchRecording(request, context), context):
             yield lines
 
     async def JoinJob(
         self, request_iterator: AsyncIterator[pb.MemberUpdate], context: Context
     ) -> AsyncIterator[pb.ControllerUpdate]:
-        async for update in self.current.JoinJob(request_iterator, context):
+        async for update in self._stream(self.current.JoinJob(request_iterator, context), context):
             yield update
+
+
+async def _next(updates: AsyncIterator[Answer]) -> Answer | None:
+    """None at the end."""
+    return await anext(updates, None)
 
 
 def _forwarded(name: str) -> Callable[..., Any]:
     async def forward(self: ServiceProxy, request: Any, context: Context) -> Any:
-        return await getattr(self.current, name)(request, context)
+        return await self.unless_stopped(getattr(self.current, name)(request, context), context)
 
     return forward
 

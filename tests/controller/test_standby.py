@@ -171,3 +171,44 @@ def test_it_tells_who_watches_what_the_primary_changes(tmp_path):
         assert await watching.read() is grpc.aio.EOF
 
     _run(tmp_path, scenario)
+
+
+def test_a_controller_that_stops_ends_streams_and_calls_with_a_code_to_try_again_on(tmp_path):
+    """Before its server stops, which would log a traceback for each."""
+
+    class Never(pb_grpc.ControllerServicer):
+        async def GetStatus(self, request, context):  # noqa: N802
+            await asyncio.Event().wait()
+
+        async def WatchJob(self, request, context):  # noqa: N802
+            yield pb.Job(name=request.name)
+            await asyncio.Event().wait()
+
+        async def JoinJob(self, request_iterator, context):  # noqa: N802
+            async for update in request_iterator:
+                yield pb.ControllerUpdate(lease_ms=len(update.job))
+            await asyncio.Event().wait()
+
+    async def scenario():
+        proxy, where = ServiceProxy(Never()), f"unix:{tmp_path}/s"
+        async with serving(proxy, where, None), grpc.aio.insecure_channel(where) as channel:
+            stub = pb_grpc.ControllerStub(channel)
+            member, watcher = stub.JoinJob(), stub.WatchJob(pb.JobName(name="job"))
+            await member.write(pb.MemberUpdate(job="job"))
+            assert (await member.read()).lease_ms == 3
+            assert (await watcher.read()).name == "job"
+            asking = asyncio.ensure_future(_code_of(stub.GetStatus(pb.StatusRequest())))
+            await asyncio.sleep(0)
+            proxy.stop()
+            codes = [await asking, await member.code(), await watcher.code()]
+            assert codes == [grpc.StatusCode.UNAVAILABLE] * 3
+
+    asyncio.run(scenario())
+
+
+async def _code_of(call) -> grpc.StatusCode:
+    try:
+        await call
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK

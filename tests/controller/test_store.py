@@ -13,7 +13,7 @@ import pytest
 
 from netfold.controller.jobs.records import AllocatedTree, JobRecord, JobState, Member, Placement
 from netfold.controller.jobs.slot_allocator import Range
-from netfold.controller.jobs.store import HISTORY, Store, StoreError
+from netfold.controller.jobs.store import HISTORY, SCHEMA, Store, StoreError
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
 from netfold.topologies.generators import leaf_spine
@@ -108,6 +108,41 @@ def test_a_store_belongs_to_one_fabric(tmp_path):
     Store(tmp_path / "db", "f").close()
     with pytest.raises(StoreError, match="belongs to another fabric"):
         Store(tmp_path / "db", "g")
+
+
+def test_fields_of_another_version_are_kept(tmp_path):
+    """A job is written by a newer version, changed by this one, and read by the newer one again."""
+    store = Store(tmp_path / "db", "f")
+    newer = JobRecord.model_validate({**_job("j", 1).model_dump(), "tenant": "blue"})
+    member = Member.model_validate({"host": "h1", "zone": 3})
+    with store.change():
+        store.put(newer.model_copy(update={"members": (member,)}))
+    [job] = store.jobs()
+    with store.change():
+        store.put(job.with_member("h1", joined=True).model_copy(update={"reason": "changed"}))
+    [job] = store.jobs()
+    kept = job.model_dump()
+    assert (kept["tenant"], kept["members"][0]["zone"], kept["members"][0]["joined"]) == ("blue", 3, True)
+
+
+def test_another_version_s_store_is_refused_with_what_keeps_its_jobs(tmp_path):
+    store = Store(tmp_path / "db", "f")
+    with store.change():
+        store.set_number("schema", SCHEMA + 1)
+    store.close()
+    with pytest.raises(StoreError, match="Run that version until its jobs have ended") as refused:
+        Store(tmp_path / "db", "f")
+    assert f"schema {SCHEMA + 1}, here {SCHEMA}" in str(refused.value)
+    assert "remove" not in str(refused.value)
+
+
+def test_a_record_that_cannot_be_read_is_named(tmp_path):
+    store = Store(tmp_path / "db", "f")
+    with store.change():
+        store.put(_job("j", 1))
+        store._db.execute("UPDATE jobs SET body = json_set(body, '$.state', 'paused')")
+    with pytest.raises(StoreError, match="was written by another version"):
+        store.jobs()
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):

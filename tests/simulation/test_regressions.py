@@ -50,6 +50,11 @@ SCENARIOS = {
         fill_disk(8.0, 6.0),
         Step(8.1, "power_cut", ("spine1", 20.0)),
     ),
+    "the planner crashes in a repair of a job that is done meanwhile": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=8.0),)),
+        Step(4.9, "crash_planner"),
+        Step(5.0, "hang", ("leaf2", 20.0)),
+    ),
     "a worker of an elastic job leaves unheard, after the other left": (
         Step(1.0, "submit", (job("a", "h1", "h3", is_elastic=True, work_s=0.5),)),
         Step(1.1, "kill_at_commit", (5, True, 14.0)),
