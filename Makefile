@@ -115,8 +115,9 @@ docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and mis
 	@echo "out/docs/html/index.html"
 
 .PHONY: results
-results: $(VENV)/.ready ## renew the tables of docs/results from their data
+results: $(VENV)/.ready ## renew the tables and plots of docs/results from their data
 	$(BIN)/python docs/results/tables.py
+	$(BIN)/python docs/results/plots.py
 
 .PHONY: lint
 lint: $(VENV)/.ready ## ruff and mypy

@@ -3,7 +3,8 @@
 """Writes the tables of the results' pages from docs/results/data. `--check` names stale pages and exits 1.
 
 A page has a block of two comments for each table, `table: NAME` and `table: end`. NAME.json has `title`, `command`,
-`revision`, `machine`, `conditions`, `columns` and `rows`; a revision or machine that is not recorded is empty.
+`revision`, `machine`, `conditions`, `columns` and `rows`, and may have a `plot` (plots.py). A revision or machine that
+is not recorded is empty.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ FOLDER = Path(__file__).resolve().parent
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- table: end -->)", re.DOTALL)
 
 
+class PlotSpec(BaseModel):
+    """Which columns a plot shows (plots.py): `series` over `x`, by number; `label`: of the vertical axis."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    x: int
+    series: tuple[int, ...]
+    label: str
+
+
 class ResultTable(BaseModel):
     """One table of figures, and how they were obtained."""
 
@@ -32,6 +43,7 @@ class ResultTable(BaseModel):
     conditions: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    plot: PlotSpec | None = None
 
     @model_validator(mode="after")
     def _each_row_has_all_columns(self) -> ResultTable:
@@ -68,9 +80,17 @@ def markdown(result: ResultTable) -> Iterator[str]:
     yield "; ".join(known) + "." if known else ""
 
 
+def block(name: str) -> Iterator[str]:
+    """What stands between the comments of a block."""
+    result = read(name)
+    yield from markdown(result)
+    if result.plot is not None:
+        yield from ("", f"![{result.title}](plots/{name}.svg)")
+
+
 def rendered(page: str) -> str:
     """The page with all blocks renewed."""
-    return BLOCK.sub(lambda b: b[1] + "\n" + "\n".join(markdown(read(b[2]))) + "\n\n" + b[3], page)
+    return BLOCK.sub(lambda b: b[1] + "\n" + "\n".join(block(b[2])) + "\n\n" + b[3], page)
 
 
 def stale() -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from types import ModuleType
 
 import pytest
@@ -23,6 +24,7 @@ def tables() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where pydantic resolves the names of its fields
     spec.loader.exec_module(module)
     return module
 
@@ -33,6 +35,11 @@ def test_tables_are_what_the_data_gives(tables: ModuleType):
 
 def test_all_data_is_shown(tables: ModuleType):
     assert tables.unused() == []
+
+
+def test_each_plot_is_drawn(tables: ModuleType):
+    plotted = [path.stem for path in (RESULTS / "data").glob("*.json") if tables.read(path.stem).plot]
+    assert sorted(plotted) == sorted(path.stem for path in (RESULTS / "plots").glob("*.svg"))
 
 
 def test_a_row_of_another_width_is_refused(tables: ModuleType):
