@@ -48,8 +48,10 @@ def departures_of(job: JobRecord, file: JobFile) -> Departures | None:
 
 def needs_all_workers(job: JobRecord, file: JobFile) -> bool:
     """The job does not continue without the workers that have left: its sums would be of too few."""
-    staying = sum(not m.left and m.host in job.workers for m in job.members)
-    return file.on_worker_loss is OnWorkerLoss.FAIL and (file.quorum is None or staying < file.quorum)
+    if file.on_worker_loss is not OnWorkerLoss.FAIL or file.quorum is None:
+        return file.on_worker_loss is OnWorkerLoss.FAIL
+    workers = frozenset(job.workers)
+    return sum(not m.left and m.host in workers for m in job.members) < file.quorum
 
 
 def summary(members: Iterable[Member]) -> str:
