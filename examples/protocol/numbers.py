@@ -51,8 +51,8 @@ def dequantize(lanes: Lanes, byte: int, workers: int) -> Floats:
 
 def special_codes(row: Floats) -> Lanes:
     """F11: 1 for +inf, 2^16 for -inf, both for NaN."""
-    codes = np.where(np.isnan(row), 1 + (1 << 16), 0)
-    return (codes + (row == np.inf) + ((row == -np.inf) * (1 << 16))).astype(np.int32)
+    plus, minus, nan = row == np.inf, row == -np.inf, np.isnan(row)
+    return np.select([nan, minus, plus], [1 + (1 << 16), 1 << 16, 1], 0).astype(np.int32)
 
 
 def with_special(sums: Floats, codes: Lanes) -> Floats:

@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the commands, from typer's declarations."""
+"""The page of the commands, from typer's declarations. Commands and parameters are of typer's private copy of click."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer.main
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperGroup, TyperOption
 
 from netfold import cli
 
@@ -30,7 +31,7 @@ def _section(name: str) -> Iterator[str]:
     yield from _command(command, f"netfold {name}", 2)
 
 
-def _command(command: TyperCommand | TyperGroup, path: str, depth: int) -> Iterator[str]:
+def _command(command: Any, path: str, depth: int) -> Iterator[str]:
     yield from ("#" * depth + f" {path}", "", escaped(inspect.cleandoc(command.help or "")), "")
     if isinstance(command, TyperGroup):
         for name, sub in command.commands.items():
@@ -45,13 +46,13 @@ def _command(command: TyperCommand | TyperGroup, path: str, depth: int) -> Itera
     )
 
 
-def _names(parameter: TyperOption | TyperArgument) -> str:
+def _names(parameter: Any) -> str:
     if isinstance(parameter, TyperOption):
         return ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
     return f"`{parameter.name}`"
 
 
-def _default(parameter: TyperOption | TyperArgument) -> str:
+def _default(parameter: Any) -> str:
     if parameter.required:
         return "required"
     default = parameter.default
