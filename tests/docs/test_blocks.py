@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ PAGES = [
     *sorted((REPOSITORY / "docs/tutorials").glob("*.md")),
     *sorted((REPOSITORY / "docs/how-to").glob("*.md")),
 ]
+TIMEOUT_S = 600
 WITH_QUICK_BLOCKS = [page for page in PAGES if script(page, network=False)]
 WITH_NETWORK_BLOCKS = [page for page in PAGES if script(page, network=True)]
 
@@ -37,15 +40,23 @@ def run(page: Path, folder: Path, network: bool) -> None:
     (folder / "examples").symlink_to(REPOSITORY / "examples")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, **folders, "PATH": path, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(
+    process = subprocess.Popen(
         ["bash", "-c", script(page, network)],
-        check=False,
         cwd=folder,
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
-    assert done.returncode == 0, f"{page_name(page)}:\n{done.stderr[-3000:]}\n{done.stdout[-2000:]}"
+    try:
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what a page that failed left in the background
+        if network:
+            subprocess.run(["netfold", "down"], env=environment, check=False, capture_output=True)
+    assert process.returncode == 0, f"{page_name(page)}:\n{output[-4000:]}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
