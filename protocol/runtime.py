@@ -30,17 +30,28 @@ def default_name() -> str:
 
 
 def is_root() -> bool:
-    """True for the machine's root, or a container's; false for a user who is root in a namespace of one user only."""
+    """True for the machine's root, or a container's; false for a user that is root in a namespace of one user only."""
     return os.geteuid() == 0 and _user_outside() == 0
+
+
+def is_only_user() -> bool:
+    """True in a user namespace that maps one user, as those of networks without root's rights."""
+    return len(_user_map()) == 1 and _user_map()[0][2] == 1
 
 
 def _user_outside() -> int:
     """This user's number in the parent user namespace, where that maps a single user; else its number here."""
     user = os.geteuid()
-    try:
-        [(inside, outside, size)] = [
-            tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()
-        ]
-    except (OSError, ValueError):
+    if not is_only_user():
         return user
-    return outside if (inside, size) == (user, 1) else user
+    [(inside, outside, _)] = _user_map()
+    return outside if inside == user else user
+
+
+def _user_map() -> list[tuple[int, ...]]:
+    """Rows of first number inside, first number outside, count (user_namespaces(7))."""
+    try:
+        rows = Path("/proc/self/uid_map").read_text().splitlines()
+    except OSError:
+        return []
+    return [tuple(map(int, row.split())) for row in rows]

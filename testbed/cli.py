@@ -20,8 +20,8 @@ from netfold.protocol.runtime import DEFAULT_NAME
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.isolation import run_isolated
-from netfold.testbed.network.options import NameOption, WayOption
-from netfold.testbed.network.ways import Way
+from netfold.testbed.network.modes import NetworkMode
+from netfold.testbed.network.options import ModeOption, NameOption
 from netfold.testbed.page_socket import page_socket
 from netfold.traffic.workloads import HIDDEN_UNITS
 
@@ -63,7 +63,7 @@ class NetworkOptions:
         float | None, typer.Option(help="Factor from the fabric's rates to rates on the wire.")
     ] = None
     name: NameOption = DEFAULT_NAME
-    network: WayOption = Way.AUTO
+    network: ModeOption = NetworkMode.AUTO
 
 
 @dataclass(frozen=True)

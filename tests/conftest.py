@@ -11,11 +11,13 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
+from netfold.protocol.runtime import NAME_VARIABLE
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.namespaces import identity
 
 # Commands that tests call, or start, make and find networks in here: they would run pytest again in others.
 os.environ[NAMESPACE_VARIABLE] = str(identity("net"))
+os.environ.pop(NAME_VARIABLE, None)
 
 
 class _Loop(asyncio.SelectorEventLoop):

@@ -20,8 +20,8 @@ from netfold.simulator.command.options import exit_on_error
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.isolation import run_isolated
-from netfold.testbed.network.options import NameOption, WayOption
-from netfold.testbed.network.ways import Way
+from netfold.testbed.network.modes import NetworkMode
+from netfold.testbed.network.options import ModeOption, NameOption
 from netfold.topologies.cli import BAD_INPUT, FAILED, fail
 from netfold.topologies.fabric import FabricError
 
@@ -88,7 +88,7 @@ class NamespaceOptions:
     """Where an experiment's networks are, if it has some."""
 
     network_name: NameOption = DEFAULT_NAME
-    network_way: WayOption = Way.AUTO
+    network_mode: ModeOption = NetworkMode.AUTO
 
 
 def experiment_command(kind: type[Experiment[Any]]) -> Callable[..., None]:
@@ -120,7 +120,7 @@ def _exit_on_failure(experiment: Experiment[Any], network: NamespaceOptions) -> 
     """Within, the experiment runs, in namespaces of its own if it needs them."""
     try:
         if experiment.needs_namespaces:
-            run_isolated(network.network_name, network.network_way)
+            run_isolated(network.network_name, network.network_mode)
         yield
     except FabricError as error:
         fail(str(error), BAD_INPUT)

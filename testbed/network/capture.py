@@ -6,6 +6,7 @@ For user namespaces: tcpdump and dumpcap change their user before they capture, 
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import time
@@ -26,11 +27,22 @@ def open_capture(interface: str) -> socket.socket:
 
 
 def write_frames(frames: socket.socket, output: IO[bytes]) -> NoReturn:
-    """Writes each frame at once, until a signal. Raises OSError."""
+    """Writes each frame at once, until an exception, such as a signal's; those received before it, too. Raises
+    OSError."""
     output.write(_HEADER)
     output.flush()
-    while True:
-        frame = frames.recv(_LONGEST)
-        seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
-        output.write(_RECORD.pack(seconds, microseconds, len(frame), len(frame)) + frame)
-        output.flush()
+    try:
+        while True:
+            _write(frames.recv(_LONGEST), output)
+    except (KeyboardInterrupt, SystemExit):
+        frames.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                _write(frames.recv(_LONGEST), output)
+        raise
+
+
+def _write(frame: bytes, output: IO[bytes]) -> None:
+    seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
+    output.write(_RECORD.pack(seconds, microseconds, len(frame), len(frame)) + frame)
+    output.flush()

@@ -18,18 +18,19 @@ import typer
 from rich.console import Console
 
 from netfold.controller.switches.election import tool_election_id
-from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE, is_root
+from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE, is_only_user
 from netfold.testbed.network import kernel, supervisor
 from netfold.testbed.network.capture import open_capture, write_frames
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
 from netfold.testbed.network.faults import Faults, apply_faults, read_faults
-from netfold.testbed.network.isolation import enter_network, is_isolated, pick_way, run_isolated
-from netfold.testbed.network.options import NameOption, WayOption
+from netfold.testbed.network.isolation import enter_network, is_isolated, pick_mode, run_isolated
+from netfold.testbed.network.modes import NetworkMode
+from netfold.testbed.network.options import ModeOption, NameOption
+from netfold.testbed.network.signals import TerminationSignals
 from netfold.testbed.network.state import RUN_VARIABLE, RunDirectory, State, processes_of
 from netfold.testbed.network.sudo_user import sudo_user
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.network.tools import tool
-from netfold.testbed.network.ways import Way
 from netfold.topologies import cli
 from netfold.topologies.addressing import FIRST_GRPC_PORT
 from netfold.topologies.cli import BAD_INPUT, SpecArgument, fail, new_table
@@ -47,7 +48,8 @@ faults = typer.Typer(
     no_args_is_help=True, help="Inject loss, duplication, reordering, corruption and delay on links."
 )
 
-_PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+_PASS_ON = {"ignore_unknown_options": True}
+"""Options before `--` are netfold's if it knows them, else the command's."""
 
 LinkArgument = Annotated[
     str, typer.Argument(metavar="LINK", help="Both ends of the link, for example leaf1-spine1.")
@@ -94,7 +96,7 @@ def _up(
         ),
     ] = False,
     name: NameOption = DEFAULT_NAME,
-    network: WayOption = Way.AUTO,
+    network: ModeOption = NetworkMode.AUTO,
 ) -> None:
     """Start a fabric as a Mininet network. Switches wait for a controller on their P4Runtime ports."""
     chosen = load_fabric(spec)
@@ -123,7 +125,7 @@ def _up(
         supervisor.start(chosen, options)
         _print_state(RunDirectory(name).up())
         return
-    supervisor.start(chosen, options, pick_way(network))
+    supervisor.start(chosen, options, pick_mode(network))
     os.execv(installed_command("netfold"), ["netfold", "status", "--name", name])
 
 
@@ -208,7 +210,7 @@ def _pcap(
     """Capture both directions of a link with tcpdump."""
     enter_network(name)
     interface = RunDirectory(name).up().link(link).root_interface
-    if not is_root():
+    if is_only_user():
         _capture_as_user(interface, file)
     user = sudo_user()
     owner = (user.name if user is not None else None) or "root"
@@ -217,6 +219,7 @@ def _pcap(
 
 
 def _capture_as_user(interface: str, file: Path | None) -> NoReturn:
+    TerminationSignals().install()
     with open_capture(interface) as frames:
         if file is not None:
             with file.open("wb") as output:

@@ -27,8 +27,8 @@ from netfold.protocol.runtime import NAME_VARIABLE, RUN_DIRECTORY_VARIABLE, runt
 from netfold.testbed.network import namespaces
 from netfold.testbed.network.errors import NetworkError, NotUpError
 from netfold.testbed.network.locks import is_locked, try_lock
+from netfold.testbed.network.modes import KINDS, NetworkMode
 from netfold.testbed.network.state import RunDirectory, already_up
-from netfold.testbed.network.ways import KINDS, Way
 
 NAMESPACE_VARIABLE = "NETFOLD_NAMESPACE"
 """The number of the network namespace in which commands make and find networks without making or entering another."""
@@ -48,7 +48,7 @@ class Holder:
     pid: int
     first: int
     net: int
-    way: str
+    mode: str
 
 
 def holder_of(name: str) -> Holder | None:
@@ -62,19 +62,19 @@ def holder_of(name: str) -> Holder | None:
         return None
 
 
-def create(name: str, way: Way, command: Sequence[str]) -> int:
+def create(name: str, mode: NetworkMode, command: Sequence[str]) -> int:
     """Runs the command in new namespaces; its exit code. Raises NetworkError."""
     directory = RunDirectory(name)
     with _holding(directory) as lock:
         signals = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
         alive, never_written = os.pipe()
         started, ready = os.pipe()
-        namespaces.make(KINDS[way])
+        namespaces.make(KINDS[mode])
         first = os.fork()
         if first == 0:
             os.close(never_written)
             os.close(started)
-            _hold(directory, way, command, alive, ready, signals)
+            _hold(directory, mode, command, alive, ready, signals)
         os.close(ready)
         _leave_to_command()
         try:
@@ -82,7 +82,7 @@ def create(name: str, way: Way, command: Sequence[str]) -> int:
                 net = answer.read().decode()
             if not net.isdecimal():
                 raise NetworkError(f"the namespaces of network '{name}' failed: {net or 'no answer'}")
-            record = Holder(os.getpid(), first, int(net), way)
+            record = Holder(os.getpid(), first, int(net), mode)
             os.pwrite(lock, json.dumps(asdict(record)).encode(), 0)
         finally:
             code = _wait(first)
@@ -101,14 +101,14 @@ def enter(name: str, command: Sequence[str]) -> int:
     child = os.fork()
     if child == 0:
         namespaces.signal_at_parents_end(signal.SIGKILL)
-        _execute(command, _environment(name, folder, Way(holder.way)), signals)
+        _execute(command, _environment(name, folder, NetworkMode(holder.mode)), signals)
     _leave_to_command()
     return _wait(child)
 
 
 def _hold(
     directory: RunDirectory,
-    way: Way,
+    mode: NetworkMode,
     command: Sequence[str],
     alive: int,
     ready: int,
@@ -118,7 +118,7 @@ def _hold(
     try:
         namespaces.signal_at_parents_end(signal.SIGTERM)
         namespaces.prepare()
-        environment = _environment(directory.name, directory.path.parent, way)
+        environment = _environment(directory.name, directory.path.parent, mode)
         child = os.fork()
         if child == 0:
             _execute(command, environment, signals)
@@ -135,7 +135,7 @@ def _hold(
 
 
 def _leave_to_command() -> None:
-    """The standard input and output are the command's alone: who reads them waits for its end."""
+    """The standard input and output are the command's alone: a reader of them waits for its end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, sys.stdin.fileno())
     os.dup2(nothing, sys.stdout.fileno())
@@ -196,9 +196,9 @@ def _execute(command: Sequence[str], environment: Mapping[str, str], signals: Si
         os._exit(127)
 
 
-def _environment(name: str, folder: Path, way: Way) -> dict[str, str]:
+def _environment(name: str, folder: Path, mode: NetworkMode) -> dict[str, str]:
     """For a command in the namespaces. The user of sudo is none of a user namespace."""
-    hidden = ("SUDO_UID", "SUDO_GID", "SUDO_USER") if way is Way.ROOTLESS else ()
+    hidden = ("SUDO_UID", "SUDO_GID", "SUDO_USER") if mode is NetworkMode.ROOTLESS else ()
     kept = {k: v for k, v in os.environ.items() if k not in hidden}
     number = namespaces.identity("net")
     return {
@@ -253,7 +253,7 @@ def main(arguments: Sequence[str]) -> int:
         action, name, *rest = arguments
         if action == "enter":
             return enter(name, rest)
-        return create(name, Way(rest[0]), rest[1:])
+        return create(name, NetworkMode(rest[0]), rest[1:])
     except NetworkError as error:
         sys.stderr.write(f"netfold: {error}\n")
         return 1

@@ -19,23 +19,23 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from netfold.testbed.network.isolation import holder_command, is_isolated
+from netfold.testbed.network.modes import ModeChoice, NetworkMode, choose
 from netfold.testbed.network.sudo_user import sudo_command
-from netfold.testbed.network.ways import Choice, Way, choose
 
 
 def main(command: Sequence[str]) -> NoReturn:
-    choice = Choice(None, {}) if is_isolated() else choose()
-    if choice.way is Way.ROOTLESS:
+    choice = ModeChoice(None, {}) if is_isolated() else choose()
+    if choice.mode is NetworkMode.ROOTLESS:
         name = "i" + "".join(random.SystemRandom().choices(string.ascii_lowercase, k=5))
-        os.execv(sys.executable, [*holder_command("create", name, choice.way), *command])
-    for way, reason in choice.refused.items():
-        if choice.way is None:
-            sys.stderr.write(f"netfold: {way} does not work here: {reason}\n")
-    sudo = sudo_command() if os.geteuid() != 0 and choice.way is None and not is_isolated() else None
+        os.execv(sys.executable, [*holder_command("create", name, choice.mode), *command])
+    for mode, reason in choice.refused.items():
+        if choice.mode is None:
+            sys.stderr.write(f"netfold: {mode} does not work here: {reason}\n")
+    sudo = sudo_command() if os.geteuid() != 0 and choice.mode is None and not is_isolated() else None
     if sudo is None:
         os.execvp(command[0], list(command))
     code = subprocess.run([*sudo, *command], check=False).returncode
-    # What root wrote here (results, caches) belongs to the user, who could not remove it otherwise.
+    # Results and caches of root become the files of the user, as root's they could not be removed.
     owner = f"{os.getuid()}:{os.getgid()}"
     subprocess.run([sudo[0], "chown", "-R", "--from=root", owner, "."], check=False)
     sys.exit(code)

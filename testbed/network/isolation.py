@@ -14,42 +14,35 @@ from netfold.protocol.runtime import ROOTS_FOLDER, is_root
 from netfold.testbed.network import namespaces
 from netfold.testbed.network.errors import NetworkError, NotUpError
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE, holder_of
+from netfold.testbed.network.modes import MODE_VARIABLE, ModeForbiddenError, NetworkMode, choose
 from netfold.testbed.network.state import RunDirectory
 from netfold.testbed.network.sudo_user import become_root, can_become_root
-from netfold.testbed.network.ways import WAY_VARIABLE, Way, WayForbiddenError, choose
 
 _HOLDER = "netfold.testbed.network.holder"
 
 
-def run_isolated(name: str | None = None, way: Way | None = None, *, can_do_without: bool = False) -> Way:
-    """Runs this command again in new namespaces of the network, unless it is in some; returns there, with the way that
-    was taken. See `pick_way`. Raises NetworkError."""
+def run_isolated(name: str | None = None, mode: NetworkMode | None = None) -> None:
+    """Runs this command again in new namespaces of the network; returns in there. See `pick_mode`. Raises
+    NetworkError."""
     if is_isolated():
-        return Way.MININET if is_root() else Way.ROOTLESS
+        return
     directory = RunDirectory(name)
-    chosen = pick_way(way, can_do_without=can_do_without)
-    if chosen is not Way.USERLAND:
-        os.execv(sys.executable, [*holder_command("create", directory.name, chosen), *_this_command()])
-    return chosen
+    chosen = pick_mode(mode)
+    os.execv(sys.executable, [*holder_command("create", directory.name, chosen), *_this_command()])
 
 
-def pick_way(way: Way | None = None, *, can_do_without: bool = False) -> Way:
-    """The way of a new network. `way`: None for $NETFOLD_WAY, else auto: namespaces of root's, else in a user
-    namespace, else by sudo, which runs this command again, else none, if the command `can_do_without`.
-    Raises NetworkError."""
-    wanted = wanted_way() if way is None else way
-    if wanted is Way.USERLAND and not can_do_without:
-        raise NetworkError("this command needs namespaces: --network userland is for `netfold run`")
+def pick_mode(mode: NetworkMode | None = None) -> NetworkMode:
+    """The mode of a new network. `mode`: None for $NETFOLD_NETWORK_MODE, else auto: namespaces of root's, else in a
+    user namespace, else through sudo, which runs this command again. Raises NetworkError."""
+    wanted = wanted_mode() if mode is None else mode
     choice = choose(wanted)
-    if choice.way is not None:
-        return choice.way
-    if wanted is not Way.ROOTLESS and os.geteuid() != 0 and can_become_root():
+    if choice.mode is not None:
+        return choice.mode
+    if wanted is not NetworkMode.ROOTLESS and os.geteuid() != 0 and can_become_root():
         for refused, reason in choice.refused.items():
             sys.stderr.write(f"netfold: through sudo, since {refused} does not work: {reason}\n")
         become_root()
-    if wanted is Way.AUTO and can_do_without:
-        return Way.USERLAND
-    raise WayForbiddenError(choice.refused)
+    raise ModeForbiddenError(choice.refused)
 
 
 def enter_network(name: str | None = None) -> None:
@@ -78,13 +71,13 @@ def holder_command(action: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", _HOLDER, action, *arguments]
 
 
-def wanted_way() -> Way:
-    """$NETFOLD_WAY, else auto. Raises NetworkError."""
-    text = os.environ.get(WAY_VARIABLE) or Way.AUTO
+def wanted_mode() -> NetworkMode:
+    """$NETFOLD_NETWORK_MODE, else auto. Raises NetworkError."""
+    text = os.environ.get(MODE_VARIABLE) or NetworkMode.AUTO
     try:
-        return Way(text)
+        return NetworkMode(text)
     except ValueError:
-        raise NetworkError(f"{WAY_VARIABLE} is '{text}': expected one of {', '.join(Way)}") from None
+        raise NetworkError(f"{MODE_VARIABLE} is '{text}': expected one of {', '.join(NetworkMode)}") from None
 
 
 def _this_command() -> list[str]:

@@ -9,17 +9,17 @@ from typing import Annotated
 import typer
 
 from netfold.protocol.runtime import NAME_VARIABLE
-from netfold.testbed.network.ways import WAY_VARIABLE, Way
+from netfold.testbed.network.modes import MODE_VARIABLE, NetworkMode
 
 NameOption = Annotated[
     str,
     typer.Option("--name", envvar=NAME_VARIABLE, help="Name of the network: 1 to 6 lower-case letters."),
 ]
-WayOption = Annotated[
-    Way,
+ModeOption = Annotated[
+    NetworkMode,
     typer.Option(
         "--network",
-        envvar=WAY_VARIABLE,
+        envvar=MODE_VARIABLE,
         help="mininet: namespaces, as root; rootless: in a user namespace; auto: the first that works here.",
     ),
 ]

@@ -20,9 +20,9 @@ from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.holder import holder_of
 from netfold.testbed.network.isolation import holder_command, is_isolated
+from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.signals import wait_for_signal
 from netfold.testbed.network.state import RunDirectory, already_up
-from netfold.testbed.network.ways import Way
 from netfold.topologies.fabric import Fabric, FabricError
 
 _READY = b"ready"
@@ -39,16 +39,16 @@ def hold(fabric: Fabric, options: dict[str, Any], on_ready: Callable[[], None], 
             wait_for_signal()
 
 
-def start(fabric: Fabric, options: dict[str, Any], way: Way | None = None) -> None:
-    """Start the supervisor and wait until the network is up. `way`: in new namespaces; None: in those of this process.
+def start(fabric: Fabric, options: dict[str, Any], mode: NetworkMode | None = None) -> None:
+    """Start the supervisor and wait until the network is up. `mode`: in new namespaces; None: in those of this process.
     Raises NetworkError with its message.
 
     A new interpreter, not a fork: threads of this process (gRPC's) do not survive a fork."""
     directory = RunDirectory(options["name"])
     directory.prepare()
-    if directory.owned or (way is not None and holder_of(directory.name) is not None):
+    if directory.owned or (mode is not None and holder_of(directory.name) is not None):
         raise already_up(directory)
-    holder = [] if way is None else holder_command("create", directory.name, way)
+    holder = [] if mode is None else holder_command("create", directory.name, mode)
     importable = os.pathsep.join(p for p in sys.path if p)
     with (directory.logs / "supervisor.log").open("wb") as log:
         process = subprocess.Popen(

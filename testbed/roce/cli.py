@@ -14,8 +14,8 @@ import typer
 
 from netfold.protocol.options import ControllerOptions, reaches_controller
 from netfold.protocol.runtime import DEFAULT_NAME
-from netfold.testbed.network.options import NameOption, WayOption
-from netfold.testbed.network.ways import Way
+from netfold.testbed.network.modes import NetworkMode
+from netfold.testbed.network.options import ModeOption, NameOption
 
 Job = Annotated[str, typer.Option(help="The job's name, as submitted.")]
 Host = Annotated[str, typer.Option(envvar="NETFOLD_HOST", help="The worker's name in the fabric.")]
@@ -39,7 +39,7 @@ def run(
     timeout: Annotated[float, typer.Option(min=1, help="Timeout of each step, seconds.")] = 900.0,
     out: Annotated[Path, typer.Option(help="JSON file of the report.")] = Path("out/roce.json"),
     name: NameOption = DEFAULT_NAME,
-    network: WayOption = Way.AUTO,
+    network: ModeOption = NetworkMode.AUTO,
 ) -> None:
     """Run RoCE jobs on virtual machines with Linux's RDMA endpoints (rdma_rxe) in a leaf-spine.
 

@@ -26,7 +26,7 @@ import pytest
 from softswitch.testing import simple_switch
 from softswitch.testing.ports import free_port
 
-from netfold.testbed.network.ways import choose
+from netfold.testbed.network.modes import choose
 from tests.house.imports import REPOSITORY
 
 DEADLINE_S = 240.0

@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from netfold.evaluation.testbed.cli import app as measure
-from netfold.protocol.runtime import is_root
+from netfold.protocol.runtime import is_only_user, is_root
 from netfold.testbed import cli
 from netfold.testbed.deployment import Setup
 from netfold.testbed.errors import RunError
 from netfold.testbed.network import isolation
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE
-from netfold.testbed.network.ways import Choice, Way
+from netfold.testbed.network.modes import ModeChoice, NetworkMode
 from netfold.testbed.run import Run, RunObserver, RunOptions
 
 COMMANDS = [
@@ -29,10 +29,10 @@ COMMANDS = [
 
 @pytest.fixture
 def user_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = {Way.ROOTLESS: "No space left on device (sysctl user.max_user_namespaces is 0)"}
+    refused = {NetworkMode.ROOTLESS: "No space left on device (sysctl user.max_user_namespaces is 0)"}
     monkeypatch.delenv(NAMESPACE_VARIABLE)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr(isolation, "choose", lambda wanted: Choice(None, refused))
+    monkeypatch.setattr(isolation, "choose", lambda wanted: ModeChoice(None, refused))
 
 
 @pytest.mark.usefixtures("user_without_namespaces")
@@ -84,7 +84,7 @@ def test_bad_input_is_one_line(arguments, code, says, monkeypatch: pytest.Monkey
 @pytest.fixture
 def by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of a user who has called sudo."""
-    if not is_root():
+    if is_only_user() or not is_root():
         pytest.skip("SKIPPED: needs root, and other users")
     monkeypatch.setenv("SUDO_UID", "12345")
     monkeypatch.setenv("SUDO_GID", "12346")

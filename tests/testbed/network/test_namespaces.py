@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.testbed.network.modes import NetworkMode, choose, try_mode
 from netfold.testbed.network.namespaces import identity
 from netfold.testbed.network.state import RunDirectory
-from netfold.testbed.network.ways import Way, choose, try_way
 from tests.testbed.network.conftest import new_place
 
 DEADLINE_S = 60
@@ -42,15 +42,15 @@ DETACHED = (
 )
 
 
-def works(way: Way) -> bool:
-    return (os.geteuid() == 0 or way is not Way.MININET) and try_way(way) is None
+def works(mode: NetworkMode) -> bool:
+    return (os.geteuid() == 0 or mode is not NetworkMode.MININET) and try_mode(mode) is None
 
 
-ways = pytest.mark.parametrize(
-    "way",
+modes = pytest.mark.parametrize(
+    "mode",
     [
         pytest.param(w, marks=pytest.mark.skipif(not works(w), reason=f"SKIPPED: {w} does not work here"))
-        for w in (Way.MININET, Way.ROOTLESS)
+        for w in (NetworkMode.MININET, NetworkMode.ROOTLESS)
     ],
 )
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root, to give up rights")
@@ -84,8 +84,8 @@ def name() -> str:
     return new_place().name
 
 
-def hold(name: str, way: Way, script: str) -> Held:
-    command = [*HOLDER, "create", name, way, sys.executable, "-c", script]
+def hold(name: str, mode: NetworkMode, script: str) -> Held:
+    command = [*HOLDER, "create", name, mode, sys.executable, "-c", script]
     held = Held(name, subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
     assert held.line() == "up"
     return held
@@ -113,10 +113,10 @@ def leftovers(name: str) -> list[str]:
     return [str(p) for p in RunDirectory(name).path.glob("*")]
 
 
-@ways
-def test_a_command_is_root_in_a_network_that_is_empty(way: Way, name: str) -> None:
+@modes
+def test_a_command_is_root_in_a_network_that_is_empty(mode: NetworkMode, name: str) -> None:
     script = "id -u; ls /sys/class/net; cat /sys/class/net/lo/operstate; ls /proc | grep -c '^[0-9]'; exit 3"
-    done = run("create", name, way, "sh", "-c", script)
+    done = run("create", name, mode, "sh", "-c", script)
     assert done.returncode == 3
     user, *interfaces, _, processes = done.stdout.split()
     assert (user, interfaces) == ("0", ["lo"])
@@ -124,18 +124,18 @@ def test_a_command_is_root_in_a_network_that_is_empty(way: Way, name: str) -> No
     assert leftovers(name) == []
 
 
-@ways
-def test_files_belong_to_the_user(way: Way, name: str, tmp_path: Path) -> None:
-    assert run("create", name, way, "touch", tmp_path / "made").returncode == 0
+@modes
+def test_files_belong_to_the_user(mode: NetworkMode, name: str, tmp_path: Path) -> None:
+    assert run("create", name, mode, "touch", tmp_path / "made").returncode == 0
     assert (tmp_path / "made").stat().st_uid == os.geteuid()
 
 
-@ways
+@modes
 @pytest.mark.parametrize("victim", [0, 1, 2], ids=["holder", "first process", "command"])
 def test_nothing_is_left_whichever_process_is_killed(
-    way: Way, victim: int, name: str, held_processes: list[int]
+    mode: NetworkMode, victim: int, name: str, held_processes: list[int]
 ) -> None:
-    held = hold(name, way, SLEEPER)
+    held = hold(name, mode, SLEEPER)
     (RunDirectory(name).path / "x.sock").touch()
     chain = held.processes
     assert len(chain) == 3
@@ -145,41 +145,41 @@ def test_nothing_is_left_whichever_process_is_killed(
     for descriptor in held_processes:
         select.select([descriptor], [], [], DEADLINE_S)
     assert {Path(p).name for p in leftovers(name)} <= {"holder.json", "logs"}
-    assert run("create", name, way, "true").returncode == 0, "the next is hindered"
+    assert run("create", name, mode, "true").returncode == 0, "the next is hindered"
     assert leftovers(name) == []
 
 
-@ways
-def test_a_signal_reaches_the_command_which_cleans_up(way: Way, name: str) -> None:
-    held = hold(name, way, CLEANER)
+@modes
+def test_a_signal_reaches_the_command_which_cleans_up(mode: NetworkMode, name: str) -> None:
+    held = hold(name, mode, CLEANER)
     held.process.terminate()
     assert held.line() == "left 15"
     assert held.process.wait(DEADLINE_S) == 7
     assert leftovers(name) == []
 
 
-@ways
+@modes
 def test_a_command_cleans_up_even_if_its_holder_is_killed(
-    way: Way, name: str, held_processes: list[int]
+    mode: NetworkMode, name: str, held_processes: list[int]
 ) -> None:
-    held = hold(name, way, CLEANER)
+    held = hold(name, mode, CLEANER)
     held_processes += [os.pidfd_open(pid) for pid in held.processes]
     held.process.kill()
     assert held.line() == "left 15"
 
 
-@ways
-def test_what_a_command_has_detached_ends_with_it(way: Way, name: str) -> None:
-    held = hold(name, way, DETACHED)
+@modes
+def test_what_a_command_has_detached_ends_with_it(mode: NetworkMode, name: str) -> None:
+    held = hold(name, mode, DETACHED)
     assert held.process.stdout is not None
     assert held.process.wait(DEADLINE_S) == 0
     assert select.select([held.process.stdout], [], [], DEADLINE_S)[0]
     assert held.process.stdout.read() == "", "it lives on: it has the output open"
 
 
-@ways
-def test_a_second_command_enters_by_name(way: Way, name: str, tmp_path: Path) -> None:
-    held = hold(name, way, SLEEPER)
+@modes
+def test_a_second_command_enters_by_name(mode: NetworkMode, name: str, tmp_path: Path) -> None:
+    held = hold(name, mode, SLEEPER)
     try:
         inside = [sys.executable, "-c", f"import os; print(os.getcwd(), os.environ['{NAMESPACE_VARIABLE}'])"]
         words = [*HOLDER, "enter", name, *inside]
@@ -197,26 +197,26 @@ def test_a_second_command_enters_by_name(way: Way, name: str, tmp_path: Path) ->
     assert "is not up" in run("enter", name, "true").stderr
 
 
-@ways
-def test_one_network_of_a_name_and_many_of_others(way: Way, name: str) -> None:
-    held = hold(name, way, SLEEPER)
+@modes
+def test_one_network_of_a_name_and_many_of_others(mode: NetworkMode, name: str) -> None:
+    held = hold(name, mode, SLEEPER)
     try:
-        refused = run("create", name, way, "true")
+        refused = run("create", name, mode, "true")
         assert refused.returncode == 1
         assert f"netfold down --name {name}" in refused.stderr
-        assert run("create", new_place().name, way, "true").returncode == 0
+        assert run("create", new_place().name, mode, "true").returncode == 0
     finally:
         held.process.terminate()
         held.process.wait(DEADLINE_S)
 
 
-TRIAL = "from netfold.testbed.network.ways import choose; c = choose(); print(c.way, *c.refused.values(), sep='|')"
+TRIAL = "from netfold.testbed.network.modes import choose; c = choose(); print(c.mode, *c.refused.values(), sep='|')"
 
 
 @needs_root
 @pytest.mark.root
 def test_root_without_rights_takes_a_user_namespace(name: str) -> None:
-    if not works(Way.ROOTLESS):
+    if not works(NetworkMode.ROOTLESS):
         pytest.skip("SKIPPED: rootless does not work here")
     done = subprocess.run(
         [*ROOT_WITHOUT_SYS_ADMIN, sys.executable, "-c", TRIAL],
@@ -225,8 +225,8 @@ def test_root_without_rights_takes_a_user_namespace(name: str) -> None:
         timeout=DEADLINE_S,
         check=True,
     )
-    way, reason = done.stdout.strip().split("|")
-    assert way == Way.ROOTLESS
+    mode, reason = done.stdout.strip().split("|")
+    assert mode == NetworkMode.ROOTLESS
     assert "CAP_SYS_ADMIN" in reason
 
 
@@ -240,8 +240,8 @@ def test_where_nothing_works_the_reasons_are_named() -> None:
         timeout=DEADLINE_S,
         check=True,
     )
-    way, as_root, as_user = done.stdout.strip().split("|")
-    assert way == "None"
+    mode, as_root, as_user = done.stdout.strip().split("|")
+    assert mode == "None"
     assert "CAP_SYS_ADMIN" in as_root
     assert "CAP_SETFCAP" in as_user
 
@@ -272,4 +272,4 @@ except NamespaceError as error:
 
 def test_the_choice_names_what_was_refused_before() -> None:
     choice = choose()
-    assert (choice.way is None) == (not works(Way.ROOTLESS) and not works(Way.MININET))
+    assert (choice.mode is None) == (not works(NetworkMode.ROOTLESS) and not works(NetworkMode.MININET))

@@ -21,7 +21,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.utils import rdpcap
 from typer.testing import CliRunner
 
-from netfold.protocol.runtime import is_root
+from netfold.protocol.runtime import is_only_user, is_root
 from netfold.testbed.network import cli, kernel
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.errors import (
@@ -349,7 +349,7 @@ def test_softswitch_emulates_delays_and_faults(place: Place) -> None:
 
 
 @needs_network
-@pytest.mark.skipif(not is_root(), reason="SKIPPED: XDP programs need the machine's root")
+@pytest.mark.skipif(is_only_user() or not is_root(), reason="SKIPPED: XDP programs need the machine's root")
 @pytest.mark.parametrize(("sender", "receiver"), [("h1", "leaf1"), ("leaf1", "h1"), ("leaf1", "spine1")])
 def test_the_kernel_loses_frames_where_the_switches_do_not(
     net: EmulatedNetwork, sender: str, receiver: str

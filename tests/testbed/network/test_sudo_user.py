@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from netfold.protocol.runtime import is_root
+from netfold.protocol.runtime import is_only_user, is_root
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.sudo_user import Recordings, as_sudo_user, become_root, sudo_user
 
-needs_root = pytest.mark.skipif(not is_root(), reason="SKIPPED: needs root, and other users")
+needs_root = pytest.mark.skipif(
+    is_only_user() or not is_root(), reason="SKIPPED: needs root, and other users"
+)
 USER, GROUP = 12345, 12346
 
 

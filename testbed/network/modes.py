@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a network can live on this machine: tried before anything is made, never read from capabilities or settings.
 
-Settings are read only to name what has forbidden a way.
+Settings are read only to name what has forbidden a mode.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.namespaces import PRIVATE, Namespaces
 
 TRIAL_S = 10
-WAY_VARIABLE = "NETFOLD_WAY"
+MODE_VARIABLE = "NETFOLD_NETWORK_MODE"
 """`--network` of commands without this option."""
 
 
-class Way(StrEnum):
+class NetworkMode(StrEnum):
     """Values of `--network`."""
 
     AUTO = "auto"
@@ -33,72 +33,73 @@ class Way(StrEnum):
     """Namespaces of its own, made with the rights of root."""
     ROOTLESS = "rootless"
     """The same in a user namespace, without any right."""
-    USERLAND = "userland"
-    """No namespace: one process a switch and a worker, joined by Unix sockets."""
 
 
-KINDS: Mapping[Way, Namespaces] = {Way.MININET: PRIVATE, Way.ROOTLESS: PRIVATE | Namespaces.USER}
+KINDS: Mapping[NetworkMode, Namespaces] = {
+    NetworkMode.MININET: PRIVATE,
+    NetworkMode.ROOTLESS: PRIVATE | Namespaces.USER,
+}
 
 
-class WayForbiddenError(NetworkError):
-    """No allowed way works here; the message names the settings that forbid them."""
+class ModeForbiddenError(NetworkError):
+    """No allowed mode works here; the message names the settings that forbid them."""
 
-    def __init__(self, reasons: Mapping[Way, str]) -> None:
+    def __init__(self, reasons: Mapping[NetworkMode, str]) -> None:
         super().__init__(
             "network namespaces need root, or user namespaces; neither works here: "
-            + "; ".join(f"{way}: {reason}" for way, reason in reasons.items())
+            + "; ".join(f"{mode}: {reason}" for mode, reason in reasons.items())
         )
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The first way that works, None if none does; why those before it do not."""
+class ModeChoice:
+    """The first mode that works, None if none does; why those before it do not."""
 
-    way: Way | None
-    refused: Mapping[Way, str]
+    mode: NetworkMode | None
+    refused: Mapping[NetworkMode, str]
 
 
-def choose(wanted: Way = Way.AUTO) -> Choice:
+def choose(wanted: NetworkMode = NetworkMode.AUTO) -> ModeChoice:
     """Takes tens of milliseconds."""
     candidates = [wanted]
-    if wanted is Way.AUTO:
-        candidates = [Way.MININET, Way.ROOTLESS] if os.geteuid() == 0 else [Way.ROOTLESS]
-    refused: dict[Way, str] = {}
-    for way in candidates:
-        if way not in KINDS:
-            return Choice(way, refused)
-        reason = try_way(way)
+    if wanted is NetworkMode.AUTO:
+        candidates = (
+            [NetworkMode.MININET, NetworkMode.ROOTLESS] if os.geteuid() == 0 else [NetworkMode.ROOTLESS]
+        )
+    refused: dict[NetworkMode, str] = {}
+    for mode in candidates:
+        reason = try_mode(mode)
         if reason is None:
-            return Choice(way, refused)
-        refused[way] = reason
-    return Choice(None, refused)
+            return ModeChoice(mode, refused)
+        refused[mode] = reason
+    return ModeChoice(None, refused)
 
 
-def try_way(way: Way) -> str | None:
-    """None if a child process can make and prepare the namespaces of `way`, else what failed and which setting forbids
+def try_mode(mode: NetworkMode) -> str | None:
+    """None if a child process can make and prepare the namespaces of `mode`, else what failed and which setting forbids
     it."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _report(writer, way)
+        _report(writer, mode)
     os.close(writer)
     with os.fdopen(reader, "rb") as answer:
         text = answer.read().decode()
     os.waitpid(child, 0)
     if text == _WORKS:
         return None
-    return _explained(way, text or "the trial was killed")
+    return _explained(mode, text or "the trial was killed")
 
 
 _WORKS = "works"
 
 
-def _report(writer: int, way: Way) -> NoReturn:
+def _report(writer: int, mode: NetworkMode) -> NoReturn:
     """In a child process: ends it."""
     signal.alarm(TRIAL_S)
     try:
-        text = _try(way)
+        text = _try(mode)
     except OSError as error:
         text = f"{error.errno} {error.strerror}"
     except BaseException as error:  # must not return into the parent's code
@@ -107,8 +108,8 @@ def _report(writer: int, way: Way) -> NoReturn:
     os._exit(0)
 
 
-def _try(way: Way) -> str:
-    namespaces.make(KINDS[way])
+def _try(mode: NetworkMode) -> str:
+    namespaces.make(KINDS[mode])
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -126,16 +127,16 @@ def _try(way: Way) -> str:
     return text
 
 
-def _explained(way: Way, answer: str) -> str:
+def _explained(mode: NetworkMode, answer: str) -> str:
     number, _, text = answer.partition(" ")
-    settings = _settings(way, int(number) if number.isdecimal() else 0)
+    settings = _settings(mode, int(number) if number.isdecimal() else 0)
     return text + (f" ({settings[0]})" if settings else "")
 
 
-def _settings(way: Way, number: int) -> Sequence[str]:
+def _settings(mode: NetworkMode, number: int) -> Sequence[str]:
     """What may have forbidden it, the likeliest first."""
     found = []
-    user = way is Way.ROOTLESS
+    user = mode is NetworkMode.ROOTLESS
     if user and number == errno.ENOSPC and _setting("user/max_user_namespaces") == "0":
         found.append("sysctl user.max_user_namespaces is 0: a number above 0 allows it")
     if number == errno.ENOSPC:
