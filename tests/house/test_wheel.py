@@ -186,7 +186,7 @@ def test_softswitch_runs_the_compiled_program(installed: Installed):
 @pytest.mark.mininet
 @pytest.mark.timeout(300)
 def test_a_whole_run_works_in_an_empty_folder(installed: Installed):
-    if choose().way is None:
+    if choose().mode is None:
         pytest.skip("SKIPPED: namespaces are forbidden here")
     arguments = ["run", "--fabric", "single", "--target", "softswitch", "--lanes", "64", "--epochs", "1"]
     arguments += ["--size", "4096", "--iterations", "1", "--no-ring", "--out", "found"]
