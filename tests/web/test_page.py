@@ -24,7 +24,7 @@ from netfold.controller.recording.lines import (
     state_line,
 )
 from netfold.controller.web.source import RecordingReplay
-from netfold.topologies.generators import single_switch
+from netfold.topologies.generators import fat_tree, single_switch
 from netfold.topologies.spec import load_fabric
 from tests.web.chromium import browser, needs_chromium, open_page
 from tests.web.example_recording import (
@@ -175,6 +175,27 @@ def test_two_plans_lie_side_by_side(context: Any):
         drawn = [page.locator(f"#fabric-{side} .trees path").count() for side in ("left", "right")]
         assert drawn[0] == drawn[1] > 0
         assert "the links are too slow" in page.locator("#plans").inner_text()
+
+
+def test_five_hundred_switches_are_drawn_as_groups(context: Any):
+    fabric = fat_tree(20)
+    assert len(fabric.switches) == 500
+    rows = {
+        "switches": {s.name: switch_row(ready=s.name != "edge21") for s in fabric.switches},
+        "links": {"agg21->edge21": [0.95 * fabric.link("agg21", "edge21").rate, 0.0]},
+    }
+    lines = [fabric_line(fabric, RecordingSource.CONTROLLER), state_line(1.0, rows)]
+    with replayed(lines) as address, open_page(context, address) as page:
+        nodes = page.locator("#fabric .node")
+        assert nodes.count() <= 20
+        pods = page.locator('#fabric .node[data-state="part-away"]')
+        assert "39 of 40 switches ready" in pods.get_attribute("aria-label")
+        pods.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector('#fabric .node[data-id="edge21"][data-state="away"]')
+        assert page.locator('#fabric .direction[data-id="agg21->edge21"]').get_attribute("data-level") == "5"
+        page.click("#ungroup")
+        page.wait_for_function("() => document.querySelectorAll('#fabric .node').length < 30")
 
 
 def test_an_address_can_name_a_moment(context: Any):

@@ -8,7 +8,8 @@ const TIERS = { core: 0, spine: 0, aggregation: 1, leaf: 2, plain: 2 };
 const HOST_TIER = 3;
 const MAX_SWITCHES = 48; // drawn one by one
 const MAX_HOSTS = 64;
-const MAX_GROUPS = 20;
+const MAX_GROUPS = { pod: 10, core: 5 };
+const ASPECT = 0.55; // height of a wide drawing, as part of its width
 const ROW_HEIGHT = 150;
 const HOST_GAP = 46;
 const SWITCH_GAP = 92;
@@ -27,22 +28,23 @@ export function layOut(fabric, expanded = new Set()) {
   };
   for (const { name, role } of fabric.switches) {
     const group = groups.get(name);
-    if (group && !expanded.has(group.id)) place(group.id, name, { kind: "group", tier: TIERS[role] ?? 2, label: group.id });
+    if (group && !expanded.has(group.id)) place(group.id, name, { kind: "group", tier: group.tier, group: group.id });
     else place(name, name, { kind: "switch", tier: tierOf(fabric, name, role), group: group?.id });
   }
   placeHosts(fabric, place, nodeOf, nodes);
   const links = linksBetween(fabric, nodeOf);
-  const width = placeAlong([...nodes.values()], links);
+  const width = groups.size ? placeColumns([...nodes.values()]) : placeAlong([...nodes.values()], links);
   const tiers = [...new Set([...nodes.values()].map((node) => node.tier))].sort();
   const isFlat = tiers.filter((tier) => tier < HOST_TIER).length === 1;
-  for (const node of nodes.values()) node.y = MARGIN + tiers.indexOf(node.tier) * ROW_HEIGHT;
+  const rowHeight = Math.max(ROW_HEIGHT, (ASPECT * width) / tiers.length);
+  for (const node of nodes.values()) node.y = MARGIN + tiers.indexOf(node.tier) * rowHeight;
   if (isFlat) bend([...nodes.values()].filter((node) => node.tier < HOST_TIER), links);
   return {
     nodes: [...nodes.values()],
     links,
     nodeOf,
     width,
-    height: MARGIN * 2 + (tiers.length - 1) * ROW_HEIGHT,
+    height: MARGIN * 2 + (tiers.length - 1) * rowHeight,
     isGrouped: groups.size > 0,
     groups: new Set([...groups.values()].map((group) => group.id)),
   };
@@ -60,11 +62,12 @@ function groupsOf(fabric) {
   const top = fabric.switches.filter((item) => TIERS[item.role] === 0).map((item) => item.name);
   const parts = componentsWithout(fabric, new Set(top));
   const put = (lists, name) => {
-    const size = Math.ceil(lists.length / MAX_GROUPS);
+    const size = Math.ceil(lists.length / MAX_GROUPS[name]);
     for (let first = 0; first < lists.length; first += size) {
-      const id = `${name} ${first / size + 1}`;
+      const last = Math.min(first + size, lists.length);
+      const id = last === first + 1 ? `${name} ${last}` : `${name}s ${first + 1}–${last}`;
       const members = lists.slice(first, first + size).flat();
-      for (const member of members) groups.set(member, { id });
+      for (const member of members) groups.set(member, { id, tier: name === "core" ? 0 : 2 });
     }
   };
   put(parts, "pod");
@@ -158,6 +161,29 @@ function placeAlong(nodes, links) {
   if (placed.size) for (const node of [...placed, ...lowest]) node.x += shift;
   for (const row of [...rows.keys()].sort((a, b) => b - a).map((tier) => rows.get(tier))) spread(row, width, links, nodes);
   return width;
+}
+
+/** Of a grouped fabric: each group has a column, as wide as its widest row; the top tier spreads over all. */
+function placeColumns(nodes) {
+  const column = (node) => node.group ?? nodes.find((other) => other.id === node.parent)?.group;
+  let x = MARGIN;
+  for (const own of d3.group(nodes.filter((node) => node.tier > 0), column).values()) {
+    const rows = [...d3.group(own, (node) => node.tier).values()];
+    const width = Math.max(...rows.map((row) => row.length)) * (SWITCH_GAP + 22);
+    for (const row of rows) {
+      row.forEach((node, index) => {
+        node.x = x + ((index + 0.5) * width) / row.length;
+      });
+    }
+    x += width;
+  }
+  const width = Math.max(640, x + MARGIN);
+  const top = nodes.filter((node) => node.tier === 0);
+  const gap = Math.max((SWITCH_GAP * top.length + 2 * MARGIN) / width, 1);
+  top.forEach((node, index) => {
+    node.x = ((index + 0.5) * width * gap) / top.length;
+  });
+  return width * gap;
 }
 
 /** Evenly, in the order of what hangs below. */

@@ -23,10 +23,7 @@ export class FabricPanel {
       },
     });
     this._root.select("#fit").on("click", () => this._view.fit());
-    this._root.select("#ungroup").on("click", () => {
-      this._view.toggleGroups();
-      this.draw(this._state);
-    });
+    this._root.select("#ungroup").on("click", () => this._view.toggleGroups());
     this._root.selectAll("[name=load]").on("change", () => this.draw(this._state));
     drawLegend(this._root.select("#legend"));
   }

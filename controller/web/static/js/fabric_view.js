@@ -12,7 +12,7 @@ const LINE_OFFSET = 3.5;
 const TREE_OFFSET = 9;
 const TREE_STEP = 4.5;
 const WIDTHS = [1.5, 2, 2.75, 3.5, 4.5, 6];
-const BOX = { switch: [72, 34], group: [84, 46], hosts: [64, 26] };
+const BOX = { switch: [72, 34], group: [104, 46], hosts: [64, 26] };
 const HOST_RADIUS = 10;
 
 export class FabricView {
@@ -41,14 +41,24 @@ export class FabricView {
     this._svg.call(this._zoom.transform, d3.zoomIdentity);
   }
 
+  _zoomTo(nodes) {
+    const [left, right] = d3.extent(nodes, (node) => node.x);
+    const scale = Math.max(1, Math.min(4, this._layout.width / (right - left + 240)));
+    const x = this._layout.width / 2 - (scale * (left + right)) / 2;
+    this._svg.call(this._zoom.transform, d3.zoomIdentity.translate(x, 0).scale(scale));
+    this._focus(nodes[0].id);
+  }
+
   /** All groups as single switches, or as groups again. */
   toggleGroups() {
     this._expanded = this._expanded.size ? new Set() : new Set(this._layout.groups);
     this._lay();
+    this.draw(...this._shown);
   }
 
   /** `load`: total, jobs or cross; `trees`: `[{job, color, trees}]`. */
   draw(state, { load = "total", trees = [] } = {}) {
+    this._shown = [state, { load, trees }];
     if (state.fabric !== this._fabric) {
       this._fabric = state.fabric;
       this._expanded = new Set();
@@ -122,6 +132,8 @@ export class FabricView {
     if (item.kind !== "group") return;
     this._expanded.add(item.id);
     this._lay();
+    this.draw(...this._shown);
+    this._zoomTo(this._layout.nodes.filter((node) => node.group === item.id));
   }
 
   /** Arrow keys go to the nearest node in their direction; Enter and the space bar select. */
