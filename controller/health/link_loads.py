@@ -97,6 +97,11 @@ class LinkLoads:
         """The rows of `measured`."""
         return self._links
 
+    def rows_of(self, switch: str) -> range:
+        """The rows that a reading of this switch fills."""
+        rows = self._rows[switch]
+        return range(rows.start, rows.stop)
+
     def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Cross traffic and load of jobs, a row per link, NaN where they are unknown; and the links' rates."""
         is_stale = self._at < self._now() - STALE_S

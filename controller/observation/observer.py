@@ -71,7 +71,8 @@ class Observer:
         self._members: dict[Holder, tuple[Progress, float, bool]] = {}
         self._goodput = RecentGoodput(lanes)
         self._failed = FailedElements()
-        self._steps = np.zeros((len(loads.links), 2), dtype=np.int64)
+        self._link_names = [f"{sender}->{receiver}" for sender, receiver in loads.links]
+        self._steps = np.full((len(loads.links), 2), -LOAD_STEPS, dtype=np.int64)
         self._packets = _PacketRates(counters)
 
     def look(self) -> State:
@@ -167,12 +168,11 @@ class Observer:
         steps = np.rint(relative * LOAD_STEPS).astype(np.int64)
         changed = np.flatnonzero((steps != self._steps).any(axis=1))
         self._steps = steps
-        rows: Rows = {}
-        for row in changed.tolist():
-            cross_traffic, jobs = (steps[row] * (rates[row] / LOAD_STEPS)).tolist()
-            sender, receiver = self._loads.links[row]
-            known = steps[row, 0] >= 0
-            rows[f"{sender}->{receiver}"] = [_rounded(jobs), _rounded(cross_traffic)] if known else None
+        in_unit = np.round(steps[changed, ::-1] * (rates[changed, np.newaxis] / LOAD_STEPS), 6)
+        names = (self._link_names[row] for row in changed.tolist())
+        rows: Rows = dict(zip(names, in_unit.tolist(), strict=True))
+        for row in changed[steps[changed, 0] < 0].tolist():
+            rows[self._link_names[row]] = None
         return rows
 
 

@@ -106,11 +106,9 @@ def merge(state: State, changes: Mapping[str, Mapping[str, Json]]) -> None:
     """Apply the changes of a line to `state`."""
     for section, rows in changes.items():
         known = state.setdefault(section, {})
-        for key, value in rows.items():
-            if value is None:
-                known.pop(key, None)
-            else:
-                known[key] = value
+        known.update(rows)
+        for key in [key for key, value in rows.items() if value is None]:
+            del known[key]
 
 
 def tree_document(tree: Tree) -> dict[str, Json]:

@@ -6,7 +6,7 @@ import { FabricView } from "./fabric_view.js";
 import { describeNode, fullestLinks, LEVELS, notReady, percent, stateOf } from "./fabric_state.js";
 import { JOB_COLORS } from "./trees.js";
 import { section } from "./recording.js";
-import { short } from "./numbers.js";
+import { short, write } from "./numbers.js";
 
 const SHOWN_LINKS = 8;
 
@@ -40,7 +40,7 @@ export class FabricPanel {
     this._root.select("#ungroup").attr("hidden", this._view.layout.isGrouped ? null : "");
     this._describe();
     this._listLinks();
-    this._root.select("#away").selectAll("li").data(notReady(state)).join("li").text((text) => text);
+    this._root.select("#away").selectAll("li").data(notReady(state)).join("li").call(write);
   }
 
   _offerTrees(names) {
@@ -70,14 +70,13 @@ export class FabricPanel {
       : this._selected
         ? linkLines(this._state, this._view.layout, this._selected)
         : ["Select a switch, a host or a link."];
-    const lines = this._root.select("#details").selectAll("p").data(rows).join("p");
-    lines.filter((text, index, all) => all[index].textContent !== text).text((text) => text);
+    this._root.select("#details").selectAll("p").data(rows).join("p").call(write);
   }
 
   _listLinks() {
     this._root.select("#links .unit").text(`, ${this._state.fabric.unit.name}`);
     const rows = this._root.select("#links tbody").selectAll("tr").data(fullestLinks(this._state, SHOWN_LINKS)).join("tr");
-    rows.selectAll("td").data((row) => [row.id.replace("->", " → "), percent(row.used), short(row.jobs), short(row.cross)]).join("td").text((text) => text);
+    rows.selectAll("td").data((row) => [row.id.replace("->", " → "), percent(row.used), short(row.jobs), short(row.cross)]).join("td").call(write);
   }
 }
 

@@ -14,15 +14,19 @@ export const levelOf = (used) => LEVELS.filter((limit) => used >= limit).length;
 export function loadOf(state, direction) {
   const links = section(state, "links");
   const failed = section(state, "failed");
-  let most = { jobs: 0, cross: 0, isKnown: false, isFailed: direction.members.length > 0 };
+  const most = { jobs: 0, cross: 0, isKnown: false, isFailed: false };
   for (const { id, rate } of direction.members) {
-    const [a, b] = id.split("->");
-    if (!failed.has([a, b].sort().join("-"))) most.isFailed = false;
     const row = links.get(id);
-    if (!row) continue;
-    const [jobs, cross] = [row[0] / rate, row[1] / rate];
-    if (!most.isKnown || jobs + cross > most.jobs + most.cross) most = { ...most, jobs, cross, isKnown: true };
+    if (row === undefined) continue;
+    const jobs = row[0] / rate;
+    const cross = row[1] / rate;
+    if (most.isKnown && jobs + cross <= most.jobs + most.cross) continue;
+    most.jobs = jobs;
+    most.cross = cross;
+    most.isKnown = true;
   }
+  const isDown = ({ id }) => failed.has(id.split("->").sort().join("-"));
+  most.isFailed = failed.size > 0 && direction.members.every(isDown);
   return most;
 }
 
@@ -83,15 +87,31 @@ export function describeNode(node, now) {
   return [node.kind === "host" ? `host ${node.label}` : node.kind === "switch" ? `switch ${node.label}` : node.label, ...now.lines].join("; ");
 }
 
+const ratesOf = new WeakMap(); // by fabric: the rate of each direction of a link
+
+function rates(fabric) {
+  if (!ratesOf.has(fabric)) {
+    const found = new Map();
+    for (const { a, b, rate } of fabric.links) found.set(`${a}->${b}`, rate).set(`${b}->${a}`, rate);
+    ratesOf.set(fabric, found);
+  }
+  return ratesOf.get(fabric);
+}
+
 /** Links by use, the fullest first: `{id, used, jobs, cross}`. */
 export function fullestLinks(state, count) {
-  const rates = new Map(state.fabric.links.flatMap(({ a, b, rate }) => [[`${a}->${b}`, rate], [`${b}->${a}`, rate]]));
-  const rows = [];
-  for (const [id, [jobs, cross]] of section(state, "links")) {
-    const rate = rates.get(id);
-    if (rate) rows.push({ id, used: (jobs + cross) / rate, jobs, cross, rate });
+  const known = rates(state.fabric);
+  const most = [];
+  for (const [id, row] of section(state, "links")) {
+    const rate = known.get(id);
+    if (rate === undefined) continue;
+    const used = (row[0] + row[1]) / rate;
+    if (most.length === count && used <= most[count - 1].used) continue;
+    if (most.length === count) most.pop();
+    const place = most.findIndex((other) => other.used < used);
+    most.splice(place < 0 ? most.length : place, 0, { id, used, jobs: row[0], cross: row[1], rate });
   }
-  return rows.sort((x, y) => y.used - x.used).slice(0, count);
+  return most;
 }
 
 /** What is not ready, as texts. */

@@ -93,6 +93,9 @@ export class FabricView {
       group.append("path").attr("class", "cross");
       group.append("path").attr("class", "touch");
       group.append("title");
+      group.on("pointerenter", (event, item) => {
+        d3.select(event.currentTarget).select("title").text(describeLoad(item, loadOf(this._shown[0], item)));
+      });
       return group.on("click", (_, item) => this.select(item.id));
     });
     groups.selectAll("path").attr("d", null);
@@ -176,12 +179,10 @@ export class FabricView {
       const used = choice === "jobs" ? load.jobs : choice === "cross" ? load.cross : load.jobs + load.cross;
       const level = load.isFailed ? "failed" : load.isKnown ? levelOf(used) : "unknown";
       const crossWidth = choice === "total" && load.cross >= 0.02 ? 1 + 4 * Math.min(load.cross, 1) : 0;
-      const text = describeLoad(item, load);
-      if (!this._isNew(item.id, `${level} ${crossWidth.toFixed(1)} ${text}`)) return;
+      if (!this._isNew(item.id, `${level} ${crossWidth.toFixed(1)}`)) return;
       const group = d3.select(all[index]).attr("data-level", level);
       group.select(".load").attr("stroke-width", WIDTHS[level] ?? 1.5);
       group.select(".cross").attr("stroke-width", crossWidth).attr("visibility", crossWidth ? null : "hidden");
-      group.select("title").text(text);
     });
   }
 

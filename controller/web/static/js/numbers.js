@@ -8,6 +8,14 @@ export const percent = (value) => (value === null || value === undefined ? "–"
 export const short = (value) =>
   value === null || value === undefined ? "–" : Number(Number(value).toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 3 });
 
+/** Sets the text of each element to its datum; one that has it already costs no layout. */
+export function write(selection) {
+  selection.each((text, index, all) => {
+    const value = String(text);
+    if (all[index].textContent !== value) all[index].textContent = value;
+  });
+}
+
 /** Times of a simulation count from its start. */
 const isSimulated = (seconds) => seconds < 1e6;
 
