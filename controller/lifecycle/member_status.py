@@ -14,7 +14,7 @@ Holder = tuple[str, str]
 
 @dataclass(frozen=True)
 class TreeProgress:
-    """Statistics of one worker's tree since the start of its epoch."""
+    """Statistics of one worker's tree since the start of its epoch. `window`: congestion window, chunks."""
 
     tree: int
     results: int = 0
@@ -22,6 +22,7 @@ class TreeProgress:
     retransmits: int = 0
     rtt_ms: float = 0.0
     min_rtt_ms: float = 0.0
+    window: int = 0
 
     @property
     def marks(self) -> float:

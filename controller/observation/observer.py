@@ -245,6 +245,7 @@ def _member_row(progress: Progress, goodput_mbps: float, is_connected: bool) -> 
                 "retransmitted": _rounded(t.losses),
                 "rtt_ms": _rounded(t.rtt_ms),
                 "min_rtt_ms": _rounded(t.min_rtt_ms),
+                "window": t.window,
             }
             for t in progress.lately
         ],

@@ -136,7 +136,8 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
 def progress_of(report: pb.Report) -> Progress:
     """A member's report as the controller's type."""
     trees = tuple(
-        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms) for t in report.trees
+        TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms, t.window)
+        for t in report.trees
     )
     return Progress(
         chunks=report.chunks,

@@ -107,7 +107,7 @@ def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():
         first = servicer.heard.get(timeout=10)
         assert (first.job, first.host, first.leave) == ("j", "h1", False)
         assert member.wait(10).trees[0].children == (2, 3)
-        trees = (TreeStats(3, 70, 7, 2, 1.5, 1.0),)
+        trees = (TreeStats(3, 70, 7, 2, 1.5, 1.0, 16),)
         member.report(Stats(chunks=7, retransmits=2, trees=lambda: trees, socket_errors=lambda: 5))
         while servicer.heard.get(timeout=10).report.chunks != 7:
             pass
@@ -117,7 +117,7 @@ def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():
             words.append(servicer.heard.get(timeout=10))
         assert (words[-1].report.retransmits, words[-1].report.socket_errors) == (2, 5)
         [tree] = words[-1].report.trees
-        assert (tree.tree, tree.results, tree.marked, tree.rtt_ms) == (3, 70, 7, 1.5)
+        assert (tree.tree, tree.results, tree.marked, tree.rtt_ms, tree.window) == (3, 70, 7, 1.5, 16)
 
 
 def test_a_new_epoch_and_the_end_of_the_job_wake_the_worker():

@@ -65,6 +65,7 @@ def member_row(second: int, host: str, *, slow: bool = False) -> dict[str, Any]:
                 "retransmitted": 0.05 if moving else 0.001,
                 "rtt_ms": 0.8 if slow else 3.0 + (second % 4) / 2,
                 "min_rtt_ms": 0.4,
+                "window": 64 if second < FULL_AT else 24,
             }
         ],
     }

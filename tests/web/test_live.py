@@ -143,6 +143,9 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             wait_for_state(page, root, "away")
             wait_for_epoch(page, 2)
             assert root in page.locator("#epochs").inner_text()
+            page.wait_for_function(
+                "() => /chunks: [1-9]/.test([...document.querySelectorAll('#charts figure')].map(f => f.ariaLabel))"
+            )
             page.click("#why")
             page.wait_for_selector("#steps li")
             screenshot(page, "job")

@@ -67,12 +67,18 @@ def test_a_recording_tells_a_jobs_way(tmp_path: Path):
             await reader.until(lambda: reader.row("switches", "s1")["slots_in_use"] == tree["slots"], "slots")
 
             member = MemberStream(stub, "job", "h1")
-            report = pb.TreeReport(tree=tree["tree"], results=100, marked=40, retransmits=2, rtt_ms=3.5)
+            report = pb.TreeReport(
+                tree=tree["tree"], results=100, marked=40, retransmits=2, rtt_ms=3.5, window=12
+            )
             await member.say(report=pb.Report(chunks=100, retransmits=2, trees=[report]))
             await reader.until(lambda: reader.row("members", "job h1").get("chunks") == 100, "the report")
             row = reader.row("members", "job h1")
             assert row["connected"]
-            assert (row["trees"][0]["marked"], row["trees"][0]["retransmitted"]) == (0.4, 0.02)
+            assert [row["trees"][0][name] for name in ("marked", "retransmitted", "window")] == [
+                0.4,
+                0.02,
+                12,
+            ]
 
             deployment.controller.cancel("job")
             await reader.until(lambda: reader.row("jobs", "job").get("state") == "canceled", "the end")

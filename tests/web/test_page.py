@@ -145,6 +145,7 @@ def test_a_jobs_time_line_has_its_epochs_with_reasons(page: Any):
     assert "no slots are left at leaf1" in queue
     labels = page.locator("#charts figure:visible").evaluate_all("all => all.map(f => f.ariaLabel)")
     assert any(label == "goodput, Mbit/s: 80 Mbit/s" for label in labels), labels
+    assert "window, chunks: 24 chunks" in labels
     page.locator("#epochs button").last.click()
     page.wait_for_function("at => Number(document.body.dataset.drawn) === at", arg=START_S + MOVED_AT)
 

@@ -14,7 +14,7 @@ from netfold.traffic.membership.assignment import Assignment
 @dataclass(frozen=True)
 class TreeStats:
     """Counters of a tree in this epoch: results received, those with a congestion mark, retransmissions, and RTTs in
-    milliseconds (smoothed, minimum)."""
+    milliseconds (smoothed, minimum). `window`: congestion window now, chunks."""
 
     tree: int
     results: int
@@ -22,6 +22,7 @@ class TreeStats:
     retransmits: int
     rtt_ms: float
     min_rtt_ms: float
+    window: int = 0
 
 
 @dataclass

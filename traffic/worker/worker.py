@@ -355,7 +355,7 @@ class Worker:
     def _trees(self) -> tuple[TreeStats, ...]:
         """Counters of the trees of this epoch, for the controller."""
         return tuple(
-            TreeStats(r.tree, r.results, r.marked, r.retransmits, r.srtt * 1e3, r.min_rtt * 1e3)
+            TreeStats(r.tree, r.results, r.marked, r.retransmits, r.srtt * 1e3, r.min_rtt * 1e3, r.window)
             for r in self._engine.reports()
         )
 
