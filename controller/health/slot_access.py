@@ -49,7 +49,8 @@ class SlotAccess:
         try:
             packet = management_packet(self._config, self._lanes, switch, kind, slot, self._request)
             await self._fleet.sessions[switch].packet_out(packet, egress_port)
-            return await asyncio.wait_for(answer, ANSWER_TIMEOUT_S)
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return await answer
         except TimeoutError:
             raise SwitchUnreachableError(
                 f"switch {switch} did not answer for slot {slot} within {ANSWER_TIMEOUT_S:g} s"

@@ -53,7 +53,8 @@ class Recorder:
             while True:
                 self.record()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wait_for_change(), self._period_s)
+                    async with asyncio.timeout(self._period_s):
+                        await self._wait_for_change()
                     await asyncio.sleep(MIN_PAUSE_S)
         finally:
             if self.file is not None:

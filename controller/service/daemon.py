@@ -127,7 +127,8 @@ async def _until_leader(store: Store, stop: asyncio.Event) -> int | None:
         if term is not None:
             return term
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), STANDBY_POLL_S)
+            async with asyncio.timeout(STANDBY_POLL_S):
+                await stop.wait()
     return None
 
 

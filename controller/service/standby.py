@@ -79,7 +79,8 @@ class StandbyService(pb_grpc.ControllerServicer):  # type: ignore[misc]
             if ended:
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._retired.wait(), STORE_POLL_S)
+                async with asyncio.timeout(STORE_POLL_S):
+                    await self._retired.wait()
 
     async def ExplainJob(self, request: pb.JobName, context: Context) -> pb.Explanation:
         try:

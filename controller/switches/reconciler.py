@@ -87,7 +87,8 @@ class Reconciler:
         await self._installed.read()
         with suppress(TimeoutError):
             pause = min(MIN_RETRY_S * 2 ** (failures - 1), MAX_RETRY_S)
-            await asyncio.wait_for(self._inbox.newer_than(desired.version), pause)
+            async with asyncio.timeout(pause):
+                await self._inbox.newer_than(desired.version)
 
     async def _wait(self, version: int) -> None:
         """Until there are newer desired contents, or an audit finds differences."""

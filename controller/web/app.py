@@ -102,7 +102,8 @@ class _Page:
                     return
                 else:
                     try:
-                        await asyncio.wait_for(history.wait(number), KEEPALIVE_S)
+                        async with asyncio.timeout(KEEPALIVE_S):
+                            await history.wait(number)
                     except TimeoutError:
                         yield ": still here\n\n"
         finally:

@@ -9,17 +9,19 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import grpc
+import pytest
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
 from netfold.controller.core import Controller
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
 from netfold.controller.jobs.store import Store
+from netfold.controller.observation.recorder import MIN_PAUSE_S
 from netfold.controller.service.daemon import fingerprint
 from netfold.controller.switches.election import tool_election_id
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.topologies.generators import leaf_spine, single_switch
-from tests.controller.deployment import Deployment, MemberStream, asked, deployed
+from tests.controller.deployment import DEADLINE_S, Deployment, MemberStream, asked, deployed
 
 SPEC = "name: job\nworkers: [h1, h2]\nscheme: switchml\nrate: 20\nlease_ms: 2000\n"
 
@@ -264,5 +266,22 @@ def test_a_job_file_of_another_version_ends_its_job_and_nothing_else(tmp_path):
             assert "unknown key 'speed'" in deployment.controller.registry.get("old").reason
             assert deployment.state("new") is JobState.RUNNING
             deployment.assert_exact()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_controller_that_is_canceled_beside_a_change_stops(turns, tmp_path):
+    """`asyncio.wait_for` drops a cancellation that meets the end of what it waits for."""
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            await asyncio.sleep(3 * MIN_PAUSE_S)  # what records changes waits for the next one
+            deployment.controller.changes.notify()
+            for _ in range(turns):  # of the event loop
+                await asyncio.sleep(0)
+            async with asyncio.timeout(DEADLINE_S):
+                await deployment.kill()
 
     asyncio.run(scenario())
