@@ -283,10 +283,15 @@ def headline(reason: str) -> str:
 def _line(answer: pb.Job, reason: str | None = None) -> str:
     reason = answer.reason if reason is None else reason
     state = pb.JobState.Name(answer.state).lower()
-    connected = connected_members(answer)
-    return f"{answer.name}: {state}, epoch {answer.epoch}, {connected} connected" + (
-        f": {reason}" if reason else ""
-    )
+    has_ended = answer.state in (pb.FAILED, pb.DONE, pb.CANCELED)
+    connected = "" if has_ended else f", {connected_members(answer)} connected"
+    return f"{answer.name}: {state}, epoch {answer.epoch}{connected}" + (f": {reason}" if reason else "")
+
+
+def _presence(member: pb.Member) -> str:
+    if member.left:
+        return "left"
+    return "connected" if member.connected else "not used by the plan" if member.unused else "absent"
 
 
 def _show_job(answer: pb.Job, as_json: bool) -> None:
@@ -309,5 +314,4 @@ def _show_job(answer: pb.Job, as_json: bool) -> None:
             )
     for member in answer.members:
         kind = "parameter server" if member.parameter_server else "worker"
-        state = "connected" if member.connected else "not used by the plan" if member.unused else "absent"
-        typer.echo(f"  {kind} {member.host}: {state}")
+        typer.echo(f"  {kind} {member.host}: {_presence(member)}")

@@ -101,7 +101,7 @@ def link_rows(now: Snapshot) -> list[LinkRow]:
 
 def connected_members(job: pb.Job) -> str:
     """Connected members of those that the job needs: "3/4"."""
-    needed = [m for m in job.members if not m.unused]
+    needed = [m for m in job.members if not (m.unused or m.left)]
     return f"{sum(m.connected for m in needed)}/{len(needed)}"
 
 

@@ -122,6 +122,7 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
         parameter_server=member.parameter_server,
         connected=member_status.is_connected(job.name, member.host),
         unused=job.has_no_use_for(member),
+        left=member.left or (member.host in job.excluded and member.host not in job.rejoining),
         report=pb.Report(
             chunks=progress.chunks,
             retransmits=progress.retransmits,

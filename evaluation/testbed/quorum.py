@@ -158,6 +158,9 @@ class CoordinatedMembership:
         self._coordinator.start_new_epoch(epoch)
         return True
 
+    def describe_stall(self) -> str:
+        return ""
+
     def report(self, stats: Stats) -> None:
         pass
 

@@ -61,6 +61,9 @@ class Members:
                 lambda: bool(self._over) or self._assignment.epoch != epoch, max(0.0, seconds)
             )
 
+    def describe_stall(self) -> str:
+        return ""
+
     def report(self, stats: Stats) -> None:
         self.reports.append(stats.calls)
 

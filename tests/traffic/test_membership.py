@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import tempfile
 import threading
@@ -50,6 +51,10 @@ class Controller(rpc.ControllerServicer):
         self.heard: queue.Queue[pb.MemberUpdate] = queue.Queue()
         self.refuse = ""
         self.token = ""
+        self.job = pb.Job()
+
+    def GetJob(self, request, context) -> pb.Job:  # noqa: N802
+        return self.job
 
     def JoinJob(self, requests, context) -> Iterator[pb.ControllerUpdate]:  # noqa: N802 (the proto's name)
         if self.token and dict(context.invocation_metadata()).get(TOKEN_KEY) != self.token:
@@ -98,6 +103,27 @@ def test_what_a_worker_waits_for_is_what_the_controller_says():
     message.timing.delay_threshold = -1
     with pytest.raises(InvalidAssignmentError, match="timing: delay_threshold is -1"):
         from_proto(message)
+
+
+def test_a_timeout_names_absent_members_and_where_trees_add_up():
+    plan = {"trees": [{"root": "spine1", "nodes": {"leaf1": ["h1", "h2"], "spine1": ["leaf1", "h3"]}}]}
+    plan["installed"] = [{"tree": 41}]
+    members = [
+        pb.Member(host="h1", connected=True),
+        pb.Member(host="h2"),
+        pb.Member(host="h3", left=True),
+        pb.Member(host="ps1", parameter_server=True, unused=True),
+    ]
+    with controller() as (servicer, target):
+        servicer.job = pb.Job(name="j", members=members, plan_json=json.dumps(plan))
+        member = ControllerMembership(target, "j", "h1")
+        assert member.describe_stall() == (
+            "not connected to the controller: h2; tree 41 adds up at spine1, leaf1"
+        )
+        servicer.job.members[1].connected = True
+        assert "all members are connected" in member.describe_stall()
+        member.close()
+    assert member.describe_stall() == "", "no controller"
 
 
 def test_a_member_joins_sends_heartbeats_with_its_report_and_leaves():

@@ -59,6 +59,9 @@ class Stats:
         return self.bytes * 8e-6 / self.seconds if self.seconds else 0.0
 
 
+STALL_TIMEOUT_S = 1.0
+
+
 class Membership(Protocol):
     """Source of a worker's assignments: a stream from the controller, or a fixed assignment."""
 
@@ -75,6 +78,10 @@ class Membership(Protocol):
     def request_new_epoch(self, epoch: int, seconds: float) -> bool:
         """Requests a new epoch in place of `epoch`, and waits for it at most `seconds`. False: none came. After True
         `current` returns its assignment, or raises the error that ended the job."""
+
+    def describe_stall(self) -> str:
+        """For the message of a call that timed out: absent members, and where trees add up. Takes at most
+        STALL_TIMEOUT_S; empty: not known."""
 
     def report(self, stats: Stats) -> None:
         """Called when a worker starts and after each all-reduce; the next heartbeat carries `stats`."""
@@ -99,6 +106,9 @@ class StaticMembership:
 
     def request_new_epoch(self, epoch: int, seconds: float) -> bool:
         return False
+
+    def describe_stall(self) -> str:
+        return ""
 
     def report(self, stats: Stats) -> None:
         pass

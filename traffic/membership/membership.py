@@ -30,7 +30,8 @@ from netfold.traffic.errors import (
     TrafficError,
 )
 from netfold.traffic.membership.assignment import Assignment, Timing, TreeAssignment, WorkersLeft
-from netfold.traffic.membership.base import Stats
+from netfold.traffic.membership.base import STALL_TIMEOUT_S, Stats
+from netfold.traffic.membership.stall import describe_stall
 from netfold.traffic.numerics import Automatic, BlockFloat, Fixed, Float32Sum, IntegerSum, PackedHalf, Scheme
 
 log = logging.getLogger(__name__)
@@ -190,6 +191,9 @@ class ControllerMembership:
             self._unusable_epoch = epoch
             self._changed.notify_all()
             return self._changed.wait_for(has_new_epoch, max(0.0, seconds))
+
+    def describe_stall(self) -> str:
+        return describe_stall(self._where, self._job, STALL_TIMEOUT_S)
 
     def report(self, stats: Stats) -> None:
         self._stats = stats

@@ -105,7 +105,9 @@ def error_of(
             survived = (
                 f"; socket errors (ICMP errors, dropped packets): {socket_errors}" if socket_errors else ""
             )
-            return AllReduceTimeoutError(f"{where}: timeout; missing: {outcome.text}{survived}")
+            stall = membership.describe_stall()
+            known = f"; {stall}" if stall else ""
+            return AllReduceTimeoutError(f"{where}: timeout; missing: {outcome.text}{survived}{known}")
         case Status.MISMATCH:
             return CollectiveMismatchError(
                 f"{where}, call {outcome.number}: the workers called with different sizes, dtypes, operations, "
