@@ -45,7 +45,8 @@ class SlotAccess:
         egress_port = 0 if chosen == own else ports[chosen]
         self._request = (self._request + 1) & 0xFFFF
         key = (switch, self._request)
-        answer = self._waiting[key] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[SlotView] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = answer
         try:
             packet = management_packet(self._config, self._lanes, switch, kind, slot, self._request)
             await self._fleet.sessions[switch].packet_out(packet, egress_port)
