@@ -116,7 +116,7 @@ def screenshot(page: Any, name: str) -> None:
     folder = os.environ.get("NETFOLD_SCREENSHOTS")
     if folder:
         page.wait_for_timeout(500)  # what is being drawn
-        page.screenshot(path=Path(folder) / f"{name}.png")
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
 @needs_chromium

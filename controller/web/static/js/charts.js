@@ -56,7 +56,7 @@ export class Charts {
         cursor: { sync: { key: "job" }, drag: { x: false, y: false } },
         legend: { show: false },
         scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
-        axes: [{ ...axis, size: 28, values: "{HH}:{mm}:{ss}", space: 70 }, { ...axis, size: 48 }],
+        axes: [{ ...axis, size: 28, values: "{HH}:{mm}:{ss}", space: 70 }, { ...axis, size: 48, space: 18 }],
         series: [{}, ...chart.of.map((_, index) => this._series(index, style))],
         hooks: { draw: [(plot) => this._drawMarks(plot, style)], ready: [(plot) => this._listen(plot)] },
       };

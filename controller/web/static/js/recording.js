@@ -5,6 +5,7 @@
 
 const MAX_LINES = 200_000;
 const MAX_EVENTS = 5_000;
+const MAX_SAMPLES = 50_000; // of a job's time line
 
 export class Recording {
   constructor() {
@@ -108,7 +109,9 @@ export class Recording {
     for (const job of jobs) {
       if (!this.series.has(job)) this.series.set(job, []);
       const sample = sampleOf(line.at, this._members.get(job));
-      if (sample) this.series.get(job).push(sample);
+      const samples = this.series.get(job);
+      if (sample) samples.push(sample);
+      if (samples.length > MAX_SAMPLES) samples.splice(0, MAX_SAMPLES / 2);
     }
   }
 }
