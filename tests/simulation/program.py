@@ -35,8 +35,8 @@ class JobSpec:
 
 @dataclass
 class Program:
-    """`excuses`: what befell the job itself, so that it may fail. By epoch: `placements`, and `entities` with their
-    switches."""
+    """`excuses`: what befell the job itself, so that it may fail. By epoch: `placements`; `entities` with their
+    switches; `losses` of each switch's registers when the members got the epoch, whose sums do not survive another."""
 
     spec: JobSpec
     members: dict[str, Member] = field(default_factory=dict)
@@ -47,6 +47,7 @@ class Program:
     state: str = ""
     placements: dict[int, Placement] = field(default_factory=dict)
     entities: dict[int, list[tuple[str, Entity]]] = field(default_factory=dict)
+    losses: dict[int, dict[str, int]] = field(default_factory=dict)
 
     @property
     def alive(self) -> list[Member]:

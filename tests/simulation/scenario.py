@@ -87,7 +87,7 @@ def _jobs(chosen: random.Random, fabric: Fabric) -> list[Step]:
             queue=chosen.random() < 0.85,
             priority=chosen.choice((0, 0, 0, 1, 5)),
             is_elastic=chosen.random() < 0.5,
-            work_s=chosen.choice((0.5, 5.0, 20.0)),
+            work_s=chosen.choice((0.5, 5.0, 20.0, 60.0)),
         )
         steps.append(Step(at, "submit", (spec,)))
         if chosen.random() < 0.15:
@@ -116,7 +116,7 @@ def _faults(chosen: random.Random, fabric: Fabric) -> list[Step]:
     steps: list[Step] = []
     for _ in range(chosen.choice((0, 1, 2, 3, 5, 8))):
         at = chosen.uniform(0, HORIZON_S * 0.9)
-        lasts = chosen.choice((0.0, 0.3, 2.0, 6.0, 12.0, 25.0))
+        lasts = chosen.choice((0.0, 0.3, 2.0, 6.0, 12.0, 25.0, 40.0))
         switch = chosen.choice(switches)
         kind = chosen.choice(
             ("restart_controller", "restart_controller", "kill_at_commit", "power_cut", "power_cut",

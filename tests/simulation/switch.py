@@ -43,6 +43,7 @@ class SimulatedSwitch:
         self.contents: Contents = {}
         self.registers: dict[int, tuple[int, object]] = {}
         self.has_pipeline = False
+        self.losses = 0  # of all that the registers held
         self.is_up = True
         self.down_since = -1e9
         self.up_since = -1e9
@@ -92,6 +93,7 @@ class SimulatedSwitch:
 
     def push_pipeline(self) -> None:
         self.contents, self.registers, self.has_pipeline = {}, {}, True
+        self.losses += 1
         self.rx, self.tx = {}, {}
 
     def write(self, batch: WriteBatch) -> None:

@@ -8,7 +8,12 @@ import asyncio
 
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.slot_allocator import BLOCK, Range
-from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of
+from netfold.controller.lifecycle.job_admission import (
+    PlanRequest,
+    RefusedError,
+    background_of,
+    uses_failed,
+)
 from netfold.controller.switches.fabric_config import FailedElements
 from tests.simulation.program import Program
 from tests.simulation.world import ViolationError, World
@@ -17,6 +22,10 @@ LOOK_S = 0.5
 
 RECENT_S = 30.0
 """A link or switch that failed within this time before a job did excuses it."""
+
+STAY_S = 25.0
+"""A job may stay so long over a switch or link that is down, if there is another plan; a worker may wait so long for
+its part in a job that runs."""
 
 IDLE_S = 25.0
 """A job that would fit may wait so long in calm."""
@@ -28,7 +37,8 @@ class Watch:
     def __init__(self, world: World) -> None:
         self._world = world
         self._fits_since: dict[str, float] = {}
-        self._epochs: dict[str, int] = {}
+        self._over_failed_since: dict[str, float] = {}
+        self._apart_since: dict[tuple[str, str], float] = {}
 
     async def run(self) -> None:
         while True:
@@ -48,7 +58,9 @@ class Watch:
         self._check_epochs(jobs)
         for program in world.programs.values():
             self._check_program(program)
+        self._check_repairs(jobs)
         if world.draws.is_calm:
+            self._check_members()
             self._check_queue()
 
     # ---- programs -------------------------------------------------------------------------------------
@@ -69,7 +81,9 @@ class Watch:
         servers = {r for r in placement.roots if r not in self._world.switches}
         is_whole = workers == set(range(mine[0].workers)) and servers <= {m.host for m in assigned}
         nodes = {n for link in placement.links for n in link if n in self._world.switches}
-        if is_whole and nodes <= carried and not placement.links & self._world.cut:
+        adding = {n for tree in placement.trees for n in tree.bases}
+        has_sums = all(program.losses[epoch][n] == self._world.switches[n].losses for n in adding)
+        if is_whole and has_sums and nodes <= carried and not placement.links & self._world.cut:
             program.work_left_s -= LOOK_S
             if program.work_left_s <= 0:
                 for member in program.alive:
@@ -189,6 +203,50 @@ class Watch:
         except RefusedError:
             return False
         return True
+
+    # ---- jobs that run --------------------------------------------------------------------------------
+
+    def _check_repairs(self, jobs: list[JobRecord]) -> None:
+        """A job does not stay over what is down, if there is another plan."""
+        world = self._world
+        assert world.controller is not None
+        now = asyncio.get_running_loop().time()
+        if world.disk.is_full or now - world.started_at < world.controller.options.timeouts.start:
+            self._over_failed_since.clear()
+            return
+        down = frozenset(n for n, s in world.switches.items() if not s.is_up)
+        links = frozenset(world.cut) if world.controller.options.probe_s else frozenset()
+        over = {
+            j.name
+            for j in jobs
+            if j.state is JobState.RUNNING and j.placement is not None
+            if uses_failed(j.placement.plan, FailedElements(links, down), ())
+        }
+        self._over_failed_since = {name: self._over_failed_since.get(name, now) for name in over}
+        for name, since in self._over_failed_since.items():
+            job = world.controller.registry.get(name)
+            if now - since > STAY_S and self._possible_plan(job):
+                raise ViolationError(
+                    f"{name} stays over {sorted(down)} for {now - since:g} s, though there is a plan"
+                )
+
+    def _check_members(self) -> None:
+        """Each worker of a job that runs takes part."""
+        world = self._world
+        assert world.controller is not None
+        now = asyncio.get_running_loop().time()
+        apart = {
+            (name, member.host)
+            for name, program in world.programs.items()
+            for member in program.alive
+            if program.state == JobState.RUNNING and member.host in program.spec.workers
+            if member.assignment is None
+            or member.assignment.epoch != world.controller.registry.get(name).epoch
+        }
+        self._apart_since = {k: self._apart_since.get(k, now) for k in apart}
+        for (name, host), since in self._apart_since.items():
+            if now - since > STAY_S:
+                raise ViolationError(f"{host} waits for {now - since:g} s for its part in {name}, which runs")
 
     # ---- the queue ------------------------------------------------------------------------------------
 
