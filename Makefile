@@ -218,6 +218,9 @@ $(VENV)/.ready-docs: $(VENV)/.ready
 define install-missing
 missing=""; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
 if [ -n "$$missing" ]; then \
+  if [ -z "$(SUDO)" ] && [ "$$(id -u)" != 0 ]; then \
+    echo "missing, and without sudo for root to install: apt-get install$$missing"; exit 1; \
+  fi; \
   echo "installing$$missing"; \
   $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
 fi

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ import pytest
 from netfold.protocol.runtime import is_root
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.modes import NetworkMode, try_mode
+from netfold.testbed.network.state import interfaces_of
 from netfold.testbed.network.targets import installed_command
 from tests.testbed.environments import USER, Environment
 
@@ -84,17 +87,25 @@ def test_a_whole_run_leaves_its_results_only(environment: Environment, home: Pat
     assert {p for p in left if "logs" not in p} <= {"nf", "nf/lock"}
 
 
-def test_a_network_stays_up_between_commands_of_a_user(home: Path) -> None:
-    may_run(Environment.USER)
-    up = netfold(Environment.USER, home, "up", "single", "--name", "mine", "--target", "softswitch")
+@pytest.mark.parametrize("environment", [Environment.ROOT, Environment.USER])
+def test_a_network_stays_up_between_commands_and_is_seen_nowhere_else(
+    environment: Environment, home: Path
+) -> None:
+    may_run(environment)
+    up = netfold(environment, home, "up", "single", "--name", "mine", "--target", "softswitch")
     assert up.returncode == 0, up.stdout + up.stderr
     try:
-        inside = netfold(Environment.USER, home, "exec", "h1", "--name", "mine", "--", "ip", "-o", "address")
+        address = re.search(r"127\.0\.0\.1:\d+", up.stdout)
+        assert address is not None
+        with pytest.raises(ConnectionRefusedError):  # other users of this machine cannot become primary
+            socket.create_connection(("127.0.0.1", int(address[0].rpartition(":")[2])), timeout=10)
+        assert not interfaces_of("mine"), "a stranger's frames could reach the machine's own sockets"
+        inside = netfold(environment, home, "exec", "h1", "--name", "mine", "--", "ip", "-o", "address")
         assert "10.1.0.1/32" in inside.stdout
-        assert netfold(Environment.USER, home, "link", "down", "h1-s1", "--name", "mine").returncode == 0
-        assert "h1-s1 down" in netfold(Environment.USER, home, "link", "show", "--name", "mine").stdout
+        assert netfold(environment, home, "link", "down", "h1-s1", "--name", "mine").returncode == 0
+        assert "h1-s1 down" in netfold(environment, home, "link", "show", "--name", "mine").stdout
     finally:
-        down = netfold(Environment.USER, home, "down", "--name", "mine")
+        down = netfold(environment, home, "down", "--name", "mine")
     assert "'mine' is down" in down.stdout
 
 
