@@ -174,8 +174,8 @@ MUTANTS = (
     Mutant(
         "a leaving worker's leave is lost when the disk is full",
         MEMBERS,
-        "self._tasks.persist(self._leave, name, host, job=name)",
-        "self._leave(name, host)",
+        "self._tasks.persist(self._leave, name, host, calls, job=name)",
+        "self._leave(name, host, calls)",
     ),
     Mutant(
         "a job is no longer awaited though the store refused that it runs",
