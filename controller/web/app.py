@@ -6,7 +6,7 @@
 /static/...         its scripts and styles
 /events             the recording's lines as server-sent events; an id is the number of the line that follows
 /recording.jsonl    the lines that are kept, as a file for `netfold replay`
-/why?job=NAME       `netfold job why` of a job
+/why?job=NAME       `netfold job explain` of a job
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ export function follow({ onLines, onStatus }) {
   });
 }
 
-/** The steps of `netfold job why`. Throws an Error with the server's reason. */
+/** The steps of `netfold job explain`. Throws an Error with the server's reason. */
 export async function why(job) {
   const answer = await fetch("/why?" + new URLSearchParams({ job }));
   const document = await answer.json();
