@@ -226,7 +226,7 @@ def test_a_standby_at_the_primarys_address_says_that_it_answers_nobody(tmp_path)
     [
         (("run", "nowhere.yaml"), 2, "nor a spec of netfold"),
         (("run", "single", "--lanes", "48"), 2, "there are programs for"),
-        (("run", "single", "--listen", "localhost:0"), 4, "which needs --tls-cert"),
+        (("run", "single", "--listen", "localhost:0", "--state", "own.db"), 4, "which needs --tls-cert"),
         (("run", "single", "--tls-cert", "x"), 2, "TCP requires"),
         (("run", "single", "--tls-cert", "a", "--tls-key", "b", "--tokens", "c"), 2, "No such file"),
         (("run", "single", "--state", "text"), 4, "not a database"),
