@@ -106,7 +106,7 @@ test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual 
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready ## build the wheel, and let pip install it with all that it needs
-	$(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS)
+	$(BIN)/pytest tests/house/test_bounds.py -m long $(PYTEST_ARGS)
 
 .PHONY: docs
 docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and misspelled words are errors

@@ -9,16 +9,13 @@ as a user would.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import site
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -27,66 +24,13 @@ from softswitch.testing import simple_switch
 from softswitch.testing.ports import free_port
 
 from netfold.testbed.network.modes import choose
+from tests.house.distributions import DEADLINE_S, Installed, Wheels, build
 from tests.house.imports import REPOSITORY
-
-DEADLINE_S = 240.0
-
-
-@dataclass(frozen=True)
-class Installed:
-    """A virtual environment with both wheels, and an empty folder to call their commands from."""
-
-    python: Path
-    folder: Path
-
-    @property
-    def netfold(self) -> Path:
-        return self.python.with_name("netfold")
-
-    @property
-    def softswitch(self) -> Path:
-        return self.python.with_name("softswitch")
-
-    def run(self, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **more}
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
-
-
-@dataclass(frozen=True)
-class Wheels:
-    """The wheels of the two distributions of this repository, in one folder."""
-
-    netfold: Path
-    softswitch: Path
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
-    """Built from a copy, which leaves the checkout unchanged."""
-    folder = tmp_path_factory.mktemp("wheels")
-    copy = folder / "netfold"
-    built = {".git", "build", "dist", "out", "logs", "pcaps"}
-
-    def ignore(inside: str, names: list[str]) -> set[str]:
-        top = built if Path(inside) == REPOSITORY else set()
-        left = {n for n in names if n.endswith((".so", ".egg-info", "_cache")) or n == "__pycache__"}
-        return left | top | {n for n in names if n.startswith(".venv")}
-
-    shutil.copytree(REPOSITORY, copy, symlinks=True, ignore=ignore)
-    options = ["-q", "--no-deps", "--no-build-isolation", "-w", folder]
-    for source in (copy, copy / "softswitch"):
-        subprocess.run(
-            [sys.executable, "-m", "pip", "wheel", *options, source], check=True, timeout=DEADLINE_S
-        )
-    return Wheels(next(folder.glob("netfold-*.whl")), next(folder.glob("softswitch-*.whl")))
+    return build(tmp_path_factory.mktemp("wheels"), is_isolated=False)
 
 
 @pytest.fixture(scope="module")
@@ -193,23 +137,6 @@ def test_a_whole_run_works_in_an_empty_folder(installed: Installed):
     done = installed.run(installed.netfold, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((installed.folder / "found" / "run.json").read_text())
-
-
-@pytest.mark.long
-def test_pip_installs_it_with_all_that_it_needs(wheels: Wheels, tmp_path: Path):
-    """From the index, with the two wheels as a local source: netfold's extra `switch` finds softswitch there."""
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, timeout=DEADLINE_S)
-    bin_folder = tmp_path / "venv" / "bin"
-    options = ["-q", "--constraint", REPOSITORY / "requirements.lock", "--find-links", wheels.netfold.parent]
-    subprocess.run(
-        [bin_folder / "pip", "install", *options, f"{wheels.netfold}[all]"], check=True, timeout=600
-    )
-    clean = Installed(bin_folder / "python", tmp_path)
-    for arguments in (["plan", "grid-fig1"], ["doctor"], ["reproduce", "--help"]):
-        done = clean.run(clean.netfold, *arguments)
-        assert done.returncode == 0, done.stderr
-    done = clean.run(clean.softswitch, "--version")
-    assert done.returncode == 0, done.stderr
 
 
 @contextmanager
