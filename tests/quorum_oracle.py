@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The slots of a tree whose sums may be sealed without everybody: docs/reference/protocol.md, section 3.7. The
+"""The slots of a tree whose sums may be sealed without all workers: docs/reference/protocol.md, section 3.7. The
 oracle of the tests, for switches and for traffic/engine/server/slot_pool.c."""
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tests.slot_oracle import SlotOutcome, SlotPool, Sum
 
 @dataclass
 class _Quorum:
-    """Beside the sum of a slot: who is in (a bit each), how many contributions that makes, whether somebody's deadline
-    is over, and whether the sum went."""
+    """Beside the sum of a slot: which workers are in (a bit each), how many contributions that makes, whether a
+    worker's deadline is over, and whether the sum went."""
 
     tag: int = 0
-    who: int = 0
+    bitmap: int = 0
     count: int = 0
     asked: bool = False
     sealed: bool = False
@@ -50,18 +50,18 @@ class QuorumPool:
         if held.tag != tag:
             held = self._slots[slot] = _Quorum(tag)
         bit = 1 << child_bit
-        if held.sealed and not held.who & bit:
+        if held.sealed and not held.bitmap & bit:
             if not self._root:
                 return SlotOutcome(Verdict.FORWARDED), 0
             self.pool.mark(slot, flags & Flag.CONGESTION, 0)
             return SlotOutcome(Verdict.LATE, self._sum(slot, Flag.QUORUM | Flag.SEAL)), held.count
         held.asked |= bool(flags & Flag.SEAL)
-        if not held.who & bit:
+        if not held.bitmap & bit:
             held.count = held.count + count & COUNT_MAX
-        held.who |= bit
+        held.bitmap |= bit
         outcome = self.pool.gradient(tag, slot, child_bit, flags & FLAGS, exponent, lanes)
         again = held.sealed
-        held.sealed |= held.count >= self._least if held.asked else held.who & self._own == self._own
+        held.sealed |= held.count >= self._least if held.asked else held.bitmap & self._own == self._own
         if not held.sealed:
             repeated = outcome.verdict in (Verdict.DUPLICATE, Verdict.RESULT_RESENT, Verdict.SUM_RESENT)
             return SlotOutcome(Verdict.DUPLICATE if repeated else Verdict.ACCUMULATED), 0

@@ -29,7 +29,7 @@ def base(name: str) -> Any:
 
 def hostile() -> dict[str, tuple[bytes, bool]]:
     """The committed ones, by what each tries: a program of the tests, and values put into it (by JSON pointer; "-"
-    appends). Those that are true run, and harm nobody; the others are refused."""
+    appends). Those that are true run, and harm no process; the others are refused."""
     made = {}
     for case in json.loads((HERE / "hostile_pipelines.json").read_text()):
         tree = base(case["program"])

@@ -122,7 +122,7 @@ def test_what_is_no_device_config_of_pi_stays_as_it_is(raw: bytes) -> None:
     assert device_json(raw) == raw
 
 
-def test_who_half_closes_leaves_the_election_id_to_the_next(tmp_path: Path) -> None:
+def test_a_client_that_half_closes_leaves_the_election_id_to_the_next(tmp_path: Path) -> None:
     async def sessions() -> None:
         for _ in range(3):
             async with Client(switch.address) as client:
@@ -192,7 +192,7 @@ def test_scripts_of_bmv2_that_listen_everywhere_are_served_on_loopback(tmp_path:
         assert loopback_of(address) == address
 
 
-def test_a_link_is_not_put_over_somebody_elses_file(tmp_path: Path) -> None:
+def test_a_link_is_not_put_over_another_file(tmp_path: Path) -> None:
     (tmp_path / "simple_switch_grpc").write_text("BMv2 itself")
     with pytest.raises(shim.ShimError, match="File exists"):
         shim.install(tmp_path)

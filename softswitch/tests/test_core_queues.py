@@ -103,7 +103,7 @@ def test_frames_behind_a_quick_line_leave_a_few_at_a_time_and_none_too_early(cac
             assert sent == min(20, now // frame_ns + 1)
         assert control_lock <= 8
         assert send(switch, 0, 9, now_ns=10 * MS) == []
-        assert leaves(switch, 10 * MS) == [9], "an idle line makes nobody wait"
+        assert leaves(switch, 10 * MS) == [9], "an idle line makes no frame wait"
 
 
 def test_a_line_that_was_idle_lets_a_few_frames_leave_at_once_and_no_more_by_that(cache_dir: Path) -> None:

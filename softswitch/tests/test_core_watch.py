@@ -64,7 +64,7 @@ def test_a_member_is_selected_while_its_watch_port_is_up(both: tuple[Pipeline, S
     pipeline, switch = both
     pipeline.group_insert(SELECTOR, watching(m1=5, m2=6, m3=None))
     pipeline.table_insert(TABLE, ENTRY)
-    assert set(picks(switch)) == {3}, "a port that nobody has named is down"
+    assert set(picks(switch)) == {3}, "a port that is not named is down"
     switch.port_set_up(5, True)
     assert set(picks(switch)) == {1, 3}
     switch.port_set_up(6, True)
@@ -76,7 +76,7 @@ def test_a_member_is_selected_while_its_watch_port_is_up(both: tuple[Pipeline, S
     assert picks(switch) == everyone, "what a port's failure changed is undone by its return"
 
 
-def test_a_group_in_which_nobody_lives_runs_nothing(both: tuple[Pipeline, Switch]) -> None:
+def test_a_group_without_a_live_member_runs_nothing(both: tuple[Pipeline, Switch]) -> None:
     pipeline, switch = both
     pipeline.group_insert(SELECTOR, watching(m1=5, m2=0))
     pipeline.table_insert(TABLE, ENTRY)

@@ -340,7 +340,7 @@ def test_captures_hold_what_each_port_saw(start, hosts, tmp_path: Path) -> None:
         assert captured(tmp_path / "pcaps" / f"{name}.pcap") == numbered(20)[:count], name
 
 
-def test_who_listens_on_the_switchs_end_sees_both_directions(start, namespace: Namespace, hosts) -> None:
+def test_a_listener_on_the_switchs_end_sees_both_directions(start, namespace: Namespace, hosts) -> None:
     start(*PORTS)
     one, two = hosts
     one.send(numbered(1)[0])

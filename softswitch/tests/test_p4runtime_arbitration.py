@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who is primary: the rules of the P4Runtime specification, over gRPC, on a device without a program."""
+"""Which client is primary: the rules of the P4Runtime specification, over gRPC, on a device without a program."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_highest_election_id_leads_and_all_are_told() -> None:
     run(case)
 
 
-def test_without_an_election_id_nobody_leads() -> None:
+def test_without_an_election_id_no_client_leads() -> None:
     async def case(address: str) -> None:
         async with Client(address) as client:
             client.arbitrate(None)
@@ -89,7 +89,7 @@ def test_election_id_zero_is_an_election_id() -> None:
     run(case)
 
 
-def test_when_the_primary_goes_nobody_leads_until_one_comes_as_high() -> None:
+def test_when_the_primary_leaves_no_client_leads_until_one_comes_as_high() -> None:
     async def case(address: str) -> None:
         async with Client(address) as backup:
             async with Client(address) as primary:

@@ -187,7 +187,7 @@ def certificate(folder: Path, name: str, issuer: str | None = None) -> tuple[Pat
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="SKIPPED: openssl is not on PATH")
-def test_tls_lets_in_who_has_a_certificate_and_nobody_else(start, tmp_path: Path) -> None:
+def test_tls_lets_in_clients_with_a_certificate_and_no_others(start, tmp_path: Path) -> None:
     _, ca = certificate(tmp_path, "ca")
     server_key, server = certificate(tmp_path, "server", "ca")
     client_key, client = certificate(tmp_path, "client", "ca")

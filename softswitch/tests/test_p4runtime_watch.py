@@ -21,7 +21,7 @@ from testnet import Host, Namespace, SwitchProcess, ethernet, needs_root, wait_f
 pytestmark = needs_root
 
 FRAMES = 32
-BOTH, TWO, THREE, NOBODY = {2, 3}, {2}, {3}, set[int]()
+BOTH, TWO, THREE, NONE = {2, 3}, {2}, {3}, set[int]()
 Request = p4r.SetForwardingPipelineConfigRequest
 
 
@@ -113,7 +113,7 @@ def test_members_follow_the_carrier_of_their_port(run, namespace: Namespace, swi
         set_link(3, "down")
         assert arrivals(switch, {n: watchers[n] for n in (1, 2)}) == TWO
         set_link(2, "down")
-        assert arrivals(switch, {1: watchers[1]}) == NOBODY, "a group without a live member runs nothing"
+        assert arrivals(switch, {1: watchers[1]}) == NONE, "a group without a live member runs nothing"
         for number in (2, 3):
             set_link(number, "up")
         assert arrivals(switch, watchers) == BOTH

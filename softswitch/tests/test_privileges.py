@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a switch started as root may do, who runs its compiler, and who may reach it."""
+"""What a switch started as root may do, which user runs its compiler, and which may reach it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ needs_other_users = pytest.mark.skipif(
     not compiler._can_run_as(compiler.compiler_user()),
     reason="SKIPPED: no other user can be taken on: not root, or in a user namespace of one user",
 )
-WHO = """#!/bin/sh
+PRINT_USER = """#!/bin/sh
 id -u >&2; ulimit -t >&2; ulimit -f >&2; echo "$HOME" >&2; exit 1
 """
 
@@ -66,8 +66,8 @@ def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(tmp_path
     recordings = [captures / f"lo_{way}.pcap" for way in ("in", "out")]
     for file in recordings:  # as `netfold up` makes them
         file.touch()
-    os.chown(captures, compiler.NOBODY_UID, compiler.NOBODY_UID)
-    os.chown(home, compiler.NOBODY_UID, compiler.NOBODY_UID)
+    os.chown(captures, compiler.UNPRIVILEGED_UID, compiler.UNPRIVILEGED_UID)
+    os.chown(home, compiler.UNPRIVILEGED_UID, compiler.UNPRIVILEGED_UID)
     home.chmod(0o700)
     interpreter = Path(sys.executable)
     if interpreter.is_relative_to(REPOSITORY):
@@ -84,12 +84,12 @@ def test_a_switch_of_root_runs_from_a_home_that_only_its_user_may_enter(tmp_path
 
 
 @pytest.fixture
-def who(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A compiler that fails, and says who runs it."""
+def compiler_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A compiler that fails, and prints the user that runs it."""
     with tempfile.TemporaryDirectory() as folder:  # tmp_path is root's alone
         Path(folder).chmod(0o755)
         script = Path(folder, "gcc")
-        script.write_text(WHO)
+        script.write_text(PRINT_USER)
         script.chmod(0o755)
         monkeypatch.setattr(compiler, "gcc", lambda: str(script))
         yield
@@ -174,7 +174,7 @@ assert made[:4] == b"\\x7fELF", made[:4]
 @needs_root[1]
 @needs_other_users
 @pytest.mark.root
-def test_the_compiler_of_a_pushed_program_is_another_user_with_bounds(who: None) -> None:
+def test_the_compiler_of_a_pushed_program_is_another_user_with_bounds(compiler_user: None) -> None:
     with pytest.raises(
         PipelineError, match=rf"x:\n{compiler.compiler_user()}\n120\n524288\n.*softswitch-gcc-"
     ):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The cache of compiled programs: bounded, the longest unused goes first, and never under somebody who uses it."""
+"""The cache of compiled programs: bounded, the longest unused goes first, and never under a process that uses it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
-class TableEntry:
+class DecodedEntry:
     """`match` and `action` in the names of the program, as in `port=0x1` and `set_neighbor(port=0x2)`."""
 
     table: str
@@ -29,7 +29,7 @@ class TableEntry:
     is_const: bool = False
 
 
-def read_entries(switch: str, address: str, device_id: int, table: str = "") -> list[TableEntry]:
+def read_entries(switch: str, address: str, device_id: int, table: str = "") -> list[DecodedEntry]:
     """Of one table, or of all; ordered by table and match. Raises NetworkError; UnknownElementError for a table."""
     with open_channel(address) as channel:
         stub = p4r_grpc.P4RuntimeStub(channel)
@@ -55,7 +55,7 @@ def _known(schema: fy.P4Schema, switch: str, table: str) -> str:
     return names[table]
 
 
-def _read(stub: Any, device_id: int, schema: fy.P4Schema, table: str) -> list[TableEntry]:
+def _read(stub: Any, device_id: int, schema: fy.P4Schema, table: str) -> list[DecodedEntry]:
     kinds = (fy.P4TableEntry(table), fy.P4TableEntry(table, is_default_action=True))
     request = p4r.ReadRequest(device_id=device_id, entities=[kind.encode(schema) for kind in kinds])
     found = [
@@ -66,8 +66,8 @@ def _read(stub: Any, device_id: int, schema: fy.P4Schema, table: str) -> list[Ta
     return sorted(found, key=lambda e: (e.is_default, -e.priority, e.match))
 
 
-def _entry(found: fy.P4TableEntry, schema: fy.P4Schema) -> TableEntry:
-    return TableEntry(
+def _entry(found: fy.P4TableEntry, schema: fy.P4Schema) -> DecodedEntry:
+    return DecodedEntry(
         found.table_id,
         found.match_str(schema, wildcard="any"),
         found.action_str(schema),

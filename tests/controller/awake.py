@@ -11,9 +11,9 @@ STEP_S = 0.5
 
 
 class Awake:
-    """Seconds that the process has had, for who looks often: while a machine stands still (it sleeps, or others have
-    its processors), its clock goes on, but nothing is late that could not have been done. What the process computed
-    meanwhile counts."""
+    """Seconds that the process has had, for a task that looks often: while a machine stands still (it sleeps, or
+    others have its processors), its clock goes on, but nothing is late that could not have been done. What the process
+    computed meanwhile counts."""
 
     def __init__(self) -> None:
         self._looked, self._computed, self._seconds = time.monotonic(), time.process_time(), 0.0

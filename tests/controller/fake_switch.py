@@ -312,7 +312,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "not primary")
 
     def _arbitrate(self) -> None:
-        """P4Runtime spec 5.1.1: all clients of the device learn who is primary."""
+        """P4Runtime spec 5.1.1: all clients of the device learn which is primary."""
         top = self._primary_id()
         for client in self.clients:
             if top < self.highest_id:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who may run and who has to wait, and what the answer says."""
+"""Which jobs may run, which have to wait, and what the answer says."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Connections of strangers, who open them and send nothing, keep no member from the controller."""
+"""Connections of strangers that send nothing keep no member from the controller."""
 
 from __future__ import annotations
 

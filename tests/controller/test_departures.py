@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that leave while others stay (docs/reference/protocol.md, 5.7): who learns what, and which epoch follows."""
+"""Workers that leave while others stay (docs/reference/protocol.md, 5.7): which member learns what, and which epoch
+follows."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def _run(
 
 
 @pytest.mark.parametrize(("spec", "is_final"), [(SPEC, False), (FIXED, True)], ids=["elastic", "fixed"])
-def test_the_others_learn_who_left_after_how_many_calls(spec, is_final, tmp_path):
+def test_the_others_learn_which_worker_left_after_how_many_calls(spec, is_final, tmp_path):
     async def scenario(deployment: Deployment, members: Members) -> None:
         epoch = deployment.controller.registry.get("job").epoch
         await members.leave("h3", calls=10)
@@ -123,7 +124,7 @@ def test_a_parameter_server_that_leaves_is_lost(spec, state, tmp_path):
     _run(tmp_path, scenario, spec, fabric=single_switch(4, parameter_servers=1))
 
 
-def test_who_left_survives_the_controller(tmp_path):
+def test_a_departure_survives_the_controller(tmp_path):
     async def scenario(deployment: Deployment, members: Members) -> None:
         await members.leave("h3", calls=10)
         await deployment.kill()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who leads: a standby takes over where the first one was, whoever lost a switch to another gives way."""
+"""Leadership: a standby takes over from the leader; a controller that loses a switch to another one yields it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_members_of_a_running_job_hardly_notice_a_new_controller(tmp_path):
     asyncio.run(scenario())
 
 
-def test_whoever_was_there_before_the_restart_has_to_come_back_within_the_lease(tmp_path):
+def test_a_member_from_before_the_restart_has_to_return_within_the_lease(tmp_path):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
             await deployment.settled()

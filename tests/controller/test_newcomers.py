@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that come back to a job that runs, or that are added to it: who is in from which epoch on."""
+"""Workers that come back to a job that runs, or that are added to it: which are members from which epoch on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_workers_are_added_to_a_job_that_runs(tmp_path):
             await members.join("h5")
             five = await members.told(5)
             assert [five[h].rank for h in ("h1", "h2", "h3", "h5", "h4")] == [0, 1, 2, 3, 4]
-            for hosts in (["h5"], ["nobody"]):
+            for hosts in (["h5"], ["h99"]):
                 with pytest.raises(grpc.aio.AioRpcError, match=r"member of job 'job' already|no host"):
                     await members.stub.AddWorkers(pb.AddWorkersRequest(name="job", hosts=hosts))
 

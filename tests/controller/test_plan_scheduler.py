@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whose turn it is to be planned, who makes way, and the process that plans."""
+"""The order in which jobs are planned, preemption, and the process that plans."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_most_urgent_goes_first_and_what_is_less_urgent_makes_way():
     asyncio.run(scenario())
 
 
-def test_nobody_makes_way_for_ever():
+def test_no_task_is_preempted_for_ever():
     async def scenario():
         works = Works()
         works.ask("plan", PlanPriority.SUBMISSION)
@@ -85,7 +85,7 @@ def test_nobody_makes_way_for_ever():
     asyncio.run(scenario())
 
 
-def test_who_has_waited_long_is_served_before_new_submissions(monkeypatch):
+def test_a_task_that_has_waited_long_is_served_before_new_submissions(monkeypatch):
     monkeypatch.setattr(plan_scheduler_module, "AGING_S", 0.0)
 
     async def scenario():
@@ -102,7 +102,7 @@ def test_who_has_waited_long_is_served_before_new_submissions(monkeypatch):
     asyncio.run(scenario())
 
 
-def test_whoever_gives_up_passes_its_turn_on():
+def test_a_task_that_gives_up_passes_its_turn_on():
     async def scenario():
         works = Works()
         running, waiting, last = (works.ask(n, PlanPriority.QUEUE) for n in ("a", "b", "c"))
@@ -131,7 +131,7 @@ async def _until(true) -> None:
             await asyncio.sleep(0.02)
 
 
-def test_a_plan_that_nobody_wants_any_more_is_killed_and_the_next_is_made():
+def test_a_plan_that_is_not_wanted_any_more_is_killed_and_the_next_is_made():
     async def scenario():
         fabric = leaf_spine(8, 8, 8, parameter_servers=4)
         plans = PlanProcess(fabric)

@@ -146,7 +146,7 @@ def test_the_controller_goes_where_the_file_of_switches_says(tmp_path):
     _run(tmp_path, scenario)
 
 
-def test_who_submits_before_the_controller_listens_may_wait_and_is_told(tmp_path):
+def test_a_submission_before_the_controller_listens_may_wait_and_is_told(tmp_path):
     async def scenario(operator: Operator):
         submitting = await operator.start(
             "job", "submit", "job.yaml", "--wait", stderr=asyncio.subprocess.PIPE
@@ -211,7 +211,7 @@ def test_a_standby_with_an_address_of_its_own_shows_jobs_and_then_leads(tmp_path
     _run(tmp_path, scenario)
 
 
-def test_a_standby_at_the_primarys_address_says_that_it_answers_nobody(tmp_path):
+def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path):
     async def scenario(operator: Operator):
         async with operator.controller() as first:
             await operator.serves(first)

@@ -332,7 +332,7 @@ def test_submit_waits_for_switches_that_still_connect(tmp_path):
     asyncio.run(scenario())
 
 
-def test_nobody_overtakes_a_waiting_job_where_both_want_to_go(tmp_path):
+def test_no_job_overtakes_a_waiting_one_where_both_want_to_go(tmp_path):
     async def scenario():
         async with deployed(single_switch(12), tmp_path) as deployment:
             controller = deployment.controller
@@ -344,7 +344,7 @@ def test_nobody_overtakes_a_waiting_job_where_both_want_to_go(tmp_path):
             assert small.state is JobState.QUEUED, "h3 and h4 are kept for the one that waits already"
             assert "capacity is reserved for 1 jobs ahead in the queue" in small.reason
             aside = await controller.submit(spec.format("aside", "[h5, h6]", -100), queue=True)
-            assert aside.state is JobState.INSTALLING, "nobody else waits for h5 and h6"
+            assert aside.state is JobState.INSTALLING, "no other job waits for h5 and h6"
             controller.cancel("first")
             await deployment.runs("big")
             await deployment.idle()

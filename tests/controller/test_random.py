@@ -124,7 +124,7 @@ async def _whole(steps: list[tuple]) -> None:
                     f"{job.name}: {job.reason}"
                 )
             _assert_carries(deployment)
-            await _assert_nobody_waits_for_nothing(deployment)
+            await _assert_no_job_waits_for_nothing(deployment)
             await deployment.idle()
             empty = desired_contents(deployment.controller.config, [], deployment.controller.failures.failed)
             assert deployment.held() == empty, "something is left of jobs that are over"
@@ -148,8 +148,8 @@ async def _watch(deployment: Deployment) -> None:
         assert not late, f"{late} run over {controller.failures.failed}"
 
 
-async def _assert_nobody_waits_for_nothing(deployment: Deployment) -> None:
-    """Jobs end one after the other; whoever still waits when nothing runs would not fit alone, either."""
+async def _assert_no_job_waits_for_nothing(deployment: Deployment) -> None:
+    """Jobs end one after the other; a job that still waits when nothing runs would not fit alone, either."""
     controller = deployment.controller
     while live := [j for j in controller.registry.all() if not j.state.is_terminal]:
         running = [j for j in live if j.state.is_installed]

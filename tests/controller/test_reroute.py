@@ -95,7 +95,7 @@ def test_a_job_file_says_whether_its_job_moves(fabric: Fabric, word: str, moves:
         assert sorted(t.share for t in world.plan("a").trees) == pytest.approx(shares)
 
 
-def test_where_nothing_is_better_nobody_moves_and_few_plans_are_made(fabric: Fabric):
+def test_where_nothing_is_better_no_job_moves_and_few_plans_are_made(fabric: Fabric):
     world = World(fabric)
     world.submit(job_file("a", 1, 4))  # one rack
     world.wanted = {("h1", "leaf1"): 80.0}
@@ -104,7 +104,7 @@ def test_where_nothing_is_better_nobody_moves_and_few_plans_are_made(fabric: Fab
     assert len(world.tried) <= 12
 
 
-def test_who_found_no_better_place_is_planned_again_as_soon_as_the_squeeze_is_worse(fabric: Fabric):
+def test_a_job_without_a_better_place_is_planned_again_as_soon_as_the_squeeze_is_worse(fabric: Fabric):
     """Loads become known bit by bit. A plan for the first bit of one says nothing of all of it."""
     world = World(fabric)
     world.submit(job_file("a", 1, 16, options="{trees: 1}"))
@@ -119,7 +119,7 @@ def test_who_found_no_better_place_is_planned_again_as_soon_as_the_squeeze_is_wo
     assert world.promised("a") == pytest.approx(75)
 
 
-def test_who_is_squeezed_off_a_full_link_does_not_count_on_what_it_left_there(fabric: Fabric):
+def test_a_job_squeezed_off_a_full_link_does_not_count_on_what_it_left_there(fabric: Fabric):
     """TCP takes some seconds until it has all that it can get: what it has while it fills a link says nothing."""
     world = World(fabric)
     for name, first in (("a", 1), ("b", 2)):
@@ -134,7 +134,7 @@ def test_who_is_squeezed_off_a_full_link_does_not_count_on_what_it_left_there(fa
 
 
 @pytest.mark.parametrize("how", ["moves", "ends"])
-def test_who_found_no_better_place_is_planned_again_when_another_job_leaves_its_own(fabric: Fabric, how: str):
+def test_a_job_without_a_better_place_is_planned_again_when_another_one_leaves(fabric: Fabric, how: str):
     world = World(fabric)
     for name, ends in (("a", (1, 9)), ("b", (2, 6))):
         world.submit(job_of(name, ends, options="{trees: 1}"))
@@ -155,8 +155,8 @@ def test_who_found_no_better_place_is_planned_again_when_another_job_leaves_its_
     assert world.rate("a") == pytest.approx(100)
 
 
-def test_all_who_are_squeezed_have_their_turn_though_others_come_and_go(fabric: Fabric):
-    """Each that goes is a reason to plan those again who found no better place: not the worst of them for ever."""
+def test_all_squeezed_jobs_have_their_turn_though_other_jobs_come_and_go(fabric: Fabric):
+    """Each job that ends is a reason to plan those again that found no better place: not the worst of them for ever."""
     world = World(fabric)
     for rack in range(4):
         world.submit(job_file(f"squeezed{rack}", 4 * rack + 1, 3))
@@ -173,7 +173,7 @@ def test_all_who_are_squeezed_have_their_turn_though_others_come_and_go(fabric: 
     assert max(turns.values()) - min(turns.values()) <= 1
 
 
-def test_what_does_not_squeeze_anybody_moves_nobody(fabric: Fabric):
+def test_traffic_that_squeezes_no_job_moves_none(fabric: Fabric):
     world = World(fabric)
     world.submit(job_file("a", 1, 16))
     world.wanted = through(fabric, "spine1", 60.0)
@@ -229,7 +229,7 @@ def test_two_jobs_never_chase_each_other(fabric: Fabric, seed: int):
 
     world.run(150, come_and_go)
     for name in world.jobs:
-        times = [at for at, who in world.moves if who == name]
+        times = [at for at, moved in world.moves if moved == name]
         assert len(times) <= 9
         assert all(b - a >= reroute_policy.DWELL_S for a, b in itertools.pairwise(times))
     loads = background_of(world.all()).links

@@ -29,7 +29,7 @@ def fabric() -> Fabric:
 
 
 class Pressed:
-    """Others who send over links: every switch's counters go on by as much with each of its readings."""
+    """Cross traffic over links: every switch's counters go on by as much with each of its readings."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
@@ -80,7 +80,7 @@ def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_
     asyncio.run(scenario())
 
 
-def test_who_is_submitted_gets_a_place_beside_the_traffic_of_others_or_at_all(tmp_path: Path, fabric: Fabric):
+def test_a_submitted_job_gets_a_place_beside_cross_traffic_or_at_all(tmp_path: Path, fabric: Fabric):
     async def scenario() -> None:
         async with deployed(fabric, tmp_path) as deployment:
             controller = deployment.controller

@@ -129,7 +129,7 @@ def test_each_worker_contributes_by_its_connection_and_the_next_one_gets_the_sum
             ]
             assert admitted, "contributions are admitted as from RoCE"
             udp = [e for e in held[leaf, "admission"] if dict(e.match)["ingress_port"] == port]
-            assert not udp, "nobody on the worker's host contributes from a socket"
+            assert not udp, "no process on the worker's host contributes from a socket"
 
 
 @pytest.mark.parametrize(("queue", "window"), [(64, 32), (100, 32), (4, 8), (4096, 512)])
@@ -164,7 +164,7 @@ def test_nothing_but_sums_comes_to_where_a_worker_receives():
     assert {dict(e.actions[0].args)["src"] for e in acknowledged} == {int(known.ip(w)) for w in ("h1", "h2")}
 
 
-def test_connections_of_an_older_epoch_are_closed_and_nobody_sends_before_all_have_registered():
+def test_connections_of_an_older_epoch_are_closed_and_no_worker_sends_before_all_have_registered():
     for job in (_job(epoch=7), _job(registered=WORKERS[:3])):
         held = _held(job)
         assert not [t for _, t in held if t in ("connections", "roce_receivers")]
@@ -258,7 +258,7 @@ def test_a_roce_job_from_registration_over_a_new_epoch_to_its_end(tmp_path):
             with pytest.raises(grpc.aio.AioRpcError, match="not those of job"):
                 await asyncio.wait_for(stranger.hear(), 10)
 
-            # nobody registers a queue pair of another job
+            # no worker registers a queue pair of another job
             other = "name: k\nworkers: [h1, h2]\nparameter_servers: 0\ntransport: roce\nrate: 20\n"
             await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=other))
             second_job = MemberStream(stub, "k", "h1")

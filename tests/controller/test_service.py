@@ -316,8 +316,8 @@ def security(tmp_path_factory) -> Security:
     return Security((folder / "cert").read_bytes(), (folder / "key").read_bytes(), tokens)
 
 
-@pytest.mark.parametrize("token", ["", "a-token-of-nobody", "a-token-of-an-operato"])
-def test_tcp_refuses_whoever_has_no_token(token, security, tmp_path):
+@pytest.mark.parametrize("token", ["", "an-unknown-token-0", "a-token-of-an-operato"])
+def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
     async def scenario(deployment, _):
         async with serving(Service(deployment.controller), "localhost:0", security) as address:
             where = Connection(address, security.certificate, token)
@@ -330,7 +330,7 @@ def test_tcp_refuses_whoever_has_no_token(token, security, tmp_path):
     _run(tmp_path, scenario)
 
 
-def test_tcp_serves_whoever_has_a_token(security, tmp_path):
+def test_tcp_serves_a_caller_with_a_token(security, tmp_path):
     async def scenario(deployment, _):
         async with serving(Service(deployment.controller), "localhost:0", security) as address:
             where = Connection(address, security.certificate, "a-token-of-a-worker")

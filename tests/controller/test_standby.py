@@ -142,7 +142,7 @@ def test_a_member_that_comes_to_it_tries_again_until_it_leads(tmp_path):
     _run(tmp_path, scenario)
 
 
-def test_who_watches_a_job_watches_on_when_it_leads(tmp_path):
+def test_a_watcher_of_a_job_continues_when_it_leads(tmp_path):
     async def scenario(deployment, stub, front, service):
         await deployment.controller.submit(SPEC.format("a"), queue=False)
         await deployment.runs("a")
@@ -160,7 +160,7 @@ def test_who_watches_a_job_watches_on_when_it_leads(tmp_path):
     _run(tmp_path, scenario)
 
 
-def test_it_tells_who_watches_what_the_primary_changes(tmp_path):
+def test_it_reports_the_changes_of_the_primary_to_watchers(tmp_path):
     async def scenario(deployment, stub, front, service):
         await deployment.controller.submit(SPEC.format("a"), queue=False)
         await deployment.runs("a")

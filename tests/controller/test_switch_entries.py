@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
-from netfold.testbed.network.switch_entries import TableEntry, read_entries
+from netfold.testbed.network.switch_entries import DecodedEntry, read_entries
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import deployed
 
@@ -24,7 +24,7 @@ def test_entries_have_the_names_of_the_program(tmp_path):
             await deployment.runs("job")
             switch = deployment.switches["s1"]
 
-            async def read(table: str = "") -> list[TableEntry]:
+            async def read(table: str = "") -> list[DecodedEntry]:
                 return await asyncio.to_thread(read_entries, "s1", switch.address, switch.device_id, table)
 
             admitted = [e for e in await read("admission") if e.action.startswith("add_at_root(")]

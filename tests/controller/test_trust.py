@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Whom the controller and its users trust: switches by their certificates, the default socket by its folder's owner,
+"""What the controller and its users trust: switches by their certificates, the default socket by its folder's owner,
 the state by its place. And what a controller takes when it is told nothing."""
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def default_socket(tmp_path, monkeypatch) -> Path:
 @pytest.mark.root
 @pytest.mark.parametrize("spoil", [lambda f: os.chown(f, 4242, 4242), lambda f: f.chmod(0o777)])
 @pytest.mark.parametrize("upper", [False, True])
-def test_a_default_socket_in_a_folder_of_somebody_else_is_not_used(spoil, upper, default_socket):
+def test_a_default_socket_in_a_folder_of_another_user_is_not_used(spoil, upper, default_socket):
     default_socket.parent.mkdir(parents=True)
     assert api.connection().address.endswith("controller.sock")
     spoil(default_socket.parent.parent if upper else default_socket.parent)

@@ -73,7 +73,7 @@ class _GoneFleet:
         return Health(ready=True)
 
 
-def test_a_switch_that_refuses_at_once_starves_nobody():
+def test_a_switch_that_refuses_at_once_starves_no_other_task():
     async def scenario():
         counters = Counters(_GoneFleet(), list, asyncio.Event().wait, 1.0)
         reading = asyncio.create_task(counters.run())

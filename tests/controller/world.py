@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A network in which jobs run and others send, with a clock of its own and no switches: for who moves, and when."""
+"""A network in which jobs run and others send, with a clock of its own and no switches: which jobs move, and when."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def job_of(name: str, hosts: Iterable[int], **more: object) -> str:
 @dataclass
 class World:
     """A network in which jobs run and others send, without switches: what jobs get is what links leave them, and what
-    is elastic takes what jobs leave. It is registry, loads and planner to the one who re-routes."""
+    is elastic takes what jobs leave. It is registry, loads and planner to the re-router."""
 
     fabric: Fabric
     now: float = 0.0

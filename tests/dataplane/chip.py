@@ -36,7 +36,7 @@ TIMEOUT_S = 120.0 * PATIENCE
 _BENIGN = ("No key value for", "WARNING: loading binary", "packet error")  # nothing was told to be expected
 Match = tuple[tuple[str, Field], ...]
 _PORTS = {"port", "ingress_port"}
-_NOBODY: Match = (("ingress_port", 0x1FF), ("udp_port", 0), ("kind", 0xF), ("tree", 0))
+_NO_SENDER: Match = (("ingress_port", 0x1FF), ("udp_port", 0), ("kind", 0xF), ("tree", 0))
 _LPM_ROWS, _BAND = 32, 1024
 _PROFILE, _SELECTOR = "SwitchIngress.forwarding.nexthops", "SwitchIngress.forwarding.nexthop_groups"
 _MEMBERS, _SET = 2048, 64  # next hops that an entry can point to, and in a set of them
@@ -204,7 +204,7 @@ class ChipDevice(Device):
     def delete(self, entities: Iterable[Entity]) -> None:
         for entity in entities:
             if isinstance(entity, TableEntry) and entity.table == "admission":
-                self._write(entity, _NOBODY, f"{self._row(entity)}")
+                self._write(entity, _NO_SENDER, f"{self._row(entity)}")
                 band, row = self._rows.pop(entity.key)
                 self._free.setdefault(band, []).append(row)
 

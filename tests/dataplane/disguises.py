@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A job's datagram as a switch does not expect it: in other layers, in pieces that do not fit, to and from addresses
-that are nobody's, and other protocols about it. One frame or a few, each of which has to count as what it is."""
+that are no job's, and other protocols about it. One frame or a few, each of which has to count as what it is."""
 
 from __future__ import annotations
 
@@ -37,9 +37,15 @@ class Disguises:
 
     def frames(self) -> Frames:
         ways: list[Callable[[], Frames]] = [
-            *(self._tagged, self._in_another_layer, self._in_ipv6, self._to_others_and_everybody),
+            *(self._tagged, self._in_another_layer, self._in_ipv6, self._to_others_and_to_all),
             *(self._other_versions_and_protocols, self._routed_by_its_source, self._odd_pieces),
-            *(self._longer_than_it_says, self._icmp_about_it, self._who_has, self._link_control, self._noise),
+            *(
+                self._longer_than_it_says,
+                self._icmp_about_it,
+                self._arp_request,
+                self._link_control,
+                self._noise,
+            ),
         ]
         return self.random.choice(ways)()
 
@@ -76,7 +82,7 @@ class Disguises:
         first = struct.pack(">IHBB", 6 << 28, len(data) + 8, 44, 64) + source + to + fragment + data
         return [ethernet(self.random.choice([plain, first, self._whole()]), IPV6)]
 
-    def _to_others_and_everybody(self) -> Frames:
+    def _to_others_and_to_all(self) -> Frames:
         r = self.random
         if r.random() < 0.5:
             return [ethernet(self._whole(), src=r.choice(MACS), dst=r.choice(MACS))]
@@ -137,7 +143,7 @@ class Disguises:
         joins = replace(self.packet, protocol=2, dst="224.0.0.22").pack(igmp)
         return [ethernet(self.random.choice([replace(self.packet, protocol=1).pack(told), joins]))]
 
-    def _who_has(self) -> Frames:
+    def _arp_request(self) -> Frames:
         """Gratuitous: a member's address is said to be here; and questions of other sizes and protocols."""
         r, member = self.random, self.random.choice(list(self.members))
         gratuitous = arp_request(member, member, "02:00:00:00:00:66", r.choice([1, 2, 3, 8]))

@@ -63,12 +63,12 @@ class Job:
         """Whether the lanes are the sum of all workers, or of as many as the packet says and the quorum wants; the
         exponent the largest of theirs."""
         flags, exponent, lanes, count = result
-        everybody = range(len(self.workers))
+        all_workers = range(len(self.workers))
         if self.shape.quorum is None:
-            return count == 0 and self._fits(flags, exponent, lanes, *self.exact(epoch, chunk, everybody))
+            return count == 0 and self._fits(flags, exponent, lanes, *self.exact(epoch, chunk, all_workers))
         return count >= self.shape.quorum and any(
             self._fits(flags, exponent, lanes, *self.exact(epoch, chunk, some))
-            for some in combinations(everybody, count)
+            for some in combinations(all_workers, count)
         )
 
     def _fits(

@@ -207,8 +207,8 @@ class Attacker:
     # ---- a process beside a worker ---------------------------------------------------------------
 
     def _of_a_process(self, origin: Origin, target: Target) -> Frames:
-        """The kernel puts the address in, cuts what is too long, and refuses a port that somebody holds; options it
-        takes from anybody."""
+        """The kernel puts the address in, cuts what is too long, and refuses a port that another process holds;
+        options it takes from any process."""
         r = self._random
         source = r.choice([p for p in (*_ANY_PORTS[1:], target.udp_port, 5555) if p not in origin.taken])
         header, _ = self._packet(target)

@@ -78,13 +78,13 @@ class TreeAt:
         if self.up is not None:
             yield tree_routes.uplink(self.tree, *self.up)
 
-    def _sender(self, who: Child | Pass) -> admission.Sender:
-        return admission.Sender(who.port, self.udp_port, self.tree, who.number, self.epoch, self.slots)
+    def _sender(self, sender: Child | Pass) -> admission.Sender:
+        return admission.Sender(sender.port, self.udp_port, self.tree, sender.number, self.epoch, self.slots)
 
 
 @dataclass(frozen=True)
 class Neighbor:
-    """Who is at the other end of a port; `address` is that of a host, None for a switch."""
+    """The node at the other end of a port; `address` is that of a host, None for a switch."""
 
     port: int
     src: str

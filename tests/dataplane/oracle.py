@@ -73,7 +73,7 @@ class Oracle:
         self._routes: dict[IPv4Network, int] = {}
         self._arp: dict[IPv4Network, str] = {}
         self._managed: set[int] = set()  # ports
-        self._memory: dict[int, SlotState] = {}  # what the registers hold, whoever wrote it
+        self._memory: dict[int, SlotState] = {}  # what the registers hold, from any writer
         self.verdicts: Counter[tuple[int, int]] = Counter()
 
     def emptied(self) -> Oracle:

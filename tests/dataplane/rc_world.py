@@ -151,7 +151,7 @@ class RcWorld:
             return
         if worker.next == worker.highest:
             lacking = min(w.expected for w in self.workers.values())
-            self.overruns += worker.next - SLOTS >= lacking  # somebody may still ask for what the slot holds
+            self.overruns += worker.next - SLOTS >= lacking  # a worker may still ask for what the slot holds
         self.flying.append((*self.places[worker.at.child], worker.send()))
 
     def arrive(self, switch: int, port: int, frame: bytes) -> None:
@@ -229,7 +229,7 @@ class RcWorld:
                 *self.places[self._child(worker.successor)],
                 roce(cnp, Ip(src=worker.successor.address, dst=worker.own.address)),
             )
-        if kind == 7:  # an acknowledgment by nobody who has a right to it
+        if kind == 7:  # an acknowledgment by a sender without a right to it
             return (
                 *elsewhere,
                 acknowledgment(worker.own.sending, psn, Ip(src=own.address, dst=worker.own.address)),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a leaf makes of RoCE and of results for those who speak it, from docs/reference/roce.md: bytes in,
+"""What a leaf makes of RoCE and of results for those that speak it, from docs/reference/roce.md: bytes in,
 bytes out."""
 
 from __future__ import annotations

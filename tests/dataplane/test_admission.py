@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who may send what: every packet that is not exactly an admitted one changes no slot (I4) and is counted with its
-reason (I8)."""
+"""Which sender may send what: every packet that is not exactly an admitted one changes no slot (I4) and is counted
+with its reason (I8)."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def test_whole_numbers_and_floats_take_turns_in_a_slot(floats: Bench):
     assert results[0].flags == Flag.OVERFLOW
 
 
-def test_a_sum_of_floats_goes_without_who_is_late_in_a_tree_with_a_quorum(floats: Bench, target: str):
+def test_a_sum_of_floats_goes_without_late_workers_in_a_tree_with_a_quorum(floats: Bench, target: str):
     if target not in ("softswitch", "bmv2"):
         pytest.skip("a chip has no quorums")
     first, second, late = CHILDREN[:3]

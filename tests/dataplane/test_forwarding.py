@@ -47,7 +47,7 @@ NOTHING = {
     "no payload": ethernet(b""),
     "IP cut short": ethernet(Ip(dst="10.0.0.2").pack(b"")[:12]),
     "ARP cut short": arp_request("10.0.0.2")[:40],
-    "ARP for somebody far away": arp_request("192.0.2.1"),
+    "ARP for a host far away": arp_request("192.0.2.1"),
     "ARP reply": arp_request("10.0.0.2", operation=2),
 }
 PORTS = {"UDP": 2, "less specific": 3, "another switch": UPLINK, "TTL 255": 2, "TTL 2": 2}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenant isolation: whatever an attacker on a host of the fabric sends beside jobs that run, no slot, sum or socket of
 a job that is not the attacker's changes, and every frame of the protocol counts in one verdict at each switch that it
-reaches. What is promised, and to whom, is docs/explanation/security.md.
+reaches. What is promised to which sender is docs/explanation/security.md.
 
 The attacker is root on hosts of its own, with a job of its own, and has a process without privileges beside each worker
 and the parameter server of the others' jobs.
@@ -87,7 +87,7 @@ class Siege:
         )
 
     def attack(self, frames: int) -> None:
-        """Nobody else sends meanwhile, so the registers of the others' jobs have to stay as they are."""
+        """No other host sends meanwhile, so the registers of the others' jobs have to stay as they are."""
         seen = [self._seen(job.shape, job.epoch) for job in self.world.jobs]
         attacker = Attacker(seen, self._own, self.lanes, self.random)
         before, sent = self._registers(), 0

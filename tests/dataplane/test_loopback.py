@@ -137,7 +137,7 @@ def test_an_inner_node_s_sum_leaves_upwards_also_when_a_looped_child_repeats(loo
     looping.bench.check_counters()
 
 
-def test_nobody_else_comes_in_by_the_loopback_port(looping: Looping):
+def test_no_other_sender_comes_in_by_the_loopback_port(looping: Looping):
     looping.bench.install(node(root=True))
     for port in (1, UPLINK):
         assert looping.bench.verdict_of(port, sent(LOOPED)) is Verdict.UNADMITTED

@@ -93,7 +93,7 @@ def test_a_packet_cut_anywhere_changes_nothing(bench: Bench):
     assert bench.oracle.verdicts[0, Verdict.MALFORMED] == sum(size >= 42 for size in sizes)
 
 
-SOMEBODY_ELSE_S = {
+OF_ANOTHER_SENDER = {
     "next fragment": _ip(flags_and_offset=0x2001),
     "last fragment": _ip(flags_and_offset=0x1FFF),
     "TCP": _ip(protocol=6),
@@ -114,11 +114,11 @@ SOMEBODY_ELSE_S = {
 
 
 @pytest.mark.parametrize("trees", [(), (root(1),)], ids=["no job", "with a job"])
-@pytest.mark.parametrize("name", SOMEBODY_ELSE_S)
+@pytest.mark.parametrize("name", OF_ANOTHER_SENDER)
 def test_what_is_no_netfold_packet_is_forwarded_untouched(bench: Bench, name: str, trees: tuple):
     """Other addresses on the link and one less to live; not a bit behind the IPv4 header."""
     bench.install(*SETTINGS, *trees)
-    frame = SOMEBODY_ELSE_S[name]
+    frame = OF_ANOTHER_SENDER[name]
     ((port, out),) = bench.send(1, frame)
     assert (port, out[22]) == (3, frame[22] - 1)
     assert out[26:] == bench.padded(port, frame)[26:]
@@ -126,7 +126,7 @@ def test_what_is_no_netfold_packet_is_forwarded_untouched(bench: Bench, name: st
     bench.check_counters(TREE)
 
 
-def test_options_before_somebody_else_s_datagram(bench: Bench):
+def test_options_before_another_sender_s_datagram(bench: Bench):
     """Where the switch looks behind options they change nothing; where it cannot, it drops what could be to a job."""
     bench.install(*SETTINGS)
     frame = ethernet(Ip(dst="10.0.0.2", options=bytes(4)).pack(udp(b"x" * 20, 53, 61450, sum_=0xBEEF)))

@@ -71,7 +71,7 @@ def test_a_reset_slot_takes_any_epoch_again(bench: Bench):
     bench.check_counters()
 
 
-def test_without_the_controller_s_entries_nobody_reads(bench: Bench):
+def test_without_the_controller_s_entries_no_sender_reads(bench: Bench):
     bench.install(root(2))
     bench.send(1, sent(1))
     frame = sent(0, kind=Kind.RESET, tree=MANAGED)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One controller drives all targets: the P4Info of the Tofino programs says the same as v1model's of every table, key,
 action and parameter, by name, kind and width. And what is committed of them belongs to the sources: where it does not,
-as nobody had the compiler when they changed, a chip's tests are skipped and say so."""
+as the compiler was not there when they changed, a chip's tests are skipped and say so."""
 
 from __future__ import annotations
 

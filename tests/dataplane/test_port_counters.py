@@ -84,7 +84,7 @@ def test_a_sum_counts_at_the_uplink(device: SoftDevice):
     ],
     ids=["bad slot", "stale epoch", "unadmitted", "malformed", "cut short"],
 )
-def test_what_nobody_admitted_is_not_a_jobs(device: SoftDevice, frame: bytes, ours: bool):
+def test_what_is_not_admitted_is_not_a_jobs(device: SoftDevice, frame: bytes, ours: bool):
     installed(device, root(2))
     device.inject(1, frame)
     assert counted(device) == {(PORT_RX, 1, ours): (1, len(frame))}

@@ -150,7 +150,7 @@ def test_a_leaf_on_the_way_passes_contributions_on_in_the_protocol_s_form(leaf: 
             worker,
         )
     header = Netfold(Kind.RESULT, TREE, EPOCH, 1, 1, 1, [3] * leaf.lanes, reserved=0x80 | FIRST)
-    for port, expected in ((UPLINK, [1, 2]), (SERVER, [2])):  # to all; to the successor of the one who asked
+    for port, expected in ((UPLINK, [1, 2]), (SERVER, [2])):  # to all; to the successor of the one that asked
         results = leaf.send(port, gradient(header))
         assert [port for port, _ in results] == expected
         assert {received(frame)[BTH].opcode for _, frame in results} == {FIRST}
@@ -218,7 +218,7 @@ def test_a_send_that_cannot_be_added_up_is_malformed(leaf: Bench):
     assert leaf.verdict_of(1, sent(1, 0, right)) is Verdict.ACCUMULATED
 
 
-def test_the_icrc_covers_what_nobody_changes_on_the_way(leaf: Bench):
+def test_the_icrc_covers_what_does_not_change_on_the_way(leaf: Bench):
     """Type of service, time to live, both checksums and the byte of FECN and BECN may change."""
     leaf.install(*settings(at_root()))
     changes = {15: True, 18: False, 22: True, 34: False, 40: True, 42: False, 43: False, 44: False, 46: True}
@@ -299,7 +299,7 @@ def test_what_does_not_show_its_qp_does_not_reach_a_worker(leaf: Bench):
     assert leaf.verdict_of(1, short) is Verdict.MALFORMED
 
 
-def test_nobody_contributes_for_a_roce_worker_from_a_socket(leaf: Bench):
+def test_no_socket_contributes_for_a_roce_worker(leaf: Bench):
     leaf.install(*settings(at_root()))
     header = Netfold(tree=TREE, epoch=EPOCH, child=1, lanes=[1] * leaf.lanes, reserved=0x80 | ONLY)
     assert leaf.verdict_of(1, gradient(header)) is Verdict.UNADMITTED

@@ -93,7 +93,7 @@ class RoceSiege:
         return [(r.choice(self.foreign), roce(packet, ip)[: r.randrange(34, 34 + len(data))])]
 
     def _own_form(self) -> Sent:
-        """The protocol's own form, from anywhere: on a worker's host nobody holds the job's UDP port."""
+        """The protocol's own form, from anywhere: on a worker's host no process holds the job's UDP port."""
         r, world = self.random, self.world
         hop = r.choice([*self.foreign, *world.places.values(), *world.places.values()])
         header = Netfold(

@@ -3,7 +3,7 @@
 """A network of switches under test with jobs on it: what `test_stateful` drives at random.
 
 Every switch is a `Bench`, so each frame that leaves any of them is compared with the oracle's. On top of that stand the
-workers, who know what the sum of a chunk should be: the invariants are theirs to check.
+workers, which know what the sum of a chunk should be: the invariants are theirs to check.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class World:
             back = gradient(answer, Ip(src=job.shape.root_address, dst=to), port=job.shape.udp_port)
             self.flying.append((0, SERVER, back))
 
-    # What nobody should do.
+    # What no node should do.
 
     def forge(self, random: Random) -> None:
         """A frame with something wrong, or something else than netfold, at any port of any switch. None of them is
@@ -283,7 +283,7 @@ class World:
         return switch, port, gradient(header, packet, port=udp_port)
 
     def _admitted(self, switch: int, port: int, udp_port: int, header: Netfold) -> bool:
-        """Whether the right sender could send this: then it is no forgery but a sender who lies about its own job."""
+        """Whether the right sender could send this: then it is no forgery but a sender that lies about its own job."""
         for job in self.jobs:
             at = job.shape.at(switch)
             if at is None or (at.tree, at.udp_port) != (header.tree, udp_port):

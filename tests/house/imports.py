@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who imports whom, read from the sources: imports inside functions and for type checkers count like all others."""
+"""Which module imports which, read from the sources: imports inside functions and for type checkers count like all
+others."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ from tests.house.imports import REPOSITORY
 
 SOURCES = (".py", ".c", ".h", ".p4", ".proto", ".lua", ".sh")
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
-ACTOR_PRONOUNS = re.compile(r"\b(who|whoever|whom|somebody|anybody|everybody|nobody)\b", re.IGNORECASE)
+ACTOR_PRONOUNS = re.compile(
+    r"(?<![a-z])(who|whoever|whom|somebody|anybody|everybody|nobody)(?![a-z])", re.IGNORECASE
+)
 
 PEOPLE_VERBS = {
     *("say", "says", "said", "tell", "tells", "told", "hear", "hears", "heard"),
@@ -60,8 +62,8 @@ def is_product(path: Path) -> bool:
 
 
 def lines(*suffixes: str) -> Iterator[tuple[str, str]]:
-    """Place (path:line) and text of every line of the product."""
-    for path in filter(is_product, files(*suffixes)):
+    """Place (path:line) and text of every line of product and tests."""
+    for path in files(*suffixes):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             yield f"{path.relative_to(REPOSITORY)}:{number}", line
 

@@ -56,7 +56,7 @@ class Epoch(NamedTuple):
 
 
 def said(row: tuple[object, ...]) -> list[tuple]:  # type: ignore[type-arg]
-    """By those who have said something that counts."""
+    """By those that have said something that counts."""
     return [word for word in row if isinstance(word, tuple)]
 
 
@@ -80,8 +80,8 @@ class Calls:
     large: frozenset[int] = frozenset()
 
     def start(self) -> State:
-        nobody = [self.nobody(epoch) for epoch in range(self.lives)]
-        epochs = tuple(Epoch(row, (row,) * self.calls, ()) for row in nobody)  # type: ignore[arg-type]
+        blank = [self.no_votes(epoch) for epoch in range(self.lives)]
+        epochs = tuple(Epoch(row, (row,) * self.calls, ()) for row in blank)  # type: ignore[arg-type]
         return State((Worker(),) * self.workers, epochs)
 
     def finished(self, state: State) -> bool:
@@ -141,12 +141,12 @@ class Calls:
 
     @staticmethod
     def span(epoch: Epoch) -> tuple[int, int]:
-        """The first call that somebody lacks, and the first that everybody lacks."""
+        """The first call that some worker lacks, and the first that all lack."""
         lacked = [vote[0] for vote in said(epoch.votes)]
         return min(lacked), max(lacked)
 
     def together(self, w: Worker, epoch: Epoch, number: int) -> tuple[Worker, Epoch]:
-        """All votes are known: what anybody has is handed over."""
+        """All votes are known: what any worker has is handed over."""
         lowest, highest = self.span(epoch)
         if highest - lowest > self.depth:
             raise Violation("span", f"votes {epoch.votes}")
@@ -188,14 +188,14 @@ class Calls:
         return w.stage == TOGETHER and w.got >> w.done & 1 == 1 and w.done >= self.span(epoch)[1]
 
     def votes(self, w: Worker) -> bool:
-        """Who has results that others may lack takes part without a call, too."""
+        """A worker with results that others may lack takes part without a call, too."""
         return w.submitted > w.done or w.proven < w.done
 
     def ballot(self, w: Worker) -> object:
         return w.done, w.tried
 
-    def nobody(self, epoch: int) -> tuple[object, ...]:
-        """What was said when nobody has said anything yet."""
+    def no_votes(self, epoch: int) -> tuple[object, ...]:
+        """The votes before any worker has voted."""
         return (None,) * self.workers
 
     def begins(self, w: Worker) -> bool:

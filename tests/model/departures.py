@@ -3,7 +3,7 @@
 """Workers that leave while others stay, docs/reference/protocol.md, section 5.7, beside the rules of `calls.py`.
 
 Each worker makes a number of calls of its own, then leaves. When the others learn of it is left open: what they do then
-is a step that they may take at any later time. Epochs are the controller's: the newest one is entered by all who stay,
+is a step that they may take at any later time. Epochs are the controller's: the newest one is entered by all that stay,
 each at a moment of its own.
 """
 
@@ -21,7 +21,7 @@ UNBORN = Epoch((), (), ())
 
 @dataclass(frozen=True)
 class Departures(Calls):
-    """`stops`: calls that each worker makes. `elastic`: the job continues without those who left. `spare`: so many
+    """`stops`: calls that each worker makes. `elastic`: the job continues without those that left. `spare`: so many
     epochs may begin for another reason, with the trees of the one before. `aborts`: workers leave with a call in
     flight."""
 

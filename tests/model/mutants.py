@@ -8,7 +8,7 @@ from tests.model.machine import Life, Machine, Reply, Slot, Step
 
 
 class NoBitmap(Machine):
-    """Counts packets where it should note who sent them."""
+    """Counts packets where it should note their senders."""
 
     def step(self, slot: Slot, tag: int, bit: int, marks: int, value: int, full: int) -> tuple[Slot, Step]:
         if tag < slot.tag:

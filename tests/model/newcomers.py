@@ -3,8 +3,8 @@
 """Workers that come to calls under way, and go, docs/reference/protocol.md, section 5.6, beside the rules of
 `calls.py`.
 
-A newcomer begins in the epoch in which it arrives. Its program's first call is the first that nobody has; where that
-is, it learns from the others' votes. Who departs is in no later epoch: what it had then is of no account.
+A newcomer begins in the epoch in which it arrives. Its program's first call is the first that no worker has; where that
+is, it learns from the others' votes. A worker that departs is in no later epoch: what it had then is of no account.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Newcomers(Calls):
         workers = [Worker(epoch=e, strange=e > 0) for e in self.arrivals]
         return state._replace(workers=tuple(workers))
 
-    def nobody(self, epoch: int) -> tuple[object, ...]:
+    def no_votes(self, epoch: int) -> tuple[object, ...]:
         terms = zip(self.arrivals, self.departures, strict=True)
         return tuple(None if comes <= epoch < goes else ABSENT for comes, goes in terms)
 
     def finished(self, state: State) -> bool:
-        """Whoever comes when all calls are over finds nobody who waits for it."""
+        """A worker that comes when all calls are over finds none that waits for it."""
         there = [w for w, goes in zip(state.workers, self.departures, strict=True) if goes >= self.lives]
         return all(w.done == self.calls or w.strange for w in there)
 

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A tree whose sums may be sealed without everybody (docs/reference/protocol.md, section 3.7), as a transition
+"""A tree whose sums may be sealed without all workers (docs/reference/protocol.md, section 3.7), as a transition
 relation for `checker.check`.
 
 The network is that of `network.py`: the set of all messages since it last lost everything. A worker that lacks a result
 may say at any time that its deadline is over, so the clock is left out: every chunk also goes with SEAL. `dead` workers
-never send. A ghost keeps what the root sealed first; nobody may ever take anything else.
+never send. A ghost keeps what the root sealed first; no worker may ever take anything else.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _DIGIT = 2  # bits for one contribution in a total: a second copy is told apart
 
 
 class Slot(NamedTuple):
-    """`tag`: the chunk and one, 0 in a slot never used. `who`: a bit for each sender that is in."""
+    """`tag`: the chunk and one, 0 in a slot never used. `bitmap`: a bit for each sender that is in."""
 
     tag: int = 0
-    who: int = 0
+    bitmap: int = 0
     count: int = 0
     total: int = 0
     asked: bool = False
@@ -56,13 +56,13 @@ class Rules:
 
     def finished(self, slot: Slot, children: int, least: int) -> bool:
         """`children`: the bits of the node's own children, `least` the quorum, 0 at an inner node."""
-        return slot.count >= least if slot.asked else slot.who & children == children
+        return slot.count >= least if slot.asked else slot.bitmap & children == children
 
     def step(self, slot: Slot, packet: Packet, children: int, least: int, root: bool) -> tuple[Slot, Does]:
         if packet.tag < slot.tag:
             return slot, self.stale(root)
         held = slot if packet.tag == slot.tag else Slot(packet.tag)
-        mine = bool(held.who & packet.bit)
+        mine = bool(held.bitmap & packet.bit)
         if held.sealed and not mine:
             return self.late(held, packet, root)
         after = held._replace(asked=self.asks(held, packet))
@@ -79,7 +79,7 @@ class Rules:
 
     def add(self, slot: Slot, packet: Packet) -> Slot:
         return slot._replace(
-            who=slot.who | packet.bit, count=slot.count + packet.count, total=slot.total + packet.value
+            bitmap=slot.bitmap | packet.bit, count=slot.count + packet.count, total=slot.total + packet.value
         )
 
     def stale(self, root: bool) -> Does:
@@ -146,7 +146,7 @@ class QuorumSystem:
 
     @cached_property
     def _bits(self) -> list[dict[int, int]]:
-        """By node the bit of each sender that it adds up: its children, and at the root everybody."""
+        """By node the bit of each sender that it adds up: its children, and at the root all workers."""
         found = []
         for node in range(self.tree.nodes):
             senders = self.tree.children(node)
@@ -245,7 +245,7 @@ class QuorumSystem:
         return state
 
     def _seal(self, state: State, chunk: int, slot: Slot) -> State:
-        """I1: who is in is in once, and counted. Q: they are enough, or all. I3: nothing else was sealed before."""
+        """I1: a worker is in once, and counted. Q: they are enough, or all. I3: nothing else was sealed before."""
         digits = [
             slot.total >> _DIGIT * (w + self.workers * chunk) & (1 << _DIGIT) - 1 for w in range(self.workers)
         ]
@@ -324,7 +324,7 @@ class SealsWhenChildrenAreIn(Rules):
     """A root takes its children for all workers, though an inner node may have sealed."""
 
     def finished(self, slot: Slot, children: int, least: int) -> bool:
-        return slot.who & children == children or super().finished(slot, children, least)
+        return slot.bitmap & children == children or super().finished(slot, children, least)
 
 
 class CountsPackets(Rules):
@@ -335,14 +335,14 @@ class CountsPackets(Rules):
 
 
 class CountsRepeats(Rules):
-    """Who says that the deadline is over counts once more."""
+    """A worker whose deadline is over counts once more."""
 
     def asks(self, held: Slot, packet: Packet) -> bool:
         return super().asks(held, packet)
 
     def step(self, slot: Slot, packet: Packet, children: int, least: int, root: bool) -> tuple[Slot, Does]:
         after, does = super().step(slot, packet, children, least, root)
-        if packet.seal and slot.tag == packet.tag and slot.who & packet.bit and not slot.sealed:
+        if packet.seal and slot.tag == packet.tag and slot.bitmap & packet.bit and not slot.sealed:
             after = after._replace(count=after.count + 1)
         return after, does
 

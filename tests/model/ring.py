@@ -33,7 +33,7 @@ class Worker(NamedTuple):
 
 
 class State(NamedTuple):
-    """Packets under way as sets of bits: contributions and results of (life, worker, chunk), results by who gets them;
+    """Packets under way as sets of bits: contributions and results of (life, worker, chunk), results by receiver;
     `acks`: the furthest under way to each worker, with its life."""
 
     leaf: int
@@ -58,7 +58,7 @@ class Ring:
     # ---- the rules, each of which a mutant breaks ---------------------------------------------------
 
     def answered(self, asker: int) -> int:
-        """Who gets a complete sum again."""
+        """The worker that gets a complete sum again."""
         return (asker + 1) % self.workers
 
     def first_psn(self, life: int) -> int:

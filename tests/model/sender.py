@@ -54,7 +54,7 @@ class Rules:
         return None
 
     def steps(self, state: State) -> Iterator[Step]:
-        """Raises Violation if a packet claims a slot whose sum somebody still waits for."""
+        """Raises Violation if a packet claims a slot whose sum a worker still waits for."""
         complete = (1 << self.chunks) - 1
         for sender in state:
             complete &= sender.arrived

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Calls under way one beside the other: all workers end with the same results whenever epochs change, chunk numbers
-mean the same everywhere, and nobody waits for good. The checker finds each rule that is left out."""
+mean the same everywhere, and no worker waits for good. The checker finds each rule that is left out."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class BeginsTooEarly(Calls):
 
 
 class DoesAgain(Calls):
-    """Whoever lacks a call does it again, with those who have it already; these keep what they have."""
+    """A worker that lacks a call does it again, with those that have it already; these keep what they have."""
 
     def together(self, w, epoch, number):  # type: ignore[no-untyped-def]
         lowest, highest = self.span(epoch)

@@ -34,7 +34,7 @@ LARGE = [
 
 
 @pytest.mark.parametrize("system", SMALL, ids=str)
-def test_the_calls_of_those_who_stay_end(system: Departures, record_property: Callable[..., None]):
+def test_the_calls_of_workers_that_stay_end(system: Departures, record_property: Callable[..., None]):
     prove(system, 2_000_000, record_property)
 
 

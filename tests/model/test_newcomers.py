@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Workers that come to calls under way: every call that a newcomer takes is one that it was in, the others' results are
-theirs alone, and nobody waits for good, however epochs follow each other. The checker finds each rule left out."""
+theirs alone, and no worker waits for good, however epochs follow each other. The checker finds each rule left out."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_the_same_at_larger_bounds(system: Newcomers, record_property: Callable[
 
 
 class TakenForAHolder(Newcomers):
-    """Who is beyond a call is taken for one that has its result."""
+    """A worker beyond a call is taken for one that has its result."""
 
     def holds(self, w: Worker, call: int) -> bool:
         return call < w.done
 
 
 class JoinsTheLowest(Newcomers):
-    """A newcomer goes on with the first call that somebody lacks."""
+    """A newcomer goes on with the first call that some worker lacks."""
 
     def joins(self, epoch: Epoch) -> int:
         return self.span(epoch)[0]

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Sums that are sealed without everybody, explored whole for small trees: what a worker takes is what the root sealed
-first, of at least a quorum, each in it once and counted, and all who live go on or are told to leave; the checker finds
-each rule left out."""
+"""Sums that are sealed without all workers, explored whole for small trees: what a worker takes is what the root sealed
+first, of at least a quorum, each in it once and counted, and all live ones go on or are told to leave; the checker
+finds each rule left out."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_every_worker_gets_every_sum_at_larger_bounds(ring: Ring, record_propert
 
 
 class AsksForItself(Ring):
-    """Who asks again is answered, as in the protocol's own form."""
+    """A worker that asks again is answered, as in the protocol's own form."""
 
     def answered(self, asker: int) -> int:
         return asker

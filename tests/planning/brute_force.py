@@ -207,7 +207,7 @@ class _Trees:
     def answered(
         self, child: str, root: str, down: tuple[tuple[str, str], ...], below: dict[str, frozenset[str]]
     ) -> list[_Way]:
-        """Ways from a child to a switch that is the root, each with the workers whom an answer reaches: it goes back
+        """Ways from a child to a switch that is the root, each with the workers that an answer reaches: it goes back
         along the way until that joins the way down."""
         found = []
         for path in self.paths(child, root):

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes on chips with several pipes: which pipe adds up, who is looped, what that costs, and what cannot be."""
+"""Nodes on chips with several pipes: which pipe adds up, which children are looped, what that costs, and what cannot
+be."""
 
 from __future__ import annotations
 

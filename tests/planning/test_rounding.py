@@ -136,7 +136,7 @@ def test_repair_is_never_worse_than_scaling_down(seed: int) -> None:
 
 
 def _best_assignment(capacities: list[float], ingress: float, workers: int) -> float:
-    """Brute force over who goes where, links aside: workers are alike, so member counts are enough."""
+    """Brute force over all assignments, links aside: workers are alike, so member counts are enough."""
     best = 0.0
     for counts in itertools.product(range(workers + 1), repeat=len(capacities)):
         direct = workers - sum(counts)

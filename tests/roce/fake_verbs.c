@@ -115,7 +115,7 @@ static void deliver(struct fake_qp *from, const uint8_t *bytes, uint32_t size) {
     pop(to->receives, &to->receive_count);
 }
 
-/* Who has sent what is not acknowledged hears of it; `all`: everybody does. */
+/* A sender of what is not acknowledged is notified; `all`: every sender is. */
 static void break_all(int all) {
     for (struct fake_qp *p = net.pairs; p != NULL; p = p->next) {
         if (p->sends && !p->broken && (all || p->sent_count > 0)) complete(p->qp.send_cq, p->sent[0].id, IBV_WC_SEND, 0, 0);

@@ -12,7 +12,7 @@ enum fault {
     FAULT_BREAK,  /* the connections break, once */
     FAULT_SOME,   /* the sum reaches host 0 alone, whose own send is acknowledged; then the connections break */
     FAULT_UNHEARD, /* the acknowledgment of host 0's message is lost, and never comes again */
-    FAULT_BEHIND, /* the connections break behind a message that all have, before anybody looks */
+    FAULT_BEHIND, /* the connections break behind a message that all have, before a program looks */
     FAULT_UNSENT, /* the sum in host 0's message is lost, and comes when it sends again (fake_send_again) */
 };
 

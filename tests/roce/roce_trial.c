@@ -112,7 +112,7 @@ static void leave(int worker) {
     control.left++;
     if (control.cut && worker == 0) shutdown(control.streams[0], SHUT_RDWR);
     if (control.left == control.send_again) {
-        usleep(200000); /* who does not wait for it is gone then; who does would have said that it is alive (lease: 300 ms) */
+        usleep(200000); /* a worker that does not wait for it is gone then; one that does has renewed its lease of 300 ms */
         fake_send_again();
     }
     for (int w = 0; w < control.workers && control.left == control.workers; w++)
@@ -204,9 +204,9 @@ struct part {
     uint64_t epoch_packets;
     int raw; /* floats are added as they are: any of them, also infinities */
     uint64_t bits; /* of the last sums: the same at all */
-    pthread_barrier_t *end; /* nobody leaves before all have heard how their calls ended */
+    pthread_barrier_t *end; /* no worker leaves before all know how their calls ended */
     bool at_once;           /* but each when it is done */
-    bool in_step;           /* nobody begins a call before all have the sums of the one before */
+    bool in_step;           /* no worker begins a call before all have the sums of the one before */
 };
 
 static int32_t whole(size_t i, int rank, int round) {
@@ -325,7 +325,7 @@ int main(int count, char **words) {
         fault = FAULT_UNHEARD, plan.at_once = true, plan.seconds = 5;
     } else if (strcmp(scenario, "worn-out") == 0) { /* each call has 788 packets */
         plan.epoch_packets = 1000, plan.in_step = true, epochs = plan.rounds;
-    } else if (strcmp(scenario, "worn-out-in-a-call") == 0) { /* of who is last: it may have to be given the sums */
+    } else if (strcmp(scenario, "worn-out-in-a-call") == 0) { /* of the last worker: it may have to be given the sums */
         plan.epoch_packets = 1700, epochs = 2;
     } else if (strcmp(scenario, "broken-with-sums") == 0) { /* all have them: nothing is asked for again */
         fault = FAULT_BEHIND;

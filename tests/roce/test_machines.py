@@ -134,7 +134,7 @@ def test_psns_wrap_and_connections_that_are_worn_begin_anew(lab: Lab):
 
 @pytest.mark.parametrize("lab", [64], indirect=True)
 def test_a_neighbor_forges_packets_of_a_job_of_float32_and_changes_nothing(lab: Lab):
-    """With the right addresses, queue pairs and PSNs, which nobody else knows; but from another port."""
+    """With the right addresses, queue pairs and PSNs, which no other host knows; but from another port."""
     net = lab.deployment.net
     sender, receiver = lab.hosts[:2]
     leaf = lab.deployment.fabric.attachment(sender)

@@ -83,7 +83,7 @@ def test_bad_input_is_one_line(arguments, code, says, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of a user who has called sudo."""
+    """The home of the user of sudo."""
     if is_only_user() or not is_root():
         pytest.skip("SKIPPED: needs root, and other users")
     monkeypatch.setenv("SUDO_UID", "12345")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The controller of a run as a process: it does not outlive whoever started it."""
+"""The controller of a run as a process: it does not outlive the process that started it."""
 
 from __future__ import annotations
 

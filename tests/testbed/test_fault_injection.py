@@ -47,7 +47,7 @@ def test_every_link_loses_in_both_directions(net: Any) -> None:
     assert {loss for _, _, loss in net.done} == {0.25}
 
 
-def test_nothing_is_lost_and_nobody_killed_unless_it_is_asked_for(net: Any) -> None:
+def test_nothing_is_lost_and_no_switch_killed_unless_it_is_asked_for(net: Any) -> None:
     none = FaultInjection()
     none.start_loss(net)
     look = none.restarting(net, lambda _: None)

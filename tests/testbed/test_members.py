@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs through real switches whose workers pause, go, come back and are added: who is in each sum, and that all have
+"""Jobs through real switches whose workers pause, go, come back and are added: which are in each sum, and that all have
 the same bits."""
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def sums_of(system: Deployment, hosts: Sequence[str]) -> float:
 def contributors(row: dict[str, Any], value: float) -> int:
     """As bits, of an average: it is the sum of their powers of two over their number."""
     for count in range(row["least"], row["most"] + 1):
-        who = round(value * count)
-        if abs(value * count - who) < 1e-3 and who.bit_count() == count:
-            return who
+        bits = round(value * count)
+        if abs(value * count - bits) < 1e-3 and bits.bit_count() == count:
+            return bits
     raise AssertionError(f"{value} is no average of {row['least']} to {row['most']} workers")
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.01], ids=["no loss", "1 % loss"])
-def test_nobody_waits_for_a_worker_that_pauses_and_all_have_the_same_averages(loss: float) -> None:
+def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(loss: float) -> None:
     with Deployment(Setup(target="softswitch", lanes=64, name="quo", first_grpc_port=9760)) as system:
         for link in system.fabric.links if loss else ():
             for sender, receiver in ((link.a, link.b), (link.b, link.a)):
@@ -108,7 +108,7 @@ def test_a_worker_that_leaves_stops_no_other_workers_call(elastic: bool, scheme:
         assert (f"{workers[2]} left the job after 5 calls" in told[host]["error"]) is not elastic
 
 
-def test_workers_go_come_back_and_are_added_and_every_sum_is_of_those_who_are_in() -> None:
+def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members() -> None:
     with Deployment(Setup(target="softswitch", lanes=64, name="mem", first_grpc_port=9780)) as system:
         first, lost, added = system.workers[0], system.workers[2], system.workers[3]
         workers = system.workers[:3]

@@ -149,14 +149,14 @@ def test_the_other_collectives(ranks: World):
 
 
 def in_groups() -> tuple[float, float]:
-    everybody = dist.new_group([0, 1, 2])
+    all_ranks = dist.new_group([0, 1, 2])
     some = dist.new_group([0, 2])
     all_of_them = torch.ones(1)
-    dist.all_reduce(all_of_them, group=everybody)
+    dist.all_reduce(all_of_them, group=all_ranks)
     two = torch.ones(1)
     if dist.get_rank() != 1:
         dist.all_reduce(two, group=some)
-    names = (dist.get_backend(everybody), type(everybody).__name__, type(some).__name__)
+    names = (dist.get_backend(all_ranks), type(all_ranks).__name__, type(some).__name__)
     assert names[:2] == ("netfold", "NetfoldGroup")
     return float(all_of_them), float(two)
 

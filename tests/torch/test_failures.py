@@ -178,7 +178,7 @@ def test_the_job_is_what_options_and_environment_say(fabric: Fabric, monkeypatch
     ("given", "message"),
     [({"jobs": 1}, "pg_options has 'jobs'; the options are job"), (3, "pg_options is of type int")],
 )
-def test_options_that_nobody_knows(given: object, message: str):
+def test_options_that_are_unknown(given: object, message: str):
     with pytest.raises(ValueError, match=message):
         TorchOptions.of(given)  # type: ignore[arg-type]
 

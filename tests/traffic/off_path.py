@@ -31,7 +31,7 @@ from tests.dataplane.frames import ARP, TCP, Ip, Netfold, arp_request, checksum,
 UNREACHABLE, SOURCE_QUENCH, REDIRECT, TIME_EXCEEDED, PARAMETER_PROBLEM = 3, 4, 5, 11, 12
 FRAGMENTATION_NEEDED = 4  # a code of UNREACHABLE
 NEXT_MTU = 576
-ICMP, NOBODY = 1, 65534
+ICMP, UNPRIVILEGED = 1, 65534
 ERRORS = (
     *((UNREACHABLE, code) for code in range(16)),
     *((TIME_EXCEEDED, code) for code in range(2)),
@@ -125,7 +125,7 @@ Send = Callable[[], object]
 
 
 def icmp_flood(plan: Plan, random: Random) -> Iterator[Send]:
-    """To the sources of the flows, from any of the addresses: routers, the root, a gateway, nobody."""
+    """To the sources of the flows, from any of the addresses: routers, the root, a gateway, no host."""
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
     for _ in range(_ROUND):
         flow = random.choice(plan.flows)
@@ -281,8 +281,8 @@ def _has_input_ended(*awaited: socket.socket) -> bool:
 def _drop_rights() -> None:
     if os.geteuid() == 0:
         os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        os.setgid(UNPRIVILEGED)
+        os.setuid(UNPRIVILEGED)
 
 
 def _flood(sends: Sequence[Send], per_second: int) -> int:

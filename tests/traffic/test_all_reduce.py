@@ -97,7 +97,7 @@ def test_any_shape_and_more_chunks_than_slots():
         check(before, after, BlockFloat(), 16)
 
 
-def test_an_empty_array_needs_nobody():
+def test_an_empty_array_needs_no_root():
     with rig(2) as fabric:
         fabric.workers[0].all_reduce(np.empty(0, np.float32), timeout=0.01)
 
@@ -165,7 +165,7 @@ def test_nan_and_infinities_reach_every_worker_as_ieee_754_adds_them(op, scheme,
     workers, size = 3, 203
     half = isinstance(scheme_for(scheme, dtype), PackedHalf)  # which has 12 bits of whole numbers
     with rig(workers, lanes=4, slots=8, shares=shares, scheme=scheme) as fabric:
-        for call in range(2):  # the second one shows that nobody is out of step
+        for call in range(2):  # the second one shows that no worker is out of step
             before = [(np.arange(size) % (64 if half else size)).astype(dtype) for _ in range(workers)]
             if call == 0:
                 before[0][[2, 90, 91, 180]] = np.inf, np.nan, np.inf, -np.inf

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Workers that leave a job while others stay, in virtual time (docs/reference/protocol.md, 5.7). Calls that they have
-finished end in the sum of all; later ones in the sum of those who stay, or in WORKERS_LEFT; none by its deadline."""
+finished end in the sum of all; later ones in the sum of those that stay, or in WORKERS_LEFT; none by its deadline."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Program:
 
 
 class Job:
-    """Programs, and the controller's part: who has left, in which epoch, and who needs another one."""
+    """Programs, and the controller's part: which worker has left, in which epoch, and which needs another one."""
 
     def __init__(
         self, calls: list[int], seed: int, *, elastic: bool, loss: float, shares: tuple[float, ...]
@@ -56,7 +56,7 @@ class Job:
         self.begin()
 
     def begin(self) -> None:
-        """The next epoch: without those who left if it was requested for that."""
+        """The next epoch: without those that left if it was requested for that."""
         self.epoch += 1
         self.members = [p for p in self.members if p not in self.departed]
         self.fabric.cores = [p.core for p in self.members]
@@ -119,7 +119,7 @@ class Job:
         pytest.fail("a call did not end")
 
     def _restart(self) -> None:
-        """As after lost registers: the same trees, with those who left."""
+        """As after lost registers: the same trees, with those that left."""
         departed, self.departed = self.departed, []
         self.begin()
         self.departed = departed

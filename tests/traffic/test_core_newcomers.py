@@ -86,7 +86,7 @@ class Team:
             self.fabric.step()
             assert step < 199_999, "no worker is finished"
 
-    def check(self, turn: int, who: list[Core]) -> None:
+    def check(self, turn: int, members: list[Core]) -> None:
         got = {}
         for core, calls in zip(self.fabric.cores, self.calls, strict=True):
             if turn in calls:
@@ -94,7 +94,7 @@ class Team:
                 got[core] = calls[turn][0]
         assert len({a.tobytes() for a in got.values()}) == 1
         np.testing.assert_array_equal(
-            next(iter(got.values())), np.sum([self.inputs[turn, c] for c in who], axis=0)
+            next(iter(got.values())), np.sum([self.inputs[turn, c] for c in members], axis=0)
         )
 
 

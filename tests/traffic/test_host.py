@@ -29,7 +29,7 @@ def test_a_name_that_was_given_needs_no_address():
         (["10.1.0.1"], "h7", "'h7' is no host of the controller's fabric"),
     ],
 )
-def test_who_cannot_be_told_is_refused(addresses, wanted, message):
+def test_an_ambiguous_host_is_refused(addresses, wanted, message):
     with pytest.raises(UnknownHostError, match=message):
         pick_host(HOSTS, addresses, wanted)
 

@@ -318,7 +318,7 @@ def test_a_refused_member_is_told_why():
         member.close()
 
 
-def test_an_error_that_nobody_foresaw_ends_the_membership_by_type_and_cause(monkeypatch):
+def test_an_unforeseen_error_ends_the_membership_by_type_and_cause(monkeypatch):
     def spoiled(message):
         raise KeyError("of a library's own")
 

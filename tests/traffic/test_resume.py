@@ -119,8 +119,8 @@ def model_of(states: tuple[State, ...], depth: int, calls: int) -> tuple[Epoch, 
         )
         for s in states
     ]
-    nobody = model.nobody(0)
-    epoch = Epoch(tuple(map(model.ballot, workers)), (nobody,) * calls, ())  # type: ignore[arg-type]
+    blank = model.no_votes(0)
+    epoch = Epoch(tuple(map(model.ballot, workers)), (blank,) * calls, ())  # type: ignore[arg-type]
     after = []
     for number, worker in enumerate(workers):
         changed, epoch = model.together(worker, epoch, number)

@@ -46,7 +46,7 @@ def gradient(child: int, lane: int, **changes: object) -> Packet:
     return replace(Packet(Kind.GRADIENT, 7, 3, 0, 1, child, (lane,) * 4), **changes)
 
 
-def test_the_sum_goes_to_who_completed_it_and_again_to_who_asks():
+def test_the_sum_goes_to_the_sender_that_completed_it_and_again_on_request():
     with running() as (_, one, two):
         one.send(gradient(10, 5, flags=Flag.CONGESTION, exponent=3).pack())
         two.send(gradient(20, 7, exponent=9).pack())

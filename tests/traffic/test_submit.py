@@ -69,7 +69,7 @@ def test_calls_that_wait_and_calls_in_the_background_mix():
         assert second[0].tolist() == [4.0] * 50
 
 
-def test_a_handle_tells_whoever_asked_and_can_be_awaited():
+def test_a_handle_calls_back_and_can_be_awaited():
     told: list[object] = []
 
     async def both(handles):
@@ -118,7 +118,7 @@ def test_errors_come_out_of_the_handles():
             fabric.workers[0].submit(np.ones(3, np.int32), timeout=0.01)
 
 
-def test_whoever_is_told_of_a_result_may_close_the_worker():
+def test_a_callback_may_close_the_worker():
     with rig(2) as fabric:
         worker, other = fabric.workers
         closed: list[Exception | None] = []
@@ -228,7 +228,7 @@ def test_a_second_thread_is_refused_while_calls_are_under_way():
         assert handle.result(30).tolist() == [2.0] * 3
 
 
-def test_closing_ends_a_call_of_another_thread_and_nobody_calls_a_closed_worker():
+def test_closing_ends_a_call_of_another_thread_and_no_thread_calls_a_closed_worker():
     with rig(2) as fabric:
         worker, _ = fabric.workers
         array, ended = np.ones(100_000, np.float32), []
@@ -242,7 +242,7 @@ def test_closing_ends_a_call_of_another_thread_and_nobody_calls_a_closed_worker(
         thread = threading.Thread(target=alone)
         thread.start()
         deadline = time.monotonic() + 30
-        while worker.retransmits == 0:  # it is under way, and nobody answers
+        while worker.retransmits == 0:  # it is in flight, and no root answers
             assert time.monotonic() < deadline
             time.sleep(0.01)
         worker.close()

@@ -46,7 +46,7 @@ def test_a_socket_that_cannot_be_had_is_named(address, what):
         UdpEndpoint(address)
 
 
-def test_a_process_takes_its_port_for_all_of_its_roots_and_nobody_else_gets_it():
+def test_a_process_takes_its_port_for_all_of_its_roots_and_no_other_process_gets_it():
     with held(LOCAL, ROOTS):
         for local in (LOCAL, "0.0.0.0"):
             with pytest.raises(TransportError, match="Address already in use"), held(local, ROOTS[:1]):
@@ -90,7 +90,7 @@ class Prying:
 
 
 @pytest.mark.parametrize("local", [LOCAL, "0.0.0.0"])
-def test_nobody_slips_in_while_the_sockets_are_made(local: str):
+def test_no_process_slips_in_while_the_sockets_are_made(local: str):
     taken = []
     peers = [Prying(lambda: taken.append(bound(LOCAL, PORT, socket.SO_REUSEADDR)))] * 3
     with held(local, peers):

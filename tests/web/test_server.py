@@ -221,7 +221,7 @@ def test_with_tls_a_browser_shows_a_token_as_its_password(tmp_path: Path):
 
     def check(address: str) -> None:
         assert address.startswith("https://")
-        basic = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
+        basic = base64.b64encode(f"user:{TOKEN}".encode()).decode()
         assert status(address, f"Basic {basic}") == 200
         assert status(address, f"Bearer {TOKEN}") == 200
         for wrong in (None, "", f"Bearer {TOKEN}x", "Basic", "Basic %%%", "Basic " + basic[:-4], TOKEN):

@@ -24,7 +24,7 @@ GCC_DEADLINE_S = 120
 MEMORY_BYTES = 4 << 30  # of one process of gcc; a program of 256 lanes takes 0.6 GB
 FILE_BYTES = 256 << 20
 PROCESSES = 64
-NOBODY_UID = 65534
+UNPRIVILEGED_UID = 65534
 TRIAL_S = 10
 _READY, _NO_OTHER_USER = b"!", b"0"
 FIRST_USER = 2_000_000_000
@@ -221,8 +221,8 @@ def _change_user(user: int) -> None:
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
     except OSError:  # a user namespace without so many users
-        os.setresgid(NOBODY_UID, NOBODY_UID, NOBODY_UID)
-        os.setresuid(NOBODY_UID, NOBODY_UID, NOBODY_UID)
+        os.setresgid(UNPRIVILEGED_UID, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
+        os.setresuid(UNPRIVILEGED_UID, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
 
 
 def _send(to: socket.socket, data: bytes) -> None:

@@ -70,7 +70,7 @@ def test_two_dask_workers_give_every_bit_that_one_process_gives(cache: Cache) ->
 def test_sweeps_beside_each_other_say_nothing_of_ports() -> None:
     """Dask's own port is taken; a warning would be an error here."""
     with socket.socket() as taken, warnings.catch_warnings():
-        with contextlib.suppress(OSError):  # or somebody has it anyway
+        with contextlib.suppress(OSError):  # or another process has it anyway
             taken.bind(("127.0.0.1", 8787))
             taken.listen()
         warnings.simplefilter("error", UserWarning)

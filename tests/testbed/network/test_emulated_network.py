@@ -293,7 +293,7 @@ def test_control_socket_that_is_not_there(tmp_path: Path) -> None:
         request(tmp_path / "none.sock", [{"op": "info"}])
 
 
-def test_who_asks_whether_a_network_is_up_hinders_nobody(
+def test_a_look_whether_a_network_is_up_hinders_no_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NETFOLD_RUN_DIR", str(tmp_path))

@@ -310,7 +310,7 @@ def port_of(net: EmulatedNetwork, switch: str, neighbor: str) -> dict[str, Any]:
 
 
 def shout(net: EmulatedNetwork) -> None:
-    """Three frames out of h1; nobody answers, for the switches have no program. Returns when s1 has them."""
+    """Three frames out of h1; no host answers, for the switches have no program. Returns when s1 has them."""
     before = port_of(net, "s1", "h1")["link"]["rx_packets"]
     net.run("h1", ["ping", "-n", "-c", "3", "-i", "0.01", "-W", "0.01", net.addressing.hosts["h2"].ip], 10)
     deadline = time.monotonic() + 20
@@ -376,7 +376,7 @@ def test_faults_are_refused_where_they_cannot_be(net: EmulatedNetwork) -> None:
 
 
 class _Sleeper(FakeTarget):
-    """Does nothing, and so leaves the port to whom wants it."""
+    """Does nothing, and so leaves the port free."""
 
     def command(self, launch: Launch) -> list[str]:
         return ["sleep", "60"]

@@ -18,7 +18,7 @@ ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 @pytest.fixture(autouse=True)
 def _usual_handlers() -> Iterator[None]:
-    """Whoever runs the tests may ignore some of them."""
+    """The parent of the tests may ignore some of them."""
     usual = {
         signal.SIGINT: signal.default_int_handler,
         signal.SIGTERM: signal.SIG_DFL,

@@ -72,9 +72,9 @@ def test_without_sudo_there_is_no_caller(monkeypatch: pytest.MonkeyPatch, user: 
 
 def test_a_user_without_a_name_has_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
     sudo_by(monkeypatch, str(USER), str(GROUP))
-    who = sudo_user()
-    assert who is not None
-    assert (who.name, who.groups) == (None, [GROUP])
+    user = sudo_user()
+    assert user is not None
+    assert (user.name, user.groups) == (None, [GROUP])
 
 
 @needs_root

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Networks whose holder is a process of its own, ends by a signal or crashes: whoever comes next cleans up, and
+"""Networks whose holder is a process of its own, ends by a signal or crashes: the next command cleans up, and
 nothing may be left behind."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.testbed.network.conftest import FABRIC, FakeTarget
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.signals import wait_for_signal
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it (nohup)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the parent may ignore it (nohup)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # or this one (a shell's background job)
 with EmulatedNetwork(FABRIC, target=FakeTarget(FABRIC), name=sys.argv[1], first_grpc_port=int(sys.argv[2])) as net:
     command = ["sh", "-c", "echo up; exec sleep 1000"]
