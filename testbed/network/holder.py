@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -127,6 +128,8 @@ def _hold(
         os.close(ready)
         code = _wait(child, alive)
         directory.remove_files()
+        if _at_end(alive):
+            _file(directory.name).unlink(missing_ok=True)
         os._exit(code)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -215,6 +218,8 @@ def _holding(directory: RunDirectory) -> Iterator[int]:
     directory.prepare()
     file = _file(directory.name)
     descriptor = _locked(file)
+    if descriptor is None and _wait_for_leaving(file):
+        descriptor = _locked(file)
     if descriptor is None or directory.owned:
         raise already_up(directory)
     try:
@@ -242,6 +247,22 @@ def _locked(file: Path) -> int | None:
             if file.stat().st_ino == os.fstat(descriptor).st_ino:
                 return descriptor
         os.close(descriptor)  # the one before has removed it meanwhile
+
+
+def _wait_for_leaving(file: Path) -> bool:
+    """Waits for the namespaces of a holder that was killed, whose command is cleaning up; false if it runs."""
+    try:
+        holder = Holder(**json.loads(file.read_text()))
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        with contextlib.suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(holder.first)
+            select.select([descriptor], [], [], _LEAVE_S)
+            os.close(descriptor)
+        return True
+    except (OSError, ValueError, TypeError):
+        return False
+    return False
 
 
 def _file(name: str) -> Path:

@@ -169,6 +169,15 @@ def test_a_command_cleans_up_even_if_its_holder_is_killed(
 
 
 @modes
+def test_the_name_of_a_killed_holder_is_free_once_its_command_has_left(mode: NetworkMode, name: str) -> None:
+    held = hold(name, mode, CLEANER)
+    held.process.kill()
+    held.process.wait(DEADLINE_S)
+    assert run("create", name, mode, "true").returncode == 0
+    assert leftovers(name) == []
+
+
+@modes
 def test_what_a_command_has_detached_ends_with_it(mode: NetworkMode, name: str) -> None:
     held = hold(name, mode, DETACHED)
     assert held.process.stdout is not None
