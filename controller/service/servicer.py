@@ -175,8 +175,10 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             if not first.leave:
                 self._controller.members.join(name, host, is_new=not first.epoch)
             self._handle_update(first)
+            is_replacement = status.is_connected(name, host)
             with status.connected(name, host) as stream:
-                self._controller.changes.notify(name)  # ends the member's earlier stream
+                if is_replacement:
+                    self._controller.changes.notify(name)  # ends the member's earlier stream
                 receiver = asyncio.create_task(self._receive_updates(request_iterator, stream))
                 try:
                     async for update in self._updates(stream, receiver):

@@ -36,7 +36,7 @@ class Ports:
         del self.interfaces[number]
 
     def ports(self) -> list[PortStatus]:
-        return [PortStatus(n, i, True, True, {}, {}) for n, i in self.interfaces.items()]
+        return [PortStatus(n, i, True, True, {}, {}, {}) for n, i in self.interfaces.items()]
 
     def service(self) -> None:
         pass

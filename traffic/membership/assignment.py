@@ -114,12 +114,12 @@ class WorkersLeft:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `link_mbps`:
-    rate of the member's link; 0: unknown. `numerics`:
+    """A member's part in one epoch of a job. `rate_mbps` counts payload and headers; 0: not limited. `numerics`:
     how numbers become lanes, unless the worker's caller chooses. `quorum`: contributions that seal a chunk
     `quorum_deadline_s` seconds after it was sent; 0: all workers'. `allow_newcomers`: workers without call state may
     take part; they continue with the call that the other workers are in. `workers_left`: workers without which calls
-    cannot be completed; None: there are none."""
+    cannot be completed; None: there are none. `link_mbps`: rate of the member's link, counted
+    likewise; 0: unknown."""
 
     job: str
     epoch: int
@@ -129,13 +129,13 @@ class Assignment:
     workers: int
     trees: tuple[TreeAssignment, ...]
     rate_mbps: float = 0.0
-    link_mbps: float = 0.0
     numerics: Scheme = field(default_factory=Automatic)
     timing: Timing = field(default_factory=Timing)
     quorum: int = 0
     quorum_deadline_s: float = 0.05
     allow_newcomers: bool = False
     workers_left: WorkersLeft | None = None
+    link_mbps: float = 0.0
 
     def __post_init__(self) -> None:
         _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")
