@@ -17,6 +17,7 @@ from typing import Any
 
 import grpc
 import pytest
+from scapy.error import Scapy_Exception
 from scapy.layers.inet import ICMP, IP
 from scapy.utils import rdpcap
 from typer.testing import CliRunner
@@ -129,10 +130,22 @@ def test_pcap_sees_both_directions_of_a_link(net: EmulatedNetwork, tmp_path: Pat
         assert process.stderr is not None
         assert "listening" in process.stderr.readline()
         assert ping(net, "h1", "h4") == 0
+        deadline = time.monotonic() + 20
+        while len(ends := _ends_of_echoes(file)) < 2 and time.monotonic() < deadline:
+            time.sleep(
+                0.05
+            )  # tcpdump has frames of its socket to write; the file's growth is all that shows it
         process.terminate()
-    ends = [(p[IP].src, p[IP].dst) for p in rdpcap(str(file)) if ICMP in p]
     h1, h4 = (str(net.addressing.hosts[h].ip) for h in ("h1", "h4"))
     assert ends == [(h1, h4), (h4, h1)]
+
+
+def _ends_of_echoes(file: Path) -> list[tuple[str, str]]:
+    """Source and destination of the ICMP packets that are complete in a pcap file which may still grow."""
+    try:
+        return [(p[IP].src, p[IP].dst) for p in rdpcap(str(file)) if ICMP in p]
+    except (OSError, EOFError, Scapy_Exception):
+        return []
 
 
 @needs_network
