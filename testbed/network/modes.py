@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NoReturn
 
-from netfold.testbed.network import namespaces
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.namespaces import PRIVATE, Namespaces
 
-TRIAL_S = 10
+TRIAL_S = 30
+"""On a busy machine."""
+
+WORKS = "works"
+"""Answer of a trial."""
+
+_TRIAL = "netfold.testbed.network.mode_trial"
 MODE_VARIABLE = "NETFOLD_NETWORK_MODE"
 """`--network` of commands without this option."""
 
@@ -76,55 +81,21 @@ def choose(wanted: NetworkMode = NetworkMode.AUTO) -> ModeChoice:
 
 
 def try_mode(mode: NetworkMode) -> str | None:
-    """None if a child process can make and prepare the namespaces of `mode`, else what failed and which setting forbids
+    """None if a new process can make and prepare the namespaces of `mode`, else what failed and which setting forbids
     it."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        _report(writer, mode)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answer:
-        text = answer.read().decode()
-    os.waitpid(child, 0)
-    if text == _WORKS:
-        return None
-    return _explained(mode, text or "the trial was killed")
-
-
-_WORKS = "works"
-
-
-def _report(writer: int, mode: NetworkMode) -> NoReturn:
-    """In a child process: ends it."""
-    signal.alarm(TRIAL_S)
+    command = [sys.executable, "-P", "-m", _TRIAL, mode]
     try:
-        text = _try(mode)
-    except OSError as error:
-        text = f"{error.errno} {error.strerror}"
-    except BaseException as error:  # must not return into the parent's code
-        text = f"0 {error!r}"
-    os.write(writer, text.encode())
-    os._exit(0)
-
-
-def _try(mode: NetworkMode) -> str:
-    namespaces.make(KINDS[mode])
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            namespaces.prepare()
-            os.write(writer, _WORKS.encode())
-        except OSError as error:
-            os.write(writer, f"{error.errno} {error.strerror}".encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answer:
-        text = answer.read().decode()
-    os.waitpid(child, 0)
-    return text
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TRIAL_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"the trial did not end within {TRIAL_S} s"
+    if done.stdout == WORKS:
+        return None
+    if not done.stdout:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return f"the trial failed: {lines[-1]}"
+    return _explained(mode, done.stdout)
 
 
 def _explained(mode: NetworkMode, answer: str) -> str:

@@ -282,3 +282,28 @@ except NamespaceError as error:
 def test_the_choice_names_what_was_refused_before() -> None:
     choice = choose()
     assert (choice.mode is None) == (not works(NetworkMode.ROOTLESS) and not works(NetworkMode.MININET))
+
+
+IN_A_PROCESS_WITH_THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+import grpc
+from netfold.testbed.network.modes import NetworkMode, try_mode
+server = grpc.server(ThreadPoolExecutor(2))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+    grpc.channel_ready_future(channel).result(timeout=30)
+    print(*(try_mode(NetworkMode.ROOTLESS) for _ in range(3)), sep="|")
+server.stop(None)
+"""
+
+
+def test_the_trial_is_the_same_in_a_process_with_threads_of_libraries() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_PROCESS_WITH_THREADS],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert done.stdout.strip().split("|") == [str(try_mode(NetworkMode.ROOTLESS))] * 3
