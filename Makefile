@@ -14,6 +14,7 @@ TORCH_VENV := .venv-torch
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 TARGET ?= auto
+DIST   ?= dist
 # Each test file runs in one of them; 0 runs all in one process.
 TEST_PROCESSES ?= 2
 
@@ -106,7 +107,15 @@ test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual 
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready ## build the wheel, and let pip install it with all that it needs
-	$(BIN)/pytest tests/house/test_bounds.py -m long $(PYTEST_ARGS)
+	$(BIN)/pytest tests/house/test_bounds.py tests/house/test_release.py -m long $(PYTEST_ARGS)
+
+# An index takes wheels by the oldest C library they run with; auditwheel finds it in the compiled code.
+.PHONY: wheels
+wheels: $(VENV)/.ready ## the source archives and wheels of a release, in DIST
+	$(BIN)/python -m build --outdir $(DIST) .
+	$(BIN)/python -m build --outdir $(DIST) softswitch
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat auto --wheel-dir $(DIST) $(DIST)/netfold-*-linux_*.whl
+	rm $(DIST)/netfold-*-linux_*.whl
 
 .PHONY: docs
 docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and misspelled words are errors

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `make wheels` makes: an index takes it, and the source archive holds all that a wheel needs."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.house.distributions import Wheels, build
+from tests.house.imports import REPOSITORY
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("release")
+    command = ["make", "-C", REPOSITORY, "wheels", f"DIST={folder}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
+    return build(tmp_path_factory.mktemp("checkout"), is_isolated=False)
+
+
+def test_an_index_takes_every_wheel(release: Path):
+    tags = {wheel.name.split("-")[0]: wheel.stem.split("-")[-1] for wheel in release.glob("*.whl")}
+    assert set(tags) == {"netfold", "softswitch"}
+    assert tags["netfold"].startswith("manylinux_")
+    assert tags["softswitch"] == "any"
+
+
+@pytest.mark.parametrize("name", ["netfold", "softswitch"])
+def test_the_source_archive_holds_all_that_the_wheel_of_a_checkout_holds(
+    release: Path, checkout: Wheels, name: str
+):
+    def files(wheel: Path) -> set[str]:
+        return {
+            file
+            for file in zipfile.ZipFile(wheel).namelist()
+            if ".dist-info/" not in file and not file.endswith("/")
+        }
+
+    assert len(list(release.glob(f"{name}-*.tar.gz"))) == 1
+    assert files(next(release.glob(f"{name}-*.whl"))) == files(getattr(checkout, name))
