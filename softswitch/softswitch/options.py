@@ -23,6 +23,8 @@ LOGS = "Logs"
 PROGRAM = "Program"
 BMV2 = "BMv2 compatibility"
 
+DESCRIPTOR_MAX = (1 << 31) - 1
+
 _FILE = {"exists": True, "dir_okay": False, "show_default": False}
 
 
@@ -70,6 +72,15 @@ class PortOptions:
             "--interface",
             metavar="PORT@IFACE",
             help="Network interface of a port; repeatable. An absent interface is attached when it appears.",
+            show_default=False,
+            rich_help_panel=PORTS,
+        ),
+    ] = field(default_factory=list)
+    socket: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PORT=FD",
+            help="Port on an inherited Unix datagram socket, one frame a datagram; repeatable. Needs no rights.",
             show_default=False,
             rich_help_panel=PORTS,
         ),
@@ -128,6 +139,16 @@ class PortOptions:
             if port in ports or name in ports.values():
                 raise typer.BadParameter(f"-i {text}: the port or the interface is given twice")
             ports[port] = name
+        return ports
+
+    def sockets(self) -> dict[int, int]:
+        """Descriptor by port. Raises typer.BadParameter."""
+        ports: dict[int, int] = {}
+        for text in self.socket:
+            port, value = _pair(text, "--socket")
+            if port in ports or port in self.interfaces():
+                raise typer.BadParameter(f"--socket {text}: the port is given twice")
+            ports[port] = _number(value, f"--socket {text}", DESCRIPTOR_MAX)
         return ports
 
     def links(self) -> dict[int, Link]:
@@ -334,6 +355,7 @@ def settings_of(
     settings = Settings(
         cache_dir=program.cache_dir or default_cache_dir,
         ports=ports.interfaces(),
+        sockets=ports.sockets(),
         links=ports.links(),
         device_id=control.device_id,
         address=address,

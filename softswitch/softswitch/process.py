@@ -192,6 +192,8 @@ def _set_up_ports(settings: Settings, switch: Switch, engine: Engine) -> None:
         switch.port_config(port, link.rate_bps, link.queue_packets)
     for port, interface in settings.ports.items():
         engine.add_port(port, interface)
+    for port, descriptor in settings.sockets.items():
+        engine.add_socket(port, descriptor)
     for status in engine.ports():
         if not status.up:
             log.warning("port %d: interface %s is absent", status.number, status.ifname)

@@ -32,6 +32,7 @@ class Settings:
 
     cache_dir: Path
     ports: Mapping[int, str] = field(default_factory=dict)
+    sockets: Mapping[int, int] = field(default_factory=dict)
     links: Mapping[int, Link] = field(default_factory=dict)
     device_id: int = 0
     address: str = "127.0.0.1:9559"

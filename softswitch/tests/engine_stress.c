@@ -64,6 +64,14 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* `interface`: a name, or `fdN` of an inherited Unix datagram socket. */
+static void add_port(struct ss_engine *engine, uint32_t port, const char *interface) {
+    if (strncmp(interface, "fd", 2) == 0)
+        ss_engine_add_socket(engine, port, interface, (int)strtol(interface + 2, NULL, 10));
+    else
+        ss_engine_add_port(engine, port, interface);
+}
+
 static void disturb(struct ss_engine *engine, const char *folder, char **interface, unsigned *seed) {
     uint8_t frame[300] = {0};
     struct ss_engine_port_status status[2];
@@ -83,7 +91,7 @@ static void disturb(struct ss_engine *engine, const char *folder, char **interfa
         ss_engine_remove_port(engine, port);
         break;
     case 1:
-        ss_engine_add_port(engine, port, interface[port - 1]);
+        add_port(engine, port, interface[port - 1]);
         break;
     case 2:
         ss_engine_set_faults(engine, port, rand_r(seed) % 2, &faults);

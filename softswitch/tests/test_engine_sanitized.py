@@ -4,69 +4,100 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
-from testnet import DEADLINE_S, Namespace, ethernet, needs_root
+from testnet import DEADLINE_S, Namespace, ethernet
 
-pytestmark = needs_root
 HERE = Path(__file__).parent
 ENGINE = HERE.parent / "softswitch" / "engine"
 SECONDS = 3
 
 
-@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
-def test_nothing_is_misused_while_everything_changes(tmp_path: Path, sanitizer: str) -> None:
-    program = tmp_path / "stress"
-    command = [
-        "gcc",
-        "-std=gnu11",
-        "-g",
-        "-O1",
-        f"-fsanitize={sanitizer}",
-        "-fno-omit-frame-pointer",
-        "-pthread",
-    ]
-    command += [
-        f"-I{ENGINE}",
-        f"-I{ENGINE.parent / 'runtime'}",
-        "-o",
-        program,
-        HERE / "engine_stress.c",
-        *ENGINE.glob("*.c"),
-    ]
-    subprocess.run(command, check=True, timeout=60)
+SANITIZERS = ["address,undefined", "thread"]
+
+
+def built(folder: Path, sanitizer: str) -> list[object]:
+    """The command of the stress program."""
+    program = folder / "stress"
+    flags = ["-std=gnu11", "-g", "-O1", f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", "-pthread"]
+    includes = [f"-I{ENGINE}", f"-I{ENGINE.parent / 'runtime'}"]
+    sources = [HERE / "engine_stress.c", *ENGINE.glob("*.c")]
+    subprocess.run(["gcc", *flags, *includes, "-o", program, *sources], check=True, timeout=60)
     # ThreadSanitizer wants the address space laid out as it is used to.
-    plain = ["setarch", "-R"] if sanitizer == "thread" else []
+    return [*(["setarch", "-R"] if sanitizer == "thread" else []), program, SECONDS, folder]
+
+
+def started(command: list[object], *pass_fds: int) -> subprocess.Popen[str]:
+    stress = subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        pass_fds=pass_fds,
+    )
+    assert stress.stdout is not None
+    assert stress.stdout.readline() == "ready\n"
+    return stress
+
+
+def check_end(stress: subprocess.Popen[str]) -> None:
+    assert stress.stdout is not None
+    said = stress.stdout.read()
+    assert stress.wait(DEADLINE_S) == 0, said
+    assert "Sanitizer" not in said
+    assert "runtime error" not in said
+    assert "done" in said
+
+
+def frame(chance: random.Random) -> bytes:
+    return ethernet(0x88B5, bytes(chance.choice((0, 1, 46, 50, 100, 498, 1000, 1500))))
+
+
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_nothing_is_misused_while_ports_on_sockets_come_and_go(tmp_path: Path, sanitizer: str) -> None:
+    pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
+    descriptors = [switch.fileno() for _, switch in pairs]
+    stress = started([*built(tmp_path, sanitizer), *(f"fd{d}" for d in descriptors)], *descriptors)
+    chance = random.Random(1)
+    try:
+        while stress.poll() is None:
+            with contextlib.suppress(BlockingIOError):  # the port was removed
+                chance.choice(pairs)[0].send(frame(chance), socket.MSG_DONTWAIT)
+            with contextlib.suppress(BlockingIOError):
+                chance.choice(pairs)[0].recv(65536, socket.MSG_DONTWAIT)
+        check_end(stress)
+    finally:
+        for ends in pairs:
+            for end in ends:
+                end.close()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces and packet sockets")
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_nothing_is_misused_while_everything_changes(tmp_path: Path, sanitizer: str) -> None:
+    command = built(tmp_path, sanitizer)
     namespace = Namespace(2)
     try:
-        stress = subprocess.Popen(
-            ["ip", "netns", "exec", namespace.name, *plain, program, str(SECONDS), tmp_path, "sw1", "sw2"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert stress.stdout is not None
-        assert stress.stdout.readline() == "ready\n"
+        stress = started(["ip", "netns", "exec", namespace.name, *command, "sw1", "sw2"])
         hosts = [namespace.host(1), namespace.host(2)]
         chance = random.Random(1)
         while stress.poll() is None:
             for _ in range(50):
-                size = chance.choice((0, 1, 46, 50, 100, 498, 1000, 1500))
-                chance.choice(hosts).send(ethernet(0x88B5, bytes(size)))
+                chance.choice(hosts).send(frame(chance))
             if chance.random() < 0.02:
                 namespace.remove_link(2)
                 namespace.add_link(2)
                 hosts[1].close()
                 hosts[1] = namespace.host(2)
-        said = stress.stdout.read()
         for host in hosts:
             host.close()
-        assert stress.wait(DEADLINE_S) == 0, said
-        assert "Sanitizer" not in said
-        assert "runtime error" not in said
-        assert "done" in said
+        check_end(stress)
     finally:
         namespace.close()

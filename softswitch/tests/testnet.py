@@ -138,6 +138,7 @@ class SwitchProcess:
         program: str | None = None,
         device_id: int | None = 1,
         python: Sequence[object] = (sys.executable,),
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.address = f"unix:{folder}/grpc.sock"
         self.control_path = folder / "control.sock"
@@ -159,7 +160,10 @@ class SwitchProcess:
         command += ["--ready-fd", writer, *arguments]
         with self.log_path.open("w") as log:
             self.process = subprocess.Popen(
-                [str(part) for part in command], pass_fds=[writer], stdout=log, stderr=subprocess.STDOUT
+                [str(part) for part in command],
+                pass_fds=[writer, *pass_fds],
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         os.close(writer)
         try:

@@ -104,6 +104,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("ss_engine_stop", None, (c_void_p,)),
         ("ss_engine_free", None, (c_void_p,)),
         ("ss_engine_add_port", c_int, (c_void_p, c_uint32, c_char_p)),
+        ("ss_engine_add_socket", c_int, (c_void_p, c_uint32, c_char_p, c_int)),
         ("ss_engine_remove_port", c_int, (c_void_p, c_uint32)),
         ("ss_engine_set_faults", c_int, (c_void_p, c_uint32, c_int, ctypes.POINTER(FaultSettings))),
         ("ss_engine_set_capture", c_int, (c_void_p, c_char_p)),

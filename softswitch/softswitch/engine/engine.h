@@ -49,6 +49,10 @@ void ss_engine_free(struct ss_engine *engine);
 /* Adds a port on an interface. If the interface is absent the port comes up when it appears. -EEXIST if the number or the
  * interface is in use, -EINVAL for a number above SS_MAX_PORT or the CPU port's, -ENAMETOOLONG. */
 int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname);
+
+/* Adds a port on a Unix datagram socket, one frame a datagram; `fd` stays the caller's. `name`: of the port's captures and
+ * status. Errors as above; -EBADF, -ENOTSOCK, -EPROTOTYPE for what is no Unix datagram socket. */
+int ss_engine_add_socket(struct ss_engine *engine, uint32_t number, const char *name, int fd);
 int ss_engine_remove_port(struct ss_engine *engine, uint32_t number); /* -ENOENT */
 
 /* Sets the fault injector of one direction of a port's link. -ENOENT, -EINVAL. */

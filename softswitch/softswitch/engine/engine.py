@@ -114,6 +114,23 @@ class Engine:
             self._library.ss_engine_add_port(self._handle, number, os.fsencode(ifname)), what, reasons
         )
 
+    def add_socket(self, number: int, descriptor: int) -> None:
+        """Adds a port, `socketN`, on a Unix datagram socket, one frame a datagram; the descriptor stays the
+        caller's."""
+        reasons = {
+            errno.EEXIST: "the number is in use",
+            errno.EINVAL: f"a port number is 0..{MAX_FRAME}, not the CPU port's",
+            **dict.fromkeys(
+                (errno.EBADF, errno.ENOTSOCK, errno.EPROTOTYPE), "expected a Unix datagram socket"
+            ),
+        }
+        name = f"socket{number}".encode()
+        self._check(
+            self._library.ss_engine_add_socket(self._handle, number, name, descriptor),
+            f"port {number} on descriptor {descriptor}",
+            reasons,
+        )
+
     def remove_port(self, number: int) -> None:
         """Removes a port; frames to it are counted as `unknown_port`."""
         self._check(self._library.ss_engine_remove_port(self._handle, number), f"port {number}", _NO_PORT)

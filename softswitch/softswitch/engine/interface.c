@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
@@ -89,6 +90,7 @@ static int map_ring(struct ss_interface *interface, int fd) {
 }
 
 bool ss_interface_is_oper_up(const struct ss_interface *interface) {
+    if (ss_interface_is_socket(interface)) return ss_interface_is_open(interface);
     struct ifreq request = {0};
     memccpy(request.ifr_name, interface->ifname, 0, IF_NAMESIZE - 1);
     if (interface->fd < 0 || ioctl(interface->fd, SIOCGIFFLAGS, &request) < 0) return false;
@@ -116,6 +118,23 @@ static int configure(struct ss_interface *interface, int fd, int ifindex) {
     return 0;
 }
 
+int ss_interface_open_socket(struct ss_interface *interface, int fd) {
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) return -errno;
+    int error = ss_frame_socket_open(&interface->socket, own);
+    interface->fd = own;
+    if (error) {
+        ss_interface_close(interface);
+        return error;
+    }
+    interface->mtu = SS_FRAME_SOCKET_MTU - LINK_OVERHEAD;
+    for (uint32_t i = 0; i < SS_TX_BATCH; i++) { /* no virtio_net_hdr */
+        interface->tx_msg[i].msg_hdr.msg_iov = &interface->tx_iov[i][1];
+        interface->tx_msg[i].msg_hdr.msg_iovlen = 1;
+    }
+    return 0;
+}
+
 int ss_interface_open(struct ss_interface *interface) {
     int ifindex = (int)if_nametoindex(interface->ifname);
     if (ifindex == 0) return -ENODEV;
@@ -136,13 +155,17 @@ int ss_interface_open(struct ss_interface *interface) {
     return 0;
 }
 
+static bool misses_xsk(const struct ss_interface *interface) {
+    return interface->fd >= 0 && !interface->has_tap && !ss_interface_is_socket(interface) && !ss_xsk_is_open(&interface->xsk);
+}
+
 void ss_interface_reopen_xsk(struct ss_interface *interface) {
-    if (interface->fd < 0 || interface->has_tap || ss_xsk_is_open(&interface->xsk)) return;
+    if (!misses_xsk(interface)) return;
     (void)ss_xsk_open(&interface->xsk, interface->ifindex, interface->mtu + LINK_OVERHEAD);
 }
 
 void ss_interface_retry_xsk(struct ss_interface *interface, uint64_t now_ns) {
-    if (interface->fd < 0 || interface->has_tap || ss_xsk_is_open(&interface->xsk) || now_ns < interface->retry_ns) return;
+    if (!misses_xsk(interface) || now_ns < interface->retry_ns) return;
     if (interface->retry_ns) ss_interface_reopen_xsk(interface);
     interface->retry_wait_ns = interface->retry_wait_ns ? interface->retry_wait_ns * 2 : RETRY_FIRST_NS;
     if (interface->retry_wait_ns > RETRY_LAST_NS) interface->retry_wait_ns = RETRY_LAST_NS;
@@ -164,6 +187,8 @@ void ss_interface_close(struct ss_interface *interface) {
     if (ss_xsk_is_open(&interface->xsk)) close_xsk(interface);
     close(interface->fd);
     interface->counters.tx_dropped += interface->tx_count;
+    ss_frame_socket_free(interface->socket);
+    interface->socket = NULL;
     interface->ring = NULL;
     interface->fd = -1;
     interface->ifindex = 0;
@@ -213,7 +238,24 @@ static void take_frame(struct ss_interface *interface, struct tpacket2_hdr *fram
     sink(context, interface, data, length);
 }
 
+static uint32_t receive_from_socket(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context) {
+    uint32_t count = ss_frame_socket_receive(interface->socket, budget);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t length;
+        uint8_t *data = ss_frame_socket_frame(interface->socket, i, &length);
+        if (!length) {
+            interface->counters.rx_oversize++;
+            continue;
+        }
+        interface->counters.rx_packets++;
+        interface->counters.rx_bytes += length;
+        sink(context, interface, data, length);
+    }
+    return count;
+}
+
 uint32_t ss_interface_receive(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context) {
+    if (ss_interface_is_socket(interface)) return receive_from_socket(interface, budget, sink, context);
     uint32_t taken = 0;
     while (taken < budget && interface->fd >= 0) {
         struct tpacket2_hdr *frame = frame_at(interface, interface->next_frame);
@@ -291,7 +333,7 @@ void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint
 }
 
 void ss_interface_set_tap(struct ss_interface *interface, bool has_tap) {
-    if (interface->fd < 0 || has_tap == interface->has_tap) return;
+    if (interface->fd < 0 || has_tap == interface->has_tap || ss_interface_is_socket(interface)) return;
     ss_interface_flush(interface);
     interface->has_tap = has_tap;
     (void)set_flag(interface->fd, PACKET_QDISC_BYPASS, !has_tap);
@@ -302,6 +344,6 @@ void ss_interface_set_tap(struct ss_interface *interface, bool has_tap) {
 void ss_interface_read_kernel_drops(struct ss_interface *interface) {
     struct tpacket_stats stats;
     socklen_t size = sizeof stats;
-    if (interface->fd >= 0 && getsockopt(interface->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
+    if (interface->ring && getsockopt(interface->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
         interface->counters.rx_dropped += stats.tp_drops;
 }

@@ -1,7 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The packet sockets of one switch port on its network interface: a memory-mapped receive ring and batched sends.
+/* The packet sockets of one switch port on its network interface: a memory-mapped receive ring and batched sends. Or, of a port
+ * without an interface, a Unix datagram socket (frame_socket.h).
  *
  * Receive: TPACKET_V2. The kernel fills one frame and wakes the thread at once. TPACKET_V3 hands over whole blocks with a
  * timer in milliseconds, so a lone packet would be delayed.
@@ -18,14 +19,15 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "frame_socket.h"
 #include "xsk.h"
 
 enum { SS_TX_BATCH = 64, SS_TX_ARENA = 128 * 1024 };
 
 struct ss_interface_counters {
     uint64_t rx_packets, rx_bytes;
-    uint64_t rx_dropped;  /* the receive ring was full: the switch is overloaded */
-    uint64_t rx_oversize; /* longer than the interface's MTU allows: an offload is still on at the peer */
+    uint64_t rx_dropped; /* the receive ring was full: the switch is overloaded */
+    uint64_t rx_oversize; /* longer than the interface's MTU, or SS_FRAME_SOCKET_MTU: an offload is still on at the peer */
     uint64_t tx_packets, tx_bytes;
     uint64_t tx_dropped; /* the interface was absent or down, or the kernel refused the frame */
 };
@@ -37,11 +39,13 @@ struct ss_interface {
     char ifname[IF_NAMESIZE];
     uint32_t mtu;
 
+    struct ss_frame_socket *socket; /* NULL of a port on a network interface */
+
     uint8_t *ring;
     uint32_t frame_size, frame_count, next_frame;
 
     uint64_t inode; /* of `fd`: its key in the kernel's list of sockets */
-    bool has_tap;   /* another socket captures here: send through the stack, where taps see the frames */
+    bool has_tap; /* another socket captures here: send through the stack, where taps see the frames */
     struct ss_xsk xsk;
     uint32_t xsk_bytes; /* bytes queued in xsk */
     uint64_t retry_ns, retry_wait_ns; /* time of the next attempt to reopen AF_XDP, and the backoff after it */
@@ -61,6 +65,10 @@ typedef void ss_interface_sink(void *context, struct ss_interface *interface, ui
 /* Initializes without binding. 0 or -ENOMEM. */
 int ss_interface_init(struct ss_interface *interface, uint32_t number, const char *ifname);
 
+/* Takes a Unix datagram socket in place of an interface; `fd` stays the caller's. 0 or a negative errno: see
+ * ss_frame_socket_open. */
+int ss_interface_open_socket(struct ss_interface *interface, int fd);
+
 /* Binds to the interface of that name. 0 or a negative errno (-ENODEV: absent). */
 int ss_interface_open(struct ss_interface *interface);
 
@@ -70,8 +78,9 @@ void ss_interface_close(struct ss_interface *interface);
 void ss_interface_free(struct ss_interface *interface);
 
 static inline bool ss_interface_is_open(const struct ss_interface *interface) { return interface->fd >= 0; }
+static inline bool ss_interface_is_socket(const struct ss_interface *interface) { return interface->socket; }
 
-/* RFC 2863 oper status: up, with a carrier. */
+/* RFC 2863 oper status: up, with a carrier. A socket always is. */
 bool ss_interface_is_oper_up(const struct ss_interface *interface);
 
 /* The MTU exceeds the ring's frame size: reopen the interface. */

@@ -14,8 +14,9 @@
 #include "engine_internal.h"
 #include "pcap.h"
 
-static int open_port(struct ss_engine *engine, struct ss_engine_port *port) {
-    int error = ss_interface_open(&port->interface);
+/* `fd`: a Unix datagram socket in place of an interface, or -1. */
+static int open_port(struct ss_engine *engine, struct ss_engine_port *port, int fd) {
+    int error = fd < 0 ? ss_interface_open(&port->interface) : ss_interface_open_socket(&port->interface, fd);
     /* Edge-triggered: the rings are emptied before each wait. */
     if (!error && (error = ss_engine_watch_fd(engine, port->interface.fd, SS_EVENT_PORT, port->interface.number, EPOLLET)))
         ss_interface_close(&port->interface);
@@ -32,9 +33,10 @@ void ss_ports_update(struct ss_engine *engine) {
     ss_engine_lock(engine);
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_interface *port = &engine->ports[i]->interface;
+        if (ss_interface_is_socket(port)) continue;
         int now = (int)if_nametoindex(port->ifname);
         if (ss_interface_is_open(port) && (now != port->ifindex || ss_interface_mtu_grew(port))) ss_interface_close(port);
-        if (now && !ss_interface_is_open(port)) (void)open_port(engine, engine->ports[i]);
+        if (now && !ss_interface_is_open(port)) (void)open_port(engine, engine->ports[i], -1);
         ss_interface_reopen_xsk(port);
         update_core(engine->ports[i], ss_interface_is_oper_up(port));
     }
@@ -104,14 +106,14 @@ static int check_new_port(const struct ss_engine *engine, uint32_t number, const
     return 0;
 }
 
-static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, const char *directory,
+static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd, const char *directory,
                      struct ss_engine_port **out) {
     struct ss_engine_port *port = calloc(1, sizeof *port);
     if (!port) return -ENOMEM;
     port->engine = engine;
     int error = ss_interface_init(&port->interface, number, ifname);
     if (!error) error = open_captures(port, directory);
-    if (!error) error = open_port(engine, port);
+    if (!error) error = open_port(engine, port, fd);
     if (error && error != -ENODEV) {
         ss_engine_port_free(port);
         return error;
@@ -130,14 +132,14 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
 }
 
 /* Opens the sockets outside the lock, which would block the other ports' frames. */
-int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname) {
+static int add_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd) {
     struct ss_engine_port *port;
     ss_engine_lock(engine);
     int error = check_new_port(engine, number, ifname);
     char *directory = !error && engine->capture_directory ? strdup(engine->capture_directory) : NULL;
     ss_engine_unlock(engine);
     if (error) return error;
-    error = make_port(engine, number, ifname, directory, &port);
+    error = make_port(engine, number, ifname, fd, directory, &port);
     if (error) {
         free(directory);
         return error;
@@ -159,6 +161,14 @@ int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *if
     else
         eventfd_write(engine->wake_fd, 1); /* frames may have arrived */
     return error;
+}
+
+int ss_engine_add_port(struct ss_engine *engine, uint32_t number, const char *ifname) {
+    return add_port(engine, number, ifname, -1);
+}
+
+int ss_engine_add_socket(struct ss_engine *engine, uint32_t number, const char *name, int fd) {
+    return fd < 0 ? -EBADF : add_port(engine, number, name, fd);
 }
 
 int ss_engine_remove_port(struct ss_engine *engine, uint32_t number) {
