@@ -128,6 +128,19 @@ def test_one_stream_for_aggregation(congestion: Congestion):
     assert stream < last < stream + 2 * 4 * 15e-6
 
 
+@pytest.mark.parametrize("queue", [64, 1000])
+def test_a_long_call_over_fast_links_ends_in_the_time_of_its_bytes(queue: int):
+    """16 MiB of 4 workers at 1 Gbit/s, with the timing and the pace of a controller."""
+    fabric = single_switch(4, rate=1, unit=GBIT)
+    workers, size = tuple(h.name for h in fabric.hosts), 16 << 20
+    plan = make_plan(fabric, JobSpec("j", workers, (), elements=size // 4, scheme="switchml"))
+    job = Job("j", workers, model(size), InNetworkCollective(plan, Congestion.PANAMA), iterations=2)
+    settings = NetworkSettings(queue_bytes=queue * 1514, hop_delay_s=1e-4)
+    result = simulate(Scenario(fabric, (job,), settings=settings), PacketOptions(timing=Timing(), paced=True))
+    stream = size / (4 * LANES) * CHUNK * 8e-9
+    assert result.jobs[0].iterations[-1].duration < 1.1 * stream
+
+
 @pytest.mark.parametrize("delay", [1e-6, 1e-4, 4e-4])
 def test_a_job_alone_fills_its_links_though_queues_are_short_and_mark_early(delay: float):
     """8 workers over two levels at 100 Mbit/s, as `make run` has them: marks meant for the short flows of others must

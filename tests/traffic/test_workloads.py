@@ -93,6 +93,24 @@ def test_wrong_elements_are_found_and_right_ones_let_pass(scheme):
     assert wrong_elements(right, inputs, scheme) == 2
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64"])
+def test_every_wrong_element_of_a_large_result_is_found(dtype: str):
+    inputs = [made_up(100_001, dtype, rank, 0) for rank in range(3)]
+    right = np.sum(inputs, axis=0, dtype=np.int64 if dtype == "int64" else np.longdouble).astype(
+        inputs[0].dtype
+    )
+    assert wrong_elements(right, inputs, BlockFloat()) == 0
+    right[[0, 16_383, 16_384, 100_000]] += 1
+    assert wrong_elements(right, inputs, BlockFloat()) == 4
+
+
+def test_a_result_that_is_no_number_is_wrong():
+    inputs = [made_up(10, "float32", rank, 0) for rank in range(2)]
+    right = inputs[0] + inputs[1]
+    right[7] = np.nan
+    assert wrong_elements(right, inputs, BlockFloat()) == 1
+
+
 def test_wrong_integers_are_found():
     inputs = [made_up(100, "int32", rank, 0) for rank in range(3)]
     right = np.sum(inputs, axis=0, dtype=np.int32)

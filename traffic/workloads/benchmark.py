@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from netfold.traffic.workloads import workloads
 from netfold.traffic.workloads.workloads import AllReduce, Mlp
 
 _MOST_CALLS = 200
+_BLOCK_ELEMENTS = 1 << 14
 
 
 @dataclass
@@ -155,10 +156,10 @@ class BenchmarkRun:
             for iteration in range(warmup + calls):
                 if iteration == warmup:
                     self._timed.forget()
-                last = made_up(count, dtype, self._rank, iteration)
-                exact = [
-                    made_up(count, dtype, rank, iteration) for rank in range(self._workers) if self._check
-                ]
+                ranks = range(self._workers) if self._check else (self._rank,)
+                arrays = {rank: made_up(count, dtype, rank, iteration) for rank in ranks}
+                last = arrays[self._rank].copy()
+                exact = list(arrays.values()) if self._check else []
                 self._barrier()  # none is timed while it waits for others,
                 self._timed(last)
                 self._barrier()  # or while those that are ready check theirs, on the same processors
@@ -221,24 +222,55 @@ def wrong_elements(got: NDArray[Any], inputs: Sequence[NDArray[Any]], scheme: Sc
     (floats), or differ from it at all (integers). With `scheme` None, and where nodes add floats, the allowance is that
     of n float additions instead."""
     if got.dtype in INTEGERS:
-        total = np.sum(inputs, axis=0, dtype=np.int64)
-        return int(np.count_nonzero(got != total))
-    exact = np.sum(inputs, axis=0, dtype=np.longdouble)  # float64 rounds as much as is allowed
-    largest = max(float(np.abs(part).max()) for part in inputs)
+        return sum(int(np.count_nonzero(b.got != b.total(np.int64))) for b in _blocks(got, inputs))
+    # The sum of the check is much finer than what is checked.
+    wide = np.longdouble if got.dtype == FLOAT64 else np.float64
     precision = ml_dtypes.finfo(got.dtype)  # type: ignore[no-untyped-call]
-    chosen = scheme and numerics.scheme_for(scheme, got.dtype)
-    exponent = numerics.exponent_of(largest, got.dtype)
-    if chosen is None or (isinstance(chosen, Float32Sum) and got.dtype != FLOAT64):
-        bound = len(inputs) ** 2 * largest * float(precision.eps)
-    elif got.dtype == FLOAT64:
-        bound = numerics.wide_error_bound(exponent, len(inputs))
-    elif isinstance(chosen, Fixed):
-        bound = len(inputs) * 2.0 ** (-chosen.bits - 1)
-    else:
-        bound = numerics.error_bound(exponent, len(inputs), isinstance(chosen, PackedHalf))
-        bound *= 1 if isinstance(chosen, PackedHalf) else 2**numerics.PREDICTION_BITS
-    rounding = float(precision.eps) * np.abs(exact) + float(precision.smallest_subnormal)
-    return int(np.count_nonzero(np.abs(got.astype(np.longdouble) - exact) > bound + rounding))
+    eps, smallest = float(precision.eps), float(precision.smallest_subnormal)
+    bound = _allowance(got.dtype, inputs, scheme, eps)
+    wrong = 0
+    for block in _blocks(got, inputs):
+        exact = block.total(wide)
+        allowed = bound + smallest + eps * np.abs(exact)
+        wrong += int(np.count_nonzero(~(np.abs(block.got.astype(wide) - exact) <= allowed)))
+    return wrong
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A part of a result and of its inputs that fits into a processor's cache."""
+
+    got: NDArray[Any]
+    inputs: Sequence[NDArray[Any]]
+
+    def total(self, dtype: Any) -> NDArray[Any]:
+        total = self.inputs[0].astype(dtype)
+        for part in self.inputs[1:]:
+            total += part.astype(dtype)
+        return total
+
+
+def _blocks(got: NDArray[Any], inputs: Sequence[NDArray[Any]]) -> Iterator[_Block]:
+    for start in range(0, got.size, _BLOCK_ELEMENTS):
+        end = start + _BLOCK_ELEMENTS
+        yield _Block(got[start:end], [part[start:end] for part in inputs])
+
+
+def _allowance(
+    dtype: np.dtype[Any], inputs: Sequence[NDArray[Any]], scheme: Scheme | None, eps: float
+) -> float:
+    """Absolute error that the numerics allow, before the result is rounded to its type."""
+    largest = max(max(float(part.max()), -float(part.min())) for part in inputs)
+    chosen = scheme and numerics.scheme_for(scheme, dtype)
+    exponent = numerics.exponent_of(largest, dtype)
+    if chosen is None or (isinstance(chosen, Float32Sum) and dtype != FLOAT64):
+        return len(inputs) ** 2 * largest * eps
+    if dtype == FLOAT64:
+        return numerics.wide_error_bound(exponent, len(inputs))
+    if isinstance(chosen, Fixed):
+        return float(len(inputs) * 2.0 ** (-chosen.bits - 1))
+    bound = numerics.error_bound(exponent, len(inputs), isinstance(chosen, PackedHalf))
+    return bound * (1 if isinstance(chosen, PackedHalf) else 2**numerics.PREDICTION_BITS)
 
 
 def row(count: int, dtype: str, milliseconds: Sequence[float], workers: int, wrong: int) -> dict[str, Any]:
