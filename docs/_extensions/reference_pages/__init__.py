@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Reference pages that are read from the sources: commands, metrics, the service, the C headers, the switch program.
-Their text is
-written to docs/reference/generated before Sphinx looks for pages, and is in no commit; the page of the same name
-includes it."""
+Their text is written to docs/reference/generated before Sphinx looks for pages, and is in no commit; the page of the
+same name includes it."""
 
 from __future__ import annotations
 
@@ -12,11 +11,10 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from . import c_headers, commands, messages, metrics, service, switch_program
+from . import c_headers, commands, metrics, service, switch_program
 
 PAGES: dict[str, Callable[[Path], str]] = {
     "commands": commands.page,
-    "messages": messages.page,
     "metrics": metrics.page,
     "service": service.page,
     "c-headers": c_headers.page,
