@@ -121,7 +121,13 @@ wheels: $(VENV)/.ready ## the source archives and wheels of a release, in DIST
 docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and misspelled words are errors
 	$(BIN)/codespell
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs out/docs/html
+	@! grep -rnE '<(script|link|img)[^>]+(src|href)="https?://|(from|import) *"https?://' out/docs/html --include=*.html \
+	  || { echo "a page loads from another server"; exit 1; }
 	@echo "out/docs/html/index.html"
+
+.PHONY: diagrams
+diagrams: $(VENV)/.ready-test $(VENV)/.ready-docs ## renew the pictures of the pages' diagrams (needs npm and Chromium)
+	$(BIN)/python docs/diagrams.py
 
 .PHONY: results
 results: $(VENV)/.ready ## renew the tables and plots of docs/results from their data

@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
-    "sphinxcontrib.mermaid",
+    "diagrams",
     "repository_links",
     "reference_pages",
 ]
@@ -36,5 +36,6 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 
 html_theme = "furo"
+html_static_path = ["_static"]
 html_title = f"netfold {version}"
 html_theme_options = {"navigation_with_keys": True}
