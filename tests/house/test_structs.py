@@ -16,6 +16,7 @@ from netfold.simulator.flow import native as flow
 from netfold.simulator.packet import native as packet
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine import engine
+from netfold.traffic.mpi import messages
 from netfold.traffic.roce import worker as roce
 from tests.traffic import cores, test_codec, test_congestion
 
@@ -37,6 +38,12 @@ SHARED = {
         "nf_rtt": test_congestion.Rtt,
     },
     "traffic/engine/numerics/codec.h": {"nf_excess": test_codec._Excess},
+    "traffic/mpi/messages.h": {
+        "nm_assign": messages.AssignMessage,
+        "nm_departures": messages.DeparturesMessage,
+        "nm_new_epoch": messages.NewEpochMessage,
+        "nm_report": messages.ReportMessage,
+    },
     "traffic/roce/worker.h": {"nr_options": roce._Options},
     "simulator/flow/flow.h": {
         "sf_network": flow._Network,
@@ -69,7 +76,7 @@ NUMBERS = {
     **dict(
         zip(
             ("NF_BLOCK_FLOAT", "NF_FIXED_SCALE", "NF_INTEGER", "NF_PACKED_HALF", "NF_FLOAT32_SUM"),
-            engine._SCHEMES.values(),
+            engine.SCHEMES.values(),
             strict=True,
         )
     ),
@@ -116,3 +123,14 @@ def test_constants_of_c_and_python_are_the_same(tmp_path):
     subprocess.run(["gcc", "-std=gnu11", "-o", program, source], check=True, timeout=60)
     found = dict(line.split() for line in subprocess.check_output([program], text=True).splitlines())
     assert {name: int(value) for name, value in found.items()} == NUMBERS
+
+
+def test_messages_of_mpi_have_the_same_numbers_in_c_and_python(tmp_path):
+    source, program = tmp_path / "numbers.c", tmp_path / "numbers"
+    types = {f"NM_{kind.name}": int(kind) for kind in messages.MessageType}
+    prints = "".join(f'printf("{name} %d\\n", (int){name});' for name in types)
+    header = ROOT / "traffic/mpi/messages.h"
+    source.write_text(f'#include <stdio.h>\n#include "{header}"\nint main(void) {{ {prints} }}\n')
+    subprocess.run(["gcc", "-std=gnu11", "-o", program, source], check=True, timeout=60)
+    found = dict(line.split() for line in subprocess.check_output([program], text=True).splitlines())
+    assert {name: int(value) for name, value in found.items()} == types

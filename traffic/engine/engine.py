@@ -36,7 +36,7 @@ from netfold.traffic.packets.transport import TransportError
 TREES_MAX = 64
 _DTYPES = {dtype: number for number, dtype in enumerate(DTYPES)}  # enum nf_dtype of numerics/dtypes.h
 _OPS = {op: number for number, op in enumerate(ReduceOp)}  # enum nf_op of call/request.h
-_SCHEMES = {  # enum nf_scheme of numerics/codec.h
+SCHEMES = {  # enum nf_scheme of numerics/codec.h
     scheme: number for number, scheme in enumerate((BlockFloat, Fixed, IntegerSum, PackedHalf, Float32Sum))
 }
 NEVER = 1e300
@@ -174,7 +174,7 @@ def request_of(
         elements=array.size,
         dtype=_DTYPES[array.dtype],
         op=_OPS[op],
-        scheme=_SCHEMES[type(scheme)],
+        scheme=SCHEMES[type(scheme)],
         bits=scheme.bits if isinstance(scheme, Fixed) else 0,
         context=context,
         deadline=deadline,

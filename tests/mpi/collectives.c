@@ -1,0 +1,210 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Collectives beside what they have to give: small numbers, whose sums are exact at any scale. With an argument
+ * nonblocking calls come first, and no other communicator is used. Prints the failed checks, and "good". */
+
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size, failures;
+
+static void check(int good, const char *what, int detail) {
+    if (good) return;
+    failures++;
+    printf("rank %d: %s (%d) is wrong\n", rank, what, detail);
+}
+
+static int element(int of, int i) { return (i * 7 + of * 13) % 97 - 48; }
+
+static int sum(int ranks, int i) {
+    int total = 0;
+    for (int of = 0; of < ranks; of++) total += element(of, i);
+    return total;
+}
+
+#define CHECKS(name, type, datatype) \
+    static void fill_##name(type *to, int count) { \
+        for (int i = 0; i < count; i++) to[i] = (type)element(rank, i); \
+    } \
+    static int is_sum_##name(const type *found, int first, int count) { \
+        for (int i = 0; i < count; i++) \
+            if (found[i] != (type)sum(size, first + i)) return 0; \
+        return 1; \
+    } \
+    static void test_##name(int count, MPI_Comm comm) { \
+        type *in = malloc(sizeof(type) * (size_t)(count * size + 1)), \
+             *out = malloc(sizeof(type) * (size_t)(count * size + 1)); \
+        fill_##name(in, count); \
+        MPI_Allreduce(in, out, count, datatype, MPI_SUM, comm); \
+        check(is_sum_##name(out, 0, count), "MPI_Allreduce of " #name, count); \
+        MPI_Allreduce(MPI_IN_PLACE, in, count, datatype, MPI_SUM, comm); \
+        check(is_sum_##name(in, 0, count), "MPI_Allreduce in place of " #name, count); \
+        for (int root = 0; root < size; root += size - 1) { \
+            fill_##name(in, count); \
+            fill_##name(out, count); \
+            const void *send = rank == root ? MPI_IN_PLACE : in; \
+            MPI_Reduce(send, out, count, datatype, MPI_SUM, root, comm); \
+            check(rank != root || is_sum_##name(out, 0, count), "MPI_Reduce of " #name, count); \
+            memset(out, 0, sizeof(type) * (size_t)count); \
+            MPI_Reduce(in, out, count, datatype, MPI_SUM, root, comm); \
+            check(rank != root || is_sum_##name(out, 0, count), "MPI_Reduce of " #name, count); \
+        } \
+        fill_##name(in, count * size); \
+        MPI_Reduce_scatter_block(in, out, count, datatype, MPI_SUM, comm); \
+        check(is_sum_##name(out, rank * count, count), "MPI_Reduce_scatter_block of " #name, count); \
+        MPI_Reduce_scatter_block(MPI_IN_PLACE, in, count, datatype, MPI_SUM, comm); \
+        check(is_sum_##name(in, rank * count, count), "MPI_Reduce_scatter_block in place of " #name, count); \
+        fill_##name(in, count); \
+        MPI_Allreduce(in, out, count, datatype, MPI_MAX, comm); \
+        for (int i = 0; i < count; i++) { \
+            int largest = -100; \
+            for (int of = 0; of < size; of++) largest = element(of, i) > largest ? element(of, i) : largest; \
+            if (out[i] != (type)largest) check(0, "MPI_MAX of " #name, i); \
+        } \
+        free(in); \
+        free(out); \
+    } \
+    static void test_nonblocking_##name(int count, MPI_Comm comm) { \
+        type *in = malloc(sizeof(type) * (size_t)(count + 1)), *out = malloc(sizeof(type) * (size_t)(count + 1)); \
+        fill_##name(in, count); \
+        MPI_Request requests[2]; \
+        MPI_Iallreduce(in, out, count, datatype, MPI_SUM, comm, &requests[0]); \
+        MPI_Ibarrier(comm, &requests[1]); \
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE); \
+        check(is_sum_##name(out, 0, count), "MPI_Iallreduce of " #name, count); \
+        free(in); \
+        free(out); \
+    }
+
+CHECKS(float, float, MPI_FLOAT)
+CHECKS(double, double, MPI_DOUBLE)
+CHECKS(int32, int32_t, MPI_INT32_T)
+CHECKS(int64, int64_t, MPI_INT64_T)
+
+static void test_broadcasts(MPI_Comm comm) {
+    static char bytes[70001];
+    for (int root = 0; root < size; root++) {
+        for (int count = 0; count < 70000; count = count * 5 + 3) {
+            memset(bytes, rank == root ? 'a' + root : 0, sizeof bytes);
+            MPI_Bcast(bytes, count, MPI_CHAR, root, comm);
+            int good = rank == root || bytes[count] == 0;
+            for (int i = 0; i < count; i++) good &= bytes[i] == 'a' + root;
+            check(good, "MPI_Bcast", count);
+        }
+    }
+    /* A vector at the root, and as many consecutive elements at the others. */
+    int32_t matrix[8][8];
+    MPI_Datatype column, pair;
+    MPI_Type_vector(8, 1, 8, MPI_INT32_T, &column);
+    MPI_Type_commit(&column);
+    MPI_Type_contiguous(2, MPI_INT32_T, &pair);
+    MPI_Type_commit(&pair);
+    for (int i = 0; i < 64; i++) matrix[i / 8][i % 8] = rank == 0 ? i : -1;
+    if (rank == 0)
+        MPI_Bcast(matrix, 1, column, 0, comm);
+    else
+        MPI_Bcast(matrix, 4, pair, 0, comm);
+    for (int i = 0; i < 8; i++) check(rank == 0 || matrix[0][i] == 8 * i, "MPI_Bcast of a vector", i);
+    MPI_Type_free(&column);
+    MPI_Type_free(&pair);
+}
+
+/* Sums of integers that do not fit wrap, as with the MPI library. */
+static void test_overflow(MPI_Comm comm) {
+    uint32_t in[3] = {0x80000001u, 0xffffffffu, 5}, out[3];
+    MPI_Allreduce(in, out, 3, MPI_UINT32_T, MPI_SUM, comm);
+    for (int i = 0; i < 3; i++) check(out[i] == in[i] * (uint32_t)size, "a sum that does not fit", i);
+    MPI_Allreduce(MPI_IN_PLACE, in, 3, MPI_UINT32_T, MPI_SUM, comm);
+    check(memcmp(in, out, sizeof in) == 0, "a sum in place that does not fit", 0);
+}
+
+/* A message that is outstanding while its receiver is in a collective: only if that lets the MPI library work does the sender reach
+ * the collective. */
+static void test_progress(MPI_Comm comm) {
+    enum { COUNT = 1 << 20 };
+    static char data[COUNT];
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Irecv(data, COUNT, MPI_CHAR, size - 1, 5, comm, &request);
+    } else if (rank == size - 1) {
+        memset(data, 'x', COUNT);
+        MPI_Send(data, COUNT, MPI_CHAR, 0, 5, comm);
+    }
+    MPI_Barrier(comm);
+    if (rank == 0) {
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        check(data[COUNT - 1] == 'x', "a message that a collective overtakes", 0);
+    }
+}
+
+/* A blocking call comes after the nonblocking ones that were started before it. */
+static void test_order(MPI_Comm comm) {
+    int started[20], one = 1, total;
+    MPI_Request requests[20];
+    for (int i = 0; i < 20; i++) {
+        started[i] = i;
+        MPI_Iallreduce(MPI_IN_PLACE, &started[i], 1, MPI_INT, MPI_SUM, comm, &requests[i]);
+    }
+    MPI_Allreduce(&one, &total, 1, MPI_INT, MPI_SUM, comm);
+    check(total == size, "MPI_Allreduce behind nonblocking ones", total);
+    MPI_Waitall(20, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 20; i++) check(started[i] == i * size, "MPI_Iallreduce", i);
+}
+
+static void test_nonblocking(MPI_Comm comm) {
+    MPI_Comm_rank(comm, &rank);
+    for (int count = 0; count < 20000; count = count * 19 + 1) {
+        test_nonblocking_float(count, comm);
+        test_nonblocking_double(count, comm);
+        test_nonblocking_int32(count, comm);
+        test_nonblocking_int64(count, comm);
+    }
+    test_order(comm);
+}
+
+static void test_all(MPI_Comm comm) {
+    MPI_Comm_rank(comm, &rank);
+    for (int count = 0; count < 20000; count = count * 19 + 1) {
+        test_float(count, comm);
+        test_double(count, comm);
+        test_int32(count, comm);
+        test_int64(count, comm);
+    }
+    test_broadcasts(comm);
+    test_overflow(comm);
+    test_progress(comm);
+    MPI_Barrier(comm);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc > 1) test_nonblocking(MPI_COMM_WORLD);
+    test_all(MPI_COMM_WORLD);
+    MPI_Comm copy, reversed, self;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Comm_split(copy, 0, -rank, &reversed);
+    if (argc == 1) {
+        test_all(copy);
+        test_all(reversed);
+        test_nonblocking(copy);
+        test_nonblocking(MPI_COMM_WORLD);
+    }
+    MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &self); /* of one rank each: the MPI library's */
+    int one = 1;
+    MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, self);
+    check(one == 1, "MPI_Allreduce of one rank", one);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&reversed);
+    MPI_Comm_free(&self);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0 && failures == 0) printf("good\n");
+    MPI_Finalize();
+    return failures != 0;
+}

@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""MPI programs of tests, compiled and started with each MPI library that is installed. Ranks play hosts of a fabric
+whose root is a parameter server on loopback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from netfold.traffic.mpi.recipe import build
+from tests.torch.world import Fabric
+
+FOLDER = Path(__file__).parent
+DEADLINE_S = 120.0
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An MPI library; `name` as Debian suffixes its commands."""
+
+    name: str
+
+    @property
+    def is_installed(self) -> bool:
+        return all(shutil.which(f"{command}.{self.name}") for command in ("mpirun", "mpicc"))
+
+    def compile(self, source: str, folder: Path) -> Path:
+        """A program of this folder."""
+        program = folder / f"{Path(source).stem}.{self.name}"
+        wrapper = f"mpicc.{self.name}" if source.endswith(".c") else f"mpif90.{self.name}"
+        subprocess.run(
+            [wrapper, "-O1", "-g", "-w", "-o", program, FOLDER / source], check=True, timeout=DEADLINE_S
+        )
+        return program
+
+    def command(
+        self, hosts: Sequence[str], program: Sequence[object], environment: Mapping[str, str]
+    ) -> list[str]:
+        """The launch of a rank on each of `hosts`."""
+        words: list[str] = [f"mpirun.{self.name}"]
+        if self.name == "openmpi":
+            words += ["--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]
+        for number, host in enumerate(hosts):
+            words += [":"] if number else []
+            words += ["-n", "1"]
+            for key, value in {**environment, "NETFOLD_HOST": host}.items():
+                words += ["-x", f"{key}={value}"] if self.name == "openmpi" else ["-env", key, value]
+            words += [str(word) for word in program]
+        return words
+
+
+MPIS = (Mpi("openmpi"), Mpi("mpich"))
+
+
+@dataclass
+class Launcher:
+    """Starts programs in a fabric."""
+
+    fabric: Fabric
+    folder: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def start(
+        self, mpi: Mpi, hosts: Sequence[str], *program: object, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        given = {
+            "LD_PRELOAD": str(build(f"mpicc.{mpi.name}")),
+            **self.fabric.environment,
+            "NETFOLD_MPI_REQUIRED": "1",
+            **(environment or {}),
+        }
+        process = subprocess.Popen(
+            mpi.command(hosts, program, given),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env={**os.environ, "TMPDIR": "/tmp"},  # names of Open MPI's sockets have to be short
+        )
+        self.started.append(process)
+        return process
+
+    def run(
+        self, mpi: Mpi, hosts: Sequence[str], *program: object, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        process = self.start(mpi, hosts, *program, environment=environment)
+        out, err = process.communicate(timeout=DEADLINE_S)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@contextmanager
+def launcher(hosts: Sequence[str], folder: Path) -> Iterator[Launcher]:
+    """A fabric of these hosts."""
+    fabric = Fabric(list(dict.fromkeys(hosts)), folder)
+    found = Launcher(fabric, folder)
+    try:
+        yield found
+    finally:
+        for process in found.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        fabric.close()

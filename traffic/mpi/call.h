@@ -1,0 +1,28 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A collective call of any size: segments, and MPI's own reduction of those that do not fit. */
+
+#ifndef NETFOLD_MPI_CALL_H
+#define NETFOLD_MPI_CALL_H
+
+#include "reduce.h"
+
+enum nm_operation { NM_ALLREDUCE, NM_REDUCE, NM_BCAST, NM_BARRIER, NM_REDUCE_SCATTER_BLOCK };
+
+struct nm_call {
+    const struct nm_communicator *communicator;
+    enum nm_operation operation;
+    int root;
+    const void *input; /* NULL: zeros */
+    void *output;      /* NULL: not wanted. May be the input */
+    size_t elements;   /* of the input */
+    enum nf_dtype dtype;
+    size_t bytes;      /* of a broadcast, whose elements are words */
+    MPI_Comm own;      /* for MPI's own reductions: no other call uses it meanwhile */
+    int is_refused;    /* of nm_reduction */
+};
+
+struct nm_result nm_call_run(const struct nm_call *call);
+
+#endif

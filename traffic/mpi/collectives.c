@@ -1,0 +1,160 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "collectives.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "datatypes.h"
+#include "queue.h"
+#include "world.h"
+
+/* ---- errors ---- */
+
+/* A code of the class MPI_ERR_OTHER with this text. */
+static int error_code(const struct nm_result *result) {
+    static int code = MPI_SUCCESS;
+    char text[MPI_MAX_ERROR_STRING];
+    if (code == MPI_SUCCESS) PMPI_Add_error_code(MPI_ERR_OTHER, &code);
+    snprintf(text, sizeof text, "netfold: %.200s", result->message);
+    PMPI_Add_error_string(code, text);
+    return code;
+}
+
+/* By the communicator's error handler; where that ends the program, the reason is printed first. */
+static int raise_error(MPI_Comm comm, const char *operation, const struct nm_result *result) {
+    MPI_Errhandler handler;
+    PMPI_Comm_get_errhandler(comm, &handler);
+    if (handler == MPI_ERRORS_ARE_FATAL)
+        fprintf(stderr, "netfold: rank %d: %s: %s\n", nm_world.rank, operation, result->message);
+    if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
+    int code = error_code(result);
+    PMPI_Comm_call_errhandler(comm, code);
+    return code;
+}
+
+static int finish(const struct nm_call *call, const char *operation) {
+    struct nm_result result = nm_queue_run(call);
+    return result.status == NM_DONE ? MPI_SUCCESS : raise_error(call->communicator->comm, operation, &result);
+}
+
+/* ---- calls ---- */
+
+/* -1: the network does not make this reduction. */
+static int reduced_dtype(int64_t count, MPI_Datatype datatype, MPI_Op op) {
+    if (!nm_world.is_active || op != MPI_SUM || count < 0) return -1;
+    int dtype = nm_dtype_of(datatype);
+    return (dtype == NF_FLOAT32 || dtype == NF_FLOAT64) && !nm_world.takes_floats ? -1 : dtype;
+}
+
+static struct nm_call call_of(const struct nm_communicator *c, enum nm_operation operation, int64_t count, int dtype) {
+    return (struct nm_call){
+        .communicator = c, .operation = operation, .elements = (size_t)count, .dtype = (enum nf_dtype)dtype, .own = c->comm};
+}
+
+int nm_allreduce(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *code) {
+    int dtype = reduced_dtype(count, datatype, op);
+    const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
+    if (!c) return 0;
+    struct nm_call call = call_of(c, NM_ALLREDUCE, count, dtype);
+    call.input = send == MPI_IN_PLACE ? recv : send;
+    call.output = recv;
+    *code = finish(&call, "MPI_Allreduce");
+    return 1;
+}
+
+int nm_reduce_to(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm,
+                 int *code) {
+    int dtype = reduced_dtype(count, datatype, op);
+    const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
+    if (!c || root < 0 || root >= c->size) return 0;
+    struct nm_call call = call_of(c, NM_REDUCE, count, dtype);
+    call.root = root;
+    call.input = send == MPI_IN_PLACE ? recv : send;
+    call.output = root == c->rank ? recv : NULL;
+    *code = finish(&call, "MPI_Reduce");
+    return 1;
+}
+
+int nm_barrier(MPI_Comm comm, int *code) {
+    const struct nm_communicator *c = nm_communicator_of(comm);
+    if (!c) return 0;
+    struct nm_call call = call_of(c, NM_BARRIER, 0, NF_INT32);
+    *code = finish(&call, "MPI_Barrier");
+    return 1;
+}
+
+int nm_reduce_scatter_block(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                            int *code) {
+    int dtype = reduced_dtype(count, datatype, op);
+    const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
+    if (!c) return 0;
+    struct nm_call call = call_of(c, NM_REDUCE_SCATTER_BLOCK, count * c->size, dtype);
+    call.input = send == MPI_IN_PLACE ? recv : send;
+    call.output = recv;
+    *code = finish(&call, "MPI_Reduce_scatter_block");
+    return 1;
+}
+
+/* ---- broadcasts ---- */
+
+/* Of data with gaps: a copy of their bytes. */
+static int broadcast_packed(struct nm_call *call, void *buffer, int count, MPI_Datatype datatype) {
+    int capacity, packed = 0, unpacked = 0, is_root = call->root == call->communicator->rank;
+    PMPI_Pack_size(count, datatype, call->own, &capacity);
+    char *bytes = malloc((size_t)capacity);
+    if (!bytes) PMPI_Abort(MPI_COMM_WORLD, 1);
+    if (is_root) PMPI_Pack(buffer, count, datatype, bytes, capacity, &packed, call->own);
+    call->output = bytes;
+    int code = finish(call, "MPI_Bcast");
+    if (code == MPI_SUCCESS && !is_root) PMPI_Unpack(bytes, (int)call->bytes, &unpacked, buffer, count, datatype, call->own);
+    free(bytes);
+    return code;
+}
+
+int nm_bcast(void *buffer, int64_t count, MPI_Datatype datatype, int root, MPI_Comm comm, int *code) {
+    if (count < 0 || datatype == MPI_DATATYPE_NULL) return 0;
+    const struct nm_communicator *c = nm_communicator_of(comm);
+    if (!c || root < 0 || root >= c->size) return 0;
+    int size = 0;
+    PMPI_Type_size(datatype, &size);
+    struct nm_call call = call_of(c, NM_BCAST, (count * size + 3) / 4, NF_INT32);
+    call.bytes = (size_t)(count * size);
+    call.root = root;
+    call.output = buffer;
+    if (call.bytes == 0 || nm_is_contiguous(datatype))
+        *code = finish(&call, "MPI_Bcast");
+    else
+        *code = broadcast_packed(&call, buffer, (int)count, datatype);
+    return 1;
+}
+
+/* ---- nonblocking calls ---- */
+
+/* Fills in what differs from a blocking call, and starts it. */
+static int start(struct nm_call *call, MPI_Request *request) {
+    call->own = nm_world.shadow;
+    call->is_refused = nm_world.member && !nm_communicator_takes_nonblocking();
+    return nm_queue_start(call, error_code, request);
+}
+
+int nm_iallreduce(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                  MPI_Request *request, int *code) {
+    int dtype = reduced_dtype(count, datatype, op);
+    const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of_nonblocking(comm);
+    if (!c) return 0;
+    struct nm_call call = call_of(c, NM_ALLREDUCE, count, dtype);
+    call.input = send == MPI_IN_PLACE ? recv : send;
+    call.output = recv;
+    *code = start(&call, request);
+    return 1;
+}
+
+int nm_ibarrier(MPI_Comm comm, MPI_Request *request, int *code) {
+    const struct nm_communicator *c = nm_communicator_of_nonblocking(comm);
+    if (!c) return 0;
+    struct nm_call call = call_of(c, NM_BARRIER, 0, NF_INT32);
+    *code = start(&call, request);
+    return 1;
+}

@@ -1,0 +1,116 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "communicators.h"
+
+#include <stdlib.h>
+
+#include "world.h"
+
+static int key = MPI_KEYVAL_INVALID;
+static int64_t next_id = 1;        /* MPI_COMM_WORLD's is 0 */
+static int has_nonblocking, has_admitted;
+
+static int release(MPI_Comm comm, int keyval, void *value, void *state) {
+    struct nm_communicator *c = value;
+    (void)comm, (void)keyval, (void)state;
+    free(c->local);
+    free(c);
+    return MPI_SUCCESS;
+}
+
+/* World ranks of the members. NULL: no memory. */
+static int *world_ranks(MPI_Comm comm, int size) {
+    MPI_Group group, world;
+    int *own = calloc((size_t)size, sizeof *own), *found = calloc((size_t)size, sizeof *found);
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    for (int i = 0; own && i < size; i++) own[i] = i;
+    if (own && found) PMPI_Group_translate_ranks(group, size, own, world, found);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    free(own);
+    return found;
+}
+
+static int contains(const int *ranks, int count, int rank) {
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == rank) return 1;
+    return 0;
+}
+
+/* Whether every host's leader is in it; fills in the ranks of this host. */
+static int covers_hosts(struct nm_communicator *c) {
+    const struct nm_world *w = &nm_world;
+    int *ranks = world_ranks(c->comm, c->size), covered = 0;
+    c->local = calloc((size_t)w->host_size, sizeof *c->local);
+    if (!ranks || !c->local) PMPI_Abort(MPI_COMM_WORLD, 1);
+    for (int i = 0; i < w->host_count; i++) covered += contains(ranks, c->size, w->leaders[i]);
+    for (int i = 1; i < w->host_size; i++)
+        if (contains(ranks, c->size, w->host_ranks[i])) c->local[c->local_count++] = i;
+    free(ranks);
+    return covered == w->host_count;
+}
+
+/* All ranks of the communicator agree on whether it is admitted, and on its number. */
+static void agree(struct nm_communicator *c) {
+    const struct nm_world *w = &nm_world;
+    int64_t own[2] = {!w->is_ordered && (w->is_concurrent || has_nonblocking), next_id}, all[2];
+    PMPI_Allreduce(own, all, 2, MPI_INT64_T, MPI_MAX, c->comm);
+    c->is_admitted = !all[0];
+    c->id = all[1];
+    next_id = all[1] + 1;
+    has_admitted |= c->is_admitted;
+}
+
+static struct nm_communicator *find(MPI_Comm comm) {
+    struct nm_communicator *c;
+    int is_known = 0;
+    if (key == MPI_KEYVAL_INVALID) PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, release, &key, NULL);
+    PMPI_Comm_get_attr(comm, key, &c, &is_known);
+    return is_known ? c : NULL;
+}
+
+static struct nm_communicator *add(MPI_Comm comm) {
+    int is_inter;
+    struct nm_communicator *c = calloc(1, sizeof *c);
+    if (!c) PMPI_Abort(MPI_COMM_WORLD, 1);
+    c->comm = comm;
+    PMPI_Comm_rank(comm, &c->rank);
+    PMPI_Comm_size(comm, &c->size);
+    PMPI_Comm_test_inter(comm, &is_inter);
+    if (!is_inter && covers_hosts(c)) {
+        if (comm == MPI_COMM_WORLD)
+            c->is_admitted = 1;
+        else
+            agree(c);
+    }
+    PMPI_Comm_set_attr(comm, key, c);
+    return c;
+}
+
+const struct nm_communicator *nm_communicator_of(MPI_Comm comm) {
+    if (!nm_world.is_active || comm == MPI_COMM_NULL || comm == MPI_COMM_SELF) return NULL;
+    struct nm_communicator *c = find(comm);
+    if (!c) c = add(comm);
+    return c->is_admitted ? c : NULL;
+}
+
+const struct nm_communicator *nm_communicator_of_nonblocking(MPI_Comm comm) {
+    if (!nm_world.is_active || !nm_world.is_threaded || comm == MPI_COMM_NULL) return NULL;
+    struct nm_communicator *c = find(comm);
+    if (!c && comm == MPI_COMM_WORLD) c = add(comm);
+    return c && c->is_admitted && (comm == MPI_COMM_WORLD || nm_world.is_ordered) ? c : NULL;
+}
+
+int nm_communicator_takes_nonblocking(void) {
+    if (nm_world.is_ordered) return 1;
+    has_nonblocking = 1;
+    return !has_admitted;
+}
+
+void nm_communicators_stop(void) {
+    if (key == MPI_KEYVAL_INVALID) return;
+    if (find(MPI_COMM_WORLD)) PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
+    PMPI_Comm_free_keyval(&key);
+}

@@ -1,0 +1,39 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which communicators' calls go to the network: MPI_COMM_WORLD, and those that contain the leader of every host. All their calls
+ * have to come in one order at all leaders, as they share one job.
+ *
+ * MPI orders the calls of one communicator, and blocking calls of single-threaded programs. Calls of several communicators may come in
+ * different orders where some are nonblocking, or come from several threads. So a communicator other than MPI_COMM_WORLD is admitted by its
+ * first call, unless one of its ranks may call so; then its calls stay the MPI library's. Once one is admitted,
+ * nonblocking calls are the MPI library's. */
+
+#ifndef NETFOLD_MPI_COMMUNICATORS_H
+#define NETFOLD_MPI_COMMUNICATORS_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+struct nm_communicator {
+    MPI_Comm comm;
+    int is_admitted;
+    int64_t id; /* the same at all its ranks */
+    int rank, size;
+    int local_count; /* ranks of this host other than the leader */
+    int *local; /* their host ranks */
+};
+
+/* NULL: calls of `comm` are the MPI library's. Collective if `comm` was never used before. */
+const struct nm_communicator *nm_communicator_of(MPI_Comm comm);
+
+/* Of a nonblocking call, at the leader: whether the network takes it. Other ranks follow their leader. */
+int nm_communicator_takes_nonblocking(void);
+
+/* The same for a communicator on which nonblocking calls are possible at all; without communication. */
+const struct nm_communicator *nm_communicator_of_nonblocking(MPI_Comm comm);
+
+/* Forgets MPI_COMM_WORLD; others are forgotten when they are freed. */
+void nm_communicators_stop(void);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#define _GNU_SOURCE
+#include "member.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent_process.h"
+#include "progress.h"
+
+#define START_SECONDS 60.0     /* of an agent: Python and gRPC on a busy machine */
+#define JOB_SECONDS 300.0      /* in the queue, and until all workers have joined */
+#define NEW_EPOCH_SECONDS 60.0
+#define HEARTBEAT_SECONDS 0.3
+#define CLOSE_SECONDS 5.0
+
+struct nm_member {
+    struct nm_agent *agent;
+    struct nf_engine *engine;
+    pthread_t thread;
+    int has_thread;
+    pthread_mutex_t lock; /* of all below, and of sending */
+    pthread_cond_t changed;
+    int64_t epoch; /* 0: none yet */
+    int64_t scheme, bits, takes_floats;
+    int has_ended, is_closing;
+    char reason[NM_REASON_BYTES]; /* of the end */
+    struct nm_report report;
+};
+
+static void copy_text(char *to, size_t capacity, const char *from) { snprintf(to, capacity, "%s", from); }
+
+/* Waits for a packet of this type; texts of NM_ENDED go to `reason`. 0 or -1. */
+static int await_text(struct nm_member *m, int64_t type, double seconds, char *text, size_t capacity, char *reason) {
+    double until = nm_now() + seconds;
+    struct nm_packet packet;
+    for (double left = seconds; left > 0; left = until - nm_now()) {
+        int found = nm_agent_receive(m->agent, &packet, left);
+        if (found < 0) break;
+        if (found && packet.type == type) {
+            copy_text(text, capacity, packet.text);
+            return 0;
+        }
+        if (found && packet.type == NM_ENDED) {
+            copy_text(reason, NM_REASON_BYTES, packet.text);
+            return -1;
+        }
+    }
+    snprintf(reason, NM_REASON_BYTES, "the agent (%s) ended, or did not answer within %.0f s", "netfold.traffic.mpi.agent",
+             seconds);
+    return -1;
+}
+
+struct nm_member *nm_member_open(char host[NM_NAME_BYTES], char reason[NM_REASON_BYTES]) {
+    struct nm_member *m = calloc(1, sizeof *m);
+    if (m) m->engine = nf_engine_create();
+    if (m && m->engine) m->agent = nm_agent_start();
+    if (!m || !m->engine || !m->agent) {
+        snprintf(reason, NM_REASON_BYTES, "the agent cannot be started: %s", strerror(errno));
+        if (m && m->engine) nf_engine_destroy(m->engine);
+        free(m);
+        return NULL;
+    }
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->changed, NULL);
+    if (await_text(m, NM_HOST, START_SECONDS, host, NM_NAME_BYTES, reason) == 0) return m;
+    nm_member_close(m);
+    return NULL;
+}
+
+int nm_member_submit(struct nm_member *m, const char *hosts, char job[NM_NAME_BYTES], char reason[NM_REASON_BYTES]) {
+    nm_agent_send_text(m->agent, NM_SUBMIT, hosts);
+    return await_text(m, NM_JOB, JOB_SECONDS, job, NM_NAME_BYTES, reason);
+}
+
+/* ---- the agent's messages, in a thread ---- */
+
+static void end_with(struct nm_member *m, const char *reason) {
+    pthread_mutex_lock(&m->lock);
+    if (!m->has_ended) copy_text(m->reason, sizeof m->reason, reason);
+    m->has_ended = 1;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+    nf_engine_abort(m->engine);
+}
+
+static void enter_epoch(struct nm_member *m, const struct nm_packet *packet) {
+    const struct nm_assign *assign = packet->bytes;
+    int error = packet->size == sizeof *assign
+                    ? nf_engine_assign(m->engine, &assign->assignment, packet->sockets, (int64_t)packet->socket_count)
+                    : EPROTO;
+    if (error) {
+        char reason[NM_REASON_BYTES];
+        snprintf(reason, sizeof reason, "the epoch cannot be entered: %s", strerror(error));
+        end_with(m, reason);
+        return;
+    }
+    pthread_mutex_lock(&m->lock);
+    m->epoch = assign->assignment.epoch;
+    m->scheme = assign->scheme;
+    m->bits = assign->bits;
+    m->takes_floats = assign->takes_floats;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void take_message(struct nm_member *m, const struct nm_packet *packet) {
+    int64_t ready = NM_READY;
+    const struct nm_departures *left = packet->bytes;
+    switch (packet->type) {
+    case NM_PREPARE:
+        nf_engine_close_sockets(m->engine);
+        nm_agent_send(m->agent, &ready, sizeof ready);
+        break;
+    case NM_ASSIGN:
+        enter_epoch(m, packet);
+        break;
+    case NM_DEPARTURES:
+        if (packet->size == sizeof *left) nf_engine_set_departures(m->engine, left->epoch, &left->departures);
+        break;
+    case NM_ENDED:
+        end_with(m, packet->text);
+        break;
+    default:
+        end_with(m, "the agent sent a message of an unknown type: agent and library are of different versions");
+    }
+}
+
+/* The newest counters. */
+static struct nm_report build_report(struct nm_member *m, int64_t type) {
+    pthread_mutex_lock(&m->lock);
+    struct nm_report report = m->report;
+    pthread_mutex_unlock(&m->lock);
+    report.type = type;
+    report.socket_errors = nf_engine_socket_errors(m->engine);
+    nf_engine_totals(m->engine, &report.totals);
+    report.tree_count = nf_engine_reports(m->engine, report.trees, NF_TREES_MAX);
+    return report;
+}
+
+static void *serve_agent(void *member) {
+    struct nm_member *m = member;
+    double heartbeat_at = 0;
+    for (;;) {
+        pthread_mutex_lock(&m->lock);
+        int is_closing = m->is_closing;
+        pthread_mutex_unlock(&m->lock);
+        if (is_closing) return NULL;
+        double now = nm_now();
+        if (now >= heartbeat_at) {
+            struct nm_report report = build_report(m, NM_REPORT);
+            nm_agent_send(m->agent, &report, sizeof report);
+            heartbeat_at = now + HEARTBEAT_SECONDS;
+        }
+        struct nm_packet packet;
+        int found = nm_agent_receive(m->agent, &packet, heartbeat_at - now);
+        if (found > 0) take_message(m, &packet);
+        if (found < 0) {
+            end_with(m, "the agent of this host is gone");
+            return NULL;
+        }
+    }
+}
+
+/* ---- calls ---- */
+
+/* Until an epoch other than `epoch`, or the job's end. Whether there is one. */
+static int await_epoch(struct nm_member *m, int64_t epoch, double seconds) {
+    double until = nm_now() + seconds;
+    pthread_mutex_lock(&m->lock);
+    while (m->epoch == epoch && !m->has_ended && nm_now() < until) {
+        struct timespec slice;
+        clock_gettime(CLOCK_REALTIME, &slice);
+        slice.tv_nsec += (long)(1e9 * NM_SLICE);
+        slice.tv_sec += slice.tv_nsec / 1000000000;
+        slice.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&m->changed, &m->lock, &slice);
+        pthread_mutex_unlock(&m->lock);
+        nm_progress();
+        pthread_mutex_lock(&m->lock);
+    }
+    int found = m->epoch != epoch && !m->has_ended;
+    pthread_mutex_unlock(&m->lock);
+    return found;
+}
+
+static int request_epoch(struct nm_member *m, int64_t epoch) {
+    struct nm_new_epoch message = {NM_NEW_EPOCH, epoch};
+    nm_agent_send(m->agent, &message, sizeof message);
+    return await_epoch(m, epoch, NEW_EPOCH_SECONDS);
+}
+
+int nm_member_join(struct nm_member *m, const char *job, char reason[NM_REASON_BYTES]) {
+    nm_agent_send_text(m->agent, NM_JOIN, job);
+    m->has_thread = pthread_create(&m->thread, NULL, serve_agent, m) == 0;
+    if (m->has_thread && await_epoch(m, 0, JOB_SECONDS)) return 0;
+    pthread_mutex_lock(&m->lock);
+    copy_text(reason, NM_REASON_BYTES, m->has_ended ? m->reason : "the job has not started");
+    pthread_mutex_unlock(&m->lock);
+    return -1;
+}
+
+int nm_member_takes_floats(struct nm_member *m) {
+    pthread_mutex_lock(&m->lock);
+    int takes_floats = (int)m->takes_floats;
+    pthread_mutex_unlock(&m->lock);
+    return takes_floats;
+}
+
+static struct nf_outcome ended_outcome(struct nm_member *m) {
+    struct nf_outcome outcome = {.status = NF_ABORTED};
+    pthread_mutex_lock(&m->lock);
+    copy_text(outcome.message, sizeof outcome.message, m->has_ended ? m->reason : "no new epoch started after a failed call");
+    pthread_mutex_unlock(&m->lock);
+    return outcome;
+}
+
+static int has_ended(struct nm_member *m) {
+    pthread_mutex_lock(&m->lock);
+    int ended = m->has_ended;
+    pthread_mutex_unlock(&m->lock);
+    return ended;
+}
+
+/* Waits for the call. A new epoch replaces one in which it cannot continue. */
+static void await_call(struct nm_member *m, struct nf_call *call) {
+    while (nf_engine_wait(m->engine, call, nm_now() + NM_SLICE) == NF_PENDING) {
+        struct nf_totals totals;
+        nf_engine_totals(m->engine, &totals);
+        if (totals.unusable_epoch && !request_epoch(m, totals.unusable_epoch)) nf_engine_fail_epoch_waiters(m->engine);
+        nm_progress();
+    }
+}
+
+static void explain(struct nf_outcome *outcome) {
+    const char *text = NULL;
+    if (outcome->status == NF_MISMATCH)
+        text = "the ranks made different calls: communicators, operations, datatypes, counts or roots differ";
+    if (outcome->status == NF_WORKERS_LEFT) text = "a rank that the call needs has ended";
+    if (outcome->status == NF_EXHAUSTED) text = "the call needs more chunks than an epoch has numbers";
+    if (outcome->status == NF_NO_MEMORY) text = "no memory";
+    if (outcome->status == NF_FLOATS_UNSUPPORTED) text = "not all nodes of the job's trees add floats";
+    if (text) copy_text(outcome->message, sizeof outcome->message, text);
+    if (!outcome->message[0])
+        snprintf(outcome->message, sizeof outcome->message, "the call failed (status %ld)", (long)outcome->status);
+}
+
+struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elements, enum nf_dtype dtype, int64_t context) {
+    double started = nm_now();
+    struct nf_totals totals;
+    nf_engine_totals(m->engine, &totals);
+    pthread_mutex_lock(&m->lock);
+    int64_t epoch = m->epoch;
+    struct nf_request request = {array, (int64_t)elements, dtype, NF_SUM, m->scheme, m->bits, context, NF_UNKNOWN};
+    pthread_mutex_unlock(&m->lock);
+    if (has_ended(m) || (totals.has_failed_call && !request_epoch(m, epoch))) return ended_outcome(m);
+    struct nf_call *call = nf_engine_submit(m->engine, &request, 0);
+    struct nf_outcome outcome = {.status = NF_NO_MEMORY};
+    if (call) {
+        if (has_ended(m)) nf_engine_abort(m->engine); /* of earlier calls: this one came after that */
+        await_call(m, call);
+        nf_engine_release(m->engine, call, &outcome);
+    }
+    if (outcome.status == NF_DONE) {
+        pthread_mutex_lock(&m->lock);
+        m->report.calls++;
+        m->report.elements += (int64_t)elements;
+        m->report.bytes += (int64_t)elements * nf_itemsize(dtype);
+        m->report.seconds += nm_now() - started;
+        pthread_mutex_unlock(&m->lock);
+    } else {
+        if (has_ended(m)) return ended_outcome(m);
+        explain(&outcome);
+    }
+    return outcome;
+}
+
+void nm_member_fail(struct nm_member *m, const char *reason) {
+    nm_agent_send_text(m->agent, NM_ENDED, reason);
+    await_epoch(m, m->epoch, CLOSE_SECONDS);
+}
+
+void nm_member_close(struct nm_member *m) {
+    pthread_mutex_lock(&m->lock);
+    m->is_closing = 1;
+    pthread_mutex_unlock(&m->lock);
+    if (m->has_thread) {
+        pthread_join(m->thread, NULL);
+        struct nm_report report = build_report(m, NM_LEAVE);
+        nm_agent_send(m->agent, &report, sizeof report);
+    }
+    nf_engine_stop(m->engine);
+    nm_agent_end(m->agent, CLOSE_SECONDS);
+    nf_engine_destroy(m->engine);
+    pthread_mutex_destroy(&m->lock);
+    pthread_cond_destroy(&m->changed);
+    free(m);
+}

@@ -1,0 +1,119 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The functions of MPI that a program finds here before its MPI library's (LD_PRELOAD): they make a call in the network, or pass it on
+ * to the library's by its name in MPI's profiling interface. */
+
+#include <mpi.h>
+
+#include "collectives.h"
+#include "communicators.h"
+#include "queue.h"
+#include "world.h"
+
+#define NM_API __attribute__((visibility("default")))
+
+NM_API int MPI_Init(int *argc, char ***argv) {
+    int provided;
+    /* Nonblocking calls are made by a thread. */
+    int code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    if (code == MPI_SUCCESS) nm_world_start(0);
+    return code;
+}
+
+NM_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    int code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+    if (code == MPI_SUCCESS) nm_world_start(required == MPI_THREAD_MULTIPLE);
+    return code;
+}
+
+NM_API int MPI_Finalize(void) {
+    if (nm_world.is_active) {
+        nm_queue_stop();
+        nm_communicators_stop();
+        nm_world_stop();
+    }
+    return PMPI_Finalize();
+}
+
+NM_API int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+    int code;
+    return nm_allreduce(send, recv, count, datatype, op, comm, &code) ? code
+                                                                      : PMPI_Allreduce(send, recv, count, datatype, op, comm);
+}
+
+NM_API int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm) {
+    int code;
+    return nm_reduce_to(send, recv, count, datatype, op, root, comm, &code)
+               ? code
+               : PMPI_Reduce(send, recv, count, datatype, op, root, comm);
+}
+
+NM_API int MPI_Bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm) {
+    int code;
+    return nm_bcast(buffer, count, datatype, root, comm, &code) ? code : PMPI_Bcast(buffer, count, datatype, root, comm);
+}
+
+NM_API int MPI_Barrier(MPI_Comm comm) {
+    int code;
+    return nm_barrier(comm, &code) ? code : PMPI_Barrier(comm);
+}
+
+NM_API int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+    int code;
+    return nm_reduce_scatter_block(send, recv, count, datatype, op, comm, &code)
+               ? code
+               : PMPI_Reduce_scatter_block(send, recv, count, datatype, op, comm);
+}
+
+NM_API int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                          MPI_Request *request) {
+    int code;
+    return nm_iallreduce(send, recv, count, datatype, op, comm, request, &code)
+               ? code
+               : PMPI_Iallreduce(send, recv, count, datatype, op, comm, request);
+}
+
+NM_API int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request) {
+    int code;
+    return nm_ibarrier(comm, request, &code) ? code : PMPI_Ibarrier(comm, request);
+}
+
+#if MPI_VERSION >= 4 /* the same with large counts */
+
+NM_API int MPI_Allreduce_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm) {
+    int code;
+    return nm_allreduce(send, recv, count, datatype, op, comm, &code) ? code
+                                                                      : PMPI_Allreduce_c(send, recv, count, datatype, op, comm);
+}
+
+NM_API int MPI_Reduce_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op, int root,
+                        MPI_Comm comm) {
+    int code;
+    return nm_reduce_to(send, recv, count, datatype, op, root, comm, &code)
+               ? code
+               : PMPI_Reduce_c(send, recv, count, datatype, op, root, comm);
+}
+
+NM_API int MPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm) {
+    int code;
+    return nm_bcast(buffer, count, datatype, root, comm, &code) ? code : PMPI_Bcast_c(buffer, count, datatype, root, comm);
+}
+
+NM_API int MPI_Reduce_scatter_block_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                                      MPI_Comm comm) {
+    int code;
+    return nm_reduce_scatter_block(send, recv, count, datatype, op, comm, &code)
+               ? code
+               : PMPI_Reduce_scatter_block_c(send, recv, count, datatype, op, comm);
+}
+
+NM_API int MPI_Iallreduce_c(const void *send, void *recv, MPI_Count count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                            MPI_Request *request) {
+    int code;
+    return nm_iallreduce(send, recv, count, datatype, op, comm, request, &code)
+               ? code
+               : PMPI_Iallreduce_c(send, recv, count, datatype, op, comm, request);
+}
+
+#endif
