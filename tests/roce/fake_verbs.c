@@ -27,6 +27,7 @@ struct fake_qp {
     struct ibv_qp qp;
     struct fake_qp *next;
     int host;
+    int hosts; /* that its switch adds up */
     uint32_t destination;
     int sends; /* ready to */
     int broken;
@@ -54,6 +55,12 @@ static struct {
 void fake_start(int hosts, enum fault fault, int at) {
     pthread_mutex_lock(&net.lock);
     net.hosts = hosts, net.fault = fault, net.at = at, net.messages = 0, net.next_qpn = 17;
+    pthread_mutex_unlock(&net.lock);
+}
+
+void fake_hosts(int hosts) {
+    pthread_mutex_lock(&net.lock);
+    net.hosts = hosts;
     pthread_mutex_unlock(&net.lock);
 }
 
@@ -123,9 +130,9 @@ static void break_all(int all) {
     }
 }
 
-static uint32_t float_sum(struct fake_qp *const *of, uint32_t i) {
+static uint32_t float_sum(struct fake_qp *const *of, int hosts, uint32_t i) {
     float sum = -0.0f, lane;
-    for (int h = 0; h < net.hosts; h++)
+    for (int h = 0; h < hosts; h++)
         if (4 * i < of[h]->sent[0].size) memcpy(&lane, of[h]->sent[0].bytes + 4 * i, 4), sum += lane;
     uint32_t bits;
     memcpy(&bits, &sum, 4);
@@ -138,11 +145,11 @@ static uint32_t saturated(int64_t x) { return htonl((uint32_t)(x > INT32_MAX ? I
 static void add_up(uint64_t tree) {
     for (;;) {
         struct fake_qp *of[HOSTS] = {0};
-        int ready = 0;
+        int ready = 0, hosts = net.hosts;
         for (struct fake_qp *p = net.pairs; p != NULL; p = p->next)
             if (p->sends && !p->broken && p->sent_count > 0 && p->sent[0].id == tree && of[p->host] == NULL)
-                of[p->host] = p, ready++;
-        if (ready < net.hosts) return;
+                of[p->host] = p, ready++, hosts = p->hosts;
+        if (ready < hosts) return;
         int number = net.messages++, faulty = net.fault != FAULT_NONE && number >= net.at;
         if (net.fault == FAULT_RAW && number >= net.at + RAW_MESSAGES) net.fault = FAULT_NONE;
         if (faulty && net.fault == FAULT_BREAK) {
@@ -154,13 +161,13 @@ static void add_up(uint64_t tree) {
         uint32_t *sum = calloc(size, 1);
         for (uint32_t i = 0; i < size / 4; i++) {
             int64_t lane = 0;
-            for (int h = 0; h < net.hosts; h++)
+            for (int h = 0; h < hosts; h++)
                 if (4 * i < of[h]->sent[0].size) lane += (int32_t)ntohl(((uint32_t *)(void *)of[h]->sent[0].bytes)[i]);
-            sum[i] = net.floats ? float_sum(of, i) : saturated(lane);
+            sum[i] = net.floats ? float_sum(of, hosts, i) : saturated(lane);
         }
         int raw = faulty && net.fault == FAULT_RAW, unheard = faulty && net.fault == FAULT_UNHEARD;
         int unsent = faulty && net.fault == FAULT_UNSENT, some = faulty && net.fault == FAULT_SOME;
-        for (int h = 0; h < net.hosts; h++) {
+        for (int h = 0; h < hosts; h++) {
             struct fake_qp *to = pair_of(of[h]->destination);
             if (some && to->host != 0 && h != 0) continue;
             if (unsent && h == 0) {
@@ -171,7 +178,7 @@ static void add_up(uint64_t tree) {
             if (!some || to->host == 0) deliver(of[h], raw ? of[h]->sent[0].bytes : (uint8_t *)sum, size);
             if (!unheard || h != 0) complete(of[h]->qp.send_cq, of[h]->sent[0].id, IBV_WC_SEND, 0, 1);
         }
-        for (int h = 0; h < net.hosts; h++) pop(of[h]->sent, &of[h]->sent_count);
+        for (int h = 0; h < hosts; h++) pop(of[h]->sent, &of[h]->sent_count);
         if (!unsent) free(sum);
         if (unheard || unsent) net.fault = FAULT_NONE;
         if (some || (faulty && net.fault == FAULT_BEHIND)) {
@@ -345,6 +352,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *wanted)
     p->qp.recv_cq = wanted->recv_cq;
     pthread_mutex_lock(&net.lock);
     p->qp.qp_num = net.next_qpn++;
+    p->hosts = net.hosts;
     p->next = net.pairs;
     net.pairs = p;
     made(1);

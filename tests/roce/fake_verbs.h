@@ -19,6 +19,8 @@ enum fault {
 /* Host i has this address; otherwise 10.0.0.1 + i. */
 void fake_address(int host, const char *address);
 void fake_start(int hosts, enum fault fault, int at);
+/* Connections that are made from now on belong to a switch that adds up as many hosts: the first ones. */
+void fake_hosts(int hosts);
 /* What FAULT_UNSENT lost, if host 0 still has its connection. */
 void fake_send_again(void);
 /* Everything that was made has been taken down again. */

@@ -41,6 +41,9 @@ static struct {
     bool has_left[MOST];
     int ends_after; /* words of life, when all are connected: then the job is over for all but the first */
     bool cut; /* the first worker's agent ends when that leaves */
+    enum departure { FORBIDDEN, FINAL, CONTINUE } departure; /* of the last worker, while others stay */
+    unsigned long long limit; /* calls that it has finished */
+    int present; /* workers of the epoch: the first ones */
     int short_epoch; /* the last worker does not hear of its ring: it ends before */
     pthread_t thread;
 } control;
@@ -60,14 +63,23 @@ static void assign(int worker) {
     for (int t = 0; t < control.trees; t++)
         said += snprintf(trees + said, sizeof trees - (size_t)said, " %d %d %d %d", t + 5, 2 * control.window, control.window,
                          1000000000 / control.trees);
-    tell(worker, "assign %d 10.0.0.%d %d %d %d %s 300 %d%s\n", control.epoch, worker + 1, worker, control.workers, LANES,
+    tell(worker, "assign %d 10.0.0.%d %d %d %d %s 300 %d%s\n", control.epoch, worker + 1, worker, control.present, LANES,
          control.numerics, control.trees, trees);
+}
+
+static void tell_departure(int takes_part) {
+    unsigned long long limit = takes_part ? control.limit : 0;
+    for (int w = 0; w + 1 < control.workers; w++)
+        tell(w, "left %d %llu %d %d %llu h4\n", control.epoch, limit, control.departure == FINAL, takes_part, control.limit);
 }
 
 static void new_epoch(void) {
     control.epoch++;
     memset(control.known, 0, sizeof control.known);
-    for (int w = 0; w < control.workers; w++) assign(w);
+    if (control.departure != FORBIDDEN && control.left > 0) control.present = control.workers - 1;
+    fake_hosts(control.present);
+    for (int w = 0; w < control.present; w++) assign(w);
+    if (control.departure == FINAL && control.left > 0) tell_departure(0);
 }
 
 /* Numbers of a worker's ends: tree t's out QPN, in QPN, PSN at 3 t. */
@@ -83,21 +95,21 @@ static void read_ends(int worker, unsigned numbers[3 * 4]) {
 static void tell_rings(void) {
     unsigned long long least = control.calls[0], most = control.calls[0];
     int giver = 0;
-    for (int w = 0; w < control.workers; w++) {
+    for (int w = 0; w < control.present; w++) {
         if (!control.known[w]) return;
         if (control.calls[w] < least) least = control.calls[w];
         if (control.calls[w] > most) most = control.calls[w], giver = w;
     }
     control.gave = control.gave || least != most;
     unsigned of[MOST][3 * 4];
-    for (int w = 0; w < control.workers; w++) read_ends(w, of[w]);
-    for (int w = 0; w < control.workers; w++) {
-        int next = (w + 1) % control.workers, before = (w + control.workers - 1) % control.workers, said = 0;
+    for (int w = 0; w < control.present; w++) read_ends(w, of[w]);
+    for (int w = 0; w < control.present; w++) {
+        int next = (w + 1) % control.present, before = (w + control.present - 1) % control.present, said = 0;
         char trees[1024];
         for (int t = 0; t < control.trees; t++)
             said += snprintf(trees + said, sizeof trees - (size_t)said, " %d 10.0.0.%d %u 10.0.0.%d %u %u", t + 5, next + 1,
                              of[next][3 * t + 1], before + 1, of[before][3 * t], of[before][3 * t + 2]);
-        if (control.epoch != control.short_epoch || w + 1 < control.workers)
+        if (control.epoch != control.short_epoch || w + 1 < control.present)
             tell(w, "ring %d %llu %llu %d %d%s\n", control.epoch, least, most, giver, control.trees, trees);
     }
     control.linked = true;
@@ -107,9 +119,13 @@ static void tell_rings(void) {
     }
 }
 
-static void leave(int worker) {
+static void leave(int worker, unsigned long long calls) {
     control.has_left[worker] = true;
     control.left++;
+    if (control.departure != FORBIDDEN && control.left == 1) {
+        control.limit = calls;
+        tell_departure(1);
+    }
     if (control.cut && worker == 0) shutdown(control.streams[0], SHUT_RDWR);
     if (control.left == control.send_again) {
         usleep(200000); /* a worker that does not wait for it is gone then; one that does has renewed its lease of 300 ms */
@@ -130,7 +146,7 @@ static void hear(int worker, char *line) {
     unsigned long long calls;
     CHECK(!control.has_left[worker], "'%s' behind the last word", line);
     if (strcmp(line, "alive") == 0) end_job_soon();
-    if (strcmp(line, "hello 1") == 0) assign(worker);
+    if (strcmp(line, "hello 2") == 0) assign(worker);
     if (sscanf(line, "qps %d %llu %d%n", &epoch, &calls, &trees, &used) == 3 && epoch == control.epoch) {
         snprintf(control.ends[worker], sizeof control.ends[worker], "%s", line + used);
         control.calls[worker] = calls;
@@ -138,7 +154,7 @@ static void hear(int worker, char *line) {
         tell_rings();
     }
     if (sscanf(line, "new-epoch %d", &epoch) == 1 && epoch == control.epoch) new_epoch();
-    if (strcmp(line, "leave") == 0) leave(worker);
+    if (sscanf(line, "leave %llu", &calls) == 1) leave(worker, calls);
 }
 
 static void *attend(void *nothing) {
@@ -178,7 +194,7 @@ static void path_of(char *path, size_t room, int worker) { snprintf(path, room, 
 
 static void start_control(int workers, int trees, int window, const char *numerics) {
     control.workers = workers, control.trees = trees, control.window = window, control.numerics = numerics;
-    control.epoch = 1;
+    control.epoch = 1, control.present = workers;
     for (int w = 0; w < workers; w++) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         path_of(address.sun_path, sizeof address.sun_path, w);
@@ -200,7 +216,8 @@ struct part {
     enum nr_error expected;
     double join_seconds, seconds;
     int special; /* 1: rank 0 calls with another size; 2: rank 0 has an infinity; 3: sums reach a rail; 4: rank 0 is late;
-                  * 5: as 1, but only in the first call; 6: the job is over for all but rank 0, which begins when they know */
+                  * 5: as 1, but only in the first call; 6: the job is over for all but rank 0, which begins when they know;
+                  * 7: the last rank leaves after its first call, and the others' later ones fail; 8: or go on without it */
     uint64_t epoch_packets;
     int raw; /* floats are added as they are: any of them, also infinities */
     uint64_t bits; /* of the last sums: the same at all */
@@ -223,7 +240,6 @@ static void *work(void *given) {
     struct nr_worker *worker;
     enum nr_error joined = nr_join(&worker, &options, p->join_seconds);
     CHECK(joined == NR_OK, "rank %d does not join: %s", p->rank, nr_error_message(worker));
-    int workers = nr_workers(worker);
     void *array = malloc(4 * p->elements + 4), *before = malloc(4 * p->elements + 4);
     size_t count = p->elements;
     for (int round = 0; round < p->rounds; round++) {
@@ -231,6 +247,7 @@ static void *work(void *given) {
         bool differs = p->rank == 0 && (p->special == 1 || (p->special == 5 && round == 0));
         count = p->elements - (differs ? 300 : 0);
         enum nr_error expected = p->special == 5 && round > 0 ? NR_OK : p->expected;
+        if (p->special == 7 && round > 0) expected = NR_LEFT;
         for (size_t i = 0; i < count; i++) {
             if (p->dtype == NR_INT32)
                 ((int32_t *)array)[i] = p->special == 3 ? INT32_MAX / 2 : whole(i, p->rank, round);
@@ -244,6 +261,8 @@ static void *work(void *given) {
         if (p->special == 6 && p->rank == 0) expected = NR_TIMEOUT;
         enum nr_error error = nr_all_reduce(worker, array, count, p->dtype, p->op, p->seconds);
         CHECK(error == expected, "rank %d round %d: error %d: %s", p->rank, round, error, nr_error_message(worker));
+        if (error == NR_LEFT) CHECK(strcmp(nr_left_hosts(worker), "h4") == 0, "%s left", nr_left_hosts(worker));
+        int workers = nr_workers(worker);
         double divisor = p->op == NR_AVERAGE ? workers : 1;
         if (error != NR_OK) CHECK(memcmp(array, before, 4 * count) == 0, "rank %d: an error touched the array", p->rank);
         for (size_t i = 0; i < count && error == NR_OK; i++) {
@@ -263,6 +282,7 @@ static void *work(void *given) {
             }
         }
         if (p->special == 6 && p->rank > 0) pthread_barrier_wait(p->end);
+        if (error == NR_LEFT) continue;
         p->bits = 0;
         for (size_t i = 0; i < count; i++) p->bits = 31 * p->bits + ((uint32_t *)array)[i];
     }
@@ -276,18 +296,21 @@ static void *work(void *given) {
 static void all_work(struct part plan, int workers) {
     struct part parts[MOST];
     pthread_barrier_t end;
-    pthread_barrier_init(&end, NULL, (unsigned)workers);
+    bool one_leaves = plan.special == 7 || plan.special == 8;
+    int stay = one_leaves ? workers - 1 : workers;
+    pthread_barrier_init(&end, NULL, (unsigned)stay);
     plan.end = &end;
     for (int r = 0; r < workers; r++) {
         parts[r] = plan;
         parts[r].rank = r;
+        if (r >= stay) parts[r].rounds = 1, parts[r].at_once = true;
         pthread_create(&parts[r].thread, NULL, work, &parts[r]);
     }
     for (int r = 0; r < workers; r++) pthread_join(parts[r].thread, NULL);
     pthread_barrier_destroy(&end);
     pthread_join(control.thread, NULL);
     for (int w = 0; w < workers; w++) close(control.listeners[w]);
-    for (int r = 1; r < workers && plan.expected == NR_OK; r++) CHECK(parts[r].bits == parts[0].bits, "not the same bits");
+    for (int r = 1; r < stay && plan.expected == NR_OK; r++) CHECK(parts[r].bits == parts[0].bits, "not the same bits");
     CHECK(fake_left_over() == 0, "%d things are left over", fake_left_over());
 }
 
@@ -345,6 +368,14 @@ int main(int count, char **words) {
         plan.elements = 300; /* worker 0 has none in its first call: one message, so that it sees the sum before the break */
     } else if (strcmp(scenario, "over-in-a-call") == 0) { /* what they sent is added up behind it */
         plan.special = 6, plan.rounds = 1, plan.seconds = 5, plan.expected = NR_JOB_ENDED, control.ends_after = 6 * workers;
+    } else if (strcmp(scenario, "left") == 0) {
+        plan.special = 7, control.departure = FINAL, plan.seconds = 10;
+    } else if (strcmp(scenario, "left-before-it-was-given") == 0) { /* the others lack the sum, which the first one has */
+        plan.special = 7, control.departure = FINAL, fault = FAULT_SOME, plan.seconds = 10;
+    } else if (strcmp(scenario, "left-and-continued") == 0) {
+        plan.special = 8, control.departure = CONTINUE, plan.seconds = 10;
+    } else if (strcmp(scenario, "left-while-the-rest-computes") == 0) {
+        plan.special = 8, control.departure = CONTINUE, plan.seconds = 10, plan.rounds = 1, epochs = 1;
     } else if (strcmp(scenario, "infinity") == 0) {
         plan.special = 2, plan.rounds = 2, plan.expected = NR_NUMBERS, numerics = "block", plan.dtype = NR_FLOAT32;
     } else if (strcmp(scenario, "rail") == 0) {

@@ -90,14 +90,15 @@ def test_a_worker_is_told_in_lines_and_heard(controller, worker):
     )
     ring = pb.RoceRing(epoch=3, min_calls=2, max_calls=3, source_rank=1, trees=[n])
     controller.notices = [pb.ControllerUpdate(assignment=told, lease_ms=900), pb.ControllerUpdate(ring=ring)]
-    ours.sendall(b"hello 1\n")
+    ours.sendall(b"hello 2\n")
     with ours.makefile("r") as lines:
         assert lines.readline() == "assign 3 10.0.0.2 1 4 256 block 900 1 9 1024 512 1000000000\n"
         assert lines.readline() == "ring 3 2 3 1 1 9 10.0.0.3 7 10.0.0.1 8 6\n"
-        ours.sendall(b"qps 3 2 1 9 17 18 42\nalive\nnew-epoch 3\nreport 77\nleave\n")
+        ours.sendall(b"qps 3 2 1 9 17 18 42\nalive\nnew-epoch 3\nreport 77\nleave 12\n")
         assert controller.left.wait(20)
     last = controller.heard[-1]
     assert last.leave
+    assert last.report.next_call == 12
     assert last.unusable_epoch == 3
     assert last.report.chunks == 77
     assert (last.queue_pairs.epoch, last.queue_pairs.calls) == (3, 2)
@@ -108,7 +109,7 @@ def test_a_worker_is_told_in_lines_and_heard(controller, worker):
 def test_a_worker_that_has_left_hears_when_the_job_is_over(controller, worker):
     ours, _ = worker
     controller.farewell = [pb.ControllerUpdate(ended=pb.JobEnded(state=pb.DONE, reason="every worker left"))]
-    ours.sendall(b"hello 1\nleave\nalive\n")
+    ours.sendall(b"hello 2\nleave 0\nalive\n")
     with ours.makefile("r") as lines:
         assert lines.readline() == "ended job j is done: every worker left\n"
     assert [word.leave for word in controller.heard][-1:] == [True]
@@ -124,7 +125,7 @@ def test_an_agent_does_not_stay_for_a_worker_that_is_silent_when_the_job_is_over
     ]
     ours, agents = socket.socketpair()
     with ours, agents:
-        ours.sendall(b"hello 1\n")
+        ours.sendall(b"hello 2\n")
         Agent(Connection(f"unix:{tmp_path}/c"), "j", "h1", agents).run()
         assert ours.recv(100) == b"ended job j is failed: the lease of h1 expired\n"
 
@@ -134,7 +135,7 @@ def test_an_agent_does_not_stay_for_a_worker_that_is_silent_when_the_job_is_over
 )
 def test_what_no_worker_says_ends_the_attendance_with_its_words(controller, worker, line):
     ours, failures = worker
-    ours.sendall(b"hello 1\n" + line)
+    ours.sendall(b"hello 2\n" + line)
     with ours.makefile("r") as lines:
         heard = lines.readlines()
     assert heard[-1].startswith("ended the agent cannot read a line of this worker")
@@ -146,6 +147,33 @@ def test_a_job_of_another_transport_is_over_for_a_roce_worker(controller, worker
     controller.notices = [
         pb.ControllerUpdate(assignment=pb.Assignment(job="j", epoch=1, transport="udp"), lease_ms=900)
     ]
-    ours.sendall(b"hello 1\n")
+    ours.sendall(b"hello 2\n")
     with ours.makefile("r") as lines:
         assert "is not a RoCE job" in lines.readline()
+
+
+def test_a_worker_hears_which_workers_left_the_epoch(controller, worker):
+    ours, _ = worker
+    trees = [pb.TreeAssignment(tree=9, slots=1024, window=512, share=1.0)]
+    many = [f"host-{n}" for n in range(40)]
+    fresh = pb.Assignment(
+        epoch=4, rank=1, workers=2, lanes=256, trees=trees, transport="roce", address="10.0.0.2",
+        numerics=pb.Numerics(mode="auto"),
+        workers_left=pb.WorkersLeft(hosts=many, epoch=0, calls=7, final=True),
+    )  # fmt: skip
+    stale = pb.WorkersLeft(hosts=["h3"], epoch=3, calls=5, call_limit=5)
+    newest = pb.WorkersLeft(hosts=["h3", "h4"], epoch=4, calls=5, call_limit=5)
+    controller.notices = [
+        pb.ControllerUpdate(assignment=fresh, lease_ms=900),
+        pb.ControllerUpdate(workers_left=stale),
+        pb.ControllerUpdate(workers_left=newest),
+    ]
+    ours.sendall(b"hello 2\n")
+    with ours.makefile("r") as lines:
+        assert lines.readline().startswith("assign 4 ")
+        *words, hosts = lines.readline().split()
+        assert words == ["left", "4", "0", "1", "0", "7"]
+        assert hosts.startswith("host-0,host-1,")
+        assert hosts.endswith(",...")
+        assert len(hosts) < agent.LEFT_BYTES
+        assert lines.readline() == "left 4 5 0 1 5 h3,h4\n"

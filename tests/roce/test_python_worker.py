@@ -19,13 +19,14 @@ from netfold.protocol.connection import Connection
 from netfold.topologies.addressing import addresses
 from netfold.topologies.spec import load_fabric
 from netfold.traffic.engine.native import build
-from netfold.traffic.errors import JobFailedError, UnsupportedDtypeError
+from netfold.traffic.errors import JobFailedError, UnsupportedDtypeError, WorkersLeftError
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.roce.recipe import HERE
 from netfold.traffic.roce.worker import SOURCES, RoceWorker, library
 from tests.controller.deployment import asked, deployed
 
 HOSTS = ("h1", "h2", "h5", "h6")
+ONE_LEAF = ("h1", "h2", "h3")
 
 pytestmark = pytest.mark.skipif(
     not Path("/usr/include/infiniband/verbs.h").exists(), reason="needs libibverbs-dev (its headers)"
@@ -44,16 +45,19 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         place.write_bytes(file.read_bytes())
         copies[file] = place
     sources = [copies[file] for file in (*SOURCES, *fakes) if file not in headers]
-    made = library(build(sources, folder / "built"))
+    return library(build(sources, folder / "built"))
+
+
+def start_network(code: ctypes.CDLL, hosts: tuple[str, ...]) -> None:
     known = addresses(load_fabric("leaf-spine-2x2"))
-    for index, host in enumerate(HOSTS):
-        made.fake_address(index, str(known.ip(host)).encode())
-    return made
+    for index, host in enumerate(hosts):
+        code.fake_address(index, str(known.ip(host)).encode())
+    code.fake_start(len(hosts), 0, 0)
 
 
 @pytest.mark.parametrize("numerics", ["integer", "block"])
 def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str, tmp_path: Path):
-    code.fake_start(len(HOSTS), 0, 0)
+    start_network(code, HOSTS)
     dtype = np.int32 if numerics == "integer" else np.float32
     other = np.float32 if numerics == "integer" else np.int32
     where = Connection(f"unix:{tmp_path}/s")
@@ -84,6 +88,53 @@ def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str
             for got in sums:
                 np.testing.assert_array_equal(got, sums[0])
                 np.testing.assert_allclose(got, expected, rtol=0, atol=0 if numerics == "integer" else 0.05)
+            await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
+
+    asyncio.run(scenario())
+    assert code.fake_left_over() == 0
+
+
+@pytest.mark.parametrize("on_worker_loss", ["fail", "continue"])
+def test_a_worker_that_leaves_stops_no_call_of_the_others(
+    code: ctypes.CDLL, on_worker_loss: str, tmp_path: Path
+):
+    start_network(code, ONE_LEAF)
+    where = Connection(f"unix:{tmp_path}/s")
+    last = len(ONE_LEAF) - 1
+
+    def work(rank: int) -> list[object]:
+        found: list[object] = []
+        with RoceWorker(where, "j", ONE_LEAF[rank], 60.0, code) as worker:
+            for _ in range(1 if rank == last else 3):
+                array = np.full(70000, 10**rank, np.int32)
+                try:
+                    worker.all_reduce(array, 60.0)
+                    found.append(int(array[0]))
+                except WorkersLeftError as error:
+                    found.append((error.hosts, str(error)))
+            if rank == last:
+                code.fake_hosts(last)  # of the connections of the next epoch
+        return found
+
+    async def scenario() -> None:
+        async with (
+            deployed(load_fabric("leaf-spine-2x2"), tmp_path, lanes=256) as deployment,
+            asked(deployment) as stub,
+        ):
+            spec = (
+                f"name: j\nworkers: [{', '.join(ONE_LEAF)}]\nparameter_servers: 0\ntransport: roce\n"
+                f"numerics: {{mode: integer}}\nlease_ms: 30000\non_worker_loss: {on_worker_loss}\n"
+            )
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec))
+            with ThreadPoolExecutor(len(ONE_LEAF)) as pool:
+                loop = asyncio.get_running_loop()
+                *stayed, left = await asyncio.gather(
+                    *(loop.run_in_executor(pool, work, r) for r in range(len(ONE_LEAF)))
+                )
+            assert left == [111]
+            failed = (("h3",), "h3 left the job after 1 calls")
+            later = 11 if on_worker_loss == "continue" else failed
+            assert stayed == [[111, later, later]] * 2
             await deployment.until(lambda: deployment.state("j") is JobState.DONE, "the job is done")
 
     asyncio.run(scenario())

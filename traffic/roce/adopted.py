@@ -49,7 +49,7 @@ class Adoption:
         self._connected_epoch = 0
         self._end_reason = ""
         self._closed = threading.Event()
-        self._send("hello 1")
+        self._send("hello 2")
         for what, work in (("read", self._read_agent), ("heartbeat", self._send_heartbeats)):
             threading.Thread(target=work, name=f"{what} {job} {host}", daemon=True).start()
 
@@ -80,7 +80,7 @@ class Adoption:
         """Leaves the job."""
         if not self._closed.is_set():
             self._closed.set()
-            self._send("leave")
+            self._send("leave 0")
             with contextlib.suppress(OSError):
                 self._stream.shutdown(socket.SHUT_WR)  # the agent reads the end of the stream
             self._agent.join(5.0)

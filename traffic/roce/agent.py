@@ -13,7 +13,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import grpc
 
@@ -30,6 +30,7 @@ SILENCE_S = 10.0
 """A running worker sends more often. A serial port does not show that the worker has ended."""
 
 LINE_BYTES = 4096
+LEFT_BYTES = 128
 
 
 class WorkerLineError(Exception):
@@ -49,6 +50,8 @@ class Agent:
         self._queue_pairs: pb.RoceQueuePairs | None = None
         self._unusable_epoch = 0
         self._packets = 0
+        self._calls = 0  # when it left
+        self._epoch = 0  # assigned last
         self._ended = threading.Event()
         self._left = threading.Event()
 
@@ -99,7 +102,7 @@ class Agent:
             return
         try:
             match words:
-                case ["hello", "1"] | ["alive"]:
+                case ["hello", "2"] | ["alive"]:
                     pass
                 case ["qps", epoch, calls, trees, *numbers]:
                     self._queue_pairs = _queue_pairs(
@@ -109,7 +112,8 @@ class Agent:
                     self._unusable_epoch = int(epoch)
                 case ["report", packets]:
                     self._packets = int(packets)
-                case ["leave"]:
+                case ["leave", calls]:
+                    self._calls = int(calls)
                     self._left.set()
                 case _:
                     raise WorkerLineError(" ".join(words)[:80])
@@ -124,7 +128,7 @@ class Agent:
             leave=self._left.is_set(),
             unusable_epoch=self._unusable_epoch,
             queue_pairs=self._queue_pairs,
-            report=pb.Report(chunks=self._packets),
+            report=pb.Report(chunks=self._packets, next_call=self._calls),
         )
 
     def _send(self, line: str) -> None:
@@ -184,7 +188,13 @@ class Agent:
             state = pb.JobState.Name(update.ended.state).lower()
             self._end(f"job {self._job} is {state}: {update.ended.reason}")
         elif update.HasField("assignment"):
+            self._epoch = update.assignment.epoch
             self._send(_assignment(update.assignment, update.lease_ms))
+            if update.assignment.HasField("workers_left"):
+                self._send(_departures(self._epoch, update.assignment.workers_left))
+        elif update.HasField("workers_left"):
+            if update.workers_left.epoch == self._epoch:
+                self._send(_departures(self._epoch, update.workers_left))
         elif update.HasField("ring"):
             self._send(_ring(update.ring))
 
@@ -229,6 +239,21 @@ def _assignment(assignment: pb.Assignment, lease_ms: int) -> str:
     for part in assignment.trees:
         words += [part.tree, part.slots, part.window, round(part.share * 1e9)]
     return " ".join(map(str, words))
+
+
+def _departures(epoch: int, left: pb.WorkersLeft) -> str:
+    present = left.epoch >= epoch
+    words = ("left", epoch, left.call_limit, int(left.final), int(present), left.calls, _listed(left.hosts))
+    return " ".join(map(str, words))
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    """With commas; as many as fit NR_LEFT_BYTES of control.h, then "..."."""
+    text = ",".join(hosts)
+    if len(text) < LEFT_BYTES:
+        return text
+    whole, _, _ = text[: LEFT_BYTES - len(",...")].rpartition(",")
+    return f"{whole},..."
 
 
 def _ring(ring: pb.RoceRing) -> str:

@@ -102,6 +102,17 @@ static bool read_ring(char *rest, struct nr_ring *r) {
     return good && rest == NULL;
 }
 
+static bool read_departures(char *rest, uint32_t *epoch, struct nr_departures *left) {
+    bool good = true;
+    *epoch = (uint32_t)number(&rest, &good);
+    left->call_limit = number(&rest, &good);
+    left->is_final = number(&rest, &good) != 0;
+    left->are_present = number(&rest, &good) != 0;
+    left->calls = number(&rest, &good);
+    text(&rest, left->hosts, sizeof left->hosts, &good);
+    return good && rest == NULL && left->hosts[0] != '\0';
+}
+
 /* ---- the thread ---- */
 
 static void fail(struct nr_control *c, enum nr_error error, const char *format, ...) {
@@ -118,9 +129,13 @@ static void on_line(struct nr_control *c, char *line) {
     pthread_mutex_lock(&c->lock);
     struct nr_assignment assignment = {0};
     struct nr_ring ring = {0};
+    struct nr_departures left = {0};
+    uint32_t epoch = 0;
     if (strcmp(word, "assign") == 0 && read_assignment(rest, &assignment, &c->heartbeat_ms))
         c->assignment = assignment;
-    else if (strcmp(word, "ring") == 0 && read_ring(rest, &ring))
+    else if (strcmp(word, "left") == 0 && read_departures(rest, &epoch, &left)) {
+        if (epoch == c->assignment.epoch) c->assignment.left = left;
+    } else if (strcmp(word, "ring") == 0 && read_ring(rest, &ring))
         c->ring = ring;
     else if (strcmp(word, "ended") == 0)
         fail(c, NR_JOB_ENDED, "%s", rest == NULL ? "the job has ended" : rest);
@@ -227,7 +242,7 @@ enum nr_error nr_control_open(struct nr_control **control, const char *agent, ch
     c->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->stream < 0 || c->wake < 0 || c->stop < 0) {
         snprintf(reason, NR_REASON_BYTES, "no agent at %s: %s", agent, strerror(errno));
-    } else if (nr_control_send(c, "hello 1") != NR_OK || pthread_create(&c->thread, NULL, read_lines, c) != 0) {
+    } else if (nr_control_send(c, "hello 2") != NR_OK || pthread_create(&c->thread, NULL, read_lines, c) != 0) {
         snprintf(reason, NR_REASON_BYTES, "the agent at %s reads nothing", agent);
     } else {
         *control = c;
@@ -279,7 +294,12 @@ static enum nr_error send_line(struct nr_control *c, const char *line, bool last
 }
 
 enum nr_error nr_control_send(struct nr_control *c, const char *line) { return send_line(c, line, false); }
-enum nr_error nr_control_leave(struct nr_control *c) { return send_line(c, "leave", true); }
+
+enum nr_error nr_control_leave(struct nr_control *c, uint64_t calls) {
+    char line[64];
+    snprintf(line, sizeof line, "leave %llu", (unsigned long long)calls);
+    return send_line(c, line, true);
+}
 
 enum nr_error nr_control_poll(struct nr_control *c, struct nr_assignment *assignment, struct nr_ring *ring,
                               char reason[NR_REASON_BYTES]) {

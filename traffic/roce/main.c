@@ -61,8 +61,8 @@ static size_t wrong(const void *array, size_t count, enum nr_dtype dtype, int wo
 }
 
 static int failed(const struct nr_worker *worker, enum nr_error error) {
-    static const char *names[] = {"ok",         "timeout",  "job ended", "agent",   "device",
-                                  "assignment", "mismatch", "overflow",  "numbers", "memory"};
+    static const char *names[] = {"ok",       "timeout",  "job ended", "agent",  "device", "assignment",
+                                  "mismatch", "overflow", "numbers",   "memory", "left"};
     fprintf(stderr, "netfold-roce: %s: %s\n", names[error], nr_error_message(worker));
     return 1;
 }

@@ -120,19 +120,46 @@ static void complete(struct nr_worker *w, size_t elements) {
     w->calls++;
 }
 
-/* There is a newer epoch than the connections', or the job has ended. */
-static bool epoch_ended(void *context) {
+/* The connections' epoch is the newest one: `*a` is its assignment, with the workers that have left. */
+static bool is_current(struct nr_worker *w, struct nr_assignment *a) {
+    struct nr_ring ring;
+    return nr_control_poll(w->control, a, &ring, w->reason) == NR_OK && a->epoch == w->epoch;
+}
+
+/* ---- workers that left (docs/reference/protocol.md, 5.7) ---- */
+
+static bool is_beyond_limit(const struct nr_assignment *a, uint64_t call) {
+    return a->left.hosts[0] != '\0' && call >= a->left.call_limit;
+}
+
+/* Some of the epoch's workers take part neither in its ring nor in a handover. */
+static bool lacks_workers(const struct nr_assignment *a) { return a->left.hosts[0] != '\0' && a->left.are_present; }
+
+static bool call_is_over(void *context) {
     struct nr_worker *w = context;
     struct nr_assignment assignment;
-    struct nr_ring ring;
-    return nr_control_poll(w->control, &assignment, &ring, w->reason) != NR_OK || assignment.epoch != w->epoch;
+    return !is_current(w, &assignment) || is_beyond_limit(&assignment, w->calls);
+}
+
+static bool handover_is_over(void *context) {
+    struct nr_worker *w = context;
+    struct nr_assignment assignment;
+    return !is_current(w, &assignment) || lacks_workers(&assignment);
+}
+
+static enum nr_error left_error(struct nr_worker *w, const struct nr_departures *left) {
+    w->assignment.left = *left;
+    snprintf(w->reason, sizeof w->reason, "%s left the job after %llu calls%s", left->hosts, (unsigned long long)left->calls,
+             left->is_final ? "" : ", and no epoch without them started before the deadline");
+    return NR_LEFT;
 }
 
 static enum nr_outcome run(struct nr_worker *w, struct nr_call *call, double until) {
     uint64_t packets = nr_call_packets(call, &w->assignment, w->connections);
     w->packets += packets;
     w->statistics.packets += packets;
-    struct nr_watch watch = {nr_control_descriptor(w->control), epoch_ended, w};
+    struct nr_watch watch = {nr_control_descriptor(w->control),
+                             call->type == NR_CALL_HANDOVER ? handover_is_over : call_is_over, w};
     return nr_call_run(call, &w->assignment, &w->device, w->connections, &watch, until, w->reason);
 }
 
@@ -205,6 +232,8 @@ static enum nr_error ensure_connected(struct nr_worker *w, struct nr_call *wante
         if (newest && w->connected) return NR_OK;
         if (assignment.epoch != 0 && assignment.epoch != w->epoch) {
             failed = create_connections(w, &assignment);
+        } else if (newest && lacks_workers(&assignment)) {
+            failed = request_new_epoch(w);
         } else if (newest && ring.epoch == w->epoch) {
             failed = establish_connections(w, &ring);
             if (failed == NR_OK && wanted != NULL && peer_mismatched(w, &ring)) {
@@ -216,7 +245,8 @@ static enum nr_error ensure_connected(struct nr_worker *w, struct nr_call *wante
                 enum nr_outcome outcome = hand_over_result(w, &ring, wanted, until);
                 if (outcome == NR_CALL_DESYNC) return NR_MISMATCH;
                 if (outcome == NR_DEADLINE) return NR_TIMEOUT;
-                if (outcome == NR_CONNECTION_LOST) failed = request_new_epoch(w);
+                bool lacks = outcome == NR_EPOCH_CHANGED && is_current(w, &assignment) && lacks_workers(&assignment);
+                if (outcome == NR_CONNECTION_LOST || lacks) failed = request_new_epoch(w);
                 *has_result = w->calls != before;
                 if (*has_result) return NR_OK;
             }
@@ -224,6 +254,7 @@ static enum nr_error ensure_connected(struct nr_worker *w, struct nr_call *wante
             const char *what = w->epoch == 0 ? "no assignment was received: the job is queued, or the agent has not joined it"
                                              : "no ring was received: another worker has not registered its queue pairs";
             failed = wait_for_update(w, until, what);
+            if (failed == NR_TIMEOUT && lacks_workers(&assignment)) failed = left_error(w, &assignment.left);
         }
         if (failed != NR_OK) return failed;
     }
@@ -296,6 +327,13 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
             detect_poisoned_result(w, &call);
             return finished(w, &call, array);
         }
+        struct nr_assignment now;
+        if (!is_current(w, &now)) continue;
+        if (is_beyond_limit(&now, w->calls)) {
+            if (now.left.is_final) return left_error(w, &now.left);
+            if ((failed = request_new_epoch(w)) != NR_OK) return failed;
+            continue;
+        }
         uint64_t packets = nr_call_packets(&call, &w->assignment, w->connections);
         if (packets > most) {
             snprintf(w->reason, sizeof w->reason, "%zu elements need more packets than an epoch has numbers", elements);
@@ -312,7 +350,7 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
             poison_result(w, &call);
             complete(w, elements);
             return finished(w, &call, array);
-        case NR_EPOCH_CHANGED: /* the call restarts in the new epoch */
+        case NR_EPOCH_CHANGED: /* the call restarts in the new epoch, or workers have left */
             break;
         case NR_DEADLINE:
             request_new_epoch(w);
@@ -327,6 +365,7 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
 }
 
 const char *nr_error_message(const struct nr_worker *w) { return w == NULL ? "no memory" : w->reason; }
+const char *nr_left_hosts(const struct nr_worker *w) { return w->assignment.left.hosts; }
 int nr_rank(const struct nr_worker *w) { return (int)w->assignment.rank; }
 int nr_workers(const struct nr_worker *w) { return (int)w->assignment.workers; }
 struct nr_statistics nr_statistics(const struct nr_worker *w) { return w->statistics; }
@@ -355,7 +394,7 @@ void nr_leave(struct nr_worker *w) {
         char line[64];
         snprintf(line, sizeof line, "report %llu", (unsigned long long)w->statistics.packets);
         nr_control_send(w->control, line);
-        if (nr_control_leave(w->control) == NR_OK) flush(w);
+        if (nr_control_leave(w->control, w->calls) == NR_OK) flush(w);
     }
     close_connections(w);
     nr_control_close(w->control);

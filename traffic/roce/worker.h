@@ -23,6 +23,7 @@ enum nr_error {
     NR_OVERFLOW,   /* an integer sum is saturated */
     NR_NUMBERS,    /* NaN or infinity, or a dtype that the job's numerics does not support */
     NR_MEMORY,
+    NR_LEFT,       /* workers without which the call cannot be completed have left: nr_left_hosts */
 };
 
 enum nr_dtype { NR_INT32, NR_FLOAT32 };
@@ -51,6 +52,8 @@ NR_API enum nr_error nr_all_reduce(struct nr_worker *worker, void *array, size_t
                                    double seconds);
 /* Of the last error, one line. */
 NR_API const char *nr_error_message(const struct nr_worker *worker);
+/* After NR_LEFT: the workers, with commas between; as many as have room, then "...". Valid until the next call. */
+NR_API const char *nr_left_hosts(const struct nr_worker *worker);
 NR_API int nr_rank(const struct nr_worker *worker);
 NR_API int nr_workers(const struct nr_worker *worker);
 NR_API struct nr_statistics nr_statistics(const struct nr_worker *worker);

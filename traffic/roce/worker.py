@@ -26,6 +26,7 @@ from netfold.traffic.errors import (
     MembershipLostError,
     TrafficError,
     UnsupportedDtypeError,
+    WorkersLeftError,
 )
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.roce import recipe
@@ -57,6 +58,8 @@ _ERRORS: dict[int, type[TrafficError]] = {
 }
 """By `nr_error` of worker.h."""
 
+_LEFT = 10
+
 
 class _Options(ctypes.Structure):
     _fields_ = (
@@ -82,6 +85,7 @@ def library(path: Path | None = None) -> ctypes.CDLL:
     code.nr_join.argtypes = (ctypes.POINTER(pointer), ctypes.POINTER(_Options), real)
     code.nr_all_reduce.argtypes = (pointer, pointer, number, ctypes.c_int, ctypes.c_int, real)
     code.nr_error_message.argtypes, code.nr_error_message.restype = (pointer,), ctypes.c_char_p
+    code.nr_left_hosts.argtypes, code.nr_left_hosts.restype = (pointer,), ctypes.c_char_p
     code.nr_leave.argtypes, code.nr_leave.restype = (pointer,), None
     for name in ("nr_rank", "nr_workers"):
         getattr(code, name).argtypes = (pointer,)
@@ -116,7 +120,7 @@ class RoceWorker:
     def all_reduce(self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM) -> None:
         """Replaces `array` (float32, or int32 in a job of `integer`; C order) by its sum or average over all workers,
         in place. On an error the array is as before. Raises the errors of joining, CollectiveMismatchError,
-        SumSaturatedError, UnsupportedDtypeError and ConcurrentUseError."""
+        SumSaturatedError, UnsupportedDtypeError, WorkersLeftError and ConcurrentUseError."""
         if array.dtype not in _DTYPES or not array.flags.c_contiguous or not array.flags.writeable:
             raise UnsupportedDtypeError(
                 "a RoCE worker takes float32 and int32 arrays that are writable and in C order"
@@ -147,5 +151,10 @@ class RoceWorker:
         self.close()
 
     def _check(self, failed: int) -> None:
-        if failed:
-            raise _ERRORS[failed](self._code.nr_error_message(self._worker).decode(errors="replace"))
+        if not failed:
+            return
+        message = self._code.nr_error_message(self._worker).decode(errors="replace")
+        if failed == _LEFT:
+            hosts = self._code.nr_left_hosts(self._worker).decode(errors="replace")
+            raise WorkersLeftError(message, tuple(hosts.split(",")))
+        raise _ERRORS[failed](message)
