@@ -108,6 +108,23 @@ def test_a_worker_that_leaves_stops_no_other_workers_call(elastic: bool, scheme:
         assert (f"{workers[2]} left the job after 5 calls" in told[host]["error"]) is not elastic
 
 
+def test_a_straggler_of_a_quorum_hears_that_the_others_have_left() -> None:
+    """They do not wait for it, and its own calls end at once instead of at their deadline."""
+    with Deployment(Setup(target="softswitch", lanes=64, name="str", first_grpc_port=9840)) as system:
+        workers = system.workers[:4]
+        *others, late = workers
+        system.submit("job", workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
+        options = dict.fromkeys(others, ("--calls", 6)) | {late: ("--late-calls", 3, "--late", 6.0)}
+        tasks = [task(system, h, *options[h]) for h in workers]
+        with ProcessGroup(system.net, tasks) as members:
+            told = members.wait(100, system.check)
+        had = {h: [row["digest"] for row in calls(system, h)] for h in workers}
+    assert had[others[0]] == had[others[1]] == had[others[2]]
+    assert len(had[others[0]]) == 6
+    assert had[late] == had[others[0]][: len(had[late])]
+    assert "left the job after 6 calls" in told[late]["error"]
+
+
 def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members() -> None:
     with Deployment(Setup(target="softswitch", lanes=64, name="mem", first_grpc_port=9780)) as system:
         first, lost, added = system.workers[0], system.workers[2], system.workers[3]
