@@ -152,3 +152,11 @@ def test_a_job_has_any_port_of_the_range_and_none_but_its_own(bench: Bench, port
     assert bench.verdict_of(1, gradient(HEADER, PACKET, port=port)) is Verdict.RESULT_SENT
     for other in {0xF000, 0xF001, 0xF080, 0xF0FF} - {port}:
         assert bench.verdict_of(1, gradient(HEADER, PACKET, port=other)) is Verdict.UNADMITTED
+
+
+@pytest.mark.parametrize("udp_sum", [1, 0xBEEF, 0xFFFF])
+def test_a_udp_checksum_is_not_looked_at(bench: Bench, udp_sum: int):
+    """A node rewrites lanes; the frame check sequence of each link guards them."""
+    bench.install(*SETTINGS, root(1))
+    ((_, frame),) = bench.send(1, gradient(HEADER, PACKET, udp_sum=udp_sum))
+    assert frame[40:42] == b"\0\0"

@@ -256,6 +256,43 @@ def test_a_first_bucket_of_pytorch_ends_without_a_closing_chunk():
     assert all((array == 3).all() for array in arrays)
 
 
+def test_rows_wait_for_the_exponents_of_the_opening_where_nothing_predicts_them():
+    cores = team(2, lanes=12, slots=64)
+    fabric = Fabric(cores, random.Random(1))
+    fabric.assign([assignment(rank, 2, lanes=12, slots=64) for rank in range(2)])
+    arrays = [np.full(100, rank + 1, np.float32) for rank in range(2)]
+    calls = [[core.submit(array)] for core, array in zip(cores, arrays, strict=True)]
+    opening, places = 0, set()
+
+    def all_but_the_opening(place: int) -> bool:
+        places.add(place)
+        return place != opening
+
+    fabric.accepted = dict.fromkeys(range(2), all_but_the_opening)
+    for _ in range(200):
+        assert fabric.step()
+    assert places == {RESUME, opening}, "results of what both workers have sent"
+    assert [core.status(mine[0]) for core, mine in zip(cores, calls, strict=True)] == [Status.PENDING] * 2
+    fabric.accepted = {}
+    run(fabric, calls)
+    assert arrays[0].tolist() == [3.0] * 100
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+def test_calls_end_in_the_order_in_which_they_were_submitted(loss: float):
+    cores = team(3, lanes=12, slots=64)
+    fabric = Fabric(cores, random.Random(2), loss)
+    fabric.assign([assignment(rank, 3, lanes=12, slots=64) for rank in range(3)])
+    sizes = (400, 3, 90, 1, 700, 2, 5)
+    arrays = [[np.ones(size, np.float32) for size in sizes] for _ in cores]
+    calls = [[core.submit(a) for a in mine] for core, mine in zip(cores, arrays, strict=True)]
+    while any(core.status(mine[-1]) is Status.PENDING for core, mine in zip(cores, calls, strict=True)):
+        assert fabric.step()
+        for core, mine in zip(cores, calls, strict=True):
+            done = [core.status(call) is Status.DONE for call in mine]
+            assert done == sorted(done, reverse=True)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_a_small_call_takes_one_round_trip_in_steady_state(dtype):
     """All packets of the call are sent before its first result: an opening and the data."""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -108,6 +110,21 @@ def test_silence_doubles_the_rto_and_costs_one_probe_each_time():
         core.process(now)
         sent += len(core.send(now))
     assert sent <= 28 + 70
+
+
+def test_in_silence_the_chunks_go_again_in_turn_each_within_the_longest_rto():
+    core = opened(64, 8, 100)
+    core.send(0.0)
+    now, times, places = 0.0, [0.0], []
+    while now < 60:
+        now = core.next_deadline(now)
+        core.process(now)
+        for _, payload in core.send(now):
+            times.append(now)
+            places.append(place_of(payload, 64))
+    assert max(after - before for before, after in itertools.pairwise(times)) <= Timing().max_rto + 1e-6
+    assert len(places) > 58
+    assert places == [1 + turn % 8 for turn in range(len(places))], "the one whose last copy is oldest"
 
 
 @pytest.mark.parametrize("window", [1, 4, 12, 28])
