@@ -24,6 +24,7 @@ FLOAT32, FLOAT16, INT32 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(n
 BFLOAT16, FLOAT64, INT64 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float64), np.dtype(np.int64)
 DTYPES = (FLOAT32, FLOAT16, INT32, BFLOAT16, FLOAT64, INT64)  # of arrays; the order is enum nf_dtype's
 SHORT_FLOATS = (FLOAT16, BFLOAT16)
+ROTATED_DTYPES = (FLOAT32, *SHORT_FLOATS)  # of the scheme RotatedQuarter
 INTEGERS = (INT32, INT64)
 
 SUM_BITS = 30  # sums of magnitude up to 2^30 stay clear of the rails of int32
@@ -32,6 +33,7 @@ PAIR_BITS = 14  # sums of magnitude up to 2^14, two of them in a lane, stay clea
 WIDE_BITS = 63  # of a float64
 EXPONENT_BIAS = 126  # a float32 with exponent byte b is below 2^(b - 126) in magnitude
 WIDE_BIAS = 1008  # a float64 with exponent byte b is below 2^(8 b - 1008)
+MAX_QUARTER_WORKERS = 64  # of the scheme RotatedQuarter: its error grows with them
 WIDE_LEAST = 6  # below it the scale would be no float64
 
 
@@ -82,11 +84,20 @@ class Float32Sum:
     and 16 bits; v1model switches of 64 lanes and parameter servers do it."""
 
 
-Scheme: TypeAlias = Automatic | BlockFloat | PackedHalf | Fixed | IntegerSum | Float32Sum
+@dataclass(frozen=True)
+class RotatedQuarter:
+    """Four numbers of 8 bits in each lane: a quarter of float32's bytes, for sums that may be approximate. Rows are
+    rotated and rounded without bias; their range is that of the sums of earlier calls. Of calls that name their arrays
+    as gradients (`lossy`), of floats of 32 and 16 bits; `Automatic` for all others."""
 
 
-def scheme_for(scheme: Scheme, dtype: np.dtype[Any]) -> Scheme:
-    """What `scheme` is for arrays of this dtype."""
+Scheme: TypeAlias = Automatic | BlockFloat | PackedHalf | Fixed | IntegerSum | Float32Sum | RotatedQuarter
+
+
+def scheme_for(scheme: Scheme, dtype: np.dtype[Any], lossy: bool = False) -> Scheme:
+    """What `scheme` is for arrays of this dtype. `lossy`: their sums may be approximate."""
+    if isinstance(scheme, RotatedQuarter) and not (lossy and dtype in ROTATED_DTYPES):
+        scheme = Automatic()
     if isinstance(scheme, Automatic):
         return PackedHalf() if dtype in SHORT_FLOATS else BlockFloat()
     return scheme

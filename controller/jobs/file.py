@@ -91,7 +91,7 @@ class Numerics(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    mode: Literal["auto", "block", "half", "float32", "fixed", "integer"] = "auto"
+    mode: Literal["auto", "block", "half", "quarter", "float32", "fixed", "integer"] = "auto"
     fraction_bits: Annotated[int, _Number, Field(ge=0, le=30)] = 20
 
     @property
@@ -212,6 +212,9 @@ def _check_quorum(document: Document, file: JobFile, workers: int) -> None:
         raise _error(
             document, ("quorum",), "a job with a quorum adds up floats, and numerics are 'integer' here"
         )
+    if file.numerics.mode == "quarter":
+        what = "numerics 'quarter' predict sums of all workers, and a sum of a quorum may lack some"
+        raise _error(document, ("quorum",), f"{what}; expected half or block")
 
 
 def _explain(error: dict[str, object]) -> tuple[Place, str]:

@@ -12,7 +12,7 @@ from netfold.controller.jobs.records import Transport
 from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
 from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
-from netfold.traffic.numerics import PAIR_BITS, kept_bits
+from netfold.traffic.numerics import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 
 MAX_QUORUM_SENDERS = 32
 """A switch as root has a bit for each sender of the tree."""
@@ -102,11 +102,22 @@ def check_half(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan
         )
 
 
+def check_quarter(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:
+    """Each worker rounds to the eight bits of the sum, so the error grows with the workers."""
+    workers = len(order.workers)
+    if order.file.numerics.mode == "quarter" and workers > MAX_QUARTER_WORKERS:
+        raise RefusedError(
+            f"job '{order.file.name}': numerics 'quarter' are for at most {MAX_QUARTER_WORKERS} workers, and it has "
+            f"{workers}: every worker adds a rounding to eight bits; expected half or block"
+        )
+
+
 REQUIREMENTS: tuple[Callable[[Fabric, PacketModel, ResolvedJob, Plan], None], ...] = (
     check_roce,
     check_floats,
     check_quorum,
     check_half,
+    check_quarter,
 )
 
 

@@ -29,6 +29,11 @@ def test_half_of_more_than_1024_workers_is_refused_with_what_would_fit() -> None
         check(1025, "half")
 
 
-@pytest.mark.parametrize(("workers", "numerics"), [(1024, "half"), (1025, "block")])
+def test_quarter_of_more_than_64_workers_is_refused() -> None:
+    with pytest.raises(RefusedError, match="'quarter' are for at most 64 workers, and it has 65"):
+        check(65, "quarter")
+
+
+@pytest.mark.parametrize(("workers", "numerics"), [(1024, "half"), (1025, "block"), (64, "quarter")])
 def test_others_are_accepted(workers: int, numerics: str) -> None:
     check(workers, numerics)

@@ -47,6 +47,7 @@ def test_the_file_names_a_quorum_and_its_deadline(fabric: Fabric):
         ("quorum: 2\nquorum_deadline: true", "expected a duration"),
         ("quorum: 2\nquorum_deadline: 0ms", "must be above"),
         ("quorum: 2\nnumerics: {mode: integer}", "adds up floats"),
+        ("quorum: 2\nnumerics: {mode: quarter}", "predict sums of all workers"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_line(said: str, why: str, fabric: Fabric):

@@ -75,7 +75,14 @@ NUMBERS = {
     **{f"NF_{congestion.name}": number for number, congestion in enumerate(Congestion)},
     **dict(
         zip(
-            ("NF_BLOCK_FLOAT", "NF_FIXED_SCALE", "NF_INTEGER", "NF_PACKED_HALF", "NF_FLOAT32_SUM"),
+            (
+                "NF_BLOCK_FLOAT",
+                "NF_FIXED_SCALE",
+                "NF_INTEGER",
+                "NF_PACKED_HALF",
+                "NF_FLOAT32_SUM",
+                "NF_ROTATED_QUARTER",
+            ),
             engine.SCHEMES.values(),
             strict=True,
         )

@@ -95,8 +95,13 @@ class Core:
         op: ReduceOp = ReduceOp.SUM,
         scheme: Scheme | None = None,
         deadline: float = NEVER,
+        *,
+        lossy: bool = False,
+        follows_all: bool = False,
     ) -> int:
-        request = request_of(array, op, scheme or BlockFloat(), deadline)
+        request = request_of(
+            array, op, scheme or BlockFloat(), deadline, lossy=lossy, follows_all=follows_all
+        )
         self._arrays.append(array)
         handle: int = self._code.nf_core_submit(self._core, ctypes.byref(request))
         return handle

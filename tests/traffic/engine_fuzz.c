@@ -78,8 +78,19 @@ int main(int argc, char **argv) {
         }
         if (!calls[chosen] && below(4) == 0) {
             fill(arrays[chosen]);
-            struct nf_request r = {
-                arrays[chosen], 1 + below(ELEMENTS), below(NF_DTYPES), 0, below(NF_PACKED_HALF + 1), below(40), 0, now + 5};
+            static const int64_t schemes[] = {NF_BLOCK_FLOAT, NF_FIXED_SCALE, NF_INTEGER, NF_PACKED_HALF, NF_ROTATED_QUARTER};
+            struct nf_request r = {.array = arrays[chosen],
+                                   .elements = below(2) ? ELEMENTS : 1 + below(ELEMENTS),
+                                   .dtype = below(NF_DTYPES),
+                                   .scheme = schemes[below(5)],
+                                   .bits = below(40),
+                                   .deadline = now + 5};
+            if (r.scheme == NF_ROTATED_QUARTER) { /* of one profile, so that ranges are predicted */
+                r.elements = ELEMENTS;
+                r.dtype = NF_FLOAT32;
+                r.bits = 0;
+                r.follows_all = below(2);
+            }
             if (quorums && (r.dtype == NF_INT32 || r.dtype == NF_INT64)) r.dtype = NF_FLOAT32; /* as its workers refuse them */
             r.op = r.dtype == NF_INT32 || r.dtype == NF_INT64 ? NF_SUM : below(2);
             calls[chosen] = nf_core_submit(core, &r);

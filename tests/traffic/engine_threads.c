@@ -92,7 +92,11 @@ static void assign(struct worker *w, int epoch) {
 
 static struct nf_call *submit(struct worker *w, int number, int background) {
     for (int i = 0; i < ELEMENTS; i++) w->arrays[number][i] = (float)(number + i);
-    struct nf_request r = {w->arrays[number], ELEMENTS, NF_FLOAT32, NF_SUM, NF_BLOCK_FLOAT, 0, 0, seconds() + 100};
+    struct nf_request r = {.array = w->arrays[number],
+                           .elements = ELEMENTS,
+                           .dtype = NF_FLOAT32,
+                           .scheme = NF_BLOCK_FLOAT,
+                           .deadline = seconds() + 100};
     struct nf_call *call = nf_engine_submit(w->engine, &r, background);
     check(call != NULL, "submit");
     return call;

@@ -29,7 +29,15 @@ from netfold.traffic.errors import (
 from netfold.traffic.membership.assignment import DATA_CENTER, SHARED_PROCESSORS
 from netfold.traffic.membership.base import Stats, TreeStats
 from netfold.traffic.membership.membership import ControllerMembership, from_proto
-from netfold.traffic.numerics import Automatic, BlockFloat, Fixed, Float32Sum, IntegerSum, PackedHalf
+from netfold.traffic.numerics import (
+    Automatic,
+    BlockFloat,
+    Fixed,
+    Float32Sum,
+    IntegerSum,
+    PackedHalf,
+    RotatedQuarter,
+)
 from tests.traffic.tls import Tls, reached
 
 
@@ -264,6 +272,7 @@ def test_what_cannot_be_read_of_the_way_to_the_controller_is_named(tmp_path):
         (pb.Numerics(), Automatic()),
         (pb.Numerics(mode="auto"), Automatic()),
         (pb.Numerics(mode="half"), PackedHalf()),
+        (pb.Numerics(mode="quarter"), RotatedQuarter()),
         (pb.Numerics(mode="float32"), Float32Sum()),
         (pb.Numerics(mode="block"), BlockFloat()),
         (pb.Numerics(mode="fixed", fraction_bits=12), Fixed(12)),
@@ -281,7 +290,7 @@ def test_the_jobs_numerics_come_with_the_assignment(told, known):
     [
         (
             pb.Numerics(mode="decimal"),
-            "numerics is 'decimal'; it must be auto, block, half, float32, fixed or integer",
+            "numerics is 'decimal'; expected fixed, auto, block, half, quarter, float32, integer",
         ),
         (pb.Numerics(mode="fixed", fraction_bits=127), "fixed scale is 127"),
     ],

@@ -28,6 +28,7 @@ from netfold.traffic.numerics import (
     IntegerSum,
     PackedHalf,
     ReduceOp,
+    RotatedQuarter,
     Scheme,
     scheme_for,
 )
@@ -37,7 +38,8 @@ TREES_MAX = 64
 _DTYPES = {dtype: number for number, dtype in enumerate(DTYPES)}  # enum nf_dtype of numerics/dtypes.h
 _OPS = {op: number for number, op in enumerate(ReduceOp)}  # enum nf_op of call/request.h
 SCHEMES = {  # enum nf_scheme of numerics/codec.h
-    scheme: number for number, scheme in enumerate((BlockFloat, Fixed, IntegerSum, PackedHalf, Float32Sum))
+    scheme: number
+    for number, scheme in enumerate((BlockFloat, Fixed, IntegerSum, PackedHalf, Float32Sum, RotatedQuarter))
 }
 NEVER = 1e300
 
@@ -126,6 +128,7 @@ def to_engine_assignment(
         epoch=assignment.epoch,
         lanes=assignment.lanes,
         workers=assignment.workers,
+        rank=assignment.rank,
         rounds=ROUNDS,
         congestion=list(Congestion).index(congestion),
         wire_bytes=FRAME_OVERHEAD_BYTES + packet_bytes(assignment.lanes),
@@ -165,10 +168,16 @@ def departures_of(assignment: Assignment) -> EngineDepartures:
 
 
 def request_of(
-    array: NDArray[Any], op: ReduceOp, scheme: Scheme, deadline: float, context: int = 0
+    array: NDArray[Any],
+    op: ReduceOp,
+    scheme: Scheme,
+    deadline: float,
+    context: int = 0,
+    lossy: bool = False,
+    follows_all: bool = False,
 ) -> Request:
-    """`context`: see `Worker.submit`."""
-    scheme = scheme_for(scheme, array.dtype)
+    """`context`, `lossy`, `follows_all`: see `Worker.submit`."""
+    scheme = scheme_for(scheme, array.dtype, lossy)
     return Request(
         array=array.ctypes.data,
         elements=array.size,
@@ -176,6 +185,7 @@ def request_of(
         op=_OPS[op],
         scheme=SCHEMES[type(scheme)],
         bits=scheme.bits if isinstance(scheme, Fixed) else 0,
+        follows_all=follows_all,
         context=context,
         deadline=deadline,
     )

@@ -32,7 +32,16 @@ from netfold.traffic.errors import (
 from netfold.traffic.membership.assignment import Assignment, Timing, TreeAssignment, WorkersLeft
 from netfold.traffic.membership.base import STALL_TIMEOUT_S, Stats
 from netfold.traffic.membership.stall import describe_stall
-from netfold.traffic.numerics import Automatic, BlockFloat, Fixed, Float32Sum, IntegerSum, PackedHalf, Scheme
+from netfold.traffic.numerics import (
+    Automatic,
+    BlockFloat,
+    Fixed,
+    Float32Sum,
+    IntegerSum,
+    PackedHalf,
+    RotatedQuarter,
+    Scheme,
+)
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +102,7 @@ _PLAIN: dict[str, Scheme] = {
     "auto": Automatic(),
     "block": BlockFloat(),
     "half": PackedHalf(),
+    "quarter": RotatedQuarter(),
     "float32": Float32Sum(),
     "integer": IntegerSum(),
 }
@@ -103,7 +113,7 @@ def _numerics(message: pb.Numerics) -> Scheme:
         return _PLAIN[message.mode]
     if message.mode != "fixed":
         raise InvalidAssignmentError(
-            f"assignment: numerics is '{message.mode}'; it must be auto, block, half, float32, fixed or integer"
+            f"assignment: numerics is '{message.mode}'; expected fixed, {', '.join(filter(None, _PLAIN))}"
         )
     try:
         return Fixed(message.fraction_bits)

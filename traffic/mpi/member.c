@@ -256,7 +256,14 @@ struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elem
     nf_engine_totals(m->engine, &totals);
     pthread_mutex_lock(&m->lock);
     int64_t epoch = m->epoch;
-    struct nf_request request = {array, (int64_t)elements, dtype, NF_SUM, m->scheme, m->bits, context, NF_UNKNOWN};
+    struct nf_request request = {.array = array,
+                                 .elements = (int64_t)elements,
+                                 .dtype = dtype,
+                                 .op = NF_SUM,
+                                 .scheme = m->scheme,
+                                 .bits = m->bits,
+                                 .context = context,
+                                 .deadline = NF_UNKNOWN};
     pthread_mutex_unlock(&m->lock);
     if (has_ended(m) || (totals.has_failed_call && !request_epoch(m, epoch))) return ended_outcome(m);
     struct nf_call *call = nf_engine_submit(m->engine, &request, 0);

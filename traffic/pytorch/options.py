@@ -32,7 +32,7 @@ class TorchOptions:
     job: str = ""
     """Name of the job; "": a random one."""
     numerics: str | None = None
-    """auto, block, half, float32, fixed or integer."""
+    """auto, block, half, quarter, float32, fixed or integer."""
     scheme: str | None = None
     """Planner."""
     rate: float | None = None

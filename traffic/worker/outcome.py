@@ -23,7 +23,7 @@ from netfold.traffic.errors import (
 )
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import Membership
-from netfold.traffic.numerics import DTYPES, INTEGERS, IntegerSum, ReduceOp, Scheme
+from netfold.traffic.numerics import DTYPES, INTEGERS, ROTATED_DTYPES, IntegerSum, ReduceOp, Scheme
 
 
 def check_array(array: NDArray[Any]) -> None:
@@ -72,6 +72,13 @@ def check_numerics(array: NDArray[Any], scheme: Scheme, op: ReduceOp, job: str) 
         raise UnsupportedDtypeError(
             f"job {job} has numerics: integer, so all_reduce takes int32 and int64; this is {array.dtype}"
         )
+
+
+def check_lossy(array: NDArray[Any], lossy: bool) -> None:
+    """Raises UnsupportedDtypeError for a gradient of a dtype that has no approximate sums."""
+    if lossy and array.dtype not in ROTATED_DTYPES:
+        names = ", ".join(str(dtype) for dtype in ROTATED_DTYPES)
+        raise UnsupportedDtypeError(f"all_reduce with lossy=True takes {names}; this is {array.dtype}")
 
 
 def workers_left_error(assignment: Assignment, call: int) -> WorkersLeftError:

@@ -49,6 +49,7 @@ from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.outcome import (
     Contributors,
     check_array,
+    check_lossy,
     check_numerics,
     check_quorum,
     contributors_of,
@@ -110,13 +111,20 @@ class Worker:
         membership.report(self.stats)
 
     def all_reduce(
-        self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM
+        self,
+        array: NDArray[Any],
+        timeout: float = 60.0,
+        op: ReduceOp = ReduceOp.SUM,
+        *,
+        lossy: bool = False,
     ) -> Contributors | None:
         """Replaces `array` (a dtype of numerics.DTYPES; any shape, C order) by its sum or average over all workers, in
         place. Averages take floats and divide by the number of workers whose arrays are in the sum.
 
         All workers get the same bits; NaN and infinities add up as in IEEE 754. Peak memory: the array, a copy, a few
-        windows of packets. `timeout`: seconds. Returns the contributors where the job has a quorum, else None.
+        windows of packets. `timeout`: seconds. `lossy`: the array is a gradient, whose sum may be approximate: of a job
+        with numerics quarter, and of float32, float16 and bfloat16; equal at all workers. Returns the contributors
+        where the job has a quorum, else None.
 
         On an error the array is as before. UnsupportedDtypeError, ConcurrentUseError and SumOverflowError leave the
         workers in the same call; after other errors the next call requests a new epoch.
@@ -132,7 +140,7 @@ class Worker:
         started = time.monotonic()
         self._begin_call()
         try:
-            error, contributors = self._reduce(array, op, started, started + timeout)
+            error, contributors = self._reduce(array, op, lossy, started, started + timeout)
         finally:
             self._end_call()
         if error is not None:
@@ -140,11 +148,12 @@ class Worker:
         return contributors
 
     def _reduce(
-        self, array: NDArray[Any], op: ReduceOp, started: float, deadline: float
+        self, array: NDArray[Any], op: ReduceOp, lossy: bool, started: float, deadline: float
     ) -> tuple[Exception | None, Contributors | None]:
-        scheme = self._check_call(array, op, deadline)
+        scheme = self._check_call(array, op, lossy, deadline)
         self._enter_newest_epoch(deadline)
-        call = self._engine.submit(array, request_of(array, op, scheme, deadline), background=False)
+        request = request_of(array, op, scheme, deadline, lossy=lossy, follows_all=lossy)
+        call = self._engine.submit(array, request, background=False)
         self._abort_if_ended()
         try:
             while self._engine.wait(call, time.monotonic() + _SIGNAL_CHECK_S) is Status.PENDING:
@@ -156,12 +165,21 @@ class Worker:
         return self._complete_call(call, started)
 
     def submit(
-        self, array: NDArray[Any], op: ReduceOp = ReduceOp.SUM, timeout: float = 60.0, context: int = 0
+        self,
+        array: NDArray[Any],
+        op: ReduceOp = ReduceOp.SUM,
+        timeout: float = 60.0,
+        context: int = 0,
+        *,
+        lossy: bool = False,
+        follows_all: bool = False,
     ) -> Handle:
         """As `all_reduce`, but returns at once. All workers must submit their calls in the same order. The array must
         not be used until its call is done. Raises those errors of `all_reduce` that are found before anything is
         sent; the handle raises the others. `context`: any number below 2^63 that must be equal at all workers;
-        workers with different ones raise CollectiveMismatchError."""
+        workers with different ones raise CollectiveMismatchError. `lossy`: as in `all_reduce`. `follows_all`: the call
+        starts when all calls before it are finished, and sums of these predict its ranges, too; equal at all workers.
+        Of the first gradients of a training step, before which nothing is in flight anyway."""
         check_array(array)
         handle = Handle(array)
         if array.size == 0:
@@ -171,9 +189,11 @@ class Worker:
         deadline = started + timeout
         self._begin_call()
         try:
-            scheme = self._check_call(array, op, deadline)
+            scheme = self._check_call(array, op, lossy, deadline)
             self._enter_newest_epoch(deadline)
-            request = request_of(array, op, scheme, deadline, context)
+            request = request_of(
+                array, op, scheme, deadline, context, lossy=lossy, follows_all=lossy and follows_all
+            )
             with (
                 self._state_lock
             ):  # the completion thread may see the call done before it is in `_background`
@@ -212,11 +232,12 @@ class Worker:
         if self._closed:
             raise WorkerClosedError("this worker is closed: it has left its job")
 
-    def _check_call(self, array: NDArray[Any], op: ReduceOp, deadline: float) -> Scheme:
+    def _check_call(self, array: NDArray[Any], op: ReduceOp, lossy: bool, deadline: float) -> Scheme:
         """The scheme of the call. Waits for the first assignment; raises UnsupportedDtypeError."""
         assignment = self._membership.wait(deadline - time.monotonic())
         scheme = self._scheme or assignment.numerics
         check_numerics(array, scheme, op, assignment.job)
+        check_lossy(array, lossy)
         check_quorum(array, assignment.quorum, assignment.job)
         return scheme
 

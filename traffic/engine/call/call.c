@@ -22,10 +22,14 @@ struct nf_call *call_create(const struct nf_request *request) {
     return c;
 }
 
-int call_cut_rows(struct nf_call *c, int64_t lanes) {
+int call_cut_rows(struct nf_call *c, int64_t lanes, enum nf_scheme scheme) {
     const struct nf_request *r = &c->request;
     struct call_rows *rows = &c->rows;
-    nf_codec_init(&rows->codec, (enum nf_dtype)r->dtype, (enum nf_scheme)r->scheme, (int)r->bits, lanes);
+    struct nf_codec codec;
+    nf_codec_init(&codec, (enum nf_dtype)r->dtype, scheme, (int)r->bits, lanes);
+    if (rows->own_exp && rows->codec.format == codec.format) return 0;
+    free(rows->own_exp);
+    rows->codec = codec;
     rows->count = (r->elements + rows->codec.width - 1) / rows->codec.width;
     int64_t bytes = call_bytes(c);
     memset(rows->input + bytes, 0, (size_t)(rows->count * call_row_bytes(c) - bytes));
@@ -61,6 +65,7 @@ void call_start_attempt(struct nf_call *c, const struct nf_assignment *a) {
         .workers = a->workers,
         .contributors = a->workers,
         .quorum = a->quorum,
+        .rank = a->rank,
         .has_newcomers = has_newcomers(a),
         .tree_count = a->tree_count,
         .error = NF_PENDING,
@@ -100,14 +105,17 @@ void call_restore_input(struct nf_call *c) { memcpy(c->request.array, c->rows.in
 
 void call_free(struct nf_call *c) {
     free_division(&c->attempt);
+    free(c->ranges.mean_square);
+    free(c->ranges.source);
     free(c->rows.own_exp);
     free(c->rows.input);
     free(c);
 }
 
-void call_write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int bits, const int32_t *special_codes) {
-    const struct nf_codec *codec = &c->rows.codec;
+void call_write_sums(struct nf_call *c, const struct nf_codec *codec, int64_t row, const uint32_t *lanes, int bits,
+                     const int32_t *special_codes) {
     int64_t at = row * codec->width, rest = c->request.elements - at, count = rest < codec->width ? rest : codec->width;
+    if (count <= 0) return; /* the padding of a last row */
     uint8_t *to = (uint8_t *)c->request.array + at * codec->itemsize;
     struct nf_excess excess = nf_row_unpack(codec, to, count, lanes, bits, special_codes), *first = &c->attempt.excess;
     if (excess.index < 0 || (first->index >= 0 && first->index < at + excess.index)) return;

@@ -25,6 +25,15 @@ struct call_rows {
     uint8_t *own_exp, *agreed_exp, *needs_reencode, *observed_exp;
 };
 
+/* By row of the scheme quarter; count 0: the call has another one. NF_UNKNOWN_RANGE: none. */
+struct call_ranges {
+    int64_t count, width; /* elements of a row */
+    int64_t occurrence; /* of its profile, scale_predictor.h */
+    int is_predicted;
+    uint8_t *source, *predicted, *observed; /* range bytes: of an earlier call's sums, of this call's rows, and of its sums */
+    double *mean_square; /* of sums that were not rotated */
+};
+
 /* The rows of a tree that are re-encoded. */
 struct reencode_plan {
     int64_t special_count, count;
@@ -37,7 +46,7 @@ struct reencode_plan {
 
 /* Of the epoch that the call is in. */
 struct call_attempt {
-    int64_t workers, quorum;
+    int64_t workers, quorum, rank;
     int has_newcomers; /* call numbers are compared modulo CALL_MODULUS */
     int64_t contributors; /* workers that are in the call */
     int64_t tree_count;
@@ -77,6 +86,7 @@ struct nf_call {
     struct nf_outcome outcome;
     int64_t result; /* of the sums: NF_DONE or NF_SUM_OVERFLOW */
     struct call_rows rows;
+    struct call_ranges ranges;
     struct call_attempt attempt;
     struct call_handover handover;
     struct call_progress progress;
@@ -86,8 +96,8 @@ struct nf_call {
 struct nf_call *call_create(const struct nf_request *request);
 void call_free(struct nf_call *c);
 
-/* Cuts the array into rows. -1: no memory. */
-int call_cut_rows(struct nf_call *c, int64_t lanes);
+/* Cuts the array into the scheme's rows, unless it is cut so. -1: no memory. */
+int call_cut_rows(struct nf_call *c, int64_t lanes, enum nf_scheme scheme);
 
 /* Starts an attempt in an epoch: nothing is agreed yet. */
 void call_start_attempt(struct nf_call *c, const struct nf_assignment *a);
@@ -119,8 +129,15 @@ void call_restore_input(struct nf_call *c);
 /* Forgets which rows of a tree are re-encoded. */
 void call_clear_reencode_plan(struct reencode_plan *plan);
 
-/* Writes the sums of a row to the array. The first int64 sum of the array that does not fit is noted in `excess`. */
-void call_write_sums(struct nf_call *c, int64_t row, const uint32_t *lanes, int bits, const int32_t *special_codes);
+/* Writes the sums of a row of `codec` to the array. The first int64 sum of the array that does not fit is noted in `excess`. */
+void call_write_sums(struct nf_call *c, const struct nf_codec *codec, int64_t row, const uint32_t *lanes, int bits,
+                     const int32_t *special_codes);
+
+/* Random bits of a rotated row. */
+static inline struct nf_rotation call_rotation(const struct nf_call *c, int64_t row) {
+    const struct call_attempt *a = &c->attempt;
+    return (struct nf_rotation){a->fingerprint, row, a->rank, a->workers};
+}
 
 static inline int64_t call_row_bytes(const struct nf_call *c) { return c->rows.codec.width * c->rows.codec.itemsize; }
 static inline const void *call_input_row(const struct nf_call *c, int64_t row) {
@@ -135,7 +152,10 @@ static inline int64_t call_bytes(const struct nf_call *c) {
 static inline int has_newcomers(const struct nf_assignment *a) { return a->quorum || a->allow_newcomers; }
 
 static inline int is_scaled(const struct nf_call *c) { return nf_is_scaled(&c->rows.codec); }
-static inline int shares_exponents(const struct nf_call *c) { return is_scaled(c) && !c->rows.codec.is_fixed; }
+static inline int is_rotated(const struct nf_call *c) { return c->rows.codec.format == NF_LANE_ROTATED8X4; }
+static inline int shares_exponents(const struct nf_call *c) {
+    return is_scaled(c) && !c->rows.codec.is_fixed && !is_rotated(c);
+}
 
 /* Whether scales are predicted where possible: two values in a lane have no headroom for errors. */
 static inline int predicts_scales(const struct nf_call *c) {

@@ -14,6 +14,7 @@ struct nf_request {
     void *array;      /* `elements` of `dtype`; results are written there */
     int64_t elements; /* next ones: enum nf_dtype, nf_op, nf_scheme */
     int64_t dtype, op, scheme, bits;
+    int64_t follows_all; /* starts when all earlier calls are finished, and is predicted by them, too; equal at all workers */
     int64_t context; /* equal at all workers: which collective of which group of theirs the call belongs to */
     double deadline;
 };

@@ -8,6 +8,8 @@
 /* Sums up to 2^30 in magnitude stay below the int32 limits; those of 16x2 lanes, up to 2^14, do not reach the other half. */
 enum { SUM_BITS = 30, SUM_BITS_16X2 = 14 };
 
+enum { ENERGY_PARTS = 8 };
+
 /* The byte of a float64 stands for eight exponents: all magnitudes are below 2^(8 byte + WIDE_BIAS). Below
  * WIDE_MIN the scale would not be a float64. */
 enum { PER_WIDE = 4, WIDE_BITS = 63, WIDE_STEP = 8, WIDE_FIRST = 7, WIDE_BIAS = -1008, WIDE_MIN = 6 };
@@ -16,10 +18,21 @@ void nf_codec_init(struct nf_codec *c, enum nf_dtype dtype, enum nf_scheme schem
     static const int64_t wide[] = {[NF_FLOAT64] = NF_LANE_FIXED64, [NF_INT64] = NF_LANE_INT64, [NF_INT32] = NF_LANE_INT32};
     *c = (struct nf_codec){.dtype = dtype, .itemsize = nf_itemsize(dtype), .lanes = lanes, .fixed_bits = bits, .divisor = 1};
     static const enum nf_lane_format forms[] = {[NF_PACKED_HALF] = NF_LANE_FIXED16X2,
-                                                [NF_FLOAT32_SUM] = NF_LANE_FLOAT32}; /* others: NF_LANE_FIXED32 */
+                                                [NF_FLOAT32_SUM] = NF_LANE_FLOAT32,
+                                                [NF_ROTATED_QUARTER] = NF_LANE_ROTATED8X4}; /* others: NF_LANE_FIXED32 */
     c->format = dtype == NF_INT32 || c->itemsize == 8 ? (enum nf_lane_format)wide[dtype] : forms[scheme];
     c->is_fixed = c->format == NF_LANE_FIXED32 && scheme == NF_FIXED_SCALE;
-    c->width = c->format == NF_LANE_FIXED16X2 ? 2 * lanes : c->itemsize == 8 ? lanes / PER_WIDE : lanes;
+    c->width = c->format == NF_LANE_FIXED16X2    ? 2 * lanes
+               : c->format == NF_LANE_ROTATED8X4 ? 4 * lanes
+               : c->itemsize == 8                ? lanes / PER_WIDE
+                                                 : lanes;
+}
+
+void nf_codec_reencoder(struct nf_codec *to, const struct nf_codec *c) {
+    *to = *c;
+    if (c->format != NF_LANE_ROTATED8X4) return;
+    to->format = NF_LANE_FIXED16X2;
+    to->width = 2 * c->lanes;
 }
 
 void nf_codec_set_workers(struct nf_codec *c, int64_t workers, int average) {
@@ -148,7 +161,32 @@ struct nf_excess nf_row_unpack(const struct nf_codec *c, void *to, int64_t count
     return (struct nf_excess){.index = -1};
 }
 
-int64_t nf_row_special_chunks(const struct nf_codec *c) { return c->format == NF_LANE_FIXED16X2 ? 2 : 1; }
+int nf_row_pack_rotated(const struct nf_codec *c, uint32_t *to, const void *row, uint8_t exponent, uint8_t range,
+                        const struct nf_rotation *r) {
+    float buffer[NF_ROW_MAX];
+    return nf_rotate_pack(to, load(c, buffer, row, c->width), c->width, exponent, range, r);
+}
+
+uint8_t nf_row_unpack_rotated(const struct nf_codec *c, void *to, int64_t count, const uint32_t *lanes, uint8_t range,
+                              const struct nf_rotation *r) {
+    float buffer[NF_ROW_MAX];
+    uint8_t observed = nf_rotate_unpack(buffer, lanes, c->width, range, (double)c->divisor, r);
+    if (observed <= range) nf_store(c->dtype, to, buffer, count);
+    return observed;
+}
+
+/* Of eight partial sums, so that compilers may use vectors and every processor adds in the same order. The square of a float32 is
+ * exact as a float64. */
+double nf_row_energy(const struct nf_codec *c, const void *row, int64_t count) {
+    float buffer[NF_ROW_MAX];
+    const float *from = load(c, buffer, row, count);
+    double partial[ENERGY_PARTS] = {0}, energy = 0;
+    for (int64_t i = 0; i < count; i++) partial[i % ENERGY_PARTS] += (double)from[i] * (double)from[i];
+    for (int i = 0; i < ENERGY_PARTS; i++) energy += partial[i];
+    return energy;
+}
+
+int64_t nf_row_special_chunks(const struct nf_codec *c) { return c->width > c->lanes ? c->width / c->lanes : 1; }
 
 void nf_row_special_codes(const struct nf_codec *c, uint32_t *to, const void *row, int64_t chunk) {
     float buffer[NF_ROW_MAX];

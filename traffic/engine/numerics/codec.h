@@ -9,19 +9,21 @@
 
 #include "dtypes.h"
 #include "quantize.h"
+#include "rotate.h"
 
-enum nf_scheme { NF_BLOCK_FLOAT, NF_FIXED_SCALE, NF_INTEGER, NF_PACKED_HALF, NF_FLOAT32_SUM };
+enum nf_scheme { NF_BLOCK_FLOAT, NF_FIXED_SCALE, NF_INTEGER, NF_PACKED_HALF, NF_FLOAT32_SUM, NF_ROTATED_QUARTER };
 
 enum nf_lane_format {
     NF_LANE_FIXED32,   /* one scaled float a lane */
     NF_LANE_FIXED16X2, /* two scaled floats a lane */
+    NF_LANE_ROTATED8X4, /* four codes of rotated floats a lane */
     NF_LANE_FIXED64,   /* a float64, scaled to 64 bits, in four lanes */
     NF_LANE_INT32,
     NF_LANE_INT64,   /* in four lanes */
     NF_LANE_FLOAT32, /* unscaled: switches add floats */
 };
 
-enum { NF_ROW_MAX = 2 * NF_LANES_MAX }; /* elements of a row */
+enum { NF_ROW_MAX = NF_ROTATED_MAX }; /* elements of a row */
 
 struct nf_codec {
     enum nf_dtype dtype;
@@ -40,6 +42,9 @@ struct nf_excess {
 };
 
 NF_API void nf_codec_init(struct nf_codec *c, enum nf_dtype dtype, enum nf_scheme scheme, int bits, int64_t lanes);
+
+/* The codec that re-encodes rows: the same, but for rotated ones, which are re-encoded as NF_LANE_FIXED16X2. */
+NF_API void nf_codec_reencoder(struct nf_codec *to, const struct nf_codec *c);
 
 /* Number of contributions to a sum; `average`: the sum is divided by it. */
 NF_API void nf_codec_set_workers(struct nf_codec *c, int64_t workers, int average);
@@ -63,6 +68,18 @@ NF_API int nf_row_pack_fixed(const struct nf_codec *c, uint32_t *to, const void 
  * NULL. */
 NF_API struct nf_excess nf_row_unpack(const struct nf_codec *c, void *to, int64_t count, const uint32_t *lanes, int bits,
                                       const int32_t *special);
+
+/* A row of NF_LANE_ROTATED8X4 to lanes: its exponent byte (finite), and the range byte of the sum. Returns whether it fits. */
+NF_API int nf_row_pack_rotated(const struct nf_codec *c, uint32_t *to, const void *row, uint8_t exponent, uint8_t range,
+                               const struct nf_rotation *r);
+
+/* Its summed lanes to the first `count` elements. Returns the range byte of the sums; `to` is not written if `range` does not
+ * hold them. */
+NF_API uint8_t nf_row_unpack_rotated(const struct nf_codec *c, void *to, int64_t count, const uint32_t *lanes, uint8_t range,
+                                     const struct nf_rotation *r);
+
+/* Sum of the squares of `count` floats. */
+NF_API double nf_row_energy(const struct nf_codec *c, const void *row, int64_t count);
 
 /* Number of chunks that a row's special values take, and the lanes of one of them. */
 NF_API int64_t nf_row_special_chunks(const struct nf_codec *c);

@@ -1,9 +1,11 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "../call/ranges.h"
 #include "../call/scales.h"
 #include "contributors.h"
 #include "parts.h"
+#include "rotated.h"
 
 /* Whether no earlier row of the call is on the row's channel. */
 static int is_first(const struct nf_call *c, const struct tree *t, const struct segment *s, int64_t row) {
@@ -34,6 +36,10 @@ static void fill(const struct tree *t, const struct segment *s, int64_t chunk, s
     if (codec->is_fixed) {
         h->exponent = own;
         h->flags = nf_row_pack_fixed(codec, lanes_of(h), from) ? FLAG_OVERFLOW : 0;
+        return;
+    }
+    if (is_rotated(c)) {
+        rotated_fill(c, row, h);
         return;
     }
     if (codec->format == NF_LANE_FLOAT32) h->flags |= FLAG_FLOATS;
@@ -67,7 +73,10 @@ static int64_t take_block_float(struct nf_call *c, const struct tree *t, const s
     if (is_refused && !c->attempt.quorum) return NF_SCALE_OVERFLOW;
     rows->needs_reencode[row] = is_predicted ? is_overflow || nf_is_mispredicted(scales_tolerance(c), scale, observed)
                                              : is_refused || (is_scaled(c) && scale == NF_NOT_FINITE);
-    if (!rows->needs_reencode[row]) call_write_sums(c, row, lanes_of(h), nf_row_bits(&rows->codec, scale), NULL);
+    if (!rows->needs_reencode[row]) {
+        call_write_sums(c, &rows->codec, row, lanes_of(h), nf_row_bits(&rows->codec, scale), NULL);
+        ranges_note_sums(c, &rows->codec, row);
+    }
     if (is_predicted || is_refused) rows->agreed_exp[row] = observed;
     if (is_first(c, t, s, row) && observed && observed != NF_NOT_FINITE) rows->observed_exp[row] = observed;
     if (next >= 0) rows->agreed_exp[next] = observed;
@@ -82,18 +91,22 @@ static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk
     if (c->attempt.quorum) note_contributors(c, h->reserved & COUNT_MASK);
     if (c->attempt.balance) nf_balance_on_row(c->attempt.balance, t->index, now);
     if (codec->format == NF_LANE_FLOAT32) {
-        call_write_sums(c, row, lanes_of(h), 0, NULL);
+        call_write_sums(c, codec, row, lanes_of(h), 0, NULL);
         return h->flags & FLAG_FLOATS ? NF_PENDING : NF_FLOATS_UNSUPPORTED;
     }
     if (codec->format == NF_LANE_INT32) {
-        call_write_sums(c, row, lanes_of(h), 0, NULL);
+        call_write_sums(c, codec, row, lanes_of(h), 0, NULL);
         c->rows.needs_reencode[row] = is_overflow;
+        return NF_PENDING;
+    }
+    if (is_rotated(c)) {
+        rotated_take(c, row, h);
         return NF_PENDING;
     }
     if (codec->is_fixed) {
         c->rows.agreed_exp[row] = h->exponent;
         c->rows.needs_reencode[row] = is_overflow || h->exponent == NF_NOT_FINITE;
-        if (!c->rows.needs_reencode[row]) call_write_sums(c, row, lanes_of(h), codec->fixed_bits, NULL);
+        if (!c->rows.needs_reencode[row]) call_write_sums(c, codec, row, lanes_of(h), codec->fixed_bits, NULL);
         return NF_PENDING;
     }
     return take_block_float(c, t, s, row, h);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "../call/ranges.h"
 #include "contributors.h"
 
 static int64_t find(const int64_t *sorted, int64_t count, int64_t wanted) {
@@ -17,6 +18,13 @@ static int64_t find(const int64_t *sorted, int64_t count, int64_t wanted) {
             high = middle;
     }
     return low < count && sorted[low] == wanted ? low : -1;
+}
+
+/* Chunks of a row: a rotated one has more elements than one that is re-encoded. */
+static int64_t chunks_of_row(const struct nf_call *c) {
+    struct nf_codec codec;
+    nf_codec_reencoder(&codec, &c->rows.codec);
+    return is_scaled(c) ? c->rows.codec.width / codec.width : 2;
 }
 
 static int64_t plan(struct nf_call *c, const struct tree *t) {
@@ -37,7 +45,7 @@ static int64_t plan(struct nf_call *c, const struct tree *t) {
         p->rows[n] = row;
         p->special_place[n++] = find(p->special, p->special_count, row);
     }
-    return is_scaled(c) ? n : 2 * n;
+    return n * chunks_of_row(c);
 }
 
 /* With a quorum scales are agreed without late workers, and workers that were in some may be gone. A row that does not fit
@@ -57,16 +65,18 @@ static int fill_overflow(const struct nf_call *c, int64_t row, int64_t special_p
 
 static void fill(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h) {
     const struct nf_call *c = s->owner;
-    const struct nf_codec *codec = &c->rows.codec;
     const struct reencode_plan *p = &c->attempt.reencode[t->index];
+    int64_t chunks = chunks_of_row(c), row = p->rows[chunk / chunks], part = chunk % chunks;
     clear_lanes(t, h);
     if (!is_scaled(c)) {
-        nf_int32_half(lanes_of(h), call_input_row(c, p->rows[chunk / 2]), chunk % 2 == 0, codec->lanes);
+        nf_int32_half(lanes_of(h), call_input_row(c, row), part == 0, c->rows.codec.lanes);
         return;
     }
-    int64_t row = p->rows[chunk];
-    if (fill_overflow(c, row, p->special_place[chunk], h)) return;
-    nf_row_pack(codec, lanes_of(h), call_input_row(c, row), nf_row_bits(codec, c->rows.agreed_exp[row]), 1);
+    if (fill_overflow(c, row, p->special_place[chunk / chunks], h)) return;
+    struct nf_codec codec;
+    nf_codec_reencoder(&codec, &c->rows.codec);
+    const uint8_t *from = (const uint8_t *)call_input_row(c, row) + part * codec.width * codec.itemsize;
+    nf_row_pack(&codec, lanes_of(h), from, nf_row_bits(&codec, c->rows.agreed_exp[row]), 1);
 }
 
 static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk, struct header *h, double now) {
@@ -79,15 +89,20 @@ static int64_t take(const struct tree *t, const struct segment *s, int64_t chunk
         nf_swap_lane_bytes((uint32_t *)(p->halves + chunk * lanes), lanes_of(h), lanes);
         return NF_PENDING;
     }
-    int64_t row = p->rows[chunk], place = p->special_place[chunk];
+    struct nf_codec codec;
+    nf_codec_reencoder(&codec, &c->rows.codec);
+    int64_t chunks = chunks_of_row(c), part = chunk % chunks, row = p->rows[chunk / chunks];
+    int64_t place = p->special_place[chunk / chunks];
     if (h->flags & FLAG_OVERFLOW) {
         if (!c->attempt.quorum) return NF_SCALE_OVERFLOW;
         c->rows.agreed_exp[row] = h->exponent;
         c->rows.needs_reencode[row] = 1;
         return NF_PENDING;
     }
-    const int32_t *codes = place < 0 ? NULL : p->special_codes + place * c->rows.codec.width;
-    call_write_sums(c, row, lanes_of(h), nf_row_bits(&c->rows.codec, c->rows.agreed_exp[row]), codes);
+    const int32_t *codes = place < 0 ? NULL : p->special_codes + place * c->rows.codec.width + part * codec.width;
+    int64_t row_of_codec = row * chunks + part;
+    call_write_sums(c, &codec, row_of_codec, lanes_of(h), nf_row_bits(&codec, c->rows.agreed_exp[row]), codes);
+    ranges_note_sums(c, &codec, row_of_codec);
     return NF_PENDING;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "../call/fingerprint.h"
+#include "../call/ranges.h"
 #include "../call/scales.h"
 #include "../parts/handover.h"
 #include "../parts/parts.h"
@@ -152,10 +153,14 @@ static int64_t start_call(struct nf_core *core, struct nf_call *call, enum call_
 
 int64_t start_handover(struct nf_core *core, struct nf_call *call) { return start_call(core, call, CALL_HANDOVER); }
 
-/* All workers have finished the calls up to `depth` before this one, so all have learned from these, and from no others. */
-static void learn_scales(struct nf_core *core, int64_t number) {
-    for (struct nf_call *k = core->retained; k && k->outcome.number <= number - core->depth; k = k->next) {
-        if (k->progress.epoch) scales_learn(k, &core->predictor);
+/* All workers have finished the calls up to `last` when they start the next one, so all have learned from these, and from no
+ * others. */
+static void learn_scales(struct nf_core *core, int64_t last) {
+    for (struct nf_call *k = core->retained; k && k->outcome.number <= last; k = k->next) {
+        if (k->progress.epoch) {
+            scales_learn(k, &core->predictor);
+            ranges_learn(k, &core->predictor);
+        }
         k->progress.epoch = 0;
     }
     calls_release_stable(core);
@@ -168,10 +173,12 @@ int64_t start_next_call(struct nf_core *core) {
         if (!is_division_complete(call)) return STEP_WAIT; /* its last rows have no places in the streams yet */
         ahead++;
     }
-    if (!call || ahead >= core->depth) return STEP_WAIT;
+    int64_t depth = call && call->request.follows_all ? 1 : core->depth;
+    if (!call || ahead >= depth) return STEP_WAIT;
     call->outcome.number = core->next_call + ahead;
-    learn_scales(core, call->outcome.number);
-    if (!call->rows.own_exp && call_cut_rows(call, core->assignment.lanes)) return NF_NO_MEMORY;
+    learn_scales(core, call->outcome.number - depth);
+    int scheme = ranges_choose_scheme(call, &core->assignment, &core->predictor);
+    if (scheme < 0 || call_cut_rows(call, core->assignment.lanes, (enum nf_scheme)scheme)) return NF_NO_MEMORY;
     call_start_attempt(call, &core->assignment);
     for (int64_t i = 0; i < core->tree_count; i++) channels[i] = rows_ahead(&core->trees[i]);
     if (call_divide_rows(call, &core->assignment, channels)) return NF_NO_MEMORY;

@@ -1,0 +1,43 @@
+/* SPDX-FileCopyrightText: 2026 The netfold authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Rows of the scheme quarter: a randomized Hadamard transform of float32, and codes of eight bits, four to a lane,
+ * docs/reference/protocol.md, section 6. Transforms are of integers, so every processor has the same bits. */
+
+#ifndef NETFOLD_ROTATE_H
+#define NETFOLD_ROTATE_H
+
+#include <stdint.h>
+
+#include "../wire/export.h"
+#include "../wire/header.h"
+
+enum {
+    NF_ROTATED_MAX = 4 * NF_LANES_MAX, /* elements of a row */
+    NF_MAX_RANGE = 254,
+    NF_UNKNOWN_RANGE = 255, /* the row is not predicted */
+};
+
+/* Random bits of a row, the same at all workers, and the worker's part of the dither. */
+struct nf_rotation {
+    uint64_t fingerprint; /* of the call */
+    int64_t row;
+    int64_t rank, workers;
+};
+
+/* `width` floats to width / 4 lanes. `exponent`: byte of the largest magnitude (nf_exponent), finite. `range`: byte of the range
+ * of the sum over all workers. Returns whether all codes fit; if not, `to` is undefined. */
+NF_API int nf_rotate_pack(uint32_t *to, const float *from, int64_t width, uint8_t exponent, uint8_t range,
+                          const struct nf_rotation *r);
+
+/* Summed lanes to `width` floats, divided by `divisor`. Returns the range byte that holds the sums. */
+NF_API uint8_t nf_rotate_unpack(float *to, const uint32_t *from, int64_t width, uint8_t range, double divisor,
+                                const struct nf_rotation *r);
+
+/* The smallest range byte that holds sums of this mean square. NF_UNKNOWN_RANGE: it is not finite. */
+NF_API uint8_t nf_range_of(double mean_square);
+
+/* The Walsh-Hadamard transform of each `block` (a power of two) of `width` numbers, in place, in natural order. */
+NF_API void nf_hadamard(int32_t *values, int64_t width, int64_t block);
+
+#endif
