@@ -18,7 +18,6 @@ class _Quorum:
     """Beside the sum of a slot: which workers are in (a bit each), how many contributions that makes, whether a
     worker's deadline is over, and whether the sum went."""
 
-    tag: int = 0
     bitmap: int = 0
     count: int = 0
     asked: bool = False
@@ -45,10 +44,11 @@ class QuorumPool:
         if not 0 <= slot < self.pool.slots:
             return SlotOutcome(Verdict.BAD_SLOT), 0
         held = self._slots[slot]
-        if tag < self.pool.read(slot).tag:
+        before = self.pool.tag(slot)
+        if tag < before:
             return SlotOutcome(Verdict.SLOT_REUSED if self._root else Verdict.FORWARDED), 0
-        if held.tag != tag:
-            held = self._slots[slot] = _Quorum(tag)
+        if tag > before:  # also of the same chunk, behind a RESET
+            held = self._slots[slot] = _Quorum()
         bit = 1 << child_bit
         if held.sealed and not held.bitmap & bit:
             if not self._root:

@@ -106,6 +106,10 @@ class SlotPool:
         self._exponent[slot] = exponent
         self._sums[slot] = lanes
 
+    def tag(self, slot: int) -> int:
+        """Of the chunk that the slot holds; 0: none, or it was reset."""
+        return int(self._tag[slot])
+
     def mark(self, slot: int, flags: int, exponent: int) -> None:
         """What joins the sum in a slot beside lanes."""
         self._flags[slot] |= np.uint8(flags & FLAGS)

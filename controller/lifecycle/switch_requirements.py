@@ -14,9 +14,6 @@ from netfold.controller.planning.plan import Plan
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.numerics import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 
-MAX_QUORUM_SENDERS = 32
-"""A switch as root has a bit for each sender of the tree."""
-
 MIN_HALF_BITS = 4
 """Bits of a value that the scheme half has to keep (traffic/numerics.py)."""
 
@@ -84,10 +81,11 @@ def check_quorum(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Pl
                     f"job '{name}' has a quorum, and switch {node} is a {chip.value}, whose program has no room for "
                     "one (docs/reference/protocol.md, 3.7); leave 'quorum' out, or name a scheme that adds up elsewhere"
                 )
-        if not fabric.is_host(tree.root) and len(tree.edges) > MAX_QUORUM_SENDERS:
+        most = None if fabric.is_host(tree.root) else fabric.switch(tree.root).max_children
+        if most is not None and len(tree.edges) > most:
             raise RefusedError(
-                f"job '{name}' has a quorum and a tree of {len(tree.edges)} senders to switch {tree.root}; a switch as "
-                f"its root takes {MAX_QUORUM_SENDERS}, a parameter server any number"
+                f"job '{name}' has a quorum and a tree of {len(tree.edges)} senders to switch {tree.root}; a root with "
+                f"a bitmap of {most} bits takes {most}, a parameter server any number"
             )
 
 

@@ -98,7 +98,7 @@ def run_controller(
             security=service.security(),
             controller=Options(
                 wire=PacketModel(lanes, packet_model.scale, packet_model.host_rtt_ms / 1000),
-                pipeline=program.pipeline(lanes),
+                pipeline=program.pipeline(known, lanes, devices),
                 timeouts=ControllerTimeouts(restart=timing.switch_restart_timeout_s),
                 fleet=FleetOptions(timing.audit_s, timing.counter_poll_s, timing.rpc_timeout_s),
                 probe_s=timing.probe_s,

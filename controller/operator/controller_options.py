@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -14,13 +14,13 @@ import typer
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
 from netfold.controller.service.server import Security
+from netfold.controller.switches.compiled_programs import lanes_for, program_for
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, Device, best_lanes
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.session import RPC_TIMEOUT_S
-from netfold.topologies.fabric import Fabric
+from netfold.topologies.fabric import Fabric, Switch
 
-_PROGRAMS = Path(str(resources.files("netfold"))) / "p4src" / "compiled"
 _SERVICE, _PROGRAM, _TIMING, _PACKET_MODEL = "Service", "Program", "Timing", "Packet model"
 
 
@@ -93,7 +93,7 @@ class ProgramOptions:
     lanes: Annotated[
         int | None,
         typer.Option(
-            help="Lanes of a packet: 32, 64 or 256; default: the maximum of the switches.",
+            help="Lanes of a packet: 32, 64 or 256; default: the maximum of the switches' programs.",
             rich_help_panel=_PROGRAM,
         ),
     ] = None
@@ -119,26 +119,30 @@ class ProgramOptions:
         if self.lanes is not None:
             return self.lanes, found
         lanes = best_lanes(fabric, found)
+        if self.p4info is None:
+            lanes = lanes_for(_without_own(fabric, found), lanes)
         return lanes, self._read_devices(fabric, lanes)
 
     def _read_devices(self, fabric: Fabric, lanes: int) -> dict[str, Device]:
         return {} if self.switches is None else read_devices(self.switches, fabric, lanes)
 
-    def pipeline(self, lanes: int) -> Pipeline:
-        """A missing file ends the command."""
-        chosen = Pipeline(
-            self.p4info or _PROGRAMS / f"netfold-v1model-{lanes}.p4info.txtpb",
-            self.program or _PROGRAMS / f"netfold-v1model-{lanes}.json",
-        )
+    def pipeline(self, fabric: Fabric, lanes: int, devices: Mapping[str, Device]) -> Pipeline:
+        """The program of switches without one of their own. A missing file ends the command. Raises FabricError if no
+        program has the lanes, or takes the children that the fabric's file says."""
+        if self.p4info is not None and self.program is not None:
+            chosen = Pipeline(self.p4info, self.program)
+        else:
+            known = program_for(_without_own(fabric, devices), lanes)
+            chosen = Pipeline(self.p4info or known.p4info, self.program or known.blob)
         for path in (chosen.p4info, chosen.blob):
             if not path.is_file():
-                known = ", ".join(
-                    sorted(
-                        p.stem.rsplit("-", 1)[1] for p in _PROGRAMS.glob("*.json") if "-v1model-" in p.stem
-                    )
-                )
-                fail(BAD_INPUT, f"{path} is missing; there are programs for {known} lanes")
+                fail(BAD_INPUT, f"{path} is missing; expected a compiled program with its P4Info")
         return chosen
+
+
+def _without_own(fabric: Fabric, devices: Mapping[str, Device]) -> list[Switch]:
+    """Switches that run the program of all switches."""
+    return [s for s in fabric.switches if devices.get(s.name, Device()).pipeline is None]
 
 
 @dataclass(frozen=True)

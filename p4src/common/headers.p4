@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything on the wire, in wire order. The netfold header is drawn in docs/protocol.md, section 2.
+// Everything on the wire, in wire order. The netfold header is drawn in docs/reference/protocol.md, section 2.
 
 #ifndef NETFOLD_HEADERS
 #define NETFOLD_HEADERS

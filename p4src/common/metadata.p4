@@ -11,8 +11,8 @@ struct slot_view_t {
     age_t    age;                // the packet's tag against the slot's
     tag_t    tag;                // the slot's tag before the packet, for management
     bitmap_t bitmap_before;      // the slot's bitmap before the packet
-    bitmap_t own_bit_seen;       // the packet's own bit of it
-    bit<1>   is_duplicate;       // that bit is set
+    OWN_BIT  own_bit_seen;       // not 0: the packet's own bit of it is set
+    bit<1>   is_duplicate;       // the same, as a flag
     bit<1>   is_complete;        // with this packet the bitmap is full_mask
     seal_t   seal;
 }
@@ -22,7 +22,7 @@ struct metadata_t {
     port_t       reply_port;      // where an answer to the sender leaves
     bit<1>       netfold;         // a packet of the protocol; before classification: both UDP ports are in its range
     bit<1>       ports_unparsed;  // a UDP datagram behind IPv4 options, which this target does not parse
-    bit<1>       wellformed;      // fields and lengths are those of docs/protocol.md, section 2
+    bit<1>       wellformed;      // fields and lengths are those of docs/reference/protocol.md, section 2
     bool         ip_invalid;      // version, length or checksum of the IPv4 header
     role_t       role;
     tree_index_t tree_index;

@@ -10,6 +10,10 @@
 #define LANES 64             // int32 values in a packet: 32, 64 or 256
 #endif
 
+#ifndef CHILDREN
+#define CHILDREN 32          // most children of a node, a bit of its bitmap each: 32, 64, 128 or 256
+#endif
+
 #ifndef SLOTS
 #define SLOTS 4096           // slots of the switch, assigned to trees in power-of-two ranges
 #endif
@@ -34,6 +38,6 @@
 #define PORTS 512            // entries of the tables that have one for each port
 #endif
 
-#define VERDICT_CELLS (TREES * 32)  // see Verdicts in docs/protocol.md, section 4
+#define VERDICT_CELLS (TREES * 32)  // see Verdicts in docs/reference/protocol.md, section 4
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a packet does to the registers of its slot: docs/protocol.md, section 3.2, for each kind of register. The target
+// What a packet does to the registers of its slot: docs/reference/protocol.md, section 3.2, for each kind of register. The target
 // defines the actions; a packet runs one of them on each register.
 
 #ifndef NETFOLD_SLOT_ACCESS

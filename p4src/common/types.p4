@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Named types for every quantity of the protocol (docs/protocol.md, sections 1 to 4), and what the controls of a switch
+// Named types for every quantity of the protocol (docs/reference/protocol.md, sections 1 to 4), and what the controls of a switch
 // tell apart. Numbers of the wire are in wire.p4.
 
 #ifndef NETFOLD_TYPES
@@ -18,7 +18,7 @@ typedef bit<16> child_t;
 typedef bit<16> slot_t;
 typedef bit<32> tag_t;         // epoch:12 ++ round:20
 typedef bit<8>  flags_t;
-typedef bit<32> bitmap_t;
+typedef bit<CHILDREN> bitmap_t;
 typedef int<32> lane_t;
 
 #include "wire.p4"
@@ -45,7 +45,7 @@ enum bit<4> age_t {
     SAME  = 4
 }
 
-// State of the sum for a packet of a tree with a quorum: docs/protocol.md, section 3.7.
+// State of the sum for a packet of a tree with a quorum: docs/reference/protocol.md, section 3.7.
 enum bit<3> seal_t {
     OPEN        = 0,  // not sealed, or a tree without a quorum
     SEALING     = 1,  // this packet seals the sum

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens next? Read this table first: its rows are those of docs/protocol.md, sections 3.2 and 3.7.
+// What happens next? Read this table first: its rows are those of docs/reference/protocol.md, sections 3.2 and 3.7.
 //
 // The program's quorum (quorum/on.p4 or quorum/off.p4) defines SEAL_KEY, ROW and QUORUM_ROWS: a program without quorums
 // has neither the key `seal` nor the rows that need it. The target (arch.p4) defines ANNOTATE.

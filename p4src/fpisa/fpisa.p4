@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which part of FPISA (Yuan et al., NSDI 2022) fits into a Tofino: a program that only adds VALUES floats of a packet to those of
-// a slot, for the compiler's answer (docs/tofino.md, section 9). It is no part of netfold.
+// a slot, for the compiler's answer (docs/how-to/tofino.md, section 9). It is no part of netfold.
 //
 //   p4c-barefoot --target tofino --arch tna -DVALUES=1 fpisa.p4
 //

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// May the sum be sealed without all contributions, and is this one late? docs/protocol.md, section 3.7. Packets of a tree with
-// a quorum have FLAG_QUORUM; no other packet is changed here.
+// May the sum be sealed without all contributions, and is this one late? docs/reference/protocol.md, section 3.7. Packets of
+// a tree with a quorum have FLAG_QUORUM; no other packet is changed here.
 //
 //   register  quorum_bitmap[slot]: bit b set: the contribution of the sender with bit b is counted. A root has bits for
 //             more senders than its children

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -24,11 +25,47 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 COMPILED = Path("p4src/compiled")
 MANIFEST = "manifest.json"
 SOURCE_DIRS = ("common", "programs", "quorum", "transport", "v1model")
-PROGRAM = "p4src/programs/v1model_{lanes}.p4"
-LANES = (32, 64, 256)
+PROGRAMS = Path("p4src/programs")
 COMPILER = "p4c-bm2-ss"
 FLAGS = ("--std", "p4-16", "-Werror", "--Wdisable=unsupported")
 TIMEOUT_S = 300
+
+
+CHILDREN = 32
+"""Children of a node without -DCHILDREN (p4src/common/sizes.p4)."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What programs of v1model differ in: `lanes` of a packet, and `children` that a node takes at most."""
+
+    lanes: int
+    children: int = CHILDREN
+
+    @property
+    def name(self) -> str:
+        """The program of an ordinary bitmap is named by its lanes alone."""
+        wide = f"-children-{self.children}" if self.children != CHILDREN else ""
+        return f"v1model-{self.lanes}{wide}"
+
+    @property
+    def source(self) -> Path:
+        """From the repository's root."""
+        return PROGRAMS / (self.name.replace("-", "_") + ".p4")
+
+    @property
+    def program(self) -> str:
+        """Name of the compiled file."""
+        return f"netfold-{self.name}.json"
+
+    @property
+    def p4info(self) -> str:
+        """Name of its P4Info."""
+        return f"netfold-{self.name}.p4info.txtpb"
+
+
+LANES = (32, 64, 256)
+PROFILES = (*(Profile(lanes) for lanes in LANES), Profile(64, 64), Profile(64, 256))
 
 
 class P4BuildError(Exception):
@@ -64,8 +101,8 @@ def compile_all(target: Path) -> Manifest:
     sources = source_hashes()
     artifacts: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as made:
-        for lanes in LANES:
-            for path in compile_one(lanes, Path(made)):
+        for profile in PROFILES:
+            for path in compile_one(profile, Path(made)):
                 shutil.copyfile(path, target / path.name)
                 artifacts[path.name] = _sha256(path)
     manifest = Manifest(compiler=compiler, flags=FLAGS, sources=sources, artifacts=artifacts)
@@ -73,13 +110,12 @@ def compile_all(target: Path) -> Manifest:
     return manifest
 
 
-def compile_one(lanes: int, target: Path) -> tuple[Path, Path]:
+def compile_one(profile: Profile, target: Path, *flags: str) -> tuple[Path, Path]:
     """The compiler runs at the repository's root with a relative path, so that no path of a machine gets into the
-    artifacts; the JSON is written without blanks, which halves it."""
-    program, p4info = (target / name for name in _names(lanes))
-    run_compiler(
-        [COMPILER, *FLAGS, PROGRAM.format(lanes=lanes), "-o", str(program), "--p4runtime-files", str(p4info)]
-    )
+    artifacts; the JSON is written without blanks, which halves it. `flags`: beside those of every program."""
+    program, p4info = target / profile.program, target / profile.p4info
+    source = profile.source.as_posix()
+    run_compiler([COMPILER, *FLAGS, *flags, source, "-o", str(program), "--p4runtime-files", str(p4info)])
     compact = json.dumps(json.loads(program.read_text()), separators=(",", ":"))
     program.write_text(compact + "\n")
     return program, p4info
@@ -122,7 +158,7 @@ def stale(compiled: Path) -> list[str]:
         return [f"{MANIFEST} is missing"]
     except ValidationError as error:
         return [f"{MANIFEST} is not a manifest: {error}"]
-    wanted = {name for lanes in LANES for name in _names(lanes)}
+    wanted = {name for profile in PROFILES for name in (profile.program, profile.p4info)}
     here = {path.name: _sha256(path) for path in compiled.glob("netfold-v1model-*")}
     return [
         *_differences("source", source_hashes(), manifest.sources),
@@ -130,10 +166,6 @@ def stale(compiled: Path) -> list[str]:
         *(f"artifact {name} is not in the manifest" for name in sorted(wanted - manifest.artifacts.keys())),
         *(["the flags have changed"] if manifest.flags != FLAGS else []),
     ]
-
-
-def _names(lanes: int) -> tuple[str, str]:
-    return f"netfold-v1model-{lanes}.json", f"netfold-v1model-{lanes}.p4info.txtpb"
 
 
 def _differences(what: str, here: dict[str, str], recorded: dict[str, str]) -> list[str]:

@@ -21,6 +21,9 @@
 typedef bit<32> slot_index_t;
 typedef lane_t  lane_field_t;
 
+// A flag: a key as wide as the bitmap would cost each lookup of a lane's table several words.
+#define OWN_BIT bit<1>
+
 const port_t CPU_PORT = 510;
 
 // The way out of the ingress.

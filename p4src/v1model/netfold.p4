@@ -12,7 +12,7 @@
 //            |  port_rx                                                             |      |  port_tx           |
 //            +----------------------------------------------------------------------+      +--------------------+
 //
-// Each control answers one question; read Verdict (common/verdict.p4) first. The contract is docs/protocol.md.
+// Each control answers one question; read Verdict (common/verdict.p4) first. The contract is docs/reference/protocol.md.
 
 #include "parser.p4"
 #include "checksum.p4"

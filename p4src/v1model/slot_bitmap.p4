@@ -26,8 +26,8 @@ control SlotBitmap(inout metadata_t meta) {
     }
 
     @hidden action evaluate_bitmap() {
-        meta.slot.own_bit_seen = meta.slot.bitmap_before & meta.child_mask;
-        meta.slot.is_duplicate = meta.slot.own_bit_seen != 0 ? 1w1 : 1w0;
+        meta.slot.own_bit_seen = (meta.slot.bitmap_before & meta.child_mask) != 0 ? 1w1 : 1w0;
+        meta.slot.is_duplicate = meta.slot.own_bit_seen;
         meta.slot.is_complete = (meta.slot.bitmap_before | meta.child_mask) == meta.full_mask ? 1w1 : 1w0;
     }
 

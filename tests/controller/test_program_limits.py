@@ -17,7 +17,9 @@ from netfold.controller.planning.plan import InvalidPlanError, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.scheme_registry import BUILT_IN_SCHEMES
 from netfold.controller.planning.validate import validate
+from netfold.controller.switches.compiled_programs import lanes_for, program_for
 from netfold.controller.switches.program_limits import limit_children, max_children
+from netfold.p4src.tools.p4build import PROFILES, Profile
 from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
@@ -47,19 +49,19 @@ def widest_node(fabric: Fabric, plan: Plan) -> int:
     return max(counts, default=0)
 
 
-@pytest.mark.parametrize("p4info", sorted(COMPILED.glob("*.p4info.txtpb")), ids=lambda p: p.stem)
-def test_programs_take_what_planners_without_a_controller_assume(p4info: Path) -> None:
-    assert max_children(p4info) == PROGRAM_CHILDREN
+@pytest.mark.parametrize("name", ["tofino", "tofino2", "v1model-32", "v1model-64", "v1model-256"])
+def test_ordinary_programs_take_what_planners_without_a_controller_assume(name: str) -> None:
+    assert max_children(COMPILED / f"netfold-{name}.p4info.txtpb") == PROGRAM_CHILDREN
 
 
-def test_a_wider_bitmap_takes_more_children(tmp_path: Path) -> None:
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_a_program_takes_the_children_of_its_profile(profile: Profile) -> None:
+    assert max_children(COMPILED / profile.p4info) == profile.children
+
+
+def test_a_wider_bitmap_takes_more_children() -> None:
     """A P4Info is all that it takes: no planner has a number of its own."""
-    text = PROGRAM.read_text()
-    name = text.index('alias: "bitmaps"')
-    wide = text[:name] + text[name:].replace("bitwidth: 32", "bitwidth: 64", 1)
-    file = tmp_path / "wide.p4info.txtpb"
-    file.write_text(wide)
-    fabric = limited(single_switch(48), file)
+    fabric = limited(single_switch(48), COMPILED / Profile(64, 64).p4info)
     plan = make_plan(fabric, job_on(fabric))
     assert widest_node(fabric, plan) == 48
     assert plan.rate == pytest.approx(100.0)
@@ -74,6 +76,39 @@ def test_a_fabric_that_claims_more_than_its_program_names_switch_and_number() ->
     expected = re.escape("switch 'leaf1' is said to take 64 children") + ".* takes 32; expected"
     with pytest.raises(FabricError, match=expected):
         limited(with_children(leaf_spine(2, 2, 2), 64), PROGRAM)
+
+
+@pytest.mark.parametrize(
+    ("children", "lanes", "program"),
+    [(None, 64, Profile(64)), (4, 64, Profile(64)), (33, 64, Profile(64, 64)), (65, 64, Profile(64, 256))],
+)
+def test_a_fabric_gets_the_program_that_takes_its_children(
+    children: int | None, lanes: int, program: Profile
+) -> None:
+    fabric = with_children(leaf_spine(2, 2, 2), children)
+    chosen = program_for(fabric.switches, lanes)
+    assert (chosen.p4info.name, chosen.blob.name) == (program.p4info, program.program)
+    assert chosen.blob.is_file()
+
+
+@pytest.mark.parametrize(("children", "lanes"), [(None, 256), (32, 256), (33, 64), (256, 64), (999, 256)])
+def test_a_controller_without_lanes_takes_the_most_of_a_program_that_fits(
+    children: int | None, lanes: int
+) -> None:
+    assert lanes_for(with_children(leaf_spine(2, 2, 2), children).switches, 256) == lanes
+
+
+@pytest.mark.parametrize(
+    ("children", "lanes", "expected"),
+    [
+        (257, 64, "switch 'leaf1' is said to take 257 children, .*64 lanes take 32, 64, 256.*at most 256"),
+        (64, 256, "switch 'leaf1' .* 64 children, .*256 lanes take 32; .* or --lanes 64 for at most 256"),
+        (None, 48, "no program has 48 lanes; there are programs for 32, 64, 256 lanes"),
+    ],
+)
+def test_a_fabric_that_no_program_takes_is_refused(children: int | None, lanes: int, expected: str) -> None:
+    with pytest.raises(FabricError, match=expected):
+        program_for(with_children(leaf_spine(2, 2, 2), children).switches, lanes)
 
 
 def test_a_program_without_a_bitmap_is_none_of_ours(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from netfold.controller.switches.admission_table import CPU_PORT, multicast_resu
 from netfold.controller.switches.entries import Codec, Entity, MulticastGroup
 from netfold.controller.switches.groups import result_group
 from netfold.controller.switches.tree_routes import downlink
+from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Kind
 from tests.dataplane.device import VERDICTS, Device, Frames, compiled
 from tests.dataplane.frames import JOB_PORT, Netfold, gradient
@@ -56,8 +57,8 @@ def missing() -> str | None:
 
 
 @contextmanager
-def bmv2(lanes: int) -> Iterator[Bmv2Device]:
-    """A running switch with the program for `lanes`; the process and its links go whatever happens."""
+def bmv2(profile: Profile) -> Iterator[Bmv2Device]:
+    """A running switch with the program of a profile; the process and its links go whatever happens."""
     with ExitStack() as stack:
         sweep()
         name = f"nf{np.base_repr(os.getpid(), 36).lower()}x{next(_numbers)}"
@@ -72,7 +73,7 @@ def bmv2(lanes: int) -> Iterator[Bmv2Device]:
         stack.callback(_end, process)
         channel = stack.enter_context(grpc.insecure_channel(address))
         simple_switch.wait_until_ready(process, channel, log)
-        device = Bmv2Device(lanes, links, channel)
+        device = Bmv2Device(profile, links, channel)
         stack.callback(device.close)
         yield device
 
@@ -116,14 +117,15 @@ class Bmv2Device(Device):
     trees = MARKER_TREE + 1
     parses_options = True
 
-    def __init__(self, lanes: int, links: dict[int, socket.socket], channel: grpc.Channel) -> None:
+    def __init__(self, profile: Profile, links: dict[int, socket.socket], channel: grpc.Channel) -> None:
         self._links = links
-        self._program, self._p4info = compiled(lanes)
+        self.children = profile.children
+        self._program, self._p4info = compiled(profile)
         self._schema = fy.P4Schema(self._p4info, self._program)
         self._codec = Codec(self._schema)
         self._marks = itertools.count()
         self._groups: dict[int, MulticastGroup] = {}
-        self._marker = Netfold(Kind.RESULT, MARKER_TREE, MARKER_EPOCH, lanes=[0] * lanes)
+        self._marker = Netfold(Kind.RESULT, MARKER_TREE, MARKER_EPOCH, lanes=[0] * profile.lanes)
         self._stub = p4runtime_pb2_grpc.P4RuntimeStub(channel)
         self._requests: queue.SimpleQueue[p4r.StreamMessageRequest | None] = queue.SimpleQueue()
         self._stream = self._stub.StreamChannel(iter(self._requests.get, None))

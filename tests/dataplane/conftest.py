@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from netfold.p4src.tools.p4build import CHILDREN, Profile
 from tests.dataplane import bmv2, chip, remote, stack
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import ChipBuilds, why_not
@@ -30,7 +31,7 @@ TARGETS = [
 PACKETS = "packets"  # of a test's report: target, sent, of RoCE, compared
 BUILDS = pytest.StashKey[ChipBuilds]()
 
-Devices = Callable[[str, int, int], Device]
+Devices = Callable[..., Device]
 Fresh = Callable[..., Bench]
 
 
@@ -68,30 +69,33 @@ def tally(record_property: Callable[[str, object], None]) -> Iterator[Tally]:
 
 @pytest.fixture(scope="session")
 def devices(chip_builds: ChipBuilds) -> Iterator[Devices]:
-    """Switches by (target, lanes, number), started when first asked for and kept for the session."""
-    running: dict[tuple[str, int, int], Device] = {}
+    """Switches by target, lanes, number and children, started when first asked for and kept for the session."""
+    running: dict[tuple[str, Profile, int], Device] = {}
     with ExitStack() as stack:
 
-        def get(target: str, lanes: int, number: int = 0) -> Device:
-            if target in ("remote", "tofino") and (number, lanes) != (0, LANES):
-                pytest.skip(f"there is one {target} switch, with {LANES} lanes")
-            key = target, lanes, number
+        def get(target: str, lanes: int, number: int = 0, children: int = CHILDREN) -> Device:
+            profile = Profile(lanes, children)
+            if target in ("remote", "tofino") and (number, profile) != (0, Profile(LANES)):
+                pytest.skip(
+                    f"there is one {target} switch, with {LANES} lanes and nodes of {CHILDREN} children"
+                )
+            key = target, profile, number
             if key not in running:
-                running[key] = stack.enter_context(_start(target, lanes, chip_builds))
+                running[key] = stack.enter_context(_start(target, profile, chip_builds))
             return running[key]
 
         yield get
 
 
-def _start(target: str, lanes: int, chip_builds: ChipBuilds):
+def _start(target: str, profile: Profile, chip_builds: ChipBuilds):
     if target == "softswitch":
-        return SoftDevice(compiled(lanes)[0])
+        return SoftDevice(compiled(profile)[0], children=profile.children)
     if target == "tofino":
         return chip.model(target, chip_builds.result(target))
     if target == "remote":
         here = stack.STACKS.get(str(remote.described()))
         return remote.remote() if here is None else stack.running(here)
-    return bmv2.bmv2(lanes)
+    return bmv2.bmv2(profile)
 
 
 @pytest.fixture(params=TARGETS)
@@ -107,10 +111,13 @@ def last_bench() -> dict[int, Bench]:
 
 @pytest.fixture
 def fresh(devices: Devices, tally: Tally, last_bench: dict[int, Bench]) -> Fresh:
-    """Switches that hold nothing, by target, lanes and number; of the `new` ones no register was ever used."""
+    """Switches that hold nothing, by target, lanes, number and children; of the `new` ones no register was ever
+    used."""
 
-    def bench(target: str, lanes: int, number: int = 0, *, new: bool = False) -> Bench:
-        device = devices(target, lanes, number)
+    def bench(
+        target: str, lanes: int, number: int = 0, *, children: int = CHILDREN, new: bool = False
+    ) -> Bench:
+        device = devices(target, lanes, number, children)
         shared = isinstance(device, remote.RemoteDevice) and device.shared_push
         made = last_bench.pop(id(device), None)
         if new or made is None or not made.start_over(device):

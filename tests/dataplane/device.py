@@ -27,17 +27,17 @@ from softswitch.state.pipeline import Pipeline
 from softswitch.state.switch import Switch
 
 from netfold.controller.switches.entries import Action, Entity, Field, MulticastGroup, TableEntry
-from netfold.p4src.tools.p4build import COMPILED, REPOSITORY
+from netfold.p4src.tools.p4build import CHILDREN, COMPILED, REPOSITORY, Profile
 
 VERDICTS = 32  # cells of the counter `verdicts` for each tree
 Frames = list[tuple[int, bytes]]
 """What left a switch: (port, frame)."""
 
 
-def compiled(lanes: int) -> tuple[Path, Path]:
+def compiled(profile: Profile) -> tuple[Path, Path]:
     """The program and its P4Info."""
-    stem = REPOSITORY / COMPILED / f"netfold-v1model-{lanes}"
-    return stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".p4info.txtpb")
+    folder = REPOSITORY / COMPILED
+    return folder / profile.program, folder / profile.p4info
 
 
 class Device(Protocol):
@@ -47,12 +47,14 @@ class Device(Protocol):
     trees           that it has room for, tree 0 (none) included
     parses_options  it looks behind IPv4 options, and verifies the checksum of a header that has them
     together        frames of one port that the isolation suite may send before it looks at what left
+    children        bits of a slot's bitmap
     """
 
     least_bytes: int
     trees: int
     parses_options: bool
     together: int = 1
+    children: int = CHILDREN
 
     def insert(self, entities: Iterable[Entity]) -> None: ...
 
@@ -82,7 +84,8 @@ class SoftDevice(Device):
     trees = 1024
     parses_options = True
 
-    def __init__(self, program: Path, cache: Path | None = None) -> None:
+    def __init__(self, program: Path, cache: Path | None = None, *, children: int = CHILDREN) -> None:
+        self.children = children
         self._program = program.read_bytes()
         self._cache = cache or default_cache_dir()
         self._switch = Switch()

@@ -39,17 +39,23 @@ def changed_copy(folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, right
 
 
 def compiled_with(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str, lanes: int = LANES
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    right: str,
+    wrong: str,
+    *flags: str,
+    lanes: int = LANES,
 ) -> Path:
     skip_without_compiler()
     changed_copy(folder, monkeypatch, path, right, wrong)
-    return p4build.compile_one(lanes, folder)[0]
+    return p4build.compile_one(p4build.Profile(lanes), folder, *flags)[0]
 
 
-def compiled(folder: Path, lanes: int = LANES) -> Path:
-    """As it stands."""
+def compiled(folder: Path, *flags: str, lanes: int = LANES) -> Path:
+    """As it stands; `flags`: the compiler's, beside those of every program."""
     skip_without_compiler()
-    return p4build.compile_one(lanes, folder)[0]
+    return p4build.compile_one(p4build.Profile(lanes), folder, *flags)[0]
 
 
 def skip_without_compiler() -> None:

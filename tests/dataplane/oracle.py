@@ -14,6 +14,7 @@ import numpy as np
 
 from netfold.controller.lifecycle.switch_requirements import FLOAT_LANES
 from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
+from netfold.p4src.tools.p4build import CHILDREN
 from netfold.protocol.wire import (
     FLAGS,
     LANE_MAX,
@@ -61,10 +62,11 @@ class _Installed:
 
 
 class Oracle:
-    """One switch. `verdicts` counts packets by (tree index, verdict)."""
+    """One switch. `children`: bits of its bitmaps. `verdicts` counts packets by (tree index, verdict)."""
 
-    def __init__(self, lanes: int, *, parses_options: bool = True) -> None:
+    def __init__(self, lanes: int, *, children: int = CHILDREN, parses_options: bool = True) -> None:
         self._lanes = lanes
+        self._children = children
         self._parses_options = parses_options
         self._flags = FLAGS if parses_options and lanes in FLOAT_LANES else FLAGS & ~Flag.FLOATS
         self._roce = RoceLeaf(lanes)
@@ -78,7 +80,7 @@ class Oracle:
 
     def emptied(self) -> Oracle:
         """One that knows no setting and has counted nothing; its registers hold what they did."""
-        fresh = Oracle(self._lanes, parses_options=self._parses_options)
+        fresh = Oracle(self._lanes, children=self._children, parses_options=self._parses_options)
         fresh._memory = self._memory
         return fresh
 
@@ -292,9 +294,13 @@ class Oracle:
             frame, Sum(state.flags | (Flag.OVERFLOW if is_saturated else Flag(0)), state.exponent, lanes)
         )
         struct.pack_into(">I", out, NETFOLD_AT + 4, state.tag)
-        header = _packet_in(sum(1 << bit for bit in state.seen), port)
+        header = self._packet_in(sum(1 << bit for bit in state.seen), port)
         verdict = Verdict.SLOT_READ if kind is Kind.READ else Verdict.SLOT_RESET
         return 0, verdict, [(CPU_PORT, header + with_checksum(bytes(out)))]
+
+    def _packet_in(self, bitmap: int, port: int = CPU_PORT) -> bytes:
+        """What the controller finds before a packet that it sent in itself, or by way of another port."""
+        return struct.pack(">H", port << 7) + bitmap.to_bytes(self._children // 8, "big")
 
     def _reset(self, index: int) -> None:
         if index in self._memory:
@@ -359,7 +365,7 @@ class Oracle:
         own = mac(self._arp[max(matching, key=lambda network: network.prefixlen)])
         asker, asked = frame[22:32], frame[38:42]
         answer = frame[6:12] + own + frame[12:20] + b"\0\2" + own + asked + asker + frame[42:]
-        return [(port, _packet_in(0) + answer if port == CPU_PORT else answer)]
+        return [(port, self._packet_in(0) + answer if port == CPU_PORT else answer)]
 
     def _deliver(self, port: int, frame: bytes | bytearray) -> tuple[int, bytes]:
         """The last step of a netfold packet: the neighbor's addresses, no UDP checksum."""
@@ -379,11 +385,6 @@ def _looks_like_one(frame: bytes, lanes: int) -> bool:
         return False
     first, count = frame[NETFOLD_AT], struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0]
     return first >> 4 == VERSION and first & 15 <= Kind.RESET and count == lanes
-
-
-def _packet_in(bitmap: int, port: int = CPU_PORT) -> bytes:
-    """What the controller finds before a packet that it sent in itself, or by way of another port."""
-    return struct.pack(">HI", port << 7, bitmap)
 
 
 def _way(ways: tuple[Pass, ...], port: int, child: int) -> Pass | None:

@@ -55,9 +55,13 @@ def test_a_broken_manifest_is_said_to_be_one(copy: Path):
     assert "is not a manifest" in p4build.stale(copy / "p4src/compiled")[0]
 
 
-@pytest.mark.parametrize("lanes", p4build.LANES)
-def test_no_path_of_a_machine_is_in_the_artifacts(lanes: int):
-    program = json.loads((COMPILED / f"netfold-v1model-{lanes}.json").read_text())
+@pytest.fixture(params=p4build.PROFILES, ids=lambda profile: profile.name)
+def profile(request: pytest.FixtureRequest) -> p4build.Profile:
+    return request.param
+
+
+def test_no_path_of_a_machine_is_in_the_artifacts(profile: p4build.Profile):
+    program = json.loads((COMPILED / profile.program).read_text())
     names = set(re.findall(r'"filename": "([^"]*)"', json.dumps(program))) | {program["program"]}
     assert names
     assert not [
@@ -65,31 +69,42 @@ def test_no_path_of_a_machine_is_in_the_artifacts(lanes: int):
     ]
 
 
-@pytest.mark.parametrize("lanes", p4build.LANES)
-def test_the_program_has_one_register_for_each_lane_and_ids_that_do_not_depend_on_the_lanes(lanes: int):
-    program = json.loads((COMPILED / f"netfold-v1model-{lanes}.json").read_text())
+def test_the_program_has_one_register_for_each_lane_and_ids_that_no_profile_changes(profile: p4build.Profile):
+    program = json.loads((COMPILED / profile.program).read_text())
     sums = [
         array
         for array in program["register_arrays"]
         if ".lanes." in array["name"] or "lane_" in array["name"]
     ]
-    assert len(sums) == lanes
-    assert _ids(lanes) == _ids(p4build.LANES[0])
+    assert len(sums) == profile.lanes
+    assert _ids(profile) == _ids(p4build.PROFILES[0])
 
 
-def _ids(lanes: int) -> dict[str, int]:
+def _ids(profile: p4build.Profile) -> dict[str, int]:
     """P4Runtime ids by name, of all that a controller writes or reads; 32 lanes have no RoCE."""
-    text = (COMPILED / f"netfold-v1model-{lanes}.p4info.txtpb").read_text()
+    text = (COMPILED / profile.p4info).read_text()
     found = re.findall(r'preamble \{\s+id: (\d+)\s+name: "([^"]+)"', text)
     return {name: int(number) for number, name in found if "lane_" not in name and ".transport_" not in name}
 
 
-@pytest.mark.parametrize("lanes", p4build.LANES)
-def test_a_slot_costs_what_the_readme_says(lanes: int):
-    program = json.loads((COMPILED / f"netfold-v1model-{lanes}.json").read_text())
+def test_a_slot_costs_what_the_readme_says(profile: p4build.Profile):
+    program = json.loads((COMPILED / profile.program).read_text())
     size = sum(array["bitwidth"] for array in program["register_arrays"]) // 8
-    assert size == 16 + 4 * lanes
-    assert f"| {lanes} | {size:,} |" in (p4build.REPOSITORY / "p4src/README.md").read_text()
+    assert size == 8 + 2 * profile.children // 8 + 4 * profile.lanes
+    row = f"| {profile.lanes} | {profile.children} | {size:,} |"
+    assert row in (p4build.REPOSITORY / "p4src/README.md").read_text()
+
+
+def test_each_bitmap_has_the_bits_of_its_profile(profile: p4build.Profile):
+    program = json.loads((COMPILED / profile.program).read_text())
+    arrays = [array for array in program["register_arrays"] if array["name"].endswith("bitmaps")]
+    arrays += [array for array in program["register_arrays"] if array["name"].endswith("quorum_bitmap")]
+    assert [array["bitwidth"] for array in arrays] == [profile.children] * 2
+
+
+def test_the_sizes_of_the_sources_are_those_of_the_ordinary_profile():
+    sizes = (p4build.REPOSITORY / "p4src/common/sizes.p4").read_text()
+    assert f"#define CHILDREN {p4build.CHILDREN} " in sizes
 
 
 @pytest.mark.p4c

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from netfold.controller.switches.delivery import ecn_threshold
+from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Flag, Kind, Packet
 from tests.dataplane.device import Frames, SoftDevice, compiled
 from tests.dataplane.fixtures import HOSTS, SETTINGS, UPLINK, passing, root, sent
 from tests.dataplane.frames import CE, ECT0, ECT1, LANES, NOT_ECT, Ip, checksum, ethernet, mac, udp
 
-PROGRAM = compiled(LANES)[0]
+PROGRAM = compiled(Profile(LANES))[0]
 THRESHOLD, QUEUE = 4, 12
 SLOW_BPS = 1_000_000
 SECOND = 10**9

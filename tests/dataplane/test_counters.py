@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Kind, Verdict
 from tests.dataplane.bench import Bench
 from tests.dataplane.device import VERDICTS, SoftDevice, compiled
@@ -85,7 +86,7 @@ def test_other_packets_count_nowhere(bench: Bench):
 
 @pytest.mark.parametrize("frame", [sent(1), sent(1)[:50]], ids=["admitted", "malformed"])
 def test_bytes_are_those_of_the_frame_that_came_in(frame: bytes):
-    with SoftDevice(compiled(LANES)[0]) as device:
+    with SoftDevice(compiled(Profile(LANES))[0]) as device:
         device.insert(root(2).entities())
         device.inject(1, frame)
         cells = range(VERDICTS * (TREE + 1))

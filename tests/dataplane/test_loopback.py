@@ -14,6 +14,7 @@ from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, plan_order
 from netfold.controller.planning.pipes import loops
+from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Kind, Packet, Verdict
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
 from netfold.topologies.ports import Chip
@@ -188,7 +189,7 @@ def test_a_plan_with_looped_children_adds_up(scheme: str):
     placement = allocate(fabric, PacketModel(LANES), order, plan, [], AllocationState(0, {}), after_epoch=0)
     state = JobState.RUNNING
     job = JobRecord(name="j", seq=1, spec_yaml="", state=state, placement=placement, udp_port=0xF000)
-    devices = {s.name: SoftDevice(compiled(LANES)[0]) for s in fabric.switches}
+    devices = {s.name: SoftDevice(compiled(Profile(LANES))[0]) for s in fabric.switches}
     run = PlannedRun(fabric, job, devices, chunks=20)
     run.run(Random(7), events=2000, loss=0.05, repeats=0.1)
     run.finish()

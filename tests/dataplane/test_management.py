@@ -18,12 +18,13 @@ from tests.dataplane.node import MANAGED
 
 def manage(bench: Bench, kind: Kind, slot: int) -> tuple[int, Packet]:
     """The bitmap and the slot, as the controller gets them."""
-    frame = sent(0, kind=kind, tree=MANAGED, slot=slot, epoch=0)
+    frame = sent(0, [0] * bench.lanes, kind=kind, tree=MANAGED, slot=slot, epoch=0)
     ((port, answer),) = bench.send(CPU_PORT, b"\0\0" + frame)
     assert port == CPU_PORT
-    ingress, bitmap = struct.unpack_from(">HI", answer)
+    (ingress,) = struct.unpack_from(">H", answer)
     assert ingress >> 7 == CPU_PORT
-    return bitmap, Packet.parse(answer[6 + 42 :])
+    header = 2 + bench.device.children // 8
+    return int.from_bytes(answer[2:header], "big"), Packet.parse(answer[header + 42 :])
 
 
 @pytest.mark.parametrize("kind", [Kind.READ, Kind.RESET])

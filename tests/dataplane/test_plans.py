@@ -18,6 +18,7 @@ from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
 from netfold.controller.planning.plan import PlanningError
 from netfold.controller.planning.scheme_registry import SCHEMES
+from netfold.p4src.tools.p4build import Profile
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import fat_tree, leaf_spine, single_switch
 from netfold.topologies.spec import load_fabric
@@ -56,7 +57,7 @@ def placed(fabric: Fabric, scheme: str) -> JobRecord:
 
 def devices(fabric: Fabric, spare: list[SoftDevice]) -> dict[str, SoftDevice]:
     while len(spare) < len(fabric.switches):
-        spare.append(SoftDevice(compiled(LANES)[0]))
+        spare.append(SoftDevice(compiled(Profile(LANES))[0]))
     for device in spare:
         device.clear()
     return {switch.name: device for switch, device in zip(fabric.switches, spare, strict=False)}

@@ -10,6 +10,7 @@ import pytest
 
 from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
+from netfold.p4src.tools.p4build import Profile
 from netfold.protocol.wire import Kind
 from tests.dataplane import roce_fixtures
 from tests.dataplane.device import SoftDevice, compiled
@@ -24,7 +25,7 @@ Counted = dict[tuple[str, int, bool], tuple[int, int]]
 
 @pytest.fixture
 def device() -> Iterator[SoftDevice]:
-    with SoftDevice(compiled(LANES)[0]) as opened:
+    with SoftDevice(compiled(Profile(LANES))[0]) as opened:
         for setting in SETTINGS:
             opened.insert(setting.entities())
         yield opened
@@ -91,7 +92,7 @@ def test_what_is_not_admitted_is_not_a_jobs(device: SoftDevice, frame: bytes, ou
 
 
 def test_roce_counts_at_its_true_ports():
-    with SoftDevice(compiled(64)[0]) as device:
+    with SoftDevice(compiled(Profile(64))[0]) as device:
         for setting in roce_fixtures.settings(roce_fixtures.at_root()):
             device.insert(setting.entities())
         frames = [roce_fixtures.sent(worker, 0, Rc(lanes=[1] * 64)) for worker in (1, 2)]

@@ -20,7 +20,7 @@ import yaml
 from pydantic import ValidationError
 from softswitch.testing.ports import free_port
 
-from netfold.p4src.tools.p4build import REPOSITORY
+from netfold.p4src.tools.p4build import REPOSITORY, Profile
 from netfold.testbed.network.targets import TofinoModel
 from tests.dataplane import bmv2, stack
 from tests.dataplane.chip import TREES
@@ -72,7 +72,7 @@ def softswitch(folder: Path) -> Iterator[dict[str, object]]:
         stack.callback(bmv2._end, process)
         with grpc.insecure_channel(address) as channel:
             grpc.channel_ready_future(channel).result(timeout=30)
-        program, p4info = compiled(LANES)
+        program, p4info = compiled(Profile(LANES))
         ports = {port: {"port": NUMBERS[port], "interface": f"{name}p{port}t"} for port in PORTS}
         paths = {"p4info": str(p4info), "config": str(program)}
         yield {"address": address, "device_id": 7, "least_bytes": 60, "quiet_ms": 1, "ports": ports, **paths}

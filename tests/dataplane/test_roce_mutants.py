@@ -62,7 +62,7 @@ def test_every_mutant_is_one_of_the_program_as_it_stands(path: str, right: str, 
 def test_a_program_with_one_thing_of_roce_wrong_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, right: str, wrong: str
 ):
-    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, LANES)
+    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, lanes=LANES)
     with pytest.raises(AssertionError):
         explore(program)
 
@@ -70,7 +70,7 @@ def test_a_program_with_one_thing_of_roce_wrong_is_found(
 @pytest.mark.long
 @pytest.mark.p4c
 def test_the_program_as_it_is_passes(tmp_path: Path):
-    explore(compiled(tmp_path, LANES))
+    explore(compiled(tmp_path, lanes=LANES))
 
 
 def explore(program: Path) -> None:

@@ -28,7 +28,7 @@ rates = st.sampled_from([0.0, 0.02, 0.3])
 def new_world(random: Random, benches: list[Bench]) -> World:
     """One or two jobs on a fabric of one to five switches in one to three levels."""
     fabric = Fabric.random(random, random.randint(1, len(benches)), random.randint(1, LEVELS))
-    world = World(fabric, benches[: len(fabric.places)], LANES)
+    world = World(fabric, benches[: len(fabric.places)], benches[0].lanes)
     for number in range(random.randint(1, JOBS)):
         shape = new_shape(random, fabric, 1 + number, BASES[number])
         world.start(shape, random.randint(1, 5), *window_and_chunks(random, shape))

@@ -18,12 +18,7 @@ FENCE = re.compile(r"^ *(`{3,}|~{3,}).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]*))?\)")
 NAMED_PAGE = re.compile(r"(?<![\w/.:-])docs/[\w/.-]+\.md\b")
 
-MOVED = {f"docs/{name}.md": f"docs/reference/{name}.md" for name in ("protocol", "roce", "jobs")} | {
-    "docs/tofino.md": "docs/how-to/tofino.md"
-}
-"""Pages by the names that P4 sources and wire.yaml use. Their comments change when the programs are next compiled."""
 FOREIGN = "docs/JSON_format.md"  # of p4lang's behavioral-model
-COMPILED_SOURCES = re.compile(r"^(p4src/.*\.(p4|h)|protocol/wire\.yaml)$")
 
 
 @cache
@@ -69,7 +64,6 @@ def test_pages_that_files_name_exist():
         except UnicodeDecodeError:
             continue
         text = text.replace(FOREIGN, "")
-        known = MOVED if COMPILED_SOURCES.match(name) else {}
-        found = {known.get(page, page) for page in NAMED_PAGE.findall(text)}
+        found = set(NAMED_PAGE.findall(text))
         missing += [f"{name}: {page}" for page in sorted(found) if not (REPOSITORY / page).exists()]
     assert missing == [], "pages that do not exist"

@@ -153,7 +153,7 @@ def test_all_verdicts_are_reached():
     assert reached == set(re.findall(r"(\w+)\s*=", body))
 
 
-@pytest.mark.parametrize("lanes", p4build.LANES)
-def test_the_compiled_verdict_has_these_keys(lanes: int):
-    schema = fy.P4Schema(P4SRC / "compiled" / f"netfold-v1model-{lanes}.p4info.txtpb")
+@pytest.mark.parametrize("profile", p4build.PROFILES, ids=lambda profile: profile.name)
+def test_the_compiled_verdict_has_these_keys(profile: p4build.Profile):
+    schema = fy.P4Schema(P4SRC / "compiled" / profile.p4info)
     assert tuple(field.alias for field in schema.tables["verdict"].match_fields) == KEYS

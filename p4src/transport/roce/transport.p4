@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // RoCE v2 at the leaves: a worker's SEND becomes a GRADIENT before any other control sees it, and a RESULT becomes RoCE
-// after all others. docs/roce.md.
+// after all others. docs/reference/roce.md.
 
 #include "roce_parser.p4"
 #include "roce_to_gradient.p4"

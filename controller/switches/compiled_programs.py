@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled programs of v1model that netfold has (p4src/compiled), and which of them a fabric needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+
+from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.program_limits import max_children
+from netfold.topologies.fabric import FabricError, Switch
+
+PROGRAMS = Path(str(resources.files("netfold"))) / "p4src" / "compiled"
+_SUFFIX = ".p4info.txtpb"
+
+
+def program_for(switches: Sequence[Switch], lanes: int, folder: Path = PROGRAMS) -> Pipeline:
+    """The program of `lanes` whose nodes take the children that a fabric's file gives these switches, and the fewest
+    more. Raises FabricError, which names the switch with the most children and what there is."""
+    known = {max_children(path): path for path in _p4infos(folder, lanes)}
+    if not known:
+        raise FabricError(
+            f"no program has {lanes} lanes; there are programs for {_joined(_lanes(folder))} lanes"
+        )
+    children = _most_children(switches)
+    fitting = [bits for bits in known if bits >= children]
+    if not fitting:
+        widest = next(s.name for s in switches if s.children == children)
+        raise FabricError(
+            f"switch '{widest}' is said to take {children} children, and programs of {lanes} lanes take "
+            f"{_joined(known)}; expected 'children' of at most {max(known)}{_elsewhere(folder, lanes)}"
+        )
+    p4info = known[min(fitting)]
+    return Pipeline(p4info, p4info.with_name(p4info.name.removesuffix(_SUFFIX) + ".json"))
+
+
+def lanes_for(switches: Sequence[Switch], most: int, folder: Path = PROGRAMS) -> int:
+    """The largest lane count of at most `most` with a program whose nodes take these switches' children; `most` if
+    there is none."""
+    children = _most_children(switches)
+    fitting = [
+        lanes
+        for lanes in _lanes(folder)
+        if lanes <= most and any(max_children(path) >= children for path in _p4infos(folder, lanes))
+    ]
+    return max(fitting, default=most)
+
+
+def _most_children(switches: Sequence[Switch]) -> int:
+    return max((switch.children or 0 for switch in switches), default=0)
+
+
+def _elsewhere(folder: Path, lanes: int) -> str:
+    """What programs of other lanes take, if it is more."""
+    here = max(map(max_children, _p4infos(folder, lanes)))
+    wider = {n: max(map(max_children, _p4infos(folder, n))) for n in _lanes(folder)}
+    return "".join(f", or --lanes {n} for at most {most}" for n, most in wider.items() if most > here)
+
+
+def _p4infos(folder: Path, lanes: int) -> list[Path]:
+    return [path for path in sorted(folder.glob(f"*{_SUFFIX}")) if _lanes_of(path) == lanes]
+
+
+def _lanes(folder: Path) -> list[int]:
+    return sorted({n for path in folder.glob(f"*{_SUFFIX}") if (n := _lanes_of(path)) is not None})
+
+
+def _lanes_of(p4info: Path) -> int | None:
+    """Of a program of v1model; None of others."""
+    found = re.match(r"netfold-v1model-(\d+)", p4info.name)
+    return None if found is None else int(found[1])
+
+
+def _joined(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
