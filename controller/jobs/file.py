@@ -213,8 +213,11 @@ def _check_quorum(document: Document, file: JobFile, workers: int) -> None:
             document, ("quorum",), "a job with a quorum adds up floats, and numerics are 'integer' here"
         )
     if file.numerics.mode == "quarter":
-        what = "numerics 'quarter' predict sums of all workers, and a sum of a quorum may lack some"
-        raise _error(document, ("quorum",), f"{what}; expected half or block")
+        raise _error(
+            document,
+            ("quorum",),
+            "numerics 'quarter' predict sums of all workers, and a quorum may lack some; expected half or block",
+        )
 
 
 def _explain(error: dict[str, object]) -> tuple[Place, str]:

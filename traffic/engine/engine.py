@@ -175,8 +175,9 @@ def request_of(
     context: int = 0,
     lossy: bool = False,
     follows_all: bool = False,
+    warm_up: bool = False,
 ) -> Request:
-    """`context`, `lossy`, `follows_all`: see `Worker.submit`."""
+    """`context`, `lossy`, `follows_all`, `warm_up`: see `Worker.submit`."""
     scheme = scheme_for(scheme, array.dtype, lossy)
     return Request(
         array=array.ctypes.data,
@@ -186,6 +187,7 @@ def request_of(
         scheme=SCHEMES[type(scheme)],
         bits=scheme.bits if isinstance(scheme, Fixed) else 0,
         follows_all=follows_all,
+        is_warm_up=warm_up,
         context=context,
         deadline=deadline,
     )

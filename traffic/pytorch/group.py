@@ -13,12 +13,14 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from netfold.traffic.numerics import ReduceOp
+from netfold.traffic.pytorch.gradients import ROTATED_DTYPES, current_gradient
 from netfold.traffic.pytorch.rendezvous import RankLayout
 from netfold.traffic.pytorch.session import Session
 from netfold.traffic.pytorch.staging import Staging
@@ -321,6 +323,9 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         copy_back: _CopyBack | None,
         root: int = 0,
     ) -> NetfoldWork:
+        gradient = current_gradient() if flat.dtype in ROTATED_DTYPES else None
+        if gradient is not None:
+            name = f"{name} of gradients"
         with torch.profiler.record_function(f"netfold:{name}"):
             work = NetfoldWork(results, f"rank {self.rank()}: {name}", self.session.reporter.waiting)
             deadline = time.monotonic() + self._timeout_of(opts)
@@ -328,10 +333,16 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             if flat.numel() == 0:
                 work.finish(None)
             elif flat.is_cuda:
-                self.session.submit(self._staging.call(flat, op, deadline, work, copy_back, context))
+                call = self._staging.call(flat, op, deadline, work, copy_back, context)
+                self.session.submit(replace(call, gradient=gradient))
             else:
                 call = TensorCall(
-                    flat, op, deadline, lambda error: work.finish(error, copy_back), context=context
+                    flat,
+                    op,
+                    deadline,
+                    lambda error: work.finish(error, copy_back),
+                    context=context,
+                    gradient=gradient,
                 )
                 self.session.submit(call)
         return work

@@ -11,22 +11,24 @@ One rank on each host. Every rank sees the same buckets in the same order.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netfold.traffic.numerics import ReduceOp
 from netfold.traffic.pytorch.in_network import submit_to_worker
 from netfold.traffic.pytorch.staging import Staging
-from netfold.traffic.pytorch.tensor_call import TensorCall
+from netfold.traffic.pytorch.tensor_call import Gradient, TensorCall
 from netfold.traffic.pytorch.work import NetfoldWork
 from netfold.traffic.worker.worker import Worker
 
 
 @dataclass
 class HookState:
-    """`worker` reduces the buckets. `timeout`: seconds for each bucket."""
+    """`worker` reduces the buckets. `timeout`: seconds for each bucket. `lossy`: the sums may be approximate, in a job
+    with numerics quarter."""
 
     worker: Worker
     timeout: float = 60.0
+    lossy: bool = False
     staging: Staging = field(default_factory=Staging)
 
 
@@ -45,5 +47,7 @@ def allreduce_hook(state, bucket):  # type: ignore[no-untyped-def]
         call.ready()
     else:
         call = TensorCall(gradient, ReduceOp.AVERAGE, deadline, work.finish)
+    if state.lossy:
+        call = replace(call, gradient=Gradient(follows_all=bucket.index() == 0))
     submit_to_worker(state.worker, call)
     return work.get_future().then(lambda future: future.value()[0])

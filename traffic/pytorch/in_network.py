@@ -54,4 +54,14 @@ def submit_to_worker(worker: Worker, call: TensorCall) -> None:
         else:
             call.done(None)
 
-    worker.submit(call.array(), call.op, call.remaining_s(), call.context).add_done_callback(on_done)
+    gradient = call.gradient
+    handle = worker.submit(
+        call.array(),
+        call.op,
+        call.remaining_s(),
+        call.context,
+        lossy=gradient is not None,
+        follows_all=gradient is not None and gradient.follows_all,
+        warm_up=gradient is not None and gradient.warm_up,
+    )
+    handle.add_done_callback(on_done)

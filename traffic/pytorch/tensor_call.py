@@ -35,11 +35,21 @@ def _ready() -> None:
 
 
 @dataclass(frozen=True)
+class Gradient:
+    """What a call of gradients may be: approximate, if the job's numerics are quarter. `follows_all`, `warm_up`: as in
+    `Worker.submit`. Equal at all ranks."""
+
+    follows_all: bool = False
+    warm_up: bool = False
+
+
+@dataclass(frozen=True)
 class TensorCall:
     """One reduction. `tensor`: flat, contiguous, in host memory, of a dtype of SUPPORTED_DTYPES; the sum or average
     over all ranks replaces it. `ready` waits until it may be read. `done` is called once, from any thread.
     `deadline`: of
-    time.monotonic. `context`: of the collective and its group; equal at all ranks, else the call fails at all."""
+    time.monotonic. `context`: of the collective and its group; equal at all ranks, else the call fails at all.
+    `gradient`: None for exact sums."""
 
     tensor: torch.Tensor
     op: ReduceOp
@@ -47,6 +57,7 @@ class TensorCall:
     done: Callable[[Exception | None], None]
     ready: Callable[[], None] = _ready
     context: int = 0
+    gradient: Gradient | None = None
 
     def remaining_s(self) -> float:
         return max(0.0, self.deadline - time.monotonic())

@@ -173,13 +173,15 @@ class Worker:
         *,
         lossy: bool = False,
         follows_all: bool = False,
+        warm_up: bool = False,
     ) -> Handle:
         """As `all_reduce`, but returns at once. All workers must submit their calls in the same order. The array must
         not be used until its call is done. Raises those errors of `all_reduce` that are found before anything is
         sent; the handle raises the others. `context`: any number below 2^63 that must be equal at all workers;
         workers with different ones raise CollectiveMismatchError. `lossy`: as in `all_reduce`. `follows_all`: the call
         starts when all calls before it are finished, and sums of these predict its ranges, too; equal at all workers.
-        Of the first gradients of a training step, before which nothing is in flight anyway."""
+        Of the first gradients of a training step, before which nothing is in flight anyway. `warm_up`: a lossy call is
+        made as half; equal at all workers."""
         check_array(array)
         handle = Handle(array)
         if array.size == 0:
@@ -192,7 +194,14 @@ class Worker:
             scheme = self._check_call(array, op, lossy, deadline)
             self._enter_newest_epoch(deadline)
             request = request_of(
-                array, op, scheme, deadline, context, lossy=lossy, follows_all=lossy and follows_all
+                array,
+                op,
+                scheme,
+                deadline,
+                context,
+                lossy=lossy,
+                follows_all=lossy and follows_all,
+                warm_up=warm_up,
             )
             with (
                 self._state_lock

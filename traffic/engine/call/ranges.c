@@ -43,7 +43,7 @@ int ranges_choose_scheme(struct nf_call *c, const struct nf_assignment *a, struc
     uint64_t profile = fingerprint_profile(c);
     ranges->occurrence = nf_predictor_next_occurrence(p, profile, count, c->outcome.number);
     const uint8_t *source = nf_predictor_predict(p, profile, ranges->occurrence);
-    if (!source) return NF_PACKED_HALF;
+    if (!source || c->request.is_warm_up) return NF_PACKED_HALF;
     ranges->is_predicted = 1;
     memcpy(ranges->source, source, (size_t)count);
     for (int64_t row = 0; row < count; row++)

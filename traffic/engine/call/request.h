@@ -15,6 +15,7 @@ struct nf_request {
     int64_t elements; /* next ones: enum nf_dtype, nf_op, nf_scheme */
     int64_t dtype, op, scheme, bits;
     int64_t follows_all; /* starts when all earlier calls are finished, and is predicted by them, too; equal at all workers */
+    int64_t is_warm_up; /* of NF_ROTATED_QUARTER: the call is made as NF_PACKED_HALF, whatever is predicted; equal at all workers */
     int64_t context; /* equal at all workers: which collective of which group of theirs the call belongs to */
     double deadline;
 };

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Training with gradients of the scheme quarter ends where it ends with exact ones: the loss on data that training has
+not seen."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from tests.torch.simulated_sums import QuarterSums
+from tests.torch.trained_models import Task, loss_of, task
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
+
+log = logging.getLogger(__name__)
+
+STEPS = {"digits": 150, "transformer": 120, "resnet18": 40}
+
+
+def train(of: Task, workers: int, steps: int, sums: QuarterSums | None) -> float:
+    """The loss at the end. `sums`: None for exact ones."""
+    torch.manual_seed(3)
+    model = of.model()
+    optimizer = of.optimizer(model)
+    schedule = torch.optim.lr_scheduler.LinearLR(
+        optimizer, 1.0, 0.0, steps
+    )  # so that the end is no matter of luck
+    parameters = list(model.parameters())
+    for step in range(steps):
+        gradients = []
+        for rank in range(workers):
+            optimizer.zero_grad()
+            loss_of(model, of.batch(step * 64 + rank, of.global_batch // workers)).backward()
+            gradients.append(
+                torch.cat([p.grad.reshape(-1) for p in parameters if p.grad is not None]).numpy()
+            )
+        inputs = np.stack(gradients)
+        mean = (
+            inputs.mean(axis=0, dtype=np.float64).astype(np.float32) if sums is None else sums.average(inputs)
+        )
+        parts = torch.from_numpy(mean).split([p.numel() for p in parameters])
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter).clone()
+        optimizer.step()
+        schedule.step()
+    with torch.inference_mode():
+        return float(loss_of(model, of.evaluation))
+
+
+@pytest.mark.parametrize("workers", [8, 16])
+@pytest.mark.parametrize("name", STEPS)
+def test_the_loss_is_that_of_exact_gradients_within_a_hundredth(name: str, workers: int):
+    of, sums = task(name), QuarterSums()
+    exact = train(of, workers, STEPS[name], None)
+    found = train(of, workers, STEPS[name], sums)
+    log.info(
+        "%s, %d workers: loss %.4f, exact %.4f; NMSE %.4f, %d of %d rows again",
+        *(name, workers, found, exact, sums.nmse, sums.reencoded, sums.rows),
+    )
+    assert found <= 1.01 * exact

@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which sums are of gradients, and so may be approximate in a job with numerics quarter. All other sums stay exact.
+
+compress_gradients(model)  # of DistributedDataParallel, or of fully_shard
+
+with gradients():  # or by hand
+    dist.all_reduce(gradient)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import FSDPModule
+from torch.nn.parallel import DistributedDataParallel
+
+from netfold.traffic.pytorch.tensor_call import Gradient
+
+ROTATED_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+"""Dtypes of sums that may be approximate."""
+
+_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor  # before 2.13
+
+_gradient: ContextVar[Gradient | None] = ContextVar("netfold_gradient", default=None)
+
+
+@contextmanager
+def gradients(follows_all: bool = False, warm_up: bool = False) -> Iterator[None]:
+    """Names the sums and averages that this thread starts within as those of gradients, if they are of float32, float16
+    or bfloat16. `follows_all`, `warm_up`: as in `Worker.submit`. Equal at all ranks."""
+    token = _gradient.set(Gradient(follows_all, warm_up))
+    try:
+        yield
+    finally:
+        _gradient.reset(token)
+
+
+def current_gradient() -> Gradient | None:
+    """None outside `gradients`."""
+    return _gradient.get()
+
+
+@dataclass
+class GradientState:
+    """Of `gradient_hook`. `group`: None is the world. `warm_up_steps`: the first steps, made as half; the first call of
+    each bucket is in any case. `step`: counts backward passes."""
+
+    group: Any = None
+    warm_up_steps: int = 0
+    step: int = 0
+
+    def __post_init__(self) -> None:
+        if self.warm_up_steps < 0:
+            raise ValueError(f"warm_up_steps is {self.warm_up_steps}; expected 0 or more")
+
+
+# Without annotations: DDP compares them with torch's types, and here they would be strings.
+def gradient_hook(state, bucket):  # type: ignore[no-untyped-def]
+    """Averages a `torch.distributed.GradBucket` as gradients. Returns a Future of the flat gradient."""
+    buffer, is_warm_up = bucket.buffer(), state.step < state.warm_up_steps
+    with gradients(follows_all=bucket.index() == 0, warm_up=is_warm_up):
+        work = dist.all_reduce(buffer, dist.ReduceOp.AVG, group=state.group, async_op=True)
+    if bucket.is_last():
+        state.step += 1
+    return work.get_future().then(lambda future: future.value()[0])
+
+
+class _GradientReduceScatter:
+    """A `ReduceScatter` of FSDP2."""
+
+    def allocate(self, size: Any, *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        return torch.empty(*size, dtype=dtype, device=device)
+
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: Any,
+        op: Any,
+        async_op: bool = False,
+    ) -> Any:
+        with gradients():
+            return _reduce_scatter(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
+
+
+def compress_gradients(model: torch.nn.Module, warm_up_steps: int = 0) -> None:
+    """Names the gradients of a model: of DistributedDataParallel, by a communication hook, or of `fully_shard`, whose
+    reduce-scatters it replaces. `warm_up_steps`: of DistributedDataParallel; as in `GradientState`.
+
+    Raises TypeError for another model, and ValueError if the model's group is not of the backend netfold.
+    """
+    if isinstance(model, DistributedDataParallel):
+        _check_backend(model.process_group)
+        model.register_comm_hook(GradientState(model.process_group, warm_up_steps), gradient_hook)
+        return
+    sharded = [module for module in model.modules() if isinstance(module, FSDPModule)]
+    if not sharded:
+        raise TypeError(
+            f"compress_gradients takes a model of DistributedDataParallel or fully_shard, not {type(model).__name__}"
+        )
+    if warm_up_steps:
+        raise ValueError("warm_up_steps is of DistributedDataParallel; fully_shard's calls have no step")
+    if not hasattr(FSDPModule, "set_custom_reduce_scatter"):
+        raise TypeError(
+            f"fully_shard of torch {torch.__version__} has no custom reduce-scatter; expected 2.8 or later"
+        )
+    for module in sharded:
+        module.set_custom_reduce_scatter(_GradientReduceScatter())
+
+
+def _check_backend(group: Any) -> None:
+    name = group.name() if group is not None else ""
+    if name != "netfold":
+        raise ValueError(
+            f"compress_gradients needs a group of the backend netfold; this one is of {name or 'none'}"
+        )
