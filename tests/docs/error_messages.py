@@ -100,13 +100,13 @@ def raised_messages() -> list[Raised]:
     }
     found = set()
     for path, tree in trees.items():
-        for node in _constructed(tree):
+        for node, texts in _constructed(tree):
             if (name := _name(node)) in INTERNAL or name in P4RUNTIME:
                 continue
             if name in classes and _words(own := _own_message(classes[name])):
                 templates = [own]
             elif name in classes or name in OTHERS or name in MAKERS:
-                templates = [t for argument in _message_arguments(node) for t in _texts(argument)]
+                templates = [t for argument in _message_arguments(node) for t in _texts(argument, texts)]
             else:
                 continue
             if name == "unsupported":
@@ -128,13 +128,36 @@ def _name(call: ast.Call) -> str:
     return ast.unparse(call.func).rsplit(".", 1)[-1]
 
 
-def _constructed(tree: ast.Module) -> Iterator[ast.Call]:
-    """Calls that may make an error; `raise NotRootError` is one without arguments."""
-    for node in ast.walk(tree):
+Texts = dict[str, dict[int, str]]
+"""Of a function: the texts that its variables are given, as templates, by line."""
+
+
+def _constructed(tree: ast.AST, texts: Texts | None = None) -> Iterator[tuple[ast.Call, Texts]]:
+    """Calls that may make an error, with the texts around them; `raise NotRootError` is one without arguments."""
+    known = texts or {}
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _constructed(node, _texts_of(node))
+            continue
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name):
-            yield ast.copy_location(ast.Call(node.exc, [], []), node)
+            yield ast.copy_location(ast.Call(node.exc, [], []), node), known
         elif isinstance(node, ast.Call) and not _is_logged(node):
-            yield node
+            yield node, known
+        yield from _constructed(node, known)
+
+
+def _texts_of(function: ast.AST) -> Texts:
+    found: Texts = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found.setdefault(node.targets[0].id, {})[node.lineno] = _template(node.value, {})
+    return found
+
+
+def _last(texts: dict[int, str], line: int) -> str:
+    """The text that was given last before a line; `...` where that is none."""
+    given = [number for number in texts if number < line]
+    return texts[max(given)] if given and _words(texts[max(given)]) else "..."
 
 
 def _is_logged(call: ast.Call) -> bool:
@@ -150,25 +173,28 @@ def _own_message(definition: ast.ClassDef) -> str:
     """What the class itself gives `super().__init__`, where it makes the message of its arguments."""
     for node in ast.walk(definition):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "super().__init__" and node.args:
-            return _template(node.args[0])
+            return _template(node.args[0], {})
     return ""
 
 
-def _texts(node: ast.expr) -> Iterator[str]:
+def _texts(node: ast.expr, known: Texts) -> Iterator[str]:
     if isinstance(node, ast.IfExp):
-        yield from _texts(node.body)
-        yield from _texts(node.orelse)
+        yield from _texts(node.body, known)
+        yield from _texts(node.orelse, known)
     else:
-        yield _template(node)
+        yield _template(node, {name: _last(texts, node.lineno) for name, texts in known.items()})
 
 
-def _template(node: ast.expr) -> str:
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else "..."
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_template(v) if isinstance(v, ast.Constant) else "..." for v in node.values)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _template(node.left) + _template(node.right)
+def _template(node: ast.expr, known: dict[str, str]) -> str:
+    match node:
+        case ast.Constant(value=value):
+            return value if isinstance(value, str) else "..."
+        case ast.Name(id=name) | ast.FormattedValue(value=ast.Name(id=name)):
+            return known.get(name, "...")
+        case ast.JoinedStr(values=values):
+            return "".join(_template(value, known) for value in values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _template(left, known) + _template(right, known)
     return "..."
 
 
