@@ -169,12 +169,14 @@ def run_worker(
     failed; one line on standard error gives the reason.
     """
     from netfold.traffic.congestion import Congestion
+    from netfold.traffic.packets.host_link import HostLink
     from netfold.traffic.worker.worker import Worker
 
     with _plain_errors():
         scheme = _scheme(fixed_bits)
         members, host = _membership(where, job, host, assignment)
-        with Worker(members, local, scheme, Congestion(congestion)) as one:
+        link = HostLink.from_environment()
+        with Worker(members, local, scheme, Congestion(congestion), link) as one:
             mine = members.wait(timeout)
 
             def reduce(array: Any) -> None:
@@ -239,6 +241,7 @@ def run_server(
     It joins the job at the controller and serves until the job ends or SIGTERM; then it writes the number
     of packets by verdict as JSON. Exit code 0: all workers left, or SIGTERM; 1: the job failed.
     """
+    from netfold.traffic.packets.host_link import HostLink
     from netfold.traffic.packets.transport import Address
     from netfold.traffic.server.process import serve
 
@@ -246,7 +249,8 @@ def run_server(
         members, host = _membership(where, job, host, assignment)
         mine = members.wait(timeout)
         workers = [Address(a.strip(), mine.udp_port) for a in reply_to.split(",") if a.strip()]
-        _write(out, {"host": host, "job": mine.job, "verdicts": serve(members, local, workers)})
+        link = HostLink.from_environment()
+        _write(out, {"host": host, "job": mine.job, "verdicts": serve(members, local, workers, link)})
 
 
 @send.command("send")

@@ -9,6 +9,7 @@ from pathlib import Path
 from netfold.protocol.connection import connection
 from netfold.traffic.membership.host import own_host
 from netfold.traffic.membership.membership import ControllerMembership
+from netfold.traffic.packets.host_link import HostLink
 from netfold.traffic.worker.worker import Worker
 
 
@@ -42,7 +43,7 @@ def join(
     membership = ControllerMembership(where, job, host or own_host(where).name)
     try:
         membership.wait(timeout)
-        return Worker(membership, local)
+        return Worker(membership, local, link=HostLink.from_environment())
     except BaseException:
         membership.close()
         raise

@@ -39,7 +39,7 @@ def bursts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(
         folder,
         "burst_trial",
-        ("io/udp_batch.c", "io/sockets.c"),
+        ("io/udp_batch.c", "io/link.c", "io/sockets.c"),
         *SANITIZE,
         "-Wl,--wrap=sendmmsg,--wrap=recvmmsg",
     )
@@ -109,7 +109,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(
         tmp_path_factory.mktemp("server"),
         "root_fuzz",
-        ("server/slot_pool.c", "io/udp_batch.c", "server/root.c"),
+        ("server/slot_pool.c", "io/udp_batch.c", "io/link.c", "server/root.c"),
         *SANITIZE,
     )
 

@@ -32,7 +32,8 @@ from netfold.traffic.numerics import (
     Scheme,
     scheme_for,
 )
-from netfold.traffic.packets.transport import TransportError
+from netfold.traffic.packets.host_link import HostLink
+from netfold.traffic.packets.transport import Address, TransportError
 
 TREES_MAX = 64
 _DTYPES = {dtype: number for number, dtype in enumerate(DTYPES)}  # enum nf_dtype of numerics/dtypes.h
@@ -80,6 +81,10 @@ class EngineAssignment(ctypes.Structure):
     _fields_ = HEADERS.fields(
         "nf_assignment", nf_timing=EngineTiming, nf_departures=EngineDepartures, nf_tree_spec=TreeSpec
     )
+
+
+class LinkEnd(ctypes.Structure):
+    _fields_ = HEADERS.fields("nf_link_end")
 
 
 class Request(ctypes.Structure):
@@ -155,6 +160,16 @@ def to_engine_assignment(
     return epoch
 
 
+def to_link_end(link: HostLink) -> LinkEnd:
+    return LinkEnd(
+        fd=link.descriptor,
+        address=link.address_number,
+        mac=link.mac_number,
+        gateway_mac=link.gateway_mac_number,
+        rate_bps=link.rate_bps,
+    )
+
+
 def departures_of(assignment: Assignment) -> EngineDepartures:
     left = assignment.workers_left
     if left is None:
@@ -208,6 +223,22 @@ class Engine:
         """Starts an epoch; takes ownership of the sockets. Raises OSError."""
         fds = np.array(sockets, np.int32)
         error = self._code.nf_engine_assign(self._engine, ctypes.byref(epoch), fds.ctypes.data, len(fds))
+        if error:
+            raise OSError(error, os.strerror(error))
+
+    def assign_link(
+        self, epoch: EngineAssignment, link: HostLink, port: int, peers: Sequence[Address]
+    ) -> None:
+        """Starts an epoch over a link, on UDP port `port`; its descriptor stays the caller's. Raises OSError."""
+        names = np.array([peer.name() for peer in peers], np.uint8)
+        error = self._code.nf_engine_assign_link(
+            self._engine,
+            ctypes.byref(epoch),
+            ctypes.byref(to_link_end(link)),
+            port,
+            names.ctypes.data,
+            len(peers),
+        )
         if error:
             raise OSError(error, os.strerror(error))
 

@@ -11,14 +11,17 @@ from types import FrameType
 
 from netfold.traffic.errors import JobFailedError, TrafficError
 from netfold.traffic.membership.base import Membership, Stats
+from netfold.traffic.packets.host_link import HostLink
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 
 
-def serve(members: Membership, local: str, reply_to: Sequence[Address]) -> dict[str, int]:
+def serve(
+    members: Membership, local: str, reply_to: Sequence[Address], link: HostLink | None = None
+) -> dict[str, int]:
     """Serves until the job ends, or SIGTERM or SIGINT; must run in the main thread. Returns the packets by verdict.
     Raises JobFailedError (not if all workers left), ControllerUnreachableError, TransportError."""
-    server = ParameterServer(members.current(), local, reply_to)
+    server = ParameterServer(members.current(), local, reply_to, link)
     members.report(Stats(socket_errors=lambda: server.socket_errors))
     failure: list[TrafficError] = []
     ended = threading.Event()

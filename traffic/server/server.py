@@ -12,6 +12,7 @@ the server's socket is not connected, so packets that the last switch forwards a
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Sequence
@@ -21,8 +22,10 @@ from itertools import accumulate
 import numpy as np
 
 from netfold.protocol.wire import Verdict
+from netfold.traffic.engine.engine import to_link_end
 from netfold.traffic.engine.native import library
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
+from netfold.traffic.packets.host_link import HostLink
 from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
 
 _SIGNAL_CHECK_S = 0.25
@@ -37,15 +40,37 @@ class ParameterServer:
     """
 
     def __init__(
-        self, assignment: Assignment, local: str = "0.0.0.0", reply_to: Sequence[Address] = ()
+        self,
+        assignment: Assignment,
+        local: str = "0.0.0.0",
+        reply_to: Sequence[Address] = (),
+        link: HostLink | None = None,
     ) -> None:
         self.verdicts = np.zeros(32, np.int64)
         self.socket_errors = 0
         self._code = library()
-        self._endpoint = UdpEndpoint(Address(local, assignment.udp_port), ecn=True)
+        self._endpoint: UdpEndpoint | None = None
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        if link is None:
+            self._root = self._on_socket(assignment, local, reply_to)
+        else:
+            self._root = self._code.nf_root_create_on_link(
+                ctypes.byref(to_link_end(link)),
+                self._wake,
+                assignment.lanes,
+                assignment.udp_port,
+                self.verdicts.ctypes.data,
+            )
+        if not self._root:
+            raise MemoryError("no memory for a parameter server")
+        self._next: Assignment | None = assignment
+        self._stopped = False
+        self._close_lock = threading.Lock()  # `stop` and `assign` may be called while `close` runs
+
+    def _on_socket(self, assignment: Assignment, local: str, reply_to: Sequence[Address]) -> int | None:
+        self._endpoint = UdpEndpoint(Address(local, assignment.udp_port), ecn=True)
         names = np.array([address.name() for address in reply_to], np.uint8)
-        self._root = self._code.nf_root_create(
+        root: int | None = self._code.nf_root_create(
             self._endpoint.fileno(),
             self._wake,
             assignment.lanes,
@@ -54,11 +79,7 @@ class ParameterServer:
             len(reply_to),
             self.verdicts.ctypes.data,
         )
-        if not self._root:
-            raise MemoryError("no memory for a parameter server")
-        self._next: Assignment | None = assignment
-        self._stopped = False
-        self._close_lock = threading.Lock()  # `stop` and `assign` may be called while `close` runs
+        return root
 
     def assign(self, assignment: Assignment) -> None:
         """Starts a new epoch (same job, port and lanes). From any thread."""
@@ -84,9 +105,7 @@ class ParameterServer:
             error = self._code.nf_root_serve(self._root, _SIGNAL_CHECK_S)
             self.socket_errors = self._code.nf_root_socket_errors(self._root)
             if error:
-                raise TransportError(
-                    error, f"the parameter server's socket at {self._endpoint.local}: {os.strerror(error)}"
-                )
+                raise TransportError(error, f"the parameter server's socket: {os.strerror(error)}")
 
     def _start_epoch(self, assignment: Assignment) -> None:
         """The slots of the old epoch are dropped."""
@@ -126,4 +145,5 @@ class ParameterServer:
                 self._code.nf_root_destroy(self._root)
                 self._root = None
                 os.close(self._wake)
-                self._endpoint.close()
+                if self._endpoint is not None:
+                    self._endpoint.close()

@@ -43,6 +43,7 @@ from netfold.traffic.errors import (
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import Membership, Stats, TreeStats
 from netfold.traffic.numerics import ReduceOp, Scheme
+from netfold.traffic.packets.host_link import HostLink
 from netfold.traffic.packets.job_port import JobPort
 from netfold.traffic.packets.transport import Address, TransportError, check_mtu
 from netfold.traffic.worker.handle import Handle
@@ -78,7 +79,7 @@ class Worker:
     all workers must make their calls in the same order.
 
     `local`: IPv4 address to bind (0.0.0.0: any). `scheme`: replaces the scheme of the job's file
-    (`Assignment.numerics`); all workers of a job must use the same.
+    (`Assignment.numerics`); all workers of a job must use the same. `link`: the host's link, in place of UDP sockets.
     """
 
     def __init__(
@@ -87,9 +88,11 @@ class Worker:
         local: str = "0.0.0.0",
         scheme: Scheme | None = None,
         congestion: Congestion = Congestion.PANAMA,
+        link: HostLink | None = None,
     ) -> None:
         self._membership = membership
         self._local = local
+        self._link = link
         self._scheme = scheme
         self._congestion = congestion
         self._port: JobPort | None = None
@@ -284,10 +287,13 @@ class Worker:
             port = assignment.udp_port
             epoch = to_engine_assignment(assignment, roots, self._congestion)
             peers = [Address(root, port) for root in roots]
-            for peer in peers:
-                check_mtu(peer, packet_bytes(assignment.lanes))
-            endpoints = self._bind_port(port).connect(peers)
-            self._engine.assign(epoch, [endpoint.detach() for endpoint in endpoints])
+            if self._link is None:
+                for peer in peers:
+                    check_mtu(peer, packet_bytes(assignment.lanes))
+                endpoints = self._bind_port(port).connect(peers)
+                self._engine.assign(epoch, [endpoint.detach() for endpoint in endpoints])
+            else:
+                self._engine.assign_link(epoch, self._link, port, peers)
             self._epoch, self._lanes, self._failure = assignment.epoch, assignment.lanes, None
 
     def _bind_port(self, port: int) -> JobPort:

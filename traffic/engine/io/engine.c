@@ -148,7 +148,9 @@ static void run_io_loop(struct nf_engine *e, const struct nf_call *call, double 
             int blocked = sockets_blocked(e->sockets);
             double next = blocked ? NF_UNKNOWN : nf_core_next_deadline(e->core, now);
             double delay = blocked || (has_coalesced && !received) ? 0 : nf_core_coalescing_delay(e->core);
+            double due = sockets_next_due(e->sockets);
             has_coalesced = delay > 0;
+            if (due < next) next = due;
             if (poll_sockets(e, delay, next < until ? next : until)) break;
         }
     }
@@ -212,15 +214,34 @@ static void start_thread(struct nf_engine *e) {
     if (!e->has_thread) e->has_thread = !pthread_create(&e->thread, NULL, background_thread, e);
 }
 
-int nf_engine_assign(struct nf_engine *e, const struct nf_assignment *assignment, const int32_t *fds, int64_t count) {
-    engine_lock(e);
+/* With the lock. */
+static void close_epoch(struct nf_engine *e) {
     pause_driver(e);
     sockets_close(e->sockets);
-    int error = sockets_open(e->sockets, fds, count, assignment->lanes);
+}
+
+/* With the lock; `error`: of the sockets that were opened since close_epoch. */
+static int open_epoch(struct nf_engine *e, const struct nf_assignment *assignment, int error) {
     if (!error && nf_core_assign(e->core, assignment, monotonic())) error = ENOMEM;
     if (nf_core_totals(e->core).must_serve_handover) start_thread(e);
     resume_driver(e);
     notify_waiters(e);
+    return error;
+}
+
+int nf_engine_assign(struct nf_engine *e, const struct nf_assignment *assignment, const int32_t *fds, int64_t count) {
+    engine_lock(e);
+    close_epoch(e);
+    int error = open_epoch(e, assignment, sockets_open(e->sockets, fds, count, assignment->lanes));
+    engine_unlock(e);
+    return error;
+}
+
+int nf_engine_assign_link(struct nf_engine *e, const struct nf_assignment *assignment, const struct nf_link_end *end,
+                          int64_t port, const struct sockaddr_in *peers, int64_t count) {
+    engine_lock(e);
+    close_epoch(e);
+    int error = open_epoch(e, assignment, sockets_open_link(e->sockets, end, port, peers, count, assignment->lanes));
     engine_unlock(e);
     return error;
 }

@@ -8,6 +8,7 @@
 #define NETFOLD_ENGINE_H
 
 #include "../session/core.h"
+#include "link.h"
 
 struct nf_engine;
 
@@ -28,6 +29,10 @@ NF_API void nf_engine_close_sockets(struct nf_engine *e);
 
 /* Starts an epoch over these connected, non-blocking sockets (endpoint i is fds[i]), which the engine closes. 0, or an errno. */
 NF_API int nf_engine_assign(struct nf_engine *e, const struct nf_assignment *assignment, const int32_t *fds, int64_t count);
+
+/* The same over a link, whose descriptor stays the caller's: the worker's UDP port is `port`, endpoint i is peers[i]. */
+NF_API int nf_engine_assign_link(struct nf_engine *e, const struct nf_assignment *assignment, const struct nf_link_end *end,
+                                 int64_t port, const struct sockaddr_in *peers, int64_t count);
 
 NF_API void nf_engine_set_departures(struct nf_engine *e, int64_t epoch, const struct nf_departures *departures);
 

@@ -4,7 +4,9 @@
 #include "sockets.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "udp_batch.h"
@@ -12,6 +14,8 @@
 struct sockets {
     int64_t count, generation;
     struct batch_socket sockets[NF_TREES_MAX];
+    struct link *link; /* in place of `sockets`, or NULL */
+    struct sockaddr_in peers[NF_TREES_MAX];
     struct udp_batch *udp_batch;
     struct udp_batch_errors errors;
     int more;
@@ -31,8 +35,21 @@ int sockets_open(struct sockets *s, const int32_t *fds, int64_t count, int64_t l
     return s->udp_batch ? 0 : ENOMEM;
 }
 
+int sockets_open_link(struct sockets *s, const struct nf_link_end *end, int64_t port, const struct sockaddr_in *peers,
+                      int64_t count, int64_t lanes) {
+    s->link = link_open(end, port, NF_HEADER_BYTES + 4 * lanes);
+    if (!s->link) return ENOMEM;
+    s->count = count;
+    s->errors.fatal = 0;
+    s->sent = s->filled = 0;
+    memcpy(s->peers, peers, (size_t)count * sizeof *peers);
+    return 0;
+}
+
 void sockets_close(struct sockets *s) {
-    for (int64_t i = 0; i < s->count; i++) close(s->sockets[i].fd);
+    for (int64_t i = 0; i < s->count && !s->link; i++) close(s->sockets[i].fd);
+    link_close(s->link);
+    s->link = NULL;
     s->count = s->sent = s->filled = 0;
 }
 
@@ -41,6 +58,13 @@ void sockets_destroy(struct sockets *s) {
     udp_batch_destroy(s->udp_batch);
     free(s);
 }
+
+/* The receiver of a packet from a link. */
+struct link_taker {
+    const struct sockets *sockets;
+    struct nf_core *core;
+    double now;
+};
 
 /* The receiver of a datagram. */
 struct taker {
@@ -55,7 +79,26 @@ static void take(void *context, const uint8_t *packet, int64_t length, int marke
     nf_core_receive(t->core, t->endpoint, packet, length, marked, t->now);
 }
 
+/* Takes packets of peers only, as connected sockets do. */
+static void take_from_link(void *context, const uint8_t *packet, int64_t length, int marked, const struct sockaddr_in *from) {
+    const struct link_taker *t = context;
+    for (int64_t i = 0; i < t->sockets->count; i++) {
+        const struct sockaddr_in *peer = &t->sockets->peers[i];
+        if (peer->sin_addr.s_addr == from->sin_addr.s_addr && peer->sin_port == from->sin_port) {
+            nf_core_receive(t->core, i, packet, length, marked, t->now);
+            return;
+        }
+    }
+}
+
+static int64_t receive_from_link(struct sockets *s, struct nf_core *core, double now) {
+    int64_t count = link_receive(s->link, take_from_link, &(struct link_taker){s, core, now}, &s->errors);
+    s->more = count == UDP_BATCH_IN;
+    return count;
+}
+
 int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now) {
+    if (s->link) return receive_from_link(s, core, now);
     int64_t total = 0;
     s->more = 0;
     for (int64_t i = 0; i < s->count; i++) {
@@ -68,13 +111,18 @@ int64_t sockets_receive(struct sockets *s, struct nf_core *core, double now) {
 
 int sockets_more(const struct sockets *s) { return s->more; }
 
+static int64_t send_packets(struct sockets *s, int64_t endpoint, const uint8_t *const *packets, int64_t count, double now) {
+    if (s->link) return link_send_to_one(s->link, packets, &s->peers[endpoint], count, now);
+    return udp_batch_send(s->udp_batch, &s->sockets[endpoint], packets, NULL, count, &s->errors);
+}
+
 /* Sends [sent, filled); 0: a socket is full. */
-static int flush(struct sockets *s) {
+static int flush(struct sockets *s, double now) {
     const uint8_t *packets[UDP_BATCH_OUT];
     while (s->sent < s->filled) {
         int64_t endpoint = s->out[s->sent].endpoint, count = 0;
         for (int64_t i = s->sent; i < s->filled && s->out[i].endpoint == endpoint; i++) packets[count++] = s->out[i].packet;
-        int64_t done = udp_batch_send(s->udp_batch, &s->sockets[endpoint], packets, NULL, count, &s->errors);
+        int64_t done = send_packets(s, endpoint, packets, count, now);
         s->sent += done;
         if (done < count) return 0;
     }
@@ -86,16 +134,23 @@ void sockets_send(struct sockets *s, struct nf_core *core, double now) {
         s->generation = nf_core_generation(core);
         s->sent = s->filled = 0;
     }
-    while (s->count && flush(s)) {
+    while (s->count && flush(s, now)) {
         s->sent = 0;
         s->filled = nf_core_send(core, s->out, UDP_BATCH_OUT, now);
-        if (!s->filled) return;
+        if (!s->filled) break;
     }
+    if (s->link) link_flush(s->link, now, &s->errors);
 }
+
+double sockets_next_due(const struct sockets *s) { return s->link ? link_next_due(s->link) : INFINITY; }
 
 int sockets_blocked(const struct sockets *s) { return s->sent < s->filled; }
 
 int sockets_poll(const struct sockets *s, struct pollfd *polled) {
+    if (s->link) {
+        *polled = (struct pollfd){link_fd(s->link), (short)(link_is_full(s->link) ? POLLIN | POLLOUT : POLLIN), 0};
+        return 1;
+    }
     short events = (short)(sockets_blocked(s) ? POLLIN | POLLOUT : POLLIN);
     for (int64_t i = 0; i < s->count; i++) polled[i] = (struct pollfd){s->sockets[i].fd, events, 0};
     return (int)s->count;

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Moves packets between the UDP sockets of a worker and its core. */
+/* Moves packets between the UDP sockets of a worker, or its link (link.h), and its core. */
 
 #ifndef NETFOLD_SOCKETS_H
 #define NETFOLD_SOCKETS_H
@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include "../session/core.h"
+#include "link.h"
 
 struct sockets;
 
@@ -17,6 +18,10 @@ void sockets_destroy(struct sockets *s);
 
 /* Takes ownership of the descriptors. 0, or an errno. */
 int sockets_open(struct sockets *s, const int32_t *fds, int64_t count, int64_t lanes);
+
+/* In place of UDP sockets: `port` on a link; endpoint i is peers[i]. 0, or an errno. */
+int sockets_open_link(struct sockets *s, const struct nf_link_end *end, int64_t port, const struct sockaddr_in *peers,
+                      int64_t count, int64_t lanes);
 void sockets_close(struct sockets *s);
 
 /* Passes received packets to the core, without waiting; returns their number. */
@@ -28,7 +33,10 @@ int sockets_more(const struct sockets *s);
 /* Sends what the core has to send, as far as the sockets are not full. */
 void sockets_send(struct sockets *s, struct nf_core *core, double now);
 
-/* Whether a socket is full. */
+/* When packets that were sent leave, at the latest; infinite if none wait. */
+double sockets_next_due(const struct sockets *s);
+
+/* Whether a socket, or the link's queue, is full. */
 int sockets_blocked(const struct sockets *s);
 
 /* Fills `polled`, of NF_TREES_MAX entries; returns the number of entries. */

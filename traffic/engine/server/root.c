@@ -26,6 +26,7 @@ struct root_tree {
 
 struct nf_root {
     struct batch_socket socket;
+    struct link *link; /* in place of `socket`, or NULL */
     int wake;
     int64_t lanes, port, epoch, replies;
     struct sockaddr_in *reply_to;
@@ -49,8 +50,8 @@ static void free_tree(struct root_tree *t) {
     free(t);
 }
 
-struct nf_root *nf_root_create(int fd, int wake, int64_t lanes, int64_t port, const struct sockaddr_in *reply_to,
-                               int64_t replies, int64_t *verdicts) {
+static struct nf_root *create(int wake, int64_t lanes, int64_t port, const struct sockaddr_in *reply_to, int64_t replies,
+                              int64_t *verdicts) {
     struct nf_root *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     *r = (struct nf_root){.wake = wake, .lanes = lanes, .port = port, .replies = replies, .verdicts = verdicts};
@@ -62,12 +63,29 @@ struct nf_root *nf_root_create(int fd, int wake, int64_t lanes, int64_t port, co
         return NULL;
     }
     if (replies) memcpy(r->reply_to, reply_to, (size_t)replies * sizeof *reply_to);
-    r->socket = batch_socket_open(fd);
     return r;
+}
+
+struct nf_root *nf_root_create(int fd, int wake, int64_t lanes, int64_t port, const struct sockaddr_in *reply_to,
+                               int64_t replies, int64_t *verdicts) {
+    struct nf_root *r = create(wake, lanes, port, reply_to, replies, verdicts);
+    if (r) r->socket = batch_socket_open(fd);
+    return r;
+}
+
+struct nf_root *nf_root_create_on_link(const struct nf_link_end *end, int wake, int64_t lanes, int64_t port,
+                                       int64_t *verdicts) {
+    struct nf_root *r = create(wake, lanes, port, NULL, 0, verdicts);
+    if (!r) return NULL;
+    r->link = link_open(end, port, packet_bytes(r));
+    if (r->link) return r;
+    nf_root_destroy(r);
+    return NULL;
 }
 
 void nf_root_destroy(struct nf_root *r) {
     nf_root_start_epoch(r, 0);
+    link_close(r->link);
     udp_batch_destroy(r->udp_batch);
     free(r->reply_to);
     free(r->rows);
@@ -145,9 +163,18 @@ enum nf_verdict nf_root_packet(struct nf_root *r, const uint8_t *packet, int64_t
     return nf_slot_pool_accumulate(&t->pool, bit, h, marked, result);
 }
 
+static double monotonic(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* What a full socket does not take is lost, and retransmitted to. */
 static void send_rows(struct nf_root *r, const uint8_t *const *rows, const struct sockaddr_in *to, int64_t count) {
-    if (count) udp_batch_send(r->udp_batch, &r->socket, rows, to, count, &r->errors);
+    if (count && r->link)
+        link_send(r->link, rows, to, count, monotonic());
+    else if (count)
+        udp_batch_send(r->udp_batch, &r->socket, rows, to, count, &r->errors);
 }
 
 static void flush(struct nf_root *r) {
@@ -182,21 +209,30 @@ static void take(void *context, const uint8_t *packet, int64_t length, int marke
     if (r->waiting == UDP_BATCH_OUT) flush(r);
 }
 
-static double monotonic(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+static struct timespec timespec_of(double seconds) {
+    if (seconds < 0) seconds = 0;
+    time_t whole = (time_t)seconds;
+    return (struct timespec){whole, (long)(1e9 * (seconds - (double)whole))};
+}
+
+static int64_t receive(struct nf_root *r) {
+    if (r->link) return link_receive(r->link, take, r, &r->errors);
+    return udp_batch_receive(r->udp_batch, &r->socket, take, r, &r->errors);
 }
 
 int64_t nf_root_serve(struct nf_root *r, double seconds) {
     double now = monotonic(), until = now + seconds;
     r->errors.fatal = 0;
     for (; now < until; now = monotonic()) {
-        int64_t count = udp_batch_receive(r->udp_batch, &r->socket, take, r, &r->errors);
+        int64_t count = receive(r);
         flush(r);
+        if (r->link) link_flush(r->link, now, &r->errors);
         if (r->errors.fatal) return r->errors.fatal;
-        struct pollfd polled[] = {{r->socket.fd, POLLIN, 0}, {r->wake, POLLIN, 0}};
-        int found = poll(polled, 2, count ? 0 : (int)(1e3 * (until - now)) + 1);
+        struct pollfd polled[] = {{r->link ? link_fd(r->link) : r->socket.fd, POLLIN, 0}, {r->wake, POLLIN, 0}};
+        if (r->link && link_is_full(r->link)) polled[0].events |= POLLOUT;
+        double due = r->link ? link_next_due(r->link) : until;
+        struct timespec wait = timespec_of(count ? 0 : (due < until ? due : until) - now);
+        int found = ppoll(polled, 2, &wait, NULL);
         if (found < 0) return errno == EINTR ? 0 : errno;
         uint64_t value;
         if (polled[1].revents && read(r->wake, &value, sizeof value) >= 0) return 0;

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <stdint.h>
 
+#include "../io/link.h"
 #include "../wire/export.h"
 #include "slot_pool.h"
 
@@ -19,6 +20,10 @@ struct nf_root;
 /* `fd`, a UDP socket, and `wake`, an eventfd, stay the caller's. `verdicts`: NF_VERDICTS counters. NULL: no memory. */
 NF_API struct nf_root *nf_root_create(int fd, int wake, int64_t lanes, int64_t port, const struct sockaddr_in *reply_to,
                                       int64_t replies, int64_t *verdicts);
+
+/* The same on a link, in place of a UDP socket. */
+NF_API struct nf_root *nf_root_create_on_link(const struct nf_link_end *end, int wake, int64_t lanes, int64_t port,
+                                              int64_t *verdicts);
 NF_API void nf_root_destroy(struct nf_root *r);
 
 /* Starts an epoch, without trees. */
