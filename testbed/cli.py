@@ -121,7 +121,8 @@ def run_command(
 ) -> None:
     try:
         page = page_socket(web_port) if web else None
-        run_isolated(network.name, network.network)  # before the imports below, which take long
+        # Before the imports below, which take long.
+        mode = run_isolated(network.name, network.network, allow_userland=True)
     except (NetworkError, RunError) as error:
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
@@ -159,6 +160,7 @@ def run_command(
                 network.name,
                 program=network.program,
                 call_s=timeouts.call_timeout,
+                mode=mode,
             )
             options = RunOptions(
                 setup,

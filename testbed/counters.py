@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Counters of a run: verdicts of the switches, read over P4Runtime, and bytes of each link."""
+"""Counters of a run: verdicts of the switches, read over P4Runtime, and the mean loads of links."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import grpc
 from finsy.proto import p4r, p4r_grpc
@@ -13,14 +12,14 @@ from finsy.proto import p4r, p4r_grpc
 from netfold.controller.planning.plan import Loads
 from netfold.controller.switches.port_counters import PORT_RX, cell
 from netfold.protocol.wire import Verdict
-from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.network import Network
 from netfold.testbed.network.processes import open_channel
 
 VERDICTS_PER_TREE = 32
 _TIMEOUT_S = 10.0
 
 
-def read_verdicts(net: EmulatedNetwork) -> dict[str, dict[str, int]]:
+def read_verdicts(net: Network) -> dict[str, dict[str, int]]:
     """Packets by switch and verdict, over all trees (docs/reference/protocol.md, section 4). Omits a switch that does
     not answer."""
     names = {int(v): v.label for v in Verdict}
@@ -34,7 +33,7 @@ def read_verdicts(net: EmulatedNetwork) -> dict[str, dict[str, int]]:
     return found
 
 
-def read_contributions(net: EmulatedNetwork) -> dict[str, int]:
+def read_contributions(net: Network) -> dict[str, int]:
     """Packets of jobs that each host sent to its leaf; for a RoCE worker the SENDs of its connections."""
     found = {}
     for switch, cells in _read(net, PORT_RX).items():
@@ -44,7 +43,7 @@ def read_contributions(net: EmulatedNetwork) -> dict[str, int]:
     return found
 
 
-def _read(net: EmulatedNetwork, counter: str) -> dict[str, dict[int, int]]:
+def _read(net: Network, counter: str) -> dict[str, dict[int, int]]:
     """Packets by switch and index of a counter of the ingress."""
     found = {}
     for name, switch in net.switches.items():
@@ -73,20 +72,8 @@ def _cells(stub: p4r_grpc.P4RuntimeStub, device_id: int, counter: str) -> dict[i
     }
 
 
-def read_link_bytes(net: EmulatedNetwork) -> dict[tuple[str, str], int]:
-    """Bytes so far on each directed link, as the kernel counts them at the switches' interfaces."""
-    total: dict[tuple[str, str], int] = {}
-    for name, switch in net.switches.items():
-        for neighbor, interface in switch.interfaces.items():
-            statistics = Path("/sys/class/net") / interface / "statistics"
-            total[name, neighbor] = int((statistics / "tx_bytes").read_text())
-            if net.fabric.is_host(neighbor):
-                total[neighbor, name] = int((statistics / "rx_bytes").read_text())
-    return total
-
-
 def measured_loads(
-    net: EmulatedNetwork,
+    net: Network,
     before: Mapping[tuple[str, str], int],
     after: Mapping[tuple[str, str], int],
     seconds: float,

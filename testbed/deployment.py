@@ -18,7 +18,16 @@ from netfold.testbed.controller_process import ControllerProcess
 from netfold.testbed.errors import RunError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.network.emulated_network import EmulatedNetwork
-from netfold.testbed.network.targets import TofinoModel, choose_target, installed_command, target_reason
+from netfold.testbed.network.modes import NetworkMode
+from netfold.testbed.network.network import Network
+from netfold.testbed.network.targets import (
+    Target,
+    TofinoModel,
+    choose_target,
+    installed_command,
+    target_reason,
+)
+from netfold.testbed.network.userland_network import MISSING, UserlandNetwork
 from netfold.testbed.processes import HostTask, ProcessGroup
 from netfold.testbed.step_timeouts import step_timeouts_of
 from netfold.topologies.addressing import FIRST_GRPC_PORT
@@ -26,6 +35,13 @@ from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
 
 Results = Mapping[str, Mapping[str, Any]]
+
+
+DESCRIPTIONS = {
+    NetworkMode.MININET: "mininet (namespaces, with root's rights)",
+    NetworkMode.ROOTLESS: "rootless (namespaces of a user namespace)",
+    NetworkMode.USERLAND: f"userland (processes joined by Unix sockets, no namespaces); {MISSING}",
+}
 
 
 def _nothing() -> None:
@@ -48,6 +64,8 @@ class Setup:
     """For tofino-model: the folder from `python -m netfold.p4src.tools.tofino tofino --cpu-port 320`."""
     call_s: float | None = None
     """Timeout of one all-reduce of a worker or a ring; None: the target's default."""
+    mode: NetworkMode = NetworkMode.MININET
+    """USERLAND: without namespaces; else in those of this process."""
 
 
 @dataclass
@@ -78,10 +96,26 @@ class Deployment(ManagedResource):
         hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
         target = choose_target(setup.target)
         self.target_reason = target_reason(setup.target, target)
+        self._on_step(f"network: {DESCRIPTIONS[setup.mode]}")
         self._on_step(
             f"starting {self.fabric.name}: {switches} switches ({self.target_reason}), {hosts} hosts"
         )
-        network = EmulatedNetwork(
+        self.net: Network = self._open.enter_context(self._network(target))
+        self.directory = self.net.work
+        self._on_step(f"starting the controller ({setup.lanes} lanes)")
+        self.start_controller()
+
+    def _network(self, target: Target) -> Network:
+        setup = self.setup
+        if setup.mode is NetworkMode.USERLAND:
+            return UserlandNetwork(
+                self.fabric,
+                target=target,
+                scale=setup.scale,
+                name=setup.name,
+                ready_timeout_s=self.timeouts.start_s,
+            )
+        return EmulatedNetwork(
             self.fabric,
             target=target,
             scale=setup.scale,
@@ -89,10 +123,6 @@ class Deployment(ManagedResource):
             first_grpc_port=setup.first_grpc_port,
             ready_timeout_s=self.timeouts.start_s,
         )
-        self.net = self._open.enter_context(network)
-        self.directory = self.net.work
-        self._on_step(f"starting the controller ({setup.lanes} lanes)")
-        self.start_controller()
 
     @property
     def link_mbps(self) -> float:
@@ -109,7 +139,7 @@ class Deployment(ManagedResource):
             setup.scale or 1.0,
             setup.first_grpc_port,
             self.net.popen,
-            (*setup.controller, *self._chip_options()),
+            (*setup.controller, *self._switch_options()),
         )
         self.service = self._open.enter_context(service)
         if self._chips:
@@ -119,8 +149,13 @@ class Deployment(ManagedResource):
     def _chips(self) -> bool:
         return self.net.target.name == TofinoModel.name
 
-    def _chip_options(self) -> list[str]:
-        """Options of the controller for chip models. Raises RunError."""
+    def _switch_options(self) -> list[str]:
+        """Options of the controller for chip models, and for switches at Unix sockets. Raises RunError."""
+        if self.setup.mode is NetworkMode.USERLAND:
+            path = self.directory / "switches.yaml"
+            addresses = {s.name: {"address": s.grpc_address} for s in self.net.switches.values()}
+            path.write_text(yaml.safe_dump({"switches": addresses}))
+            return ["--switches", str(path)]
         if not self._chips:
             return []
         return chips.options(self.directory / "switches.yaml", self.setup.program, self.net.switches.values())

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from netfold.testbed import counters
 from netfold.testbed.errors import RunError
-from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.faults import Faults
+from netfold.testbed.network.network import Network
 from netfold.topologies.fabric import Fabric
 
 _FLOWING_BYTES = 1 << 16
@@ -34,24 +33,24 @@ class FaultInjection:
             )
         Faults(loss=self.loss)
 
-    def start_loss(self, net: EmulatedNetwork) -> None:
+    def start_loss(self, net: Network) -> None:
         """Starts the loss."""
         if self.loss > 0:
             directions = [ends for x in net.fabric.links for ends in ((x.a, x.b), (x.b, x.a))]
             for seed, ends in enumerate(directions, 1):
                 net.set_faults(*ends, Faults(loss=self.loss, seed=seed))
 
-    def restarting(self, net: EmulatedNetwork, on_step: Callable[[str], None]) -> Callable[[], None]:
+    def restarting(self, net: Network, on_step: Callable[[str], None]) -> Callable[[], None]:
         """A function to call periodically during the training: restarts the switch once sums are in flight."""
         if self.restart is None:
             return lambda: None
         switch, first = net.switches[self.restart], net.fabric.hosts[0].name
         link = first, net.fabric.attachment(first)
-        started, done = counters.read_link_bytes(net)[link], False
+        started, done = net.link_bytes()[link], False
 
         def poll() -> None:
             nonlocal done
-            if not done and counters.read_link_bytes(net)[link] - started >= _FLOWING_BYTES:
+            if not done and net.link_bytes()[link] - started >= _FLOWING_BYTES:
                 done = True
                 on_step(f"killing and restarting {switch.name}")
                 switch.kill()
@@ -59,6 +58,6 @@ class FaultInjection:
 
         return poll
 
-    def lost(self, net: EmulatedNetwork) -> int | None:
+    def lost(self, net: Network) -> int | None:
         """Frames lost so far; None without injected loss."""
         return sum(net.lost_by_faults().values()) if self.loss > 0 else None

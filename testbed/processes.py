@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from netfold.testbed.errors import ProcessFailedError, RunTimeoutError
-from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.network import Network
 
 POLL_S = 0.1  # interval of polling the processes
 
@@ -38,7 +38,7 @@ class HostTask:
 class ProcessGroup:
     """The processes of one step. The first failure ends all; leaving the `with` block ends the others."""
 
-    def __init__(self, net: EmulatedNetwork, tasks: Sequence[HostTask]) -> None:
+    def __init__(self, net: Network, tasks: Sequence[HostTask]) -> None:
         self._tasks = tasks
         self._find_error = {t.host: t.find_error for t in tasks}
         self._logs = {t.host: t.result.with_suffix(".log") for t in tasks}

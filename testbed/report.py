@@ -27,11 +27,13 @@ class AllReduce:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One run. `wrong_elements`: of both workloads; the top-level rates: of `bandwidth`, arrays of `bandwidth_bytes`;
-    the top-level times: of the training. `frames_lost`: None without injected loss. `restarted`: a switch, whose
-    counters in `switches` start at its restart. `warning`: why the rates may be the machine's, not the network's."""
+    """One run. `network`: a NetworkMode. `wrong_elements`: of both workloads; the top-level rates: of `bandwidth`,
+    arrays of `bandwidth_bytes`; the top-level times: of the training. `frames_lost`: None without injected loss.
+    `restarted`: a switch, whose counters in `switches` start at its restart. `warning`: why the rates may be the
+    machine's, not the network's."""
 
     fabric: str
+    network: str
     target: str
     target_reason: str
     scheme: str
@@ -74,6 +76,7 @@ class RunReport:
         )
         table.add_column("")
         table.add_column("value", justify="right")
+        table.add_row("network", self.network)
         table.add_row("switches", self.target_reason)
         table.add_row("accuracy", f"{self.accuracy:.4f}")
         table.add_row("accuracy of the single-machine reference", f"{self.reference_accuracy:.4f}")

@@ -26,6 +26,7 @@ from netfold.testbed import counters
 from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.fault_injection import FaultInjection
+from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.sudo_user import as_sudo_user
 from netfold.testbed.processor_load import ProcessorLoad, ProcessorMeter
 from netfold.testbed.report import AllReduce, RunReport
@@ -99,7 +100,7 @@ class Run:
             lost = faults.lost(system.net)
             verdicts = counters.read_verdicts(system.net)
             rings: tuple[Results | None, Results | None] = (None, None)
-            if options.ring:
+            if options.ring and options.setup.mode is not NetworkMode.USERLAND:
                 rings = (
                     self._ring("training", train, RING_PORT),
                     self._ring("bandwidth", reduce, RING_PORT + 1),
@@ -166,7 +167,7 @@ class Run:
         its all-reduces."""
         system, net = self.system, self.system.net
         self.observer.on_step(f"{name}: a job of {len(system.workers)} workers")
-        before = counters.read_link_bytes(net)
+        before = net.link_bytes()
         job = system.start_job(
             name, flags, scheme=self.options.scheme, elements=self.options.bandwidth_bytes // 4
         )
@@ -178,7 +179,7 @@ class Run:
         with _naming_the_timeout():
             results = system.finish(job, self._timeout_s, meanwhile)
         seconds = max(r["allreduce_seconds"] for r in results.values())
-        return results, job.plan, counters.measured_loads(net, before, counters.read_link_bytes(net), seconds)
+        return results, job.plan, counters.measured_loads(net, before, net.link_bytes(), seconds)
 
     def _ring(self, name: str, flags: list[object], port: int) -> Results:
         self.observer.on_step(f"{name}: TCP ring")
@@ -220,6 +221,7 @@ class Run:
         goodput_of_link = measured.algbw_mbps / payload_rate
         return RunReport(
             fabric=self.system.fabric.name,
+            network=self.options.setup.mode,
             target=target,
             target_reason=self.system.target_reason,
             scheme=plan.algorithm,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from netfold.testbed.network.emulated_network import READY_TIMEOUT_S
+from netfold.testbed.network.network import READY_TIMEOUT_S
 from netfold.testbed.network.targets import TofinoModel
 
 

@@ -44,7 +44,8 @@ class DeviceSpec(_Part):
 
     target: SwitchTarget | None = None
     address: Annotated[
-        str | None, Field(pattern=r"^\S+:[0-9]{1,5}$", description="HOST:PORT of P4Runtime")
+        str | None,
+        Field(pattern=r"^(\S+:[0-9]{1,5}|unix:\S+)$", description="HOST:PORT or unix:PATH of P4Runtime"),
     ] = None
     server: Annotated[
         TofinoServer | None, Field(description="P4Runtime server of a tofino: stratum or drivers")

@@ -27,8 +27,8 @@ from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, 
 from netfold.evaluation.core.progress import one_by_one
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed.deployment import Deployment, Results, Setup
-from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.faults import Faults
+from netfold.testbed.network.network import Network
 from netfold.traffic.numerics import DTYPES
 
 RING_PORT = 29600
@@ -207,7 +207,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
         return f"name: workers-{workers}\ngenerate:\n  {shape}\n"
 
 
-def set_loss(net: EmulatedNetwork, loss: float) -> None:
+def set_loss(net: Network, loss: float) -> None:
     """Of every link, in both directions."""
     if loss:
         for seed, link in enumerate(net.fabric.links):
@@ -215,7 +215,7 @@ def set_loss(net: EmulatedNetwork, loss: float) -> None:
             net.set_faults(link.b, link.a, Faults(loss=loss, seed=2 * seed + 2))
 
 
-def processor_seconds(net: EmulatedNetwork) -> float:
+def processor_seconds(net: Network) -> float:
     """User and system time of the switches' processes so far."""
     ticks = 0
     for switch in net.switches.values():

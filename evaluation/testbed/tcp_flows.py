@@ -21,9 +21,8 @@ from contextlib import ExitStack, suppress
 from typing import Self
 
 from netfold.evaluation.testbed.tcp_sink import listening
-from netfold.testbed.counters import read_link_bytes
 from netfold.testbed.errors import RunError
-from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.network import Network
 
 PORT = 7001
 CONNECTIONS = 12
@@ -36,7 +35,7 @@ MAX_BACKLOG_S = 0.2
 class TcpSender:
     """A process in a host with connections to one receiver."""
 
-    def __init__(self, net: EmulatedNetwork, sender: str, receiver: str) -> None:
+    def __init__(self, net: Network, sender: str, receiver: str) -> None:
         self.sender, self.receiver = sender, receiver
         address = str(net.addressing.hosts[receiver].ip)
         self._process = net.hosts[sender].popen(
@@ -67,7 +66,7 @@ class TcpSender:
 class CrossTraffic:
     """Flows between pairs of hosts over the links of `spine`; a context manager."""
 
-    def __init__(self, net: EmulatedNetwork, pairs: Sequence[tuple[str, str]], spine: str) -> None:
+    def __init__(self, net: Network, pairs: Sequence[tuple[str, str]], spine: str) -> None:
         self._net, self._pairs, self._spine = net, pairs, spine
         self._open = ExitStack()
         self.flows: list[TcpSender] = []
@@ -104,10 +103,10 @@ class CrossTraffic:
         """The number of a sender's connection over the spine. Raises RunError if there is none."""
         leaf = self._net.fabric.attachment(flow.sender)
         for i in range(CONNECTIONS):
-            before = read_link_bytes(self._net)[leaf, self._spine]
+            before = self._net.link_bytes()[leaf, self._spine]
             flow.command(f"try {i}")
             flow.read_answer()
-            if read_link_bytes(self._net)[leaf, self._spine] - before > TRIAL_BYTES / 2:
+            if self._net.link_bytes()[leaf, self._spine] - before > TRIAL_BYTES / 2:
                 return i
         raise RunError(f"none of {CONNECTIONS} connections from {flow.sender} goes over {self._spine}")
 

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from netfold.testbed.errors import RunError
-from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.network import Network
 
 PROGRAM = (sys.executable, "-P", "-m", "netfold.evaluation.testbed.tcp_sink")
 CHUNK = 1 << 16
 
 
 @contextmanager
-def listening(net: EmulatedNetwork, host: str, port: int) -> Iterator[None]:
+def listening(net: Network, host: str, port: int) -> Iterator[None]:
     """Within, the host accepts connections. Raises RunError."""
     address = str(net.addressing.hosts[host].ip)
     process = net.hosts[host].popen([*PROGRAM, address, port], stdout=subprocess.PIPE)

@@ -60,7 +60,9 @@ class Blueprint:
     def launch(self, switch: str, control_socket: Path, pcap_dir: Path | None) -> Launch:
         address = self.addressing.switches[switch]
         ports = tuple(self._port(switch, peer) for peer in self.fabric.ports[switch])
-        return Launch(switch, address.device_id, address.grpc_port, ports, CPU_PORT, control_socket, pcap_dir)
+        return Launch(
+            switch, address.device_id, address.grpc_address, ports, CPU_PORT, control_socket, pcap_dir
+        )
 
     def shaping(self) -> Iterator[str]:
         """The tc commands for all switch ports."""

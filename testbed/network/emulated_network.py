@@ -2,25 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fabric as an emulated network: each host a namespace, each switch a process, each link a veth pair.
 
-    with EmulatedNetwork(load_fabric("leaf-spine-2x2")) as net:
-        net.run("h1", ["ping", "-c1", net.addressing.hosts["h2"].ip], timeout_s=5)
-
-Addresses are those of topologies/addressing.py. Switches start without program and routes, which the controller adds. A
-network cleans up the remains of a crashed one of its name.
+with EmulatedNetwork(load_fabric("leaf-spine-2x2")) as net:
+    net.run("h1", ["ping", "-c1", net.addressing.hosts["h2"].ip], timeout_s=5)
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
-import subprocess
-import uuid
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from netfold.protocol.runtime import default_name
 from netfold.testbed.network import kernel
@@ -30,20 +19,9 @@ from netfold.testbed.network.errors import (
     MissingToolError,
     UnknownElementError,
 )
-from netfold.testbed.network.faults import Faults, apply_faults, read_faults
-from netfold.testbed.network.handles import HostHandle, SwitchHandle
-from netfold.testbed.network.processes import SwitchProcess, wait_ready
+from netfold.testbed.network.handles import HostHandle
+from netfold.testbed.network.network import READY_TIMEOUT_S, Network
 from netfold.testbed.network.program import program_switch
-from netfold.testbed.network.signals import TerminationSignals, signals_deferred
-from netfold.testbed.network.spawner import Spawner
-from netfold.testbed.network.state import (
-    HostState,
-    RunDirectory,
-    State,
-    SwitchState,
-    end_processes,
-    make_folder,
-)
 from netfold.testbed.network.sudo_user import Recordings, check_root
 from netfold.testbed.network.targets import Target, choose_target
 from netfold.testbed.network.tools import ADMINISTRATOR, check_tools
@@ -51,16 +29,13 @@ from netfold.topologies.addressing import FIRST_GRPC_PORT, addresses
 from netfold.topologies.exercise import Exercise
 from netfold.topologies.fabric import Fabric
 
-READY_TIMEOUT_S = 120.0
-"""Includes compiling softswitch on a busy machine; a switch that ends is noticed at once."""
-
 COMMAND_TIMEOUT_S = 30.0
 """Timeout of a host command of an exercise."""
 
 _TOOLS = ("ip", "tc", "ethtool", "mnexec", "setpriv")
 
 
-class EmulatedNetwork:
+class EmulatedNetwork(Network):
     """An emulated network of a fabric; a context manager, or `start` and `close`.
 
     target           "softswitch", "bmv2", "auto" (softswitch if it can run), or a Target
@@ -89,111 +64,21 @@ class EmulatedNetwork:
         exercise: Exercise | None = None,
         ready_timeout_s: float = READY_TIMEOUT_S,
     ) -> None:
-        self.fabric = fabric
-        self.target = choose_target(target) if isinstance(target, str) else target
+        target = choose_target(target) if isinstance(target, str) else target
         own = addresses(fabric, first_grpc_port)
-        self.addressing = own if exercise is None else exercise.addressed(own)
+        addressing = own if exercise is None else exercise.addressed(own)
+        scale, name = check_scale(fabric, scale), default_name() if name is None else name
+        gateways_known = arp == "static"
+        super().__init__(
+            Blueprint(fabric, addressing, name, scale, mtu, gateways_known, target.shapes_links),
+            target,
+            ready_timeout_s,
+        )
         self.exercise = exercise
-        self.name = name = default_name() if name is None else name
-        self.hosts: dict[str, HostHandle] = {}
-        self.switches: dict[str, SwitchHandle] = {}
         self.mininet: Any = None
-        shapes_links, scale = self.target.shapes_links, check_scale(fabric, scale)
-        self.blueprint = Blueprint(fabric, self.addressing, name, scale, mtu, arp == "static", shapes_links)
         self._recordings = None if pcap_dir is None else self._captures_in(pcap_dir.resolve())
-        self._ready_timeout_s = ready_timeout_s
-        self._directory = RunDirectory(name)
-        self._run = uuid.uuid4().hex
-        self._spawner = Spawner(self._run)
-        self._faults: dict[tuple[str, str], Faults] = self._delays()
-        self._signals = TerminationSignals()
-        self._open = False
-
-    # ---- life ----
-
-    def start(self) -> Self:
-        """Start the network and wait until every switch answers. Cleans up after an error. Raises NetworkError."""
-        check_root()
-        check_tools(_TOOLS)
-        self.target.check()
-        if self._recordings is not None:
-            self._recordings.prepare()
-        self._directory.acquire()
-        self._open = True
-        atexit.register(self.close)  # if the `with` block's own call is cut short
-        try:
-            self._directory.clear()
-            self._directory.write(self._state())
-            self._build()
-            self._directory.write(replace(self._state(), ready=True))
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def close(self) -> None:
-        """End all processes and remove all links. Idempotent; defers signals meanwhile."""
-        if not self._open:
-            return
-        with (
-            signals_deferred(),
-            contextlib.ExitStack() as steps,
-        ):  # last in, first out; each runs despite errors of others
-            self._open = False
-            atexit.unregister(self.close)
-            steps.callback(self._directory.release)
-            if self._recordings is not None:
-                steps.callback(self._recordings.hand_over)
-            steps.callback(self._spawner.close)
-            steps.callback(self._directory.clear)
-            if self.mininet is not None:
-                steps.callback(self.mininet.stop)
-            steps.callback(end_processes, self._run)
-            for switch in self.switches.values():
-                steps.callback(switch._process.end, grace_s=3.0)
-            for switch in self.switches.values():
-                steps.callback(switch._process.terminate)
-
-    def __enter__(self) -> Self:
-        self._signals.install()
-        try:
-            return self.start()
-        except BaseException:
-            self._signals.restore()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.close()
-        finally:
-            self._signals.restore()
 
     # ---- use ----
-
-    @property
-    def work(self) -> Path:
-        """A folder for files of the network's lifetime."""
-        make_folder(self._directory.work)
-        return self._directory.work
-
-    def run(
-        self, host: str, command: Sequence[object], timeout_s: float, **options: Any
-    ) -> subprocess.CompletedProcess[Any]:
-        """Run a command in a host; see `HostHandle.run`."""
-        if host not in self.hosts:
-            raise UnknownElementError("host", host, list(self.hosts))
-        return self.hosts[host].run(command, timeout_s, **options)
-
-    def popen(self, command: Sequence[object], **options: Any) -> subprocess.Popen[Any]:
-        """Start a command in the switches' namespace; `options`: of subprocess.Popen. It ends with the network at the
-        latest, even after a crash."""
-        return self._spawner.popen(command, **options)
-
-    def rate_bps(self, a: str, b: str) -> int:
-        """Rate of the link from `a` to `b` on the wire."""
-        return self.blueprint.rate_bps(a, b)
 
     def interface(self, switch: str, neighbor: str) -> str:
         """The kernel interface of the switch's port to a neighbor."""
@@ -211,20 +96,16 @@ class EmulatedNetwork:
     def link_up(self, a: str, b: str) -> None:
         kernel.set_link(self.blueprint.link(a, b).root_interface, up=True)
 
-    def set_faults(self, sender: str, receiver: str, faults: Faults | None) -> None:
-        """Sets the faults of frames from `sender` to its neighbor `receiver`; None: no faults. See `apply_faults`."""
-        wanted = faults or Faults()
-        apply_faults(self._state(), sender, receiver, wanted)
-        self._faults[sender, receiver] = wanted
-
-    def clear_faults(self) -> None:
-        """Clear all faults."""
-        for sender, receiver in list(self._faults):
-            self.set_faults(sender, receiver, None)
-
-    def lost_by_faults(self) -> dict[tuple[str, str], int]:
-        """Frames lost so far by sender and receiver. Raises NetworkError."""
-        return {link: found.counts["lost"] for link, found in read_faults(self._state()).items()}
+    def link_bytes(self) -> dict[tuple[str, str], int]:
+        """As the kernel counts them at the switches' interfaces."""
+        total: dict[tuple[str, str], int] = {}
+        for name, switch in self.switches.items():
+            for neighbor, interface in switch.interfaces.items():
+                statistics = Path("/sys/class/net") / interface / "statistics"
+                total[name, neighbor] = int((statistics / "tx_bytes").read_text())
+                if self.fabric.is_host(neighbor):
+                    total[neighbor, name] = int((statistics / "rx_bytes").read_text())
+        return total
 
     def prompt(self) -> None:
         """Run Mininet's prompt on the terminal."""
@@ -233,6 +114,20 @@ class EmulatedNetwork:
         prompt(self.mininet)
 
     # ---- building ----
+
+    def _check(self) -> None:
+        check_root()
+        check_tools(_TOOLS)
+        if self._recordings is not None:
+            self._recordings.prepare()
+
+    def _take_down(self) -> None:
+        if self.mininet is not None:
+            self.mininet.stop()
+
+    def _release(self) -> None:
+        if self._recordings is not None:
+            self._recordings.hand_over()
 
     def _build(self) -> None:
         self.mininet = _new_mininet()
@@ -246,8 +141,7 @@ class EmulatedNetwork:
             kernel.shape_ports(self.blueprint.shaping())
         self.mininet.built = True
         self.mininet.start()
-        wait_ready([s._process for s in self.switches.values()], self._ready_timeout_s)
-        self._apply_faults(list(self._faults))
+        self._wait_ready()
         if self.exercise is not None:
             self._prepare(self.exercise)
 
@@ -271,15 +165,10 @@ class EmulatedNetwork:
         return {name: handle.pid for name, handle in self.hosts.items()}
 
     def _add_switches(self) -> None:
+        folder = None if self._recordings is None else self._recordings.folder
         for switch in self.fabric.switches:
-            socket, log = self._directory.socket(switch.name), self._directory.logs / f"{switch.name}.log"
-            folder = None if self._recordings is None else self._recordings.folder
-            launch = self.blueprint.launch(switch.name, socket, folder)
-            process = SwitchProcess(self.target, launch, log, self._spawner)
-            interfaces = {p.peer: p.interface for p in launch.ports}
-            self.switches[switch.name] = SwitchHandle(
-                process, interfaces, self._ready_timeout_s, self._restore_faults
-            )
+            launch = self.blueprint.launch(switch.name, self._directory.socket(switch.name), folder)
+            process = self._add_switch(launch, {p.peer: p.interface for p in launch.ports})
             self.mininet.addSwitch(switch.name, run=self._run, process=process)
 
     def _add_links(self) -> None:
@@ -304,43 +193,6 @@ class EmulatedNetwork:
             i for x in self.blueprint.links() for i in (x.interface_a, x.interface_b) if i is not None
         ]
         return Recordings(folder, [f"{i}_{way}.pcap" for i in interfaces for way in ("in", "out")])
-
-    def _delays(self) -> dict[tuple[str, str], Faults]:
-        """Directions of links with a delay, which switches that emulate links apply from the start."""
-        if not (self.target.shapes_links and self.target.faults):
-            return {}
-        slow = [x for x in self.fabric.links if x.delay_ms > 0]
-        return {ends: Faults() for x in slow for ends in ((x.a, x.b), (x.b, x.a))}
-
-    def _apply_faults(self, directions: list[tuple[str, str]]) -> None:
-        for sender, receiver in directions:
-            apply_faults(self._state(), sender, receiver, self._faults[sender, receiver])
-
-    def _restore_faults(self, switch: str) -> None:
-        """Restores the faults of the links of a restarted switch."""
-        hosts = self.fabric.is_host
-        self._apply_faults([(a, b) for a, b in self._faults if switch == (b if hosts(a) else a)])
-
-    def _state(self) -> State:
-        def host(handle: HostHandle) -> HostState:
-            address = self.addressing.hosts[handle.name]
-            return HostState(handle.pid, str(address.ip), address.mac)
-
-        def switch(handle: SwitchHandle) -> SwitchState:
-            socket, log = str(handle.control_socket), str(handle.log)
-            return SwitchState(handle.name, handle.device_id, handle.grpc_address, socket, log)
-
-        return State(
-            name=self.name,
-            run=self._run,
-            owner=os.getpid(),
-            fabric=self.fabric.name,
-            target=self.target.name,
-            faults=self.target.faults,
-            hosts={n: host(h) for n, h in self.hosts.items()},
-            switches={n: switch(s) for n, s in self.switches.items()},
-            links=self.blueprint.links(),
-        )
 
 
 def _new_mininet() -> Any:

@@ -8,6 +8,8 @@
 `create` is three processes. This one keeps `holder.json`, passes on signals and waits. Its child is the first process
 of the PID namespace: at its end, the kernel ends all that runs in there, so that nothing can be left. The command is
 the child's child. If this process is killed, its child ends the command, and cleans up.
+
+Without namespaces (`userland`) the same processes end what is left of the command: orphans become their children.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from netfold.protocol.runtime import NAME_VARIABLE, RUN_DIRECTORY_VARIABLE, runt
 from netfold.testbed.network import namespaces
 from netfold.testbed.network.errors import NetworkError, NotUpError
 from netfold.testbed.network.locks import is_locked, try_lock
-from netfold.testbed.network.modes import KINDS, NetworkMode
+from netfold.testbed.network.modes import KINDS, MODE_VARIABLE, NetworkMode
 from netfold.testbed.network.state import RunDirectory, already_up
 
 NAMESPACE_VARIABLE = "NETFOLD_NAMESPACE"
@@ -71,6 +73,8 @@ def create(name: str, mode: NetworkMode, command: Sequence[str]) -> int:
         alive, never_written = os.pipe()
         started, ready = os.pipe()
         namespaces.make(KINDS[mode])
+        if not KINDS[mode]:
+            namespaces.adopt_orphans()
         first = os.fork()
         if first == 0:
             os.close(never_written)
@@ -87,6 +91,7 @@ def create(name: str, mode: NetworkMode, command: Sequence[str]) -> int:
             os.pwrite(lock, json.dumps(asdict(record)).encode(), 0)
         finally:
             code = _wait(first)
+            _end_children()
         directory.remove_files()
         return code
 
@@ -118,7 +123,10 @@ def _hold(
     """The first process of the namespaces. Ends with the command's exit code."""
     try:
         namespaces.signal_at_parents_end(signal.SIGTERM)
-        namespaces.prepare()
+        if KINDS[mode]:
+            namespaces.prepare()
+        else:
+            namespaces.adopt_orphans()
         environment = _environment(directory.name, directory.path.parent, mode)
         child = os.fork()
         if child == 0:
@@ -127,6 +135,7 @@ def _hold(
         os.write(ready, environment[NAMESPACE_VARIABLE].encode())
         os.close(ready)
         code = _wait(child, alive)
+        _end_children()
         directory.remove_files()
         if _at_end(alive):
             _file(directory.name).unlink(missing_ok=True)
@@ -164,6 +173,16 @@ def _wait(child: int, alive: int | None = None) -> int:
                 os.kill(child, info.si_signo)
         if alive is not None and deadline is None and _at_end(alive):
             deadline = time.monotonic() + _LEAVE_S
+
+
+def _end_children() -> None:
+    """Kills and reaps the children of this process until there are none; in namespaces, the kernel has ended all."""
+    own = Path(f"/proc/self/task/{os.getpid()}/children")
+    with contextlib.suppress(OSError, ChildProcessError):
+        while pids := own.read_text().split():
+            for pid in pids:
+                os.kill(int(pid), signal.SIGKILL)
+            os.waitpid(-1, 0)
 
 
 def _ended() -> Iterator[tuple[int, int]]:
@@ -208,6 +227,7 @@ def _environment(name: str, folder: Path, mode: NetworkMode) -> dict[str, str]:
         **kept,
         NAMESPACE_VARIABLE: str(number),
         NAME_VARIABLE: name,
+        MODE_VARIABLE: mode,
         RUN_DIRECTORY_VARIABLE: str(folder),
     }
 

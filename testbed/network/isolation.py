@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
 
 from netfold.protocol.runtime import ROOTS_FOLDER, is_root
 from netfold.testbed.network import namespaces
@@ -21,20 +22,24 @@ from netfold.testbed.network.sudo_user import become_root, can_become_root
 _HOLDER = "netfold.testbed.network.holder"
 
 
-def run_isolated(name: str | None = None, mode: NetworkMode | None = None) -> None:
-    """Runs this command again in new namespaces of the network; returns in there. See `pick_mode`. Raises
-    NetworkError."""
+def run_isolated(
+    name: str | None = None, mode: NetworkMode | None = None, allow_userland: bool = False
+) -> NetworkMode:
+    """Runs this command again in new namespaces of the network; returns in there, with the mode. See `pick_mode`.
+    `allow_userland`: the command can do without namespaces. Raises NetworkError."""
     if is_isolated():
-        return
+        wanted = wanted_mode() if mode in (None, NetworkMode.AUTO) else mode
+        return NetworkMode.MININET if wanted is NetworkMode.AUTO else wanted
     directory = RunDirectory(name)
-    chosen = pick_mode(mode)
-    os.execv(sys.executable, [*holder_command("create", directory.name, chosen), *_this_command()])
+    return _run_again(holder_command("create", directory.name, pick_mode(mode, allow_userland)))
 
 
-def pick_mode(mode: NetworkMode | None = None) -> NetworkMode:
+def pick_mode(mode: NetworkMode | None = None, allow_userland: bool = False) -> NetworkMode:
     """The mode of a new network. `mode`: None for $NETFOLD_NETWORK_MODE, else auto: namespaces of root's, else in a
-    user namespace, else through sudo, which runs this command again. Raises NetworkError."""
+    user namespace, else through sudo, which runs this command again, else `userland`. Raises NetworkError."""
     wanted = wanted_mode() if mode is None else mode
+    if wanted is NetworkMode.USERLAND and not allow_userland:
+        raise NetworkError("--network userland: only `netfold run` works without namespaces")
     choice = choose(wanted)
     if choice.mode is not None:
         return choice.mode
@@ -42,6 +47,10 @@ def pick_mode(mode: NetworkMode | None = None) -> NetworkMode:
         for refused, reason in choice.refused.items():
             sys.stderr.write(f"netfold: through sudo, since {refused} does not work: {reason}\n")
         become_root()
+    if wanted is NetworkMode.AUTO and allow_userland:
+        for refused, reason in choice.refused.items():
+            sys.stderr.write(f"netfold: no namespaces: {refused} does not work: {reason}\n")
+        return NetworkMode.USERLAND
     raise ModeForbiddenError(choice.refused)
 
 
@@ -52,7 +61,7 @@ def enter_network(name: str | None = None) -> None:
         return
     directory = RunDirectory(name)
     if holder_of(directory.name) is not None:
-        os.execv(sys.executable, [*holder_command("enter", directory.name), *_this_command()])
+        _run_again(holder_command("enter", directory.name))
     if directory.owned and os.geteuid() == 0:
         return  # a program of root's has made it in the namespaces of this one
     if not is_root() and (ROOTS_FOLDER / directory.name / "state.json").exists() and can_become_root():
@@ -80,5 +89,6 @@ def wanted_mode() -> NetworkMode:
         raise NetworkError(f"{MODE_VARIABLE} is '{text}': expected one of {', '.join(NetworkMode)}") from None
 
 
-def _this_command() -> list[str]:
-    return [sys.executable, *sys.orig_argv[1:]]
+def _run_again(holder: list[str]) -> NoReturn:
+    """This command, by a holder."""
+    os.execv(sys.executable, [*holder, sys.executable, *sys.orig_argv[1:]])

@@ -38,11 +38,14 @@ class NetworkMode(StrEnum):
     """Namespaces of its own, made with the rights of root."""
     ROOTLESS = "rootless"
     """The same in a user namespace, without any right."""
+    USERLAND = "userland"
+    """Processes alone, without namespaces (userland_network.py): `netfold run` only."""
 
 
 KINDS: Mapping[NetworkMode, Namespaces] = {
     NetworkMode.MININET: PRIVATE,
     NetworkMode.ROOTLESS: PRIVATE | Namespaces.USER,
+    NetworkMode.USERLAND: Namespaces(0),
 }
 
 
@@ -65,7 +68,7 @@ class ModeChoice:
 
 
 def choose(wanted: NetworkMode = NetworkMode.AUTO) -> ModeChoice:
-    """Takes tens of milliseconds."""
+    """Among the modes with namespaces, or the one that is wanted. Takes tens of milliseconds."""
     candidates = [wanted]
     if wanted is NetworkMode.AUTO:
         candidates = (
@@ -83,6 +86,8 @@ def choose(wanted: NetworkMode = NetworkMode.AUTO) -> ModeChoice:
 def try_mode(mode: NetworkMode) -> str | None:
     """None if a new process can make and prepare the namespaces of `mode`, else what failed and which setting forbids
     it."""
+    if not KINDS[mode]:
+        return None
     command = [sys.executable, "-P", "-m", _TRIAL, mode]
     try:
         done = subprocess.run(

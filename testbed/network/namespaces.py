@@ -38,7 +38,7 @@ _FILES = {
 """In /proc/PID/ns, in the order of entering: the user namespace gives the rights for the others."""
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 1 << 18
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _INTERFACE_FLAGS = struct.Struct("16sh22x")
 _LOOPBACK = b"lo"
@@ -50,6 +50,8 @@ def make(kinds: Namespaces) -> None:
     """New namespaces for this process; the PID namespace for its future children. Raises OSError.
 
     In a new user namespace this process is root, and the only user is the one that it was."""
+    if not kinds:
+        return
     user, group = os.geteuid(), os.getegid()
     _check(_libc.unshare(int(kinds)), "unshare")
     if kinds & Namespaces.USER:
@@ -97,6 +99,11 @@ def identity(file: str, pid: int | str = "self") -> int:
 def signal_at_parents_end(number: signal.Signals) -> None:
     """This process receives the signal when its parent ends. The parent may have ended before."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0), "prctl")
+
+
+def adopt_orphans() -> None:
+    """Descendants whose parents end become children of this process."""
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:

@@ -20,6 +20,7 @@ ModeOption = Annotated[
     typer.Option(
         "--network",
         envvar=MODE_VARIABLE,
-        help="mininet: namespaces, as root; rootless: in a user namespace; auto: the first that works here.",
+        help="mininet: namespaces, as root; rootless: in a user namespace; userland: processes alone, for "
+        "`netfold run`; auto: the first that works here.",
     ),
 ]

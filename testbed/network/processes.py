@@ -60,14 +60,18 @@ class SwitchProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=self.launch.descriptors,
             )
 
     def _wait_for_port(self) -> None:
         """At a first start the port must be free."""
+        port = self.launch.grpc_port
+        if port is None:
+            return None
         deadline = time.monotonic() + (0.0 if self._process is None else _LEAVE_S)
         while True:
             try:
-                return check_port(self.launch.grpc_port, self.launch.name)
+                return check_port(port, self.launch.name)
             except PortTakenError:
                 if time.monotonic() >= deadline:
                     raise

@@ -24,7 +24,8 @@ _BMV2 = "simple_switch_grpc"
 
 @dataclass(frozen=True)
 class Port:
-    """A switch port: its kernel interface, and the egress direction of its link. `peer`: a host or switch."""
+    """A switch port: its kernel interface, and the egress direction of its link. `peer`: a host or switch.
+    `descriptor`: an inherited Unix datagram socket in place of the interface."""
 
     number: int
     interface: str
@@ -32,6 +33,7 @@ class Port:
     rate_bps: int
     queue: int
     delay_ms: float
+    descriptor: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,22 @@ class Launch:
 
     name: str
     device_id: int
-    grpc_port: int
+    grpc_address: str
     ports: tuple[Port, ...]
     cpu_port: int
     control_socket: Path
     pcap_dir: Path | None = None
 
     @property
-    def grpc_address(self) -> str:
-        return f"127.0.0.1:{self.grpc_port}"
+    def grpc_port(self) -> int | None:
+        """None of a Unix socket."""
+        port = self.grpc_address.rpartition(":")[2]
+        return int(port) if port.isdecimal() else None
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Those that the process inherits."""
+        return tuple(p.descriptor for p in self.ports if p.descriptor is not None)
 
 
 class Target(Protocol):
@@ -94,7 +103,10 @@ class Softswitch:
         command += ["--device-id", str(launch.device_id), "--grpc-server-addr", launch.grpc_address]
         command += ["--cpu-port", str(launch.cpu_port), "--control-socket", str(launch.control_socket)]
         for port in launch.ports:
-            command += ["-i", f"{port.number}@{port.interface}"]
+            if port.descriptor is None:
+                command += ["-i", f"{port.number}@{port.interface}"]
+            else:
+                command += ["--socket", f"{port.number}={port.descriptor}"]
             command += ["--port-rate", f"{port.number}={port.rate_bps}bit"]
             command += ["--port-queue", f"{port.number}={port.queue}"]
         if launch.pcap_dir is not None:

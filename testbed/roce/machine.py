@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from netfold.testbed.errors import ProcessFailedError, RunError, RunTimeoutError
-from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.network import Network
 from netfold.testbed.roce.image import Image
 from netfold.testbed.roce.packages import QEMU
 
@@ -63,7 +63,7 @@ class CommandResult:
     output: str
 
 
-def bridge(net: EmulatedNetwork, host: str) -> None:
+def bridge(net: Network, host: str) -> None:
     """Connects the tap of a machine, which a later Machine opens, to the host's leaf. Raises RunError."""
     script = _BRIDGE.format(mac=_other_mac(host), mtu=net.blueprint.mtu)
     bridged = net.hosts[host].run(["sh", "-ec", script], 30.0)
@@ -74,7 +74,7 @@ def bridge(net: EmulatedNetwork, host: str) -> None:
 class Machine:
     """A machine that boots in place of `host`, after `bridge`. Methods raise RunError."""
 
-    def __init__(self, net: EmulatedNetwork, host: str, image: Image) -> None:
+    def __init__(self, net: Network, host: str, image: Image) -> None:
         self.host = host
         self.address = net.addressing.hosts[host].ip
         self._log = net.work / f"{host}.console"

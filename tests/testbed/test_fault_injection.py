@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from netfold.testbed import fault_injection
 from netfold.testbed.fault_injection import FaultInjection
 from netfold.topologies.spec import load_fabric
 
@@ -30,15 +29,16 @@ class Net:
             start=lambda: self.done.append(("start", name)),
         )
 
+    def link_bytes(self) -> dict[tuple[str, str], int]:
+        return {("h1", "leaf1"): self.bytes}
+
     def set_faults(self, sender: str, receiver: str, faults: Any) -> None:
         self.done.append((sender, receiver, faults.loss))
 
 
 @pytest.fixture
-def net(monkeypatch: pytest.MonkeyPatch) -> Any:
-    made = Net()
-    monkeypatch.setattr(fault_injection.counters, "read_link_bytes", lambda net: {("h1", "leaf1"): net.bytes})
-    return made
+def net() -> Any:
+    return Net()
 
 
 def test_every_link_loses_in_both_directions(net: Any) -> None:

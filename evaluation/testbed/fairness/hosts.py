@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netfold.testbed.errors import RunError
-from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.network import Network
 
 PORT = 7101
 CHUNK = 1 << 16
@@ -28,7 +28,7 @@ FLOW_TIMEOUT_S = 10.0
 PROGRAM = (sys.executable, "-P", "-m", "netfold.evaluation.testbed.fairness.hosts")
 
 
-def start(net: EmulatedNetwork, host: str, *arguments: object) -> subprocess.Popen[str]:
+def start(net: Network, host: str, *arguments: object) -> subprocess.Popen[str]:
     """The program in a host."""
     process: subprocess.Popen[str] = net.hosts[host].popen(
         [*PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, text=True
@@ -41,7 +41,7 @@ def end(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def set_ecn(net: EmulatedNetwork, allowed: bool) -> None:
+def set_ecn(net: Network, allowed: bool) -> None:
     """Whether new connections request ECN."""
     for host in net.hosts.values():
         process = host.popen(["sh", "-c", f"echo {int(allowed)} > /proc/sys/net/ipv4/tcp_ecn"])

@@ -19,7 +19,6 @@ from netfold.evaluation.testbed import tcp_sink
 from netfold.evaluation.testbed.fairness import hosts
 from netfold.evaluation.testbed.fairness.shares import SETTLING, SharesRow
 from netfold.evaluation.testbed.fairness.short_flows import LOAD, SIZE, ShortFlowsRow, summarize
-from netfold.testbed.counters import read_link_bytes
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
 
@@ -105,9 +104,9 @@ class SharedLinkNetwork:
         flags = ["--workload", "sizes", "--bytes", BYTES, "--iterations", ENDLESS, "--congestion", congestion]
         keys = {"scheme": "panama", "elements": BYTES // 4, "options": {"trees": 1}}
         link = workers[0], self._system.fabric.attachment(workers[0])
-        before, deadline = read_link_bytes(self._system.net)[link], time.monotonic() + FIRST_ARRAY_TIMEOUT_S
+        before, deadline = self._system.net.link_bytes()[link], time.monotonic() + FIRST_ARRAY_TIMEOUT_S
         self._system.start_job(name, flags, workers, **keys)
-        while read_link_bytes(self._system.net)[link] - before < BYTES:
+        while self._system.net.link_bytes()[link] - before < BYTES:
             self._system.check()
             if time.monotonic() > deadline:
                 raise RunError(f"job {name} sent less than an array in {FIRST_ARRAY_TIMEOUT_S:.0f} s")
@@ -144,7 +143,7 @@ class SharedLinkNetwork:
         net, began = self._system.net, time.monotonic()
         times, carried = [], []
         while True:
-            counted = read_link_bytes(net)
+            counted = net.link_bytes()
             times.append(time.monotonic() - began)
             carried.append([float(counted[link]) for link in links])
             if times[-1] >= seconds:

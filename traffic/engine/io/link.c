@@ -27,6 +27,7 @@ enum {
     TTL = 64,
     SEND_BATCH = 64,
     SEND_BUFFER = 4 << 20,
+    PENDING_MAX = 1 << 16, /* frames that a socket buffer may hold */
 };
 
 /* Seconds of the rate that an idle link sends at once, and frames of which these are at least: as the token buckets of networks. */
@@ -75,6 +76,13 @@ static uint32_t folded(uint32_t sum) {
     return sum;
 }
 
+/* Frames from before, as of a process that had the link. */
+static void drop_pending(int fd) {
+    char byte;
+    for (int i = 0; i < PENDING_MAX && recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0; i++) {
+    }
+}
+
 struct link *link_open(const struct nf_link_end *end, int64_t port, int64_t packet_bytes) {
     struct link *l = calloc(1, sizeof *l);
     if (!l) return NULL;
@@ -100,6 +108,7 @@ struct link *link_open(const struct nf_link_end *end, int64_t port, int64_t pack
         l->in_iov[i] = (struct iovec){l->received + i * l->stride + PAD, (size_t)(frame_bytes + 1)};
         l->in[i].msg_hdr = (struct msghdr){.msg_iov = &l->in_iov[i], .msg_iovlen = 1};
     }
+    drop_pending(l->fd);
     int size = SEND_BUFFER;
     if (setsockopt(l->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size))
         (void)setsockopt(l->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);

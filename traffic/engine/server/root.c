@@ -171,9 +171,9 @@ static double monotonic(void) {
 
 /* What a full socket does not take is lost, and retransmitted to. */
 static void send_rows(struct nf_root *r, const uint8_t *const *rows, const struct sockaddr_in *to, int64_t count) {
-    if (count && r->link)
+    if (r->link)
         link_send(r->link, rows, to, count, monotonic());
-    else if (count)
+    else
         udp_batch_send(r->udp_batch, &r->socket, rows, to, count, &r->errors);
 }
 
@@ -191,7 +191,7 @@ static void flush(struct nf_root *r) {
         }
     }
     r->waiting = 0;
-    send_rows(r, rows, senders, some);
+    if (some) send_rows(r, rows, senders, some);
     for (int64_t k = 0; firsts && k < r->replies; k++) {
         for (int64_t i = 0; i < firsts; i++) receivers[i] = r->reply_to[k];
         send_rows(r, first, receivers, firsts);
