@@ -75,13 +75,26 @@ def netfold(environment: Environment, home: Path, *arguments: str) -> subprocess
     )
 
 
-@pytest.mark.parametrize("environment", [Environment.ROOT, Environment.USER, Environment.CONTAINER])
-def test_a_whole_run_leaves_its_results_only(environment: Environment, home: Path) -> None:
+@pytest.mark.parametrize(
+    ("environment", "wanted", "mode"),
+    [
+        (Environment.ROOT, "auto", "mininet"),
+        (Environment.USER, "auto", "rootless"),
+        (Environment.CONTAINER, "auto", "rootless"),
+        (Environment.SEALED, "auto", "userland"),
+        (Environment.USER, "userland", "userland"),
+    ],
+)
+def test_a_whole_run_leaves_its_results_only(
+    environment: Environment, wanted: str, mode: str, home: Path
+) -> None:
     may_run(environment)
-    done = netfold(environment, home, "run", *SMALL)
+    done = netfold(environment, home, "run", "--network", wanted, *SMALL)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert f"network: {mode}" in done.stdout
     report = json.loads((home / "out" / "run.json").read_text())
-    assert report["wrong_elements"] == 0
+    assert (report["network"], report["wrong_elements"]) == (mode, 0)
+    assert report["packets_aggregated"] > 0
     assert (home / "out" / "run.json").stat().st_uid == (USER if environment is Environment.USER else 0)
     left = {str(p.relative_to(home / "run")) for p in (home / "run").rglob("*")}
     assert {p for p in left if "logs" not in p} <= {"nf", "nf/lock"}
@@ -109,7 +122,9 @@ def test_a_network_stays_up_between_commands_and_is_seen_nowhere_else(
     assert "'mine' is down" in down.stdout
 
 
-@pytest.mark.parametrize("command", [["run", *SMALL], ["up", "single"]], ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    "command", [["run", "--network", "rootless", *SMALL], ["up", "single"]], ids=lambda c: c[0]
+)
 def test_where_namespaces_are_forbidden_one_line_says_by_what(command: list[str], home: Path) -> None:
     may_run(Environment.SEALED)
     done = netfold(Environment.SEALED, home, *command)

@@ -29,6 +29,7 @@ def report() -> RunReport:
     return RunReport(
         fabric="leaf-spine-2x2",
         target="softswitch",
+        network="mininet",
         target_reason="softswitch, the default",
         scheme="panama",
         workers=8,

@@ -46,7 +46,7 @@ from netfold.topologies.spec import load_fabric
 LAUNCH = Launch(
     "leaf1",
     3,
-    9561,
+    "127.0.0.1:9561",
     (Port(1, "nf1-1", "h1", 100_000_000, 64, 0.0), Port(2, "nf1-2", "spine1", 200_000_000, 32, 1.5)),
     510,
     Path("/run/x/leaf1.sock"),

@@ -46,13 +46,12 @@ def works(mode: NetworkMode) -> bool:
     return (os.geteuid() == 0 or mode is not NetworkMode.MININET) and try_mode(mode) is None
 
 
-modes = pytest.mark.parametrize(
-    "mode",
-    [
-        pytest.param(w, marks=pytest.mark.skipif(not works(w), reason=f"SKIPPED: {w} does not work here"))
-        for w in (NetworkMode.MININET, NetworkMode.ROOTLESS)
-    ],
-)
+NAMESPACES = [
+    pytest.param(w, marks=pytest.mark.skipif(not works(w), reason=f"SKIPPED: {w} does not work here"))
+    for w in (NetworkMode.MININET, NetworkMode.ROOTLESS)
+]
+namespaces = pytest.mark.parametrize("mode", NAMESPACES)
+modes = pytest.mark.parametrize("mode", [*NAMESPACES, NetworkMode.USERLAND])
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root, to give up rights")
 
 
@@ -113,7 +112,7 @@ def leftovers(name: str) -> list[str]:
     return [str(p) for p in RunDirectory(name).path.glob("*")]
 
 
-@modes
+@namespaces
 def test_a_command_is_root_in_a_network_that_is_empty(mode: NetworkMode, name: str) -> None:
     script = "id -u; ls /sys/class/net; cat /sys/class/net/lo/operstate; ls /proc | grep -c '^[0-9]'; exit 3"
     done = run("create", name, mode, "sh", "-c", script)
@@ -198,7 +197,8 @@ def test_a_second_command_enters_by_name(mode: NetworkMode, name: str, tmp_path:
         folder, number = done.stdout.split()
         assert folder == str(tmp_path)
         recorded = json.loads((RunDirectory(name).path / "holder.json").read_text())
-        assert int(number) == recorded["net"] != identity("net")
+        assert int(number) == recorded["net"]
+        assert (recorded["net"] == identity("net")) == (mode is NetworkMode.USERLAND)
         assert run("enter", name, "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
     finally:
         held.process.terminate()
