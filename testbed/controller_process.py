@@ -142,4 +142,6 @@ def _rpc_errors() -> Iterator[None]:
     try:
         yield
     except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            raise RunTimeoutError("the controller did not answer before the deadline of this step") from error
         raise RunError(f"controller: {error.details()}") from error
