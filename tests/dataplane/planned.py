@@ -35,6 +35,7 @@ class PlannedRun:
     job: JobRecord
     devices: Mapping[str, SoftDevice]
     chunks: int
+    lanes: int = LANES
     received: dict[int, dict[str, dict[int, tuple[int, ...]]]] = field(default_factory=dict)
     looped: int = 0
     _flying: list[tuple[str, str, bytes]] = field(default_factory=list)  # (from, to, frame)
@@ -58,7 +59,7 @@ class PlannedRun:
             self.received[number] = {worker: {} for worker in workers}
             if self.fabric.is_host(tree.root):
                 count = len(tree.children(tree.root))
-                self._servers[number] = SlotPool(planned.slots, LANES, count, root=True)
+                self._servers[number] = SlotPool(planned.slots, self.lanes, count, root=True)
 
     @property
     def done(self) -> bool:
@@ -120,7 +121,7 @@ class PlannedRun:
 
     def _contribution(self, number: int, worker: str, chunk: int) -> NDArray[np.int64]:
         place = list(self.received[number]).index(worker)
-        return np.random.default_rng([number, place, chunk]).integers(-1000, 1000, LANES)
+        return np.random.default_rng([number, place, chunk]).integers(-1000, 1000, self.lanes)
 
     def _send(self, number: int, worker: str, chunk: int) -> None:
         planned, tree = self._trees[number]

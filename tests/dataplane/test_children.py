@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from netfold.controller.switches.admission_table import CPU_PORT
+from netfold.controller.switches.admission_table import CPU_PORT, MANAGEMENT_PORT
 from netfold.p4src.tools.p4build import PROFILES
 from netfold.protocol.wire import Flag, Kind, Packet, Verdict
 from tests.dataplane.bench import Bench, Tally
@@ -181,6 +181,24 @@ def _is_common(setting: Setting) -> bool:
     return setting in (*SETTINGS, *MORE)
 
 
+def send_any_packets(bench: Bench, at: TreeAt, count: int) -> None:
+    random = Random(count)
+    quorum = at.quorum is not None
+    for step in range(count):
+        child, slot = random.choice(at.children), random.randrange(2)
+        round_ = max(0, step // len(at.children) - random.randrange(2))
+        flags = Flag.QUORUM | (Flag.SEAL if random.random() < 0.02 else 0) if quorum else 0
+        value = random.choice([1, -1, 2**31 - 1, -(2**31), random.randrange(2**31)])
+        exponent = random.randrange(256)
+        fields = {"slot": slot, "round": round_, "flags": int(flags), "reserved": int(quorum)}
+        bench.send(child.port, frame(child, [value] * bench.lanes, exponent=exponent, **fields))
+        if random.random() < 0.05:
+            kind = random.choice([Kind.READ, Kind.READ, Kind.RESET])
+            header = Netfold(kind, MANAGED, 0, slot=slot, lanes=[0] * bench.lanes)
+            bench.send(CPU_PORT, b"\0\0" + gradient(header, port=MANAGEMENT_PORT))
+    bench.check_counters()
+
+
 @pytest.mark.parametrize("quorum", [None, 40], ids=["all", "quorum"])
 @pytest.mark.parametrize("is_root", [True, False], ids=["root", "inner"])
 def test_any_packets_in_any_order(bench: Bench, size: Size, is_root: bool, quorum: int | None):
@@ -189,21 +207,7 @@ def test_any_packets_in_any_order(bench: Bench, size: Size, is_root: bool, quoru
     if quorum is not None:
         at = replace(at, quorum=quorum if is_root else 0)
     bench.install(*SETTINGS, at)
-    random = Random(size.children)
-    for step in range(4 * size.children):
-        child, slot = random.choice(at.children), random.randrange(2)
-        fields = {"slot": slot, "round": max(0, step // size.children - random.randrange(2))}
-        fields["exponent"] = random.randrange(256)
-        if quorum is not None:
-            seal = random.random() < 0.02
-            fields |= {"flags": int(Flag.QUORUM | (Flag.SEAL if seal else 0)), "reserved": 1}
-        value = random.choice([1, -1, 2**31 - 1, -(2**31), random.randrange(2**31)])
-        bench.send(child.port, frame(child, value, **fields))
-        if random.random() < 0.05:
-            kind = random.choice([Kind.READ, Kind.READ, Kind.RESET])
-            header = Netfold(kind, MANAGED, 0, slot=slot, lanes=[0] * LANES)
-            bench.send(CPU_PORT, b"\0\0" + gradient(header, port=0xF000))
-    bench.check_counters()
+    send_any_packets(bench, at, 4 * size.children)
 
 
 @pytest.mark.parametrize("bits", WIDE)

@@ -18,6 +18,7 @@ from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
 from netfold.controller.planning.plan import PlanningError
 from netfold.controller.planning.scheme_registry import SCHEMES
+from netfold.controller.switches.compiled_programs import program_for
 from netfold.p4src.tools.p4build import Profile
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import fat_tree, leaf_spine, single_switch
@@ -44,12 +45,12 @@ def spare() -> list[SoftDevice]:
     return []
 
 
-def placed(fabric: Fabric, scheme: str) -> JobRecord:
+def placed(fabric: Fabric, scheme: str, lanes: int = LANES) -> JobRecord:
     """A running job over all hosts. Raises RefusedError where the fabric has no room for it."""
     text = f"name: j\nscheme: {scheme}\nslots: 16\n"
     order = resolve_job(text, fabric)
     plan = plan_order(fabric, PlanRequest(order))
-    placement = allocate(fabric, PacketModel(LANES), order, plan, [], AllocationState(0, {}), after_epoch=0)
+    placement = allocate(fabric, PacketModel(lanes), order, plan, [], AllocationState(0, {}), after_epoch=0)
     return JobRecord(
         name="j", seq=1, spec_yaml=text, state=JobState.RUNNING, placement=placement, udp_port=0xF000
     )
@@ -85,6 +86,24 @@ def test_trees_with_more_levels_than_the_fabric_has_tiers_add_up(scheme: str, sp
     assert job.placement is not None
     assert max(len(tree.nodes) for tree in job.placement.plan.trees) > 11
     prove(fabric, job, spare, seed=1)
+
+
+@pytest.mark.parametrize(("hosts", "bits"), [(40, 64), (64, 64), (65, 256), (256, 256)])
+def test_more_hosts_under_a_leaf_than_32_are_one_node_with_a_wider_program(hosts: int, bits: int):
+    """From the fabric's file to every sum: plan, program, entries and registers."""
+    flat = single_switch(hosts)
+    fabric = replace(flat, switches=tuple(replace(s, children=hosts) for s in flat.switches))
+    profile = Profile(64, bits)
+    assert program_for(fabric.switches, profile.lanes).blob.name == profile.program
+    job = placed(fabric, "panama", profile.lanes)
+    assert job.placement is not None
+    (root,) = {tree.root for tree in job.placement.plan.trees}
+    assert [len(tree.children(root)) for tree in job.placement.plan.trees] == [hosts]
+    with SoftDevice(compiled(profile)[0], children=bits) as device:
+        run = PlannedRun(fabric, job, {root: device}, chunks=1, lanes=profile.lanes)
+        run.run(Random(hosts), 4 * hosts, LOSS, REPEATS)
+        run.finish()
+        assert run.refusals() == {}
 
 
 @settings(

@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A program of 128 children, which is not among the compiled ones, is the oracle's; with one word of a bitmap for the
+whole, it is found out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.dataplane.bench import Bench, Tally
+from tests.dataplane.device import SoftDevice
+from tests.dataplane.fixtures import SETTINGS
+from tests.dataplane.frames import LANES
+from tests.dataplane.mutants import check_that_it_differs, compiled, compiled_with, each_of
+from tests.dataplane.test_children import Size, node, send_any_packets
+
+CHILDREN = 128
+FLAG = f"-DCHILDREN={CHILDREN}"
+BITMAP, QUORUM = "v1model/slot_bitmap.p4", "quorum/on.p4"
+WORD = "(bitmap_t)(bit<32>)"
+
+MUTANTS = [
+    ("a bitmap holds a word", BITMAP, "index, meta.slot.bitmap_before |", f"index, {WORD}meta.slot.bitmap_before |"),
+    ("a claim writes a word", BITMAP, "index, meta.child_mask", f"index, {WORD}meta.child_mask"),
+    ("a word has the duplicates", BITMAP, "meta.child_mask) != 0", f"{WORD}meta.child_mask) != 0"),
+    ("a word is complete", BITMAP, "_mask) == meta.full_mask", f"_mask) & 0xFFFFFFFF == {WORD}meta.full_mask"),
+    ("a read shows a word", "v1model/netfold.p4", "0, meta.slot.bitmap_before", f"0, {WORD}meta.slot.bitmap_before"),
+    ("a quorum counts a word", QUORUM, "counted = counted | meta", f"counted = {WORD}counted | meta"),
+    ("a word has the late", QUORUM, "own_bit = counted & meta", f"own_bit = {WORD}counted & meta"),
+]  # fmt: skip
+
+
+@each_of(MUTANTS)
+def test_a_mutant_is_another_program(path: str, right: str, wrong: str):
+    check_that_it_differs(path, right, wrong, once=True)
+
+
+@pytest.mark.p4c
+@pytest.mark.long
+def test_the_program_as_it_is_is_the_oracle_s(tmp_path: Path):
+    explore(compiled(tmp_path, FLAG))
+
+
+@pytest.mark.p4c
+@pytest.mark.long
+@each_of(MUTANTS)
+def test_a_mutant_is_found(
+    path: str, right: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    program = compiled_with(tmp_path, monkeypatch, path, right, wrong, FLAG)
+    with pytest.raises(AssertionError):
+        explore(program)
+
+
+def explore(program: Path) -> None:
+    """Sums, duplicates, stale chunks, quorums and reads of a node as wide as its bitmap."""
+    with SoftDevice(program, cache=program.parent, children=CHILDREN) as device:
+        for quorum in (None, CHILDREN // 2):
+            for is_root in (True, False):
+                device.clear()
+                bench = Bench(device, LANES, Tally(), "mutant")
+                at = node(Size(CHILDREN, CHILDREN), is_root=is_root)
+                at = replace(at, quorum=quorum if is_root or quorum is None else 0)
+                bench.install(*SETTINGS, at)
+                send_any_packets(bench, at, 16 * CHILDREN)
