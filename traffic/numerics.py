@@ -33,6 +33,7 @@ PAIR_BITS = 14  # sums of magnitude up to 2^14, two of them in a lane, stay clea
 WIDE_BITS = 63  # of a float64
 EXPONENT_BIAS = 126  # a float32 with exponent byte b is below 2^(b - 126) in magnitude
 WIDE_BIAS = 1008  # a float64 with exponent byte b is below 2^(8 b - 1008)
+QUARTER_CODE_RMS = 30  # codes of a sum of the scheme RotatedQuarter that has the whole of its range
 MAX_QUARTER_WORKERS = 64  # of the scheme RotatedQuarter: its error grows with them
 WIDE_LEAST = 6  # below it the scale would be no float64
 
@@ -121,6 +122,13 @@ def error_bound(exponent: int, workers: int, half: bool = False) -> float:
     sum_bits = PAIR_BITS if half else SUM_BITS
     bits = sum_bits - headroom(workers) - (max(exponent, sum_bits + 1) - EXPONENT_BIAS)
     return workers * 2.0 ** (-bits - 1)
+
+
+def quarter_nmse(workers: int) -> float:
+    """Mean square error of a row of the scheme RotatedQuarter over the mean square of its sums, where these have the
+    whole of their range: a code is 1/30 of their root mean square; each worker's rounding has 1/12 of its square, and
+    the staggered dithers together another one. At the margin of two steps that predictions leave it is twice that."""
+    return (workers + 1) / 12 / QUARTER_CODE_RMS**2
 
 
 def floats_error_bound(largest_sum: float, workers: int) -> float:

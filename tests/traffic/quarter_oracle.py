@@ -27,7 +27,7 @@ EXPONENT_BIAS = 126
 RANGE_BIAS = 176  # range byte r: a root mean square of at most 2^((r - 176) / 4)
 MAX_RANGE = 254
 UNKNOWN_RANGE = 255
-CODE_RMS = 28  # codes of a sum that has the whole of its range; the limit of a code is 4.5 times that
+CODE_RMS = 30  # codes of a sum that has the whole of its range; the limit of a code is 4.2 times that
 CODE_MAX = 127
 QUARTERS = tuple(float(np.float32(2 ** (k / 4) / CODE_RMS)) for k in range(4))
 """Quantum of the range bytes 176 to 179."""

@@ -251,3 +251,18 @@ def test_only_lossy_calls_are_approximate():
             while any(core.status(call) is Status.PENDING for core, call in calls):
                 fabric.step()
             np.testing.assert_allclose(arrays[0], exact, atol=1e-2)
+
+
+def test_workers_with_other_ranges_are_in_other_calls():
+    """A worker predicts by other calls than the others, against the protocol: all get an error, none a wrong sum."""
+    fabric = team(2)
+    for call in range(6):
+        reduce(fabric, gradients(2, 4 * WIDTH, call, scale=4.0**call))
+    arrays = gradients(2, 4 * WIDTH, 6)
+    calls = [
+        (core, core.submit(array, scheme=RotatedQuarter(), lossy=True, follows_all=rank == 0))
+        for rank, (core, array) in enumerate(zip(fabric.cores, arrays, strict=True))
+    ]
+    while any(core.status(call) is Status.PENDING for core, call in calls):
+        fabric.step()
+    assert all(core.status(call) is Status.MISMATCH for core, call in calls)

@@ -15,7 +15,8 @@ struct nf_request {
     int64_t elements; /* next ones: enum nf_dtype, nf_op, nf_scheme */
     int64_t dtype, op, scheme, bits;
     int64_t follows_all; /* starts when all earlier calls are finished, and is predicted by them, too; equal at all workers */
-    int64_t is_warm_up; /* of NF_ROTATED_QUARTER: the call is made as NF_PACKED_HALF, whatever is predicted; equal at all workers */
+    int64_t
+        is_warm_up; /* of NF_ROTATED_QUARTER: the call is made as NF_PACKED_HALF, whatever is predicted; equal at all workers */
     int64_t context; /* equal at all workers: which collective of which group of theirs the call belongs to */
     double deadline;
 };
@@ -24,16 +25,16 @@ enum nf_status {
     NF_PENDING,
     NF_DONE,
     NF_TIMEOUT,
-    NF_MISMATCH,       /* the workers' calls differ */
-    NF_CALL_DESYNC,    /* the workers are in different calls */
-    NF_EXHAUSTED,      /* the call needs more chunk numbers than an epoch has */
-    NF_SUM_OVERFLOW,   /* a sum of integers does not fit; the workers stay in step */
+    NF_MISMATCH, /* the workers' calls differ */
+    NF_CALL_DESYNC, /* the workers are in different calls */
+    NF_EXHAUSTED, /* the call needs more chunk numbers than an epoch has */
+    NF_SUM_OVERFLOW, /* a sum of integers does not fit; the workers stay in step */
     NF_SCALE_OVERFLOW, /* a sum overflowed at a scale that has headroom for all */
-    NF_ABORTED,        /* nf_core_abort, or an earlier call failed */
+    NF_ABORTED, /* nf_core_abort, or an earlier call failed */
     NF_NO_MEMORY,
-    NF_STRAGGLED,         /* in a job with a quorum: a result of the call is no longer available */
+    NF_STRAGGLED, /* in a job with a quorum: a result of the call is no longer available */
     NF_FLOATS_UNSUPPORTED, /* a node that cannot add floats added a sum of floats */
-    NF_WORKERS_LEFT        /* workers whose contributions the call needs have left the job */
+    NF_WORKERS_LEFT /* workers whose contributions the call needs have left the job */
 };
 
 enum { NF_MESSAGE_BYTES = 480 };

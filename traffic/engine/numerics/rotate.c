@@ -20,8 +20,8 @@ enum {
     VECTOR = 8,
 };
 
-/* 2^(k / 4) / 28: the codes of a sum that has the whole of its range have a root mean square of 28. */
-static const float QUARTERS[] = {0x1.24924ap-5f, 0x1.5bed94p-5f, 0x1.9dc22cp-5f, 0x1.ec0b66p-5f};
+/* 2^(k / 4) / 30: the codes of a sum that has the whole of its range have a root mean square of 30. */
+static const float QUARTERS[] = {0x1.111112p-5f, 0x1.44bb9ap-5f, 0x1.822cb2p-5f, 0x1.cb3dd8p-5f};
 
 /* The largest power of two that divides a row. */
 static int64_t block_of(int64_t width) {
