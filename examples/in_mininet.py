@@ -5,7 +5,7 @@ links. Needs namespaces, and PyTorch in .venv-torch.
 
     python -m examples.in_mininet [--epochs 6] [--out out]
 
-Writes train.json and train.png, a picture of step times.
+Writes train.json, and train.png and train.svg, a picture of step times.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import statistics
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netfold.controller.drawing.chart import legend, series
+from netfold.controller.drawing.plot import Plot, save
 from netfold.protocol.runtime import default_name
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError
@@ -29,10 +31,13 @@ from netfold.testbed.network.sudo_user import as_sudo_user
 from netfold.testbed.torchrun import TorchProgram, start_torchrun, torch_python
 from netfold.traffic.workloads.workloads import digits
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _PORT = 29800
 _SCRIPT = Path(__file__).with_name("train.py")
 _BACKENDS = ("netfold", "gloo")
-_COLORS = {"netfold": "tab:blue", "gloo": "tab:orange"}
+PICTURES = ("train.png", "train.svg")
 
 
 def main() -> None:
@@ -59,12 +64,13 @@ def main() -> None:
         with as_sudo_user():
             options.out.mkdir(parents=True, exist_ok=True)
             (options.out / "train.json").write_text(json.dumps(reports, indent=1) + "\n")
-            draw(reports, options.out / "train.png")
+            for name in PICTURES:
+                save(step_plot(reports), options.out / name)
     except (RunError, NetworkError, OSError) as error:
         print(f"netfold: {error}", file=sys.stderr)
         sys.exit(1)
     show(reports)
-    print(f"{options.out / 'train.json'} and {options.out / 'train.png'} are written")
+    print(f"written: {', '.join(str(options.out / name) for name in ('train.json', *PICTURES))}")
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:
@@ -101,29 +107,28 @@ def show(reports: dict[str, Any]) -> None:
     print(f"a step over netfold takes {of_gloo:.2f} of Gloo's time")
 
 
-def draw(reports: dict[str, Any], file: Path) -> None:
-    import matplotlib as mpl  # noqa: PLC0415
+def step_plot(reports: dict[str, Any]) -> Plot:
+    """Duration of each step by backend, with its median."""
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for number, (backend, report) in enumerate(reports.items()):
+            steps, style = report["step_ms"], series(number)
+            dots = {"linestyle": "none", "alpha": 0.45, "markersize": 4.0}
+            axes.plot(range(1, len(steps) + 1), steps, **style | dots, label=f"{backend}, each step")
+            median = statistics.median(steps)
+            axes.axhline(
+                median, color=style["color"], linewidth=2, label=f"{backend}, median: {median:.0f} ms"
+            )
+        one = next(iter(reports.values()))
+        axes.set_title(
+            f"{one['parameters']:,} parameters, {one['ranks']} hosts, links of {one['link_mbps']:g} Mbit/s"
+        )
+        axes.set(xlabel="step", ylabel="duration of a step, ms")
+        axes.set_ylim(bottom=0)
+        legend(figure, [axes])
 
-    figure, axes = plt.subplots(figsize=(8, 4.5))
-    for backend, report in reports.items():
-        steps = report["step_ms"]
-        axes.plot(range(1, len(steps) + 1), steps, ".", color=_COLORS[backend], alpha=0.5)
-        median = statistics.median(steps)
-        axes.axhline(median, color=_COLORS[backend], label=f"{backend}: median {median:.0f} ms")
-    one = next(iter(reports.values()))
-    axes.set_title(
-        f"{one['parameters']:,} parameters, {one['ranks']} hosts, links of {one['link_mbps']:g} Mbit/s"
-    )
-    axes.set_xlabel("step")
-    axes.set_ylabel("ms")
-    axes.set_ylim(bottom=0)
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(file, dpi=120)
-    plt.close(figure)
+    return Plot(draw, (9.0, 4.4))
 
 
 if __name__ == "__main__":

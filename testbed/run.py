@@ -11,15 +11,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from netfold.controller.planning.plan import Loads, Plan
-from netfold.controller.planning.plot import plot_plan
+from netfold.controller.drawing.fabric_picture import MeasuredLoads, fabric_plot
+from netfold.controller.drawing.plot import render
+from netfold.controller.planning.plan import Plan
 from netfold.controller.recording.recording_file import read_recording
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed import counters
@@ -35,7 +35,8 @@ from netfold.traffic.workloads import HIDDEN_UNITS
 
 AGGREGATED = ("accumulated", "result_sent", "sum_sent")
 RING_PORT = 29500
-RESULTS, PICTURE, RECORDING = "run.json", "fabric.png", "recording.jsonl"
+RESULTS, RECORDING = "run.json", "recording.jsonl"
+PICTURES = {"fabric.png": "png", "fabric.svg": "svg"}
 
 
 @dataclass(frozen=True)
@@ -128,16 +129,15 @@ class Run:
             yield
 
     def write(self, report: RunReport) -> None:
-        """Writes run.json, recording.jsonl and fabric.png, as the user of sudo if there is one. Raises RunError."""
+        """Writes run.json, recording.jsonl and fabric.png and .svg, as the user of sudo if there is one. Raises
+        RunError."""
         self.observer.on_step("drawing the fabric")
-        with tempfile.TemporaryDirectory(prefix="netfold-") as folder:
-            picture = Path(folder) / PICTURE
-            plot_plan(self.system.fabric, self._plan, picture, self._loads)
-            contents = {
-                RESULTS: report.to_json().encode(),
-                RECORDING: self._recording.encode(),
-                PICTURE: picture.read_bytes(),
-            }
+        picture = fabric_plot(self.system.fabric, self._plan, self._loads)
+        contents = {
+            RESULTS: report.to_json().encode(),
+            RECORDING: self._recording.encode(),
+            **{name: render(picture, form) for name, form in PICTURES.items()},
+        }
         try:
             with as_sudo_user():
                 for name, content in contents.items():
@@ -151,10 +151,8 @@ class Run:
         try:
             with as_sudo_user():
                 out.mkdir(parents=True, exist_ok=True)
-                for path in (
-                    out,
-                    *(p for p in (out / RESULTS, out / RECORDING, out / PICTURE) if p.exists()),
-                ):
+                files = [out / name for name in (RESULTS, RECORDING, *PICTURES)]
+                for path in (out, *(p for p in files if p.exists())):
                     if not os.access(path, os.W_OK, effective_ids=True):
                         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         except OSError as error:
@@ -162,7 +160,9 @@ class Run:
                 f"{error.filename} cannot be written: {error.strerror}; choose another --out"
             ) from error
 
-    def _job(self, name: str, flags: list[object], poll: Callable[[], None]) -> tuple[Results, Plan, Loads]:
+    def _job(
+        self, name: str, flags: list[object], poll: Callable[[], None]
+    ) -> tuple[Results, Plan, MeasuredLoads]:
         """Runs one job and calls `poll` periodically; the workers' results, the plan, and the links' mean loads during
         its all-reduces."""
         system, net = self.system, self.system.net
@@ -179,7 +179,9 @@ class Run:
         with _naming_the_timeout():
             results = system.finish(job, self._timeout_s, meanwhile)
         seconds = max(r["allreduce_seconds"] for r in results.values())
-        return results, job.plan, counters.measured_loads(net, before, net.link_bytes(), seconds)
+        loads = counters.measured_loads(net, before, net.link_bytes(), seconds)
+        interval = f"mean of the {seconds:.3g} s in which job '{name}' reduced arrays"
+        return results, job.plan, MeasuredLoads(loads, interval)
 
     def _ring(self, name: str, flags: list[object], port: int) -> Results:
         self.observer.on_step(f"{name}: TCP ring")

@@ -17,6 +17,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from netfold.controller.drawing.options import ThemeOption
+from netfold.controller.drawing.palette import Theme
 from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
 from netfold.controller.lifecycle.job_admission import cap_rate
 from netfold.controller.operator.controller_client import call_controller
@@ -68,6 +70,7 @@ def plan(
         bool, typer.Option("--json", help="Print one JSON object (with --compare, a list).")
     ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the plan to this file (.png, .svg, .pdf).")] = None,
+    theme: ThemeOption = Theme.LIGHT,
     compare: Annotated[bool, typer.Option(help="Plan by every scheme and print one table.")] = False,
     record: Annotated[
         Path | None,
@@ -100,7 +103,7 @@ def plan(
         if compare:
             _compare(known, example, as_json, record, loads)
         else:
-            _show(known, example, as_json, plot, record, loads)
+            _show(known, example, as_json, plot, theme, record, loads)
     except (FabricError, _BadOptionError) as error:
         errors.print(f"netfold plan: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
@@ -149,15 +152,22 @@ def _planned(fabric: Fabric, example: ExampleJob, loads: Loads) -> Plan:
 
 
 def _show(
-    fabric: Fabric, example: ExampleJob, as_json: bool, plot: Path | None, record: Path | None, loads: Loads
+    fabric: Fabric,
+    example: ExampleJob,
+    as_json: bool,
+    plot: Path | None,
+    theme: Theme,
+    record: Path | None,
+    loads: Loads,
 ) -> None:
     made = _planned(fabric, example, loads)
     _record(record, fabric, {made.algorithm: made})
     if plot is not None:
-        from netfold.controller.planning.plot import plot_plan
+        from netfold.controller.drawing.fabric_picture import fabric_plot
+        from netfold.controller.drawing.plot import save
 
         try:
-            plot_plan(fabric, made, plot)
+            save(fabric_plot(fabric, made), plot, theme)
         except (OSError, ValueError) as error:
             raise _BadOptionError(f"--plot {plot}: {error}") from error
     if as_json:

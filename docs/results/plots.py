@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-
-mpl.use("svg")
-
-from matplotlib import pyplot as plt
 from tables import FOLDER, PlotSpec, ResultTable, read
 
+from netfold.controller.drawing.chart import series
+from netfold.controller.drawing.plot import Plot, save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 NUMBER = re.compile(r"-?[\d,]+(?:\.\d+)?")
-SIZE = (6.4, 3.2)  # inches
+SIZE = (7.2, 3.6)  # inches
 
 
 def value(cell: str) -> float:
@@ -26,26 +27,21 @@ def value(cell: str) -> float:
     return float(found[0].replace(",", ""))
 
 
-def draw(result: ResultTable, plot: PlotSpec, file: Path) -> None:
-    """Lines of `plot.series` over the rows, in their order."""
-    figure, axes = plt.subplots(figsize=SIZE, layout="constrained")
-    places = range(len(result.rows))
-    for column in plot.series:
-        axes.plot(
-            places,
-            [value(row[column]) for row in result.rows],
-            marker="o",
-            label=plain(result.columns[column]),
-        )
-    axes.set_xticks(places, [row[plot.x] for row in result.rows])
-    axes.set_xlabel(plain(result.columns[plot.x]))
-    axes.set_ylabel(plot.label)
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    with mpl.rc_context({"svg.hashsalt": file.name}):
-        figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
+def result_plot(result: ResultTable, spec: PlotSpec) -> Plot:
+    """Lines of `spec.series` over the rows, in their order."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        places = range(len(result.rows))
+        for number, column in enumerate(spec.series):
+            values = [value(row[column]) for row in result.rows]
+            axes.plot(places, values, label=plain(result.columns[column]), **series(number))
+        axes.set_xticks(places, [plain(row[spec.x]) for row in result.rows])
+        axes.set(xlabel=plain(result.columns[spec.x]), ylabel=spec.label)
+        axes.set_ylim(bottom=0)
+        axes.legend()
+
+    return Plot(draw, SIZE)
 
 
 def plain(text: str) -> str:
@@ -53,12 +49,10 @@ def plain(text: str) -> str:
 
 
 def main() -> None:
-    folder = FOLDER / "plots"
-    folder.mkdir(exist_ok=True)
     for data in sorted((FOLDER / "data").glob("*.json")):
         result = read(data.stem)
         if result.plot is not None:
-            draw(result, result.plot, folder / f"{data.stem}.svg")
+            save(result_plot(result, result.plot), FOLDER / "plots" / f"{data.stem}.svg")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from rich.table import Table
 
-from netfold.evaluation.core.plot import Plot
+from netfold.controller.drawing.plot import Plot
 
 Notify = Callable[[str], None]
 """Receives one line about the current step."""

@@ -20,8 +20,10 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 
+from netfold.controller.drawing.options import ThemeOption
+from netfold.controller.drawing.palette import Theme
+from netfold.controller.drawing.plot import render
 from netfold.evaluation.core.experiment import Experiment, finite, to_csv
-from netfold.evaluation.core.plot import render
 from netfold.simulator.command.options import AsJson, console
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.sudo_user import as_sudo_user
@@ -36,10 +38,12 @@ class Output:
 
     as_json: AsJson = False
     out: Annotated[Path, typer.Option(help="Folder of the results: JSON, CSV, plots.")] = Path("out")
+    theme: ThemeOption = Theme.LIGHT
 
 
 def evaluate(experiment: Experiment[R], output: Output) -> list[R]:
-    """Runs the experiment, writes OUT/NAME.json, .csv and .png, and prints the tables or, with --json, the document.
+    """Runs the experiment, writes OUT/NAME.json, .csv, .png and .svg, and prints the tables or, with --json, the
+    document.
 
     Raises typer.BadParameter before the run if the folder cannot be written, and what the experiment raises.
     """
@@ -54,7 +58,7 @@ def evaluate(experiment: Experiment[R], output: Output) -> list[R]:
             write_results(output.out, {f"{experiment.name}.json": text.encode()})
         raise
     text = _document(experiment, rows, is_complete=True)
-    files = write_results(output.out, _files(experiment, rows, text))
+    files = write_results(output.out, _files(experiment, rows, text, output.theme))
     if output.as_json:
         typer.echo(text, nl=False)
         return rows
@@ -95,13 +99,14 @@ def _document(experiment: Experiment[R], rows: Sequence[R], *, is_complete: bool
     return json.dumps(found, indent=2, default=str) + "\n"
 
 
-def _files(experiment: Experiment[R], rows: Sequence[R], document: str) -> dict[str, bytes]:
+def _files(experiment: Experiment[R], rows: Sequence[R], document: str, theme: Theme) -> dict[str, bytes]:
     files = {f"{experiment.name}.json": document.encode()}
     table = experiment.csv_rows(rows)
     if table:
         files[f"{experiment.name}.csv"] = to_csv(table).encode()
     for plot in experiment.plots(rows):
-        files[f"{experiment.name}{plot.suffix and '-'}{plot.suffix}.png"] = render(plot)
+        for form in ("png", "svg"):
+            files[f"{experiment.name}{plot.suffix and '-'}{plot.suffix}.{form}"] = render(plot, form, theme)
     return files
 
 

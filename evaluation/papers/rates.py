@@ -15,6 +15,9 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from netfold.controller.drawing.chart import legend, log_y
+from netfold.controller.drawing.palette import BLUE, GREEN, MUTED, ORANGE, PURPLE, SKY, TEXT, VERMILION
+from netfold.controller.drawing.plot import Plot
 from netfold.controller.planning.layout import feasible_rate, total_load
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.planner import SchemeComparison
@@ -22,18 +25,6 @@ from netfold.controller.planning.residual_network import Limits
 from netfold.controller.planning.rounding import round_once
 from netfold.controller.planning.scheme import Task
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, table
-from netfold.evaluation.core.plot import (
-    BLACK,
-    BLUE,
-    GRAY,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    Plot,
-    legend,
-)
 from netfold.evaluation.papers import inart_derived
 from netfold.evaluation.papers.grid import GRID
 from netfold.evaluation.papers.inart import HETEROGENEOUS_MEANS, INART, REDUCTIONS
@@ -49,7 +40,7 @@ NO_FAN_IN_LIMIT = Limits(fan_in=100_000)
 PAPERS = {paper.name: paper for paper in (GRID, INART)}
 COMMON_COLUMNS = ("LP bound", "rounded", "scaled", "repaired", "x4", "optimal", "optimal <=")
 COLORS = {"grid": BLUE, "inart": BLUE, "r-inart": SKY, "atp": ORANGE, "switchml": GREEN, "none": VERMILION}
-COLORS |= {"lbmm": VERMILION, "LP bound": GRAY, "x4": PURPLE}
+COLORS |= {"lbmm": VERMILION, "LP bound": MUTED, "x4": PURPLE}
 MARKERS = {"grid": "o", "inart": "o", "r-inart": "P", "atp": "s", "switchml": "D", "none": "v", "lbmm": "v"}
 MARKERS |= {"LP bound": "", "x4": "^"}
 LABELS = {"LP bound": "LP bound", "x4": "4 trees per server, ours"}
@@ -273,11 +264,12 @@ def _draw_figure(canvas: Canvas, paper: RatePaper, points: Sequence[RatePoint]) 
         scheme = paper.scheme if column == "repaired" else column
         y = [p.values.get(column, float("nan")) for p in points]
         label = LABELS.get(column, f"{scheme}, ours")
-        axes.plot(x, y, color=COLORS.get(scheme, BLACK), marker=MARKERS.get(scheme, "o"), ms=4, label=label)
+        axes.plot(x, y, color=COLORS.get(scheme, TEXT), marker=MARKERS.get(scheme, "o"), ms=4, label=label)
     for scheme, curve in figure.curves.items():
         y = [float("nan") if v is None else v for v in curve]
-        axes.plot(figure.x, y, "x--", color=COLORS.get(scheme, BLACK), label=f"{scheme}, published")
+        axes.plot(figure.x, y, "x--", color=COLORS.get(scheme, TEXT), label=f"{scheme}, published")
     axes.set(xlabel=figure.axis, ylabel=f"sending rate, {paper.unit}")
-    axes.set_yscale("log" if paper.is_logarithmic else "linear")
+    if paper.is_logarithmic:
+        log_y(axes)
     axes.set_title(f"{paper.label}, Fig. {figure.name}: {figure.title}")
     legend(canvas, [axes])

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from netfold.controller.drawing.chart import legend, reference, series
+from netfold.controller.drawing.plot import Plot
 from netfold.controller.planning.plan import JobSpec, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.evaluation.core.command import ArrayBytes, Floats, floats
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
-from netfold.evaluation.core.plot import Plot, legend, reference, series
 from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.testbed.shared_link import FRAME, LANES, PAYLOAD
 from netfold.simulator.packet.packet_options import PacketOptions
@@ -183,11 +184,12 @@ def _draw(figure: Figure, rows: Sequence[ArrivalRow]) -> None:
         own = [r for r in rows if r.call == call]
         spreads = [r.spread_ms for r in own]
         resent.plot(spreads, [100 * r.resent_part for r in own], label=f"call {call}", **series(number))
-        durations.plot(spreads, [r.seconds * 1e3 for r in own], **series(number))
+        durations.plot(spreads, [r.seconds * 1e3 for r in own], **series(number) | {"linestyle": "none"})
         together = [r.together_s * 1e3 for r in own]
-        durations.plot(spreads, together, label="all arrive at once", **reference(zorder=1))
-    resent.set(ylabel="retransmitted while waiting, % of the links' capacity")
-    durations.set(ylabel="from the last arrival to the sums at all workers, ms")
+        durations.plot(spreads, together, label="all arrive at once", **reference(zorder=3))
+    resent.set(ylabel="retransmitted while waiting,\n% of the links' capacity")
+    durations.set(ylabel="from the last arrival to all sums, ms")
+    durations.set_ylim(top=1.25e3 * max(max(r.seconds, r.together_s) for r in rows))
     for axis in (resent, durations):
         axis.set(xlabel="from the first worker's arrival to the last one's, ms")
         axis.set_ylim(bottom=0)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from netfold.controller.drawing.chart import legend, log_y, reference, series
+from netfold.controller.drawing.plot import Plot
 from netfold.controller.planning.plan import JobSpec
 from netfold.controller.planning.planner import make_plan
 from netfold.evaluation.core.command import Floats, floats
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
-from netfold.evaluation.core.plot import Plot, legend, log_y, reference, series
 from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.testbed.shared_link import FRAME, LANES, PAYLOAD
 from netfold.simulator.packet.packet_options import PacketOptions
@@ -135,12 +136,19 @@ def _draw(figure: Figure, rows: Sequence[BalanceRow]) -> None:
         times.plot(speeds, [r.of_ideal for r in own], label=f"{size / 1e6:g} MB", **series(number))
         parts.plot(speeds, [r.carried[0] for r in own], **series(number))
     planned = {r.speed: r.unbalanced_of_ideal for r in sorted(rows, key=lambda r: r.speed)}
-    times.plot(list(planned), list(planned.values()), label="by planned shares", **reference(marker="x"))
+    times.plot(
+        list(planned),
+        list(planned.values()),
+        label="by planned shares",
+        **reference(marker="x", linestyle=":"),
+    )
     ideal = [s / (TREES - 1 + s) for s in planned]
-    parts.plot(list(planned), ideal, label="all trees busy", **reference(linestyle=":", marker="+"))
+    parts.plot(list(planned), ideal, label="ideal: all trees busy to the end", **reference(zorder=3))
+    times.axhline(1.0, **reference(zorder=3))
     times.set(ylabel="duration / ideal duration")
     log_y(times)
     parts.set(ylabel="share of the bytes on the slow tree")
+    parts.set_ylim(bottom=0)
     for axis in (times, parts):
         axis.set(xlabel="rate of the slow tree's links / planned rate", xlim=(0, 1.05))
     figure.suptitle(

@@ -22,9 +22,10 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from netfold.controller.drawing.chart import legend, series
+from netfold.controller.drawing.plot import Plot
 from netfold.evaluation.core.command import ArrayBytes, Floats, floats
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
-from netfold.evaluation.core.plot import Plot, legend, series
 from netfold.evaluation.core.progress import one_by_one
 from netfold.traffic.errors import StragglerError, TrafficError
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment

@@ -26,6 +26,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from netfold.controller.drawing.chart import legend, series
+from netfold.controller.drawing.palette import GRID
+from netfold.controller.drawing.plot import Plot
 from netfold.evaluation.core.command import (
     ArrayBytes,
     Floats,
@@ -38,7 +41,6 @@ from netfold.evaluation.core.command import (
     words,
 )
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, table
-from netfold.evaluation.core.plot import Plot, legend, series
 from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.testbed.reroute_row import Case, Move, RerouteRow, reroute_row
 from netfold.evaluation.testbed.tcp_flows import CrossTraffic
@@ -271,7 +273,7 @@ def _draw(figure: Figure, rows: Sequence[RerouteRow], load_s: float) -> None:
     modes = list(dict.fromkeys(r.mode for r in rows))
     axes = figure.subplots(len(loads), len(counts), squeeze=False, sharex=True, sharey=True)
     for (load, count), axis in zip(itertools.product(loads, counts), axes.flat, strict=True):
-        axis.axvspan(0, load_s, color="0.9", label="TCP on a spine's links")
+        axis.axvspan(0, load_s, color=GRID, label="TCP on a spine's links")
         for r in (r for r in rows if (r.load, r.jobs) == (load, count) and r.job.endswith("-1")):
             times, durations = zip(*r.timeline, strict=True) if r.timeline else ((), ())
             axis.plot(times, durations, label=r.mode, **series(modes.index(r.mode)) | {"markersize": 2.0})

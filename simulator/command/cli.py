@@ -10,12 +10,16 @@ from typing import Annotated
 
 import typer
 
+from netfold.controller.drawing.options import ThemeOption
+from netfold.controller.drawing.palette import Theme
+from netfold.controller.drawing.plot import save
 from netfold.protocol.option_groups import expand_groups
 from netfold.simulator.command import options
 from netfold.simulator.command.jobs import read_jobs
 from netfold.simulator.command.notes import notes
 from netfold.simulator.command.options import refusal
-from netfold.simulator.command.show import SimulationRun, document, plot, tables, to_csv
+from netfold.simulator.command.picture import simulation_plot
+from netfold.simulator.command.show import SimulationRun, document, tables, to_csv
 from netfold.simulator.command.simulation_spec import (
     PLANNED,
     PLANNERS,
@@ -91,6 +95,7 @@ def simulate(
         Path | None,
         typer.Option(help="Draw iteration and completion times to this file (.png, .svg, .pdf)."),
     ] = None,
+    theme: ThemeOption = Theme.LIGHT,
 ) -> None:
     """Simulate jobs on a fabric beside background flows: times of iterations, all-reduces and flows; use of links and
     slots.
@@ -130,7 +135,7 @@ def simulate(
             raise refusal("simulate", f"{run.scheme}: {run.found['refused']}", EXIT_NO_PLAN)
     if out is not None:
         try:
-            plot(specs[0], runs, out)
+            save(simulation_plot(specs[0], runs), out, theme)
         except (OSError, ValueError) as error:
             raise refusal("simulate", f"--out {out}: {error}") from None
     if record is not None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tables, JSON, CSV and the picture of a simulation."""
+"""Tables, JSON and CSV of a simulation."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 from rich.table import Table
 from scipy.stats import t
 
-from netfold.simulator.command.simulation_spec import QUANTILES, SimulationSpec
+from netfold.simulator.command.simulation_spec import SimulationSpec
 
 JOB_COLUMNS = (
     "job", "start_s", "workers", "bytes", "iterations", "iteration_s", "all_reduce_s", "all_reduce_p99_s"
@@ -148,63 +143,3 @@ def spread(values: Sequence[float | None]) -> str:
         half = float(t.ppf(0.975, len(there) - 1) * np.std(there, ddof=1) / len(there) ** 0.5)
         shown += f" ± {half / unit:.2g}"
     return f"{shown} {name}"
-
-
-def plot(spec: SimulationSpec, runs: Sequence[SimulationRun], file: Path) -> None:
-    """Iteration times of the jobs by scheme and, if there were any, completion times of the flows.
-
-    Raises OSError and ValueError for a file that cannot be drawn to.
-    """
-    schemes = list(dict.fromkeys(r.scheme for r in runs))
-    flows = any(r.found["flows"]["quantiles_s"] for r in runs)
-    with plt.style.context("tableau-colorblind10"):
-        chart, every = plt.subplots(
-            1, 1 + flows, figsize=(6.5 * (1 + flows), 4.6), layout="constrained", squeeze=False
-        )
-        try:
-            _plot_jobs(every[0][0], schemes, runs)
-            if flows:
-                _plot_flows(every[0][1], schemes, runs)
-            own, beside = spec.training, spec.background
-            what = own.model or "all-reduces"
-            load = f", background flows ({beside.sizes}) of load {beside.load:g}" if beside.load else ""
-            chart.suptitle(f"{spec.fabric.name}, {spec.level} level: {what}{load}")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            chart.savefig(file, dpi=130)
-        finally:
-            plt.close(chart)
-
-
-def _plot_jobs(axes: Any, schemes: Sequence[str], runs: Sequence[SimulationRun]) -> None:
-    names = [job["job"] for job in runs[0].found["jobs"]]
-    width, several = 0.8 / len(schemes), len({r.seed for r in runs}) > 1
-    for number, scheme in enumerate(schemes):
-        own = [r.found["jobs"] for r in runs if r.scheme == scheme]
-        times = [[jobs[i]["iteration_s"] or np.nan for jobs in own] for i in range(len(names))]
-        x = np.arange(len(names)) + (number - (len(schemes) - 1) / 2) * width
-        error = np.std(times, axis=1) if several else None
-        bars = axes.bar(x, np.mean(times, axis=1), width, yerr=error, label=scheme)
-        axes.bar_label(bars, [spread([seconds]) for seconds in np.mean(times, axis=1)], fontsize="x-small")
-    axes.set_xticks(range(len(names)), names)
-    axes.set(
-        ylabel="iteration, s", xlabel="job", title="mean iteration (bars: standard deviation of the draws)"
-    )
-    axes.legend(fontsize="small", title="scheme")
-    axes.grid(axis="y", alpha=0.3)
-
-
-def _plot_flows(axes: Any, schemes: Sequence[str], runs: Sequence[SimulationRun]) -> None:
-    for scheme in schemes:
-        drawn = [r.found["flows"]["quantiles_s"] for r in runs if r.scheme == scheme]
-        drawn = [quantiles for quantiles in drawn if quantiles]
-        if drawn:
-            axes.plot(np.mean(drawn, axis=0), np.array(QUANTILES) / 100, label=scheme)
-    axes.set(
-        xscale="log",
-        xlabel="completion time, s",
-        ylabel="fraction of the flows",
-        title="background flows",
-        ylim=(0, 1),
-    )
-    axes.legend(fontsize="small")
-    axes.grid(alpha=0.3)

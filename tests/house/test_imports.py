@@ -27,6 +27,7 @@ ALLOWED = {
 
 CONTROLLER = [
     "planning",
+    "drawing",
     "recording",
     "jobs",
     "switches",
@@ -84,11 +85,12 @@ def test_the_simulator_imports_plans_and_not_the_controller(graph: Graph):
 
 
 def test_the_simulate_command_imports_jobs_and_admission_only(graph: Graph):
-    """No service, no store, no switch: of the controller only what turns a job file into a plan, and
-    the lines of a recording."""
+    """No service, no store, no switch: of the controller only what turns a job file into a plan, the
+    lines of a recording, and the style of pictures."""
     beyond = {b for a, b in graph.edges if ".simulator.command." in a and ".controller." in b}
     allowed = (
         "controller.planning",
+        "controller.drawing",
         "controller.recording",
         "controller.jobs",
         "controller.lifecycle.job_admission",

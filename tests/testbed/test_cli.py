@@ -101,7 +101,8 @@ def a_run(out: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     run = Run(RunOptions(Setup("single"), out=out), RunObserver())
     run._check_out()
     run._plan, run._loads = (None, None)  # type: ignore[assignment]
-    monkeypatch.setattr("netfold.testbed.run.plot_plan", lambda _f, _p, file, _l: file.write_bytes(b"png"))
+    monkeypatch.setattr("netfold.testbed.run.fabric_plot", lambda *_: None)
+    monkeypatch.setattr("netfold.testbed.run.render", lambda _, form: form.encode())
     run.write(SimpleNamespace(to_json=lambda: "{}"))  # type: ignore[arg-type]
     return run
 
@@ -111,8 +112,8 @@ def test_what_a_run_under_sudo_wrote_is_the_users_and_nothing_else_changes_hands
 ) -> None:
     out = by_sudo / "deep" / "out"
     a_run(out, monkeypatch)
-    made = (out.parent, out, out / "run.json", out / "fabric.png")
-    assert [(p.stat().st_uid, p.stat().st_gid) for p in made] == [(12345, 12346)] * 4
+    made = (out.parent, out, out / "run.json", out / "fabric.png", out / "fabric.svg")
+    assert [(p.stat().st_uid, p.stat().st_gid) for p in made] == [(12345, 12346)] * 5
     others = out / "others.txt"
     others.touch()
     a_run(out, monkeypatch)

@@ -13,9 +13,11 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from netfold.controller.drawing.chart import legend
+from netfold.controller.drawing.palette import BLUE, ORANGE, VERMILION
+from netfold.controller.drawing.plot import Plot
 from netfold.controller.planning.hierarchy import GIGABYTE, Machines
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, table
-from netfold.evaluation.core.plot import BLUE, ORANGE, VERMILION, Plot, legend
 from netfold.evaluation.papers.netreduce.cost_model import (
     GRADIENT,
     INTER_GBS,
@@ -148,12 +150,12 @@ def _draw_crossings(figure: Figure) -> None:
     intra = np.geomspace(INTRA_GBS[0], INTRA_GBS[-1], FINE)
     for axes, latency in zip(every.flat, LATENCIES_US, strict=True):
         gain = np.array([[_gain(machines(i, int(p), latency)) for p in ranks] for i in intra])
-        mesh = axes.pcolormesh(ranks, intra, gain, cmap="RdBu", vmin=0.0, vmax=2.0, shading="nearest")
+        mesh = axes.pcolormesh(ranks, intra, gain, cmap="PuOr", vmin=0.0, vmax=2.0, shading="nearest")
         lines = np.array([crossings(machines(1.0, int(p), latency)) for p in ranks])
-        axes.plot(ranks, lines[:, 0], color=COLORS["PN"], label="PN = FR")
-        axes.plot(ranks, lines[:, 1], color=COLORS["TA"], label="TA = FR")
+        axes.plot(ranks, lines[:, 0], color="black", label="PN = FR")
+        axes.plot(ranks, lines[:, 1], color="black", linestyle=":", linewidth=2, label="TA = FR")
         enough = [2 * 7 * p / (8 * (p - 2)) * INTER_GBS for p in ranks]
-        axes.plot(ranks, enough, "k--", label="above: PN < FR at any latency")
+        axes.plot(ranks, enough, color="black", linestyle="--", label="above: PN < FR at any latency")
         axes.set(xscale="log", yscale="log", ylim=(intra[0], intra[-1]), title=f"latency {latency:g} us")
         axes.set_xticks(RANKS[::2], [str(p) for p in RANKS[::2]], minor=False)
         axes.set_xticks([], minor=True)
@@ -165,7 +167,7 @@ def _draw_crossings(figure: Figure) -> None:
         axes.set_ylabel("GB/s inside the machines")
     legend(figure, [every.flat[0]])
     figure.colorbar(mesh, ax=every, label="times as fast as the better of FR and TA", extend="max")
-    figure.suptitle("NetReduce: where parallel NetReduce (PN) is fastest (blue; ours)")
+    figure.suptitle("NetReduce: where parallel NetReduce (PN) is fastest (purple; ours)")
 
 
 def _gain(here: Machines) -> float:

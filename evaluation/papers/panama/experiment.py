@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from netfold.controller.drawing.chart import legend, log_y
+from netfold.controller.drawing.palette import BLUE, GREEN, MUTED, PURPLE, TEXT, VERMILION
+from netfold.controller.drawing.plot import Plot
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, finite, table
-from netfold.evaluation.core.plot import BLUE, GRAY, GREEN, PURPLE, VERMILION, Plot, legend, log_y
 from netfold.evaluation.papers.panama import simulation
 from netfold.evaluation.papers.panama.bootstrap import Interval
 from netfold.evaluation.papers.panama.rows import (
@@ -40,7 +42,7 @@ STYLES: dict[SchemeName, dict[str, Any]] = {
     SchemeName.RING: {"color": VERMILION, "marker": "s"},
     SchemeName.SWITCHML_BALANCED: {"color": GREEN, "marker": "D"},
     SchemeName.PANAMA: {"color": BLUE, "marker": "o"},
-    SchemeName.IDEAL: {"color": GRAY, "marker": "v"},
+    SchemeName.IDEAL: {"color": MUTED, "marker": "v"},
 }
 PUBLISHED = (
     "Published are the order of the curves (ring above SwitchML above PANAMA above ideal, slide 20) and two factors, "
@@ -157,7 +159,7 @@ def _draw(figure: Figure, rows: Sequence[LoadRow]) -> None:
             large = [(r.load, r.large_gain) for r in own if r.large_gain is not None]
             training = {"color": PURPLE, "marker": "P", "linestyle": ":", "markersize": 4}
             factors.plot(*zip(*large, strict=True), label="ring: large jobs' iteration", **training)
-    factors.axhline(FLOWS_CLAIM, color="black", ls="--", lw=1, label=f"published, p99: up to {FLOWS_CLAIM:g}")
+    factors.axhline(FLOWS_CLAIM, color=TEXT, ls="--", lw=1, label=f"published, p99: up to {FLOWS_CLAIM:g}")
     factors.axhline(
         TRAINING_CLAIM, color=PURPLE, ls="--", lw=1, label=f"published, training: up to {TRAINING_CLAIM:g}"
     )

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from netfold.controller.drawing.chart import legend, reference
+from netfold.controller.drawing.palette import BLUE, VERMILION
+from netfold.controller.drawing.plot import Plot
 from netfold.evaluation.core.command import Quick
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, table
-from netfold.evaluation.core.plot import BLUE, VERMILION, Plot, legend, reference
 from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.testbed.fairness import mininet, shares, short_flows
 from netfold.evaluation.testbed.fairness.shares import SharesRow

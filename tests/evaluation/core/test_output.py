@@ -17,9 +17,9 @@ import typer
 from rich.table import Table
 from typer.testing import CliRunner
 
+from netfold.controller.drawing.plot import Plot
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.output import Output, evaluate
-from netfold.evaluation.core.plot import Plot
 from netfold.protocol.option_groups import expand_groups
 
 
@@ -72,9 +72,11 @@ def test_rows_become_files_and_tables(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "x = 2" in shown.err
     assert sorted(p.name for p in out.iterdir()) == [
         "squares-again.png",
+        "squares-again.svg",
         "squares.csv",
         "squares.json",
         "squares.png",
+        "squares.svg",
     ]
     assert [r["square"] for r in csv.DictReader((out / "squares.csv").open())] == ["0", "1", "4"]
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from netfold.controller.drawing.plot import render
 from netfold.evaluation.core.command import Floats, Integers, Words
-from netfold.evaluation.core.plot import render
 from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.testbed.reroute import Rerouting
 from netfold.evaluation.testbed.reroute_row import Case, Move, reroute_row
