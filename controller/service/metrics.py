@@ -143,10 +143,14 @@ class ControllerCollector(Collector):
             "Load of one direction of a link by packets of jobs.",
             labels=labels,
         )
+        rate = GaugeMetricFamily(
+            "netfold_link_rate_bits_per_second", "Rate of one direction of a link.", labels=labels
+        )
         for link, load in self._controller.loads.all().items():
+            rate.add_metric(link, self._controller.fabric.link(*link).rate * unit)
             cross_traffic.add_metric(link, load.cross_traffic * unit)
             jobs.add_metric(link, load.jobs * unit)
-        yield from (cross_traffic, jobs)
+        yield from (cross_traffic, jobs, rate)
 
 
 def _trees(reports: Mapping[tuple[str, str], tuple[TreeProgress, ...]]) -> Iterator[Metric]:
