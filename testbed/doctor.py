@@ -9,13 +9,13 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from netfold.testbed.network.debian import make_mininet_importable
+from netfold.testbed.network.modes import KINDS, NetworkMode, try_mode
 from netfold.testbed.network.tools import ADMINISTRATOR
 from netfold.testbed.roce import packages
 
@@ -56,12 +56,21 @@ EXTRAS = {
 }
 """Extras of the distribution, and the commands that need them."""
 
+PURPOSES = {
+    NetworkMode.MININET: "networks in namespaces of root's",
+    NetworkMode.ROOTLESS: "networks in a user namespace",
+    NetworkMode.USERLAND: "netfold run without namespaces",
+}
+
 _EXTRA_MARKER = re.compile(r"""extra == ["'](?P<extra>[a-z0-9]+)["']""")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def examine() -> list[Finding]:
     """Runs all checks, in the order of first use."""
+    modes = {mode: _mode(mode) for mode in PURPOSES}
+    # Where no namespace is allowed, the tools of networks in namespaces are of no use.
+    tools = Need.REQUIRED if any(f.found for mode, f in modes.items() if KINDS[mode]) else Need.OPTIONAL
     return [
         Finding(
             "Python",
@@ -70,19 +79,12 @@ def examine() -> list[Finding]:
             _python(),
             "install Python 3.11 or newer; PYTHON=... make setup",
         ),
-        Finding("root", Need.REQUIRED, "namespaces and links", _root(), "run as root, or install sudo"),
-        Finding(
-            "namespaces",
-            Need.REQUIRED,
-            "Mininet hosts",
-            _namespaces(),
-            "allow network namespaces on this machine",
-        ),
+        *modes.values(),
         _tool("gcc", Need.REQUIRED, "softswitch compiles P4 to native code", "apt-get install gcc libc6-dev"),
-        _tool("ip", Need.REQUIRED, "links and namespaces", "apt-get install iproute2"),
-        _tool("ethtool", Need.REQUIRED, "offloads of virtual links", "apt-get install ethtool"),
-        _tool("mnexec", Need.REQUIRED, "Mininet", "apt-get install mininet"),
-        Finding("mininet (Python)", Need.REQUIRED, "Mininet", _mininet(), "apt-get install mininet"),
+        _tool("ip", tools, "links and namespaces", "apt-get install iproute2"),
+        _tool("ethtool", tools, "offloads of virtual links", "apt-get install ethtool"),
+        _tool("mnexec", tools, "Mininet", "apt-get install mininet"),
+        Finding("mininet (Python)", tools, "Mininet", _mininet(), "apt-get install mininet"),
         _tool("setpriv", Need.REQUIRED, "processes that end with their run", "apt-get install util-linux"),
         _tool("ping", Need.OPTIONAL, "netfold exec h1 -- ping", "apt-get install iputils-ping"),
         _tool("route", Need.OPTIONAL, "host commands of p4lang/tutorials", "apt-get install net-tools"),
@@ -195,14 +197,11 @@ def _python() -> str | None:
     return sys.version.split()[0] if sys.version_info >= (3, 11) else None
 
 
-def _root() -> str | None:
-    return "root" if os.geteuid() == 0 else shutil.which("sudo")
-
-
-def _namespaces() -> str | None:
-    if os.geteuid() != 0:
-        return "not checked without root"
-    if shutil.which("unshare") is None:
-        return None
-    tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False, timeout=10)
-    return "yes" if tried.returncode == 0 else None
+def _mode(mode: NetworkMode) -> Finding:
+    """Whether networks of this mode work here; the remedy names what forbids them."""
+    name, purpose = f"--network {mode}", PURPOSES[mode]
+    if mode is NetworkMode.MININET and os.geteuid() != 0:
+        found = f"through sudo ({sudo})" if (sudo := shutil.which("sudo")) else None
+        return Finding(name, Need.OPTIONAL, purpose, found, "run as root, or install sudo")
+    reason = try_mode(mode)
+    return Finding(name, Need.OPTIONAL, purpose, "works" if reason is None else None, reason or "")

@@ -15,6 +15,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from netfold.testbed import cli, doctor
+from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.report import AllReduce, RunReport
 
 PROMISED = {
@@ -105,6 +106,32 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(
     assert not missing["gcc"].ok
     assert missing["p4c-bm2-ss"].ok, "the P4 compiler is optional"
     assert "p4lang" in missing["simple_switch_grpc"].remedy
+
+
+def test_doctor_says_which_networks_work_and_what_forbids_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def try_mode(mode: NetworkMode) -> str | None:
+        return None if mode is NetworkMode.USERLAND else f"{mode}: a seccomp filter"
+
+    monkeypatch.setattr(doctor, "try_mode", try_mode)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    found = {f.name: f for f in doctor.examine()}
+    assert found["--network userland"].found == "works"
+    for mode in ("mininet", "rootless"):
+        finding = found[f"--network {mode}"]
+        assert (finding.found, finding.remedy, finding.ok) == (None, f"{mode}: a seccomp filter", True)
+    assert found["mnexec"].need is doctor.Need.OPTIONAL, "of no use without namespaces"
+
+
+def test_doctor_names_sudo_for_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "try_mode", lambda mode: None)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("shutil.which", lambda name, path=None: f"/usr/bin/{name}")
+    found = {f.name: f for f in doctor.examine()}
+    assert found["--network mininet"].found == "through sudo (/usr/bin/sudo)"
+    monkeypatch.setattr("shutil.which", lambda name, path=None: None)
+    found = {f.name: f for f in doctor.examine()}
+    assert (found["--network mininet"].found, found["--network rootless"].found) == (None, "works")
+    assert found["mnexec"].need is doctor.Need.REQUIRED
 
 
 def test_doctor_names_the_packages_of_an_extra_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
