@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
+import pytest
+
 from netfold.protocol.runtime import NAME_VARIABLE
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE
+from netfold.testbed.network.modes import NetworkMode, try_mode
 from netfold.testbed.network.namespaces import identity
 
 # Commands that tests call, or start, make and find networks in here: they would run pytest again in others.
@@ -37,3 +41,25 @@ class _Loops(asyncio.DefaultEventLoopPolicy):
 
 
 asyncio.set_event_loop_policy(_Loops())
+
+_NEEDS_NAMESPACES = ("root", "mininet")
+"""Markers of tests that make namespaces and links."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Root of a container may be refused what these tests need: they are skipped, with the setting that forbids it."""
+    marked = [i for i in items if any(i.get_closest_marker(m) for m in _NEEDS_NAMESPACES)]
+    if not marked or os.geteuid() != 0 or (reason := try_mode(NetworkMode.MININET)) is None:
+        return
+    for item in marked:
+        item.add_marker(pytest.mark.skip(reason=f"SKIPPED: no network namespaces: {reason}"), append=False)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What could not run, counted by reason: pytest's own summary has a line for each place."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(str(r.longrepr[2]).removeprefix("Skipped: ").removeprefix("SKIPPED: ") for r in skipped)
+    if reasons:
+        terminalreporter.section("not run, by reason")
+    for reason, count in reasons.most_common():
+        terminalreporter.line(f"{count:6} {reason}")

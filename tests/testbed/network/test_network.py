@@ -401,7 +401,7 @@ def test_a_switch_that_is_started_again_waits_until_what_it_had_started_leaves_t
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         port = holder.getsockname()[1]
-        launch = Launch("s1", 1, port, (), 510, tmp_path / "s1.sock")
+        launch = Launch("s1", 1, f"127.0.0.1:{port}", (), 510, tmp_path / "s1.sock")
         spawner = Spawner("a-test")
         process = SwitchProcess(_Sleeper(FABRIC), launch, tmp_path / "s1.log", spawner)
         holder.listen()

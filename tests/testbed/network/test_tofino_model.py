@@ -196,7 +196,7 @@ def test_switches_of_one_network_take_ports_of_their_own() -> None:
 def test_a_network_starts_the_pair(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join((str(_install(tmp_path)), os.environ["PATH"])))
     port = Port(132, "nf1-2", "h1", 10**5, 64, 0.0)
-    launch = Launch("leaf1", 1, 9559, (port,), 510, tmp_path / "leaf1.sock")
+    launch = Launch("leaf1", 1, "127.0.0.1:9559", (port,), 510, tmp_path / "leaf1.sock")
     target = choose_target("tofino-model")
     assert target.device_id(launch) == 0, "the drivers have no other, and end when they are told of one"
     command = target.command(launch)

@@ -141,7 +141,8 @@ def test_a_run_that_is_ended_leaves_nothing(number: signal.Signals, tmp_path: Pa
     environment = {k: v for k, v in os.environ.items() if k not in hidden}
     netfold = Path(sys.executable).with_name("netfold")
     run = subprocess.Popen(
-        [netfold, *RUN, "--name", place.name, "--out", tmp_path / "out"],
+        # Where pytest runs in the background of a script, SIGINT is ignored.
+        ["env", "--default-signal=INT", netfold, *RUN, "--name", place.name, "--out", tmp_path / "out"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
