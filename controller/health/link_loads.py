@@ -71,6 +71,8 @@ class LinkLoads:
         self._loads: NDArray[np.float64] = np.zeros((len(self._links), 2))  # cross traffic, jobs
         self._at = np.full(len(self._links), -np.inf)
         self._readings: dict[str, deque[_Reading]] = {}
+        self._revision = 0
+        self._revised = np.zeros(len(self._links), dtype=np.int64)
 
     def counted(self, switch: str, counts: PortCounts, sent_at: float) -> bool:
         """Add the port counts of a switch. The request's time, `sent_at`, is nearer to the time of counting than the
@@ -102,10 +104,17 @@ class LinkLoads:
         rows = self._rows[switch]
         return range(rows.start, rows.stop)
 
-    def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Cross traffic and load of jobs, a row per link, NaN where they are unknown; and the links' rates."""
-        is_stale = self._at < self._now() - STALE_S
-        return np.where(is_stale[:, np.newaxis], np.nan, self._loads), self._rates
+    def revised(self, since: int) -> tuple[int, NDArray[np.intp]]:
+        """The current revision, and the rows that were measured after revision `since`."""
+        return self._revision, np.flatnonzero(self._revised > since)
+
+    def is_stale(self) -> NDArray[np.bool_]:
+        """Of each row: nothing is known of its load."""
+        return self._at < self._now() - STALE_S
+
+    def measured(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of these rows: cross traffic and load of jobs, and the links' rates."""
+        return self._loads[rows], self._rates[rows]
 
     def load(self, link: Link) -> LinkLoad:
         """Of one direction of a link; 0 where it is unknown."""
@@ -122,6 +131,8 @@ class LinkLoads:
         return Loads(links={self._links[r]: f for r, f in zip(rows.tolist(), counted.tolist(), strict=True)})
 
     def _measure(self, rows: slice, before: _Reading, after: _Reading) -> bool:
+        self._revision += 1
+        self._revised[rows] = self._revision
         self._at[rows] = np.where(after.counts[:, 0] < 0, -np.inf, after.at)
         if after.counts is before.counts:  # nothing was counted
             changed = self._loads[rows].any()

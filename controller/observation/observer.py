@@ -25,6 +25,7 @@ from netfold.controller.switches.fabric_config import FailedElements
 from netfold.controller.switches.fleet import Fleet
 from netfold.protocol.wire import Verdict
 
+UNKNOWN_STEPS = -1
 LOAD_STEPS = 1000
 """Loads are recorded in steps of a link's rate."""
 
@@ -72,7 +73,8 @@ class Observer:
         self._goodput = RecentGoodput(lanes)
         self._failed = FailedElements()
         self._link_names = [f"{sender}->{receiver}" for sender, receiver in loads.links]
-        self._steps = np.full((len(loads.links), 2), -LOAD_STEPS, dtype=np.int64)
+        self._steps = np.full((len(loads.links), 2), UNKNOWN_STEPS, dtype=np.int64)
+        self._revision = 0
         self._packets = _PacketRates(counters)
 
     def look(self) -> State:
@@ -163,17 +165,23 @@ class Observer:
 
     def _look_at_links(self) -> Rows:
         """A load that is not known any more is deleted."""
-        loads, rates = self._loads.measured()
-        relative = np.where(np.isnan(loads), -1.0, loads / rates[:, np.newaxis])
-        steps = np.rint(relative * LOAD_STEPS).astype(np.int64)
-        changed = np.flatnonzero((steps != self._steps).any(axis=1))
-        self._steps = steps
-        in_unit = np.round(steps[changed, ::-1] * (rates[changed, np.newaxis] / LOAD_STEPS), 6)
+        is_stale = self._loads.is_stale()
+        self._revision, measured = self._loads.revised(self._revision)
+        measured = measured[~is_stale[measured]]
+        loads, rates = self._loads.measured(measured)
+        step = rates[:, np.newaxis] / LOAD_STEPS
+        steps = np.rint(loads / step).astype(np.int64)
+        is_new = (steps[:, 0] != self._steps[measured, 0]) | (steps[:, 1] != self._steps[measured, 1])
+        changed = measured[is_new]
+        self._steps[changed] = steps[is_new]
+        in_unit = np.round(steps[is_new, ::-1] * step[is_new], 6)
         names = (self._link_names[row] for row in changed.tolist())
-        rows: Rows = dict(zip(names, in_unit.tolist(), strict=True))
-        for row in changed[steps[changed, 0] < 0].tolist():
-            rows[self._link_names[row]] = None
-        return rows
+        # tuples: the garbage collector does not follow those of numbers, and there are thousands a second
+        of_both = zip(in_unit[:, 0].tolist(), in_unit[:, 1].tolist(), strict=True)
+        rows: Rows = dict(zip(names, of_both, strict=True))
+        lost = np.flatnonzero(is_stale & (self._steps[:, 0] >= 0))
+        self._steps[lost] = UNKNOWN_STEPS
+        return rows | dict.fromkeys((self._link_names[row] for row in lost.tolist()), None)
 
 
 class _PacketRates:

@@ -15,7 +15,9 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -23,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from netfold.controller.web.access import AccessControl
 from netfold.controller.web.source import LineSource, SourceError
@@ -62,24 +65,47 @@ def make_app(source: LineSource, *, tokens: frozenset[str] | None, loopback_only
     )
 
 
+@dataclass
+class _OpenStreams:
+    count: int = 0
+
+
+class _LimitedStream(StreamingResponse):
+    """Refused while MAX_STREAMS others are open. They are counted before anything is sent: requests that arrive
+    together are not all let in."""
+
+    def __init__(self, content: AsyncIterator[str], others: _OpenStreams, **more: Any) -> None:
+        super().__init__(content, **more)
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._others.count >= MAX_STREAMS:
+            refusal = PlainTextResponse(f"{MAX_STREAMS} pages are open already", 503)
+            await refusal(scope, receive, send)
+            return
+        self._others.count += 1
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._others.count -= 1
+
+
 class _Page:
     def __init__(self, source: LineSource) -> None:
         self._source = source
-        self._streams = 0
+        self._open = _OpenStreams()
 
     async def index(self, _: Request) -> Response:
         return FileResponse(STATIC / "index.html")
 
     async def events(self, request: Request) -> Response:
-        if self._streams >= MAX_STREAMS:
-            return PlainTextResponse(f"{MAX_STREAMS} pages are open already", 503)
         last = request.headers.get("last-event-id", "")
         start = int(last) if last.isdecimal() and len(last) < 16 else 0
-        return StreamingResponse(self._stream(start), media_type="text/event-stream")
+        return _LimitedStream(self._stream(start), self._open, media_type="text/event-stream")
 
     async def recording(self, _: Request) -> Response:
         headers = {"Content-Disposition": 'attachment; filename="netfold-recording.jsonl"'}
-        return StreamingResponse(self._kept(), media_type="application/jsonl", headers=headers)
+        return _LimitedStream(self._kept(), self._open, media_type="application/jsonl", headers=headers)
 
     async def why(self, request: Request) -> Response:
         try:
@@ -90,24 +116,20 @@ class _Page:
     async def _stream(self, number: int) -> AsyncIterator[str]:
         """From line `number` on. The event `hello` tells whether more may follow, `end` that nothing does."""
         history = self._source.history
-        self._streams += 1
-        try:
-            yield f"event: hello\ndata: {json.dumps({'live': self._source.is_live})}\n\n"
-            while True:
-                lines, number = history.read(number, LINES_AN_EVENT)
-                if lines:
-                    yield f"id: {number}\n" + "".join(f"data: {line}\n" for line in lines) + "\n"
-                elif history.closed:
-                    yield f"event: end\nid: {number}\ndata: {{}}\n\n"
-                    return
-                else:
-                    try:
-                        async with asyncio.timeout(KEEPALIVE_S):
-                            await history.wait(number)
-                    except TimeoutError:
-                        yield ": still here\n\n"
-        finally:
-            self._streams -= 1
+        yield f"event: hello\ndata: {json.dumps({'live': self._source.is_live})}\n\n"
+        while True:
+            lines, number = history.read(number, LINES_AN_EVENT)
+            if lines:
+                yield f"id: {number}\n" + "".join(f"data: {line}\n" for line in lines) + "\n"
+            elif history.closed:
+                yield f"event: end\nid: {number}\ndata: {{}}\n\n"
+                return
+            else:
+                try:
+                    async with asyncio.timeout(KEEPALIVE_S):
+                        await history.wait(number)
+                except TimeoutError:
+                    yield ": still here\n\n"
 
     async def _kept(self) -> AsyncIterator[str]:
         """What is kept now; what follows is in another file."""

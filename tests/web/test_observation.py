@@ -101,9 +101,10 @@ def test_a_recording_has_loads_of_jobs_and_of_cross_traffic_apart(tmp_path: Path
             rate = controller.fabric.link("h1", "s1").rate
             controller.loads._loads[row] = 0.95 * rate, 0.01 * rate
             controller.loads._at[row] = asyncio.get_running_loop().time() + 1e6
-            key = "h1->s1"
-            await reader.until(lambda: key in reader.state.get("links", {}), "the load")
-            assert reader.state["links"][key] == pytest.approx([0.01 * rate, 0.95 * rate])
+            controller.loads._revision += 1
+            controller.loads._revised[row] = controller.loads._revision
+            key, expected = "h1->s1", pytest.approx([0.01 * rate, 0.95 * rate])
+            await reader.until(lambda: reader.state.get("links", {}).get(key) == expected, "the load")
             controller.loads._at[row] = -1e9
             await reader.until(lambda: key not in reader.state.get("links", {}), "an unknown load")
 

@@ -20,9 +20,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from netfold.controller.recording.history import History
 from netfold.controller.recording.lines import RecordingSource, event_line, fabric_line, state_line
 from netfold.controller.web.app import STATIC
-from netfold.controller.web.source import ControllerSource, LineSource, RecordingReplay
+from netfold.controller.web.source import ControllerSource, LineSource, RecordingReplay, SourceError, fill
 from netfold.controller.web.web_server import WebError, WebOptions, WebSecurity, serve
 from netfold.protocol.connection import Connection
 from netfold.topologies.generators import single_switch
@@ -165,6 +166,44 @@ def test_a_page_of_another_site_that_points_its_name_here_gets_nothing(host: str
         assert get(address, "/events", headers={"Host": host})[0].status == 403
 
     with_page(check)
+
+
+class _Endless:
+    """A source that stays open and has no more lines."""
+
+    is_live = True
+
+    def __init__(self) -> None:
+        self.history = History()
+        fill(self.history, LINES)
+
+    async def run(self) -> None: ...
+
+    async def explain(self, job: str) -> list[str]:
+        raise SourceError("nobody to ask")
+
+
+def test_streams_that_arrive_together_are_limited_and_closed_ones_make_room(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("netfold.controller.web.app.MAX_STREAMS", 3)
+
+    async def status(address: str) -> tuple[int, asyncio.StreamWriter]:
+        where = urlsplit(address)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        writer.write(f"GET /events HTTP/1.1\r\nHost: localhost:{where.port}\r\n\r\n".encode())
+        return int((await reader.readline()).split()[1]), writer
+
+    async def scenario() -> None:
+        async with served(_Endless()) as address:
+            opened = await asyncio.gather(*(status(address) for _ in range(12)))
+            assert sorted(code for code, _ in opened) == [200] * 3 + [503] * 9
+            for _, writer in opened:
+                writer.close()
+            async with asyncio.timeout(TIMEOUT_S):
+                while (answer := await status(address))[0] != 200:
+                    answer[1].close()
+            answer[1].close()
+
+    asyncio.run(scenario())
 
 
 def test_beyond_loopback_a_certificate_and_tokens_are_needed():

@@ -11,6 +11,7 @@ import { Recording, section } from "./recording.js";
 import { TimeControl } from "./time_control.js";
 
 const STATUS = { connecting: "connecting", live: "live", replay: "recording", lost: "connection lost" };
+const ARRIVAL_PERIOD_MS = 250;
 const VIEWS = ["fabric", "jobs", "events", "plans"];
 
 const recording = new Recording();
@@ -26,6 +27,21 @@ const time = new TimeControl(find("#time"), recording, draw);
 let view = "fabric";
 let isDrawing = false;
 let isFirst = true;
+let drawnAt = -Infinity;
+let isAwaited = false;
+
+/** For lines that arrive: at most once a period, however many updates a second there are. */
+function drawArrived() {
+  const wait = drawnAt + ARRIVAL_PERIOD_MS - performance.now();
+  if (wait <= 0) draw();
+  else if (!isAwaited) {
+    isAwaited = true;
+    setTimeout(() => {
+      isAwaited = false;
+      draw();
+    }, wait);
+  }
+}
 
 /** At most once a frame. */
 function draw() {
@@ -38,6 +54,7 @@ function draw() {
 }
 
 function drawNow() {
+  drawnAt = performance.now();
   const state = recording.stateAt(time.time ?? Infinity);
   time.draw();
   find("#fabric-name").textContent = state.fabric.name;
@@ -94,7 +111,7 @@ addEventListener("hashchange", goToMoment);
 follow({
   onLines: (lines) => {
     for (const line of lines) recording.add(line);
-    draw();
+    drawArrived();
   },
   onStatus: (status) => {
     const pill = find("#status");
