@@ -140,5 +140,5 @@ def task(name: str) -> Task:
     if name == "digits":
         batch = _images(8, 1, 0.7)
         return Task(digits_cnn, _sgd, batch, batch(10**6, 1000), 256)
-    batch = _images(16, 3, 1.0)
+    batch = _images(16, 3, 3.0)
     return Task(lambda: resnet18(16), _sgd, batch, batch(10**6, 256), 64)

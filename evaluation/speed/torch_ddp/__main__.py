@@ -4,7 +4,7 @@
 Needs root, and PyTorch in .venv-torch; the command itself runs in the main environment.
 
     python -m netfold.evaluation.speed.torch_ddp [--workers 2,4,8] [--parameters 268000,5000000] [--rate 100]
-        [--transports gloo,netfold,netfold-half] [--parallelism ddp,fsdp]
+        [--transports gloo,netfold,netfold-half,netfold-quarter,...] [--parallelism ddp,fsdp] [--equal-s 20]
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ PORT = 29700
 STEP_BYTES = 80 << 20
 """Of gradients, for each row; at least four steps."""
 PARALLELISMS = ("ddp", "fsdp")
-TRANSPORTS = ("gloo", "netfold", "netfold-half")
+TRANSPORTS = ("gloo", "gloo-fp16", "gloo-powersgd4", "netfold", "netfold-half", "netfold-quarter")
 TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True)
 class StepRow(Row):
     """`step_ms_...`: of the slowest worker; `exposed_ms`: what compute does not hide of it; `bytes_per_worker`: of a
-    step, both directions, with all headers; `identical`: all workers have the same parameters at the end."""
+    step, both directions, with all headers; `loss`: of a model that is trained for `equal_s` seconds, which are
+    `equal_steps` steps of the transport; `identical`: all workers have the same parameters at the end."""
 
     parallelism: str
     transport: str
@@ -47,6 +48,9 @@ class StepRow(Row):
     exposed_ms: float
     bytes_per_worker: float
     steps: int
+    equal_s: float
+    equal_steps: int
+    loss: float
     identical: bool
 
 
@@ -65,6 +69,9 @@ class TorchDdp(Experiment[StepRow]):
         Words, words("ddp: DistributedDataParallel; fsdp: FSDP2 with every layer sharded.")
     ] = Words(PARALLELISMS)
     rate_mbps: Annotated[float, typer.Option("--rate", help="Rate of each link, Mbit/s.")] = 100.0
+    equal_s: Annotated[
+        float, typer.Option("--equal-s", help="Seconds of training before the loss is measured; 0: none.")
+    ] = 20.0
     lanes: Lanes = 256
     bucket_mb: Annotated[
         float | None, typer.Option(help="MiB of gradients in a bucket. Default: PyTorch's.")
@@ -100,6 +107,7 @@ class TorchDdp(Experiment[StepRow]):
             Column[StepRow]("compute, ms", lambda r: r.compute_ms, ".1f"),
             Column[StepRow]("exposed, ms", lambda r: r.exposed_ms, ".1f"),
             Column[StepRow]("MB/step", lambda r: r.bytes_per_worker / 1e6, ".2f"),
+            Column[StepRow](f"loss after {self.equal_s:g} s", lambda r: r.loss, ".3f"),
             Column[StepRow]("identical", lambda r: str(r.identical)),
         )
         return [table(f"Training steps, {self.rate_mbps:g} Mbit/s, {self.lanes} lanes", columns, rows)]
@@ -108,6 +116,7 @@ class TorchDdp(Experiment[StepRow]):
         counts = [min(30, max(4, STEP_BYTES // (4 * n))) for n in self.parameters]
         arguments: list[object] = ["--parameters", *self.parameters, "--steps", *counts]
         arguments += ["--transports", *self.transports, "--parallelism", *self.parallelism]
+        arguments += ["--equal-s", self.equal_s]
         if self.bucket_mb is not None:
             arguments += ["--bucket-mb", self.bucket_mb]
         with tempfile.TemporaryDirectory() as folder:

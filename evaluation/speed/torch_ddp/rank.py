@@ -9,6 +9,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.rendezvous import rendezvous
@@ -24,8 +26,26 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 import netfold
+from netfold.traffic.pytorch.gradients import compress_gradients
 
-TRANSPORTS = {"gloo": ("gloo", None), "netfold": ("netfold", "block"), "netfold-half": ("netfold", "half")}
+
+@dataclass(frozen=True)
+class Transport:
+    """`hook`: names the communication hook of DistributedDataParallel; None: its reducer."""
+
+    backend: str
+    numerics: str | None = None
+    hook: str | None = None
+
+
+TRANSPORTS = {
+    "gloo": Transport("gloo"),
+    "gloo-fp16": Transport("gloo", hook="fp16"),
+    "gloo-powersgd4": Transport("gloo", hook="powersgd4"),
+    "netfold": Transport("netfold", "block"),
+    "netfold-half": Transport("netfold", "half"),
+    "netfold-quarter": Transport("netfold", "quarter", "quarter"),
+}
 _WIDTHS = {268_000: 447, 5_000_000: 1560}
 _BATCH, _CLASSES, _INPUTS = 8, 10, 64
 
@@ -41,15 +61,48 @@ def model_of(parameters: int) -> nn.Sequential:
     )  # fmt: skip
 
 
-def distributed(model: nn.Sequential, parallelism: str, bucket_mb: float | None) -> nn.Module:
+def distributed(
+    model: nn.Sequential, parallelism: str, bucket_mb: float | None, hook: str | None
+) -> nn.Module:
     """`ddp`: replicated, `bucket_mb` None is PyTorch's default. `fsdp`: every linear layer is sharded on its own."""
     if parallelism == "ddp":
-        return DistributedDataParallel(model, bucket_cap_mb=bucket_mb)
+        replicated = DistributedDataParallel(model, bucket_cap_mb=bucket_mb)
+        if hook == "quarter":
+            compress_gradients(replicated)
+        elif hook == "fp16":
+            replicated.register_comm_hook(None, default_hooks.fp16_compress_hook)
+        elif hook == "powersgd4":
+            state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=2)
+            replicated.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        return replicated
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     for layer in model:
         if isinstance(layer, nn.Linear):
             fully_shard(layer, mesh=mesh)
-    return fully_shard(model, mesh=mesh)
+    sharded: nn.Module = fully_shard(model, mesh=mesh)
+    if hook == "quarter":
+        compress_gradients(sharded)
+    return sharded
+
+
+def learnable_batch(seed: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Labels that a linear teacher gives."""
+    teacher = torch.randn(_INPUTS, _CLASSES, generator=torch.Generator().manual_seed(11))
+    inputs = torch.randn(size, _INPUTS, generator=torch.Generator().manual_seed(seed))
+    return inputs, (inputs @ teacher).argmax(1)
+
+
+def loss_after(model: nn.Module, rank: int, ranks: int, count: int) -> float:
+    """On inputs that training has not seen, after `count` steps of SGD."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(count):
+        inputs, labels = learnable_batch(1 + step * ranks + rank, _BATCH)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+    inputs, labels = learnable_batch(0, 1000)
+    with torch.no_grad():
+        return float(nn.functional.cross_entropy(model(inputs), labels))
 
 
 def training_step(model: nn.Module, rank: int) -> Callable[[], None]:
@@ -89,17 +142,25 @@ def steps(step: Callable[[], None], count: int) -> list[float]:
 
 
 def measure(
-    transport: str, parameters: int, count: int, parallelism: str, bucket_mb: float | None, timeout: float
+    transport: str,
+    parameters: int,
+    count: int,
+    parallelism: str,
+    bucket_mb: float | None,
+    equal_s: float,
+    timeout: float,
 ) -> dict[str, Any]:
-    backend, numerics = TRANSPORTS[transport]
-    options = None if numerics is None else netfold.TorchOptions(numerics=numerics)
+    how = TRANSPORTS[transport]
+    options = None if how.numerics is None else netfold.TorchOptions(numerics=how.numerics)
     limit = timedelta(seconds=timeout)
     # Groups in turn need keys of their own in torchrun's store: a group would read its predecessor's addresses.
     store, rank, size = next(rendezvous("env://", timeout=limit))
     own = dist.PrefixStore(f"{parallelism}-{transport}-{parameters}", store)
-    dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=limit, pg_options=options)
+    dist.init_process_group(
+        how.backend, store=own, rank=rank, world_size=size, timeout=limit, pg_options=options
+    )
     computing = statistics.median(steps(training_step(model_of(parameters), rank), 5))
-    model = distributed(model_of(parameters), parallelism, bucket_mb)
+    model = distributed(model_of(parameters), parallelism, bucket_mb, how.hook)
     step = training_step(model, rank)
     dist.barrier()
     before = sent_and_received()
@@ -107,10 +168,13 @@ def measure(
     moved = (sent_and_received() - before) / (count + 2)
     found: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(found, (times, computing, moved, parameter_sums(model)))
-    dist.barrier()
-    dist.destroy_process_group()
     slowest = [max(of) for of in zip(*(f[0] for f in found), strict=True)]
     p50 = statistics.median(slowest)
+    equal_steps = min(2000, int(equal_s * 1e3 / p50))
+    learner = distributed(model_of(parameters), parallelism, bucket_mb, how.hook)
+    loss = loss_after(learner, rank, size, equal_steps)
+    dist.barrier()
+    dist.destroy_process_group()
     return {
         "parallelism": parallelism,
         "transport": transport,
@@ -122,6 +186,9 @@ def measure(
         "exposed_ms": round(p50 - max(f[1] for f in found), 2),
         "bytes_per_worker": round(max(f[2] for f in found)),
         "steps": count,
+        "equal_s": equal_s,
+        "equal_steps": equal_steps,
+        "loss": round(loss, 4),
         "identical": all(f[3] == found[0][3] for f in found),
     }
 
@@ -133,14 +200,25 @@ def main() -> None:
     parser.add_argument("--steps", type=int, nargs="+", required=True)
     parser.add_argument("--parallelism", nargs="+", default=["ddp"])
     parser.add_argument("--bucket-mb", type=float)
+    parser.add_argument("--equal-s", type=float, default=0.0)
     parser.add_argument("--timeout", type=float, default=300.0)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rows, part = [], options.out.with_suffix(".part")
     for parameters, count in zip(options.parameters, options.steps, strict=True):
         for parallelism, transport in product(options.parallelism, options.transports):
+            if parallelism == "fsdp" and TRANSPORTS[transport].hook not in (None, "quarter"):
+                continue  # hooks are DistributedDataParallel's
             rows.append(
-                measure(transport, parameters, count, parallelism, options.bucket_mb, options.timeout)
+                measure(
+                    transport,
+                    parameters,
+                    count,
+                    parallelism,
+                    options.bucket_mb,
+                    options.equal_s,
+                    options.timeout,
+                )
             )
             part.write_text(json.dumps({"rows": rows}))  # readers see the old or the new file, never a part
             part.replace(options.out)
