@@ -124,8 +124,8 @@ def _text() -> tuple[int, Callable[[int, int], Batch]]:
     return len(characters), batch
 
 
-def _sgd(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+def _sgd(rate: float) -> Callable[[nn.Module], torch.optim.Optimizer]:
+    return lambda model: torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
 
 
 def task(name: str) -> Task:
@@ -139,6 +139,6 @@ def task(name: str) -> Task:
         )  # fmt: skip
     if name == "digits":
         batch = _images(8, 1, 0.7)
-        return Task(digits_cnn, _sgd, batch, batch(10**6, 1000), 256)
-    batch = _images(16, 3, 3.0)
-    return Task(lambda: resnet18(16), _sgd, batch, batch(10**6, 256), 64)
+        return Task(digits_cnn, _sgd(0.05), batch, batch(10**6, 1000), 256)
+    batch = _images(16, 3, 2.0)
+    return Task(lambda: resnet18(16), _sgd(0.005), batch, batch(10**6, 512), 64)

@@ -30,7 +30,7 @@ from netfold.traffic.pytorch.gradients import compress_gradients
 
 
 @dataclass(frozen=True)
-class Transport:
+class TrainingTransport:
     """`hook`: names the communication hook of DistributedDataParallel; None: its reducer."""
 
     backend: str
@@ -39,12 +39,12 @@ class Transport:
 
 
 TRANSPORTS = {
-    "gloo": Transport("gloo"),
-    "gloo-fp16": Transport("gloo", hook="fp16"),
-    "gloo-powersgd4": Transport("gloo", hook="powersgd4"),
-    "netfold": Transport("netfold", "block"),
-    "netfold-half": Transport("netfold", "half"),
-    "netfold-quarter": Transport("netfold", "quarter", "quarter"),
+    "gloo": TrainingTransport("gloo"),
+    "gloo-fp16": TrainingTransport("gloo", hook="fp16"),
+    "gloo-powersgd4": TrainingTransport("gloo", hook="powersgd4"),
+    "netfold": TrainingTransport("netfold", "block"),
+    "netfold-half": TrainingTransport("netfold", "half"),
+    "netfold-quarter": TrainingTransport("netfold", "quarter", "quarter"),
 }
 _WIDTHS = {268_000: 447, 5_000_000: 1560}
 _BATCH, _CLASSES, _INPUTS = 8, 10, 64

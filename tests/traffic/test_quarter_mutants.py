@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A rule that the engine leaves out of the scheme quarter is found by a test of calls (test_core_quarter.py)."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from netfold.traffic.engine.native import HEADERS
+from netfold.traffic.engine.recipe import CORE, FLAGS, FOLDER
+from tests.traffic import cores
+from tests.traffic import test_core_quarter as proofs
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    file: str
+    old: str
+    new: str
+    proof: Callable[[], None]
+
+
+MUTANTS = {
+    "a sender hides that its row does not fit": Mutant(
+        "parts/rotated.c", "is_encoded ? FLAG_OVERFLOW : 0", "0",
+        lambda: proofs.test_a_row_unlike_all_before_goes_again_if_it_does_not_fit("one huge element"),
+    ),
+    "O is ignored": Mutant(
+        "parts/rotated.c", "h->flags & FLAG_OVERFLOW || ", "",
+        proofs.test_workers_that_cancel_each_other_are_within_the_same_bound,
+    ),
+    "special values are ignored": Mutant(
+        "parts/rotated.c", "h->exponent == NF_NOT_FINITE || ", "",
+        lambda: proofs.test_nan_and_infinities_reach_every_worker_as_ieee_754_adds_them(6),
+    ),
+    "a row that is too large is taken": Mutant(
+        "call/ranges.c", "observed > range || ", "",
+        lambda: proofs.test_a_call_that_follows_all_is_predicted_by_the_call_before(False),
+    ),
+    "a row that is too small is taken": Mutant(
+        "call/ranges.c", "(exponent && observed + TOLERANCE.slack < range)", "0",
+        lambda: proofs.test_a_row_unlike_all_before_goes_again_if_it_does_not_fit("a thousandth"),
+    ),
+    "ranges are not compared": Mutant(
+        "call/fingerprint.c", "row < c->ranges.count; row++", "row < 0; row++",
+        proofs.test_workers_with_other_ranges_are_in_other_calls,
+    ),
+    "a call that follows all is not predicted by the last one": Mutant(
+        "session/scheduler.c", "call->request.follows_all ? 1 :", "0 ? 1 :",
+        lambda: proofs.test_a_call_that_follows_all_is_predicted_by_the_call_before(True),
+    ),
+    "nothing is learned from half": Mutant(
+        "call/ranges.c", "+= energy / (double)ranges->width", "+= 0 * energy",
+        lambda: proofs.test_a_predicted_call_takes_one_round_trip_and_a_quarter_of_the_packets(proofs.FLOAT32),
+    ),
+    "a mean is taken for a sum": Mutant(
+        "call/ranges.c", "* (divisor * divisor)", "* divisor / divisor",
+        proofs.test_an_average_is_the_sum_over_the_workers,
+    ),
+    "special values of a fourth of the row": Mutant(
+        "numerics/codec.c", "c->width > c->lanes ? c->width / c->lanes : 1", "1",
+        lambda: proofs.test_nan_and_infinities_reach_every_worker_as_ieee_754_adds_them(6),
+    ),
+    "half of a row goes again": Mutant(
+        "parts/reencode.c", "+ part * codec.width * codec.itemsize", "+ 0 * part",
+        lambda: proofs.test_a_row_unlike_all_before_goes_again_if_it_does_not_fit("a thousandth"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_rule_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    mutant = MUTANTS[name]
+    folder = tmp_path / "engine"
+    shutil.copytree(FOLDER.resolve(), folder, ignore=shutil.ignore_patterns("*.py", "*.so", "__pycache__"))
+    source = (folder / mutant.file).read_text()
+    assert source.count(mutant.old) == 1
+    (folder / mutant.file).write_text(source.replace(mutant.old, mutant.new))
+    target = tmp_path / "core.so"
+    flags = [flag for flag in FLAGS if flag not in ("-O3", "-Wall", "-Wextra")]
+    command = ["gcc", *flags, "-O1", "-shared", "-o", target, *(folder / part for part in CORE), "-lm"]
+    subprocess.run(command, check=True, timeout=600)
+    code = ctypes.CDLL(str(target))
+    HEADERS.declare(code, "nf_core_", nf_totals=cores.Totals, nf_tree_report=cores.TreeReport)
+    monkeypatch.setattr(cores, "code", lambda: code)
+    with pytest.raises(AssertionError):
+        mutant.proof()
