@@ -129,7 +129,7 @@ def test_a_wrong_operation_is_found(tmp_path: Path, mutant: str):
 
 def test_the_codec_costs_at_most_thirty_times_a_copy(tmp_path: Path):
     """In processor time, the best of several runs, so that other programs do not count; half's costs one copy, and 3 ns
-    an element are about 40. docs/results/numerics.md has nanoseconds."""
+    an element are about 40. docs/results/gradients.md has nanoseconds."""
     source = SOURCE + (Path(__file__).with_name("quarter_cost.c")).read_text()
     code = built(tmp_path, source)
     code.cost_in_copies.restype = ctypes.c_double

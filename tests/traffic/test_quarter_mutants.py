@@ -32,7 +32,7 @@ class Mutant:
 MUTANTS = {
     "a sender hides that its row does not fit": Mutant(
         "parts/rotated.c", "is_encoded ? FLAG_OVERFLOW : 0", "0",
-        lambda: proofs.test_a_row_unlike_all_before_goes_again_if_it_does_not_fit("one huge element"),
+        proofs.test_workers_that_cancel_each_other_are_within_the_same_bound,
     ),
     "O is ignored": Mutant(
         "parts/rotated.c", "h->flags & FLAG_OVERFLOW || ", "",
