@@ -30,6 +30,7 @@ from netfold.controller.health.reroute import Rerouter
 from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.revisions import Revision
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
 from netfold.controller.lifecycle.clock import Clock, SystemClock
@@ -305,6 +306,9 @@ class Controller:
             else:
                 return
 
+    def knows_revision(self, switch: str, revision: Revision) -> bool:
+        return self.registry.knows(switch, revision)
+
     def switch_changed(self, switch: str) -> None:
         self.failure_monitor.switch_changed(switch)
         if self.fleet.health(switch).ready:
@@ -338,6 +342,7 @@ def _endpoint(config: FabricConfig, known: SwitchAddress) -> Endpoint:
         device.address or known.grpc_address,
         known.device_id if device.device_id is None else device.device_id,
         next(management_entries(config, known.name)).key,
+        config.management_tree,
         device.pipeline,
         device.one_shot,
         device.tls,

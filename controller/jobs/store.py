@@ -14,8 +14,9 @@ import fcntl
 import os
 import secrets
 import sqlite3
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ OTHER_VERSION = (
     "was written by another version of netfold. Run that version until its jobs have ended; or give another --state, "
     "which ends them"
 )
+
+KNOWN_TERMS = 100
+"""Terms whose revisions are kept. A switch that was away for longer loses its sums."""
 
 HISTORY = 200
 """Jobs that are over and still shown."""
@@ -45,6 +49,9 @@ CREATE TABLE IF NOT EXISTS worked (sender TEXT, receiver TEXT, PRIMARY KEY (send
 CREATE TABLE IF NOT EXISTS epochs (
     switch TEXT, block INTEGER, epoch INTEGER NOT NULL, PRIMARY KEY (switch, block)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS revisions (
+    switch TEXT, term INTEGER, number INTEGER NOT NULL, PRIMARY KEY (switch, term)
+) WITHOUT ROWID;
 """
 
 
@@ -53,11 +60,14 @@ class StoreError(Exception):
 
 
 class Store:
-    """Opens or creates the database at `path`, for this user only. A new one gets `mark`, or else a random one. Raises
-    StoreError."""
+    """Opens or creates the database at `path`, for this user only. A new one gets `mark`, or else a random one. `now`:
+    wall clock. Raises StoreError."""
 
-    def __init__(self, path: Path, fabric: str, *, mark: int | None = None) -> None:
+    def __init__(
+        self, path: Path, fabric: str, *, mark: int | None = None, now: Callable[[], float] = time.time
+    ) -> None:
         self._path = path
+        self._now = now
         self._lock: int | None = None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,7 +116,8 @@ class Store:
     # ---- leading ---------------------------------------------------------------------------------
 
     def try_lead(self) -> int | None:
-        """Become the leader and return the new term; None while another process leads."""
+        """Become the leader and return the new term; None while another process leads. Terms follow the clock: the
+        first leader of a restored store has a greater one than all leaders that came after the backup."""
         if self._lock is None:
             lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -116,7 +127,7 @@ class Store:
                 return None
             self._lock = lock
         with self.change():
-            term = int(self._fact("term")) + 1
+            term = max(int(self._fact("term")) + 1, int(self._now()))
             self._set("term", term)
         return term
 
@@ -203,9 +214,25 @@ class Store:
         return dict(self._db.execute("SELECT block, epoch FROM epochs WHERE switch = ?", (switch,)))
 
     def use_slots(self, used: Mapping[str, Iterable[Range]], epoch: int) -> None:
-        """Note that ranges are used in an epoch."""
+        """Note that ranges are used in an epoch, which makes a new revision of each switch's slots."""
         rows = [(s, b, epoch) for s, ranges in used.items() for r in ranges for b in r.blocks]
         self._db.executemany("INSERT OR REPLACE INTO epochs VALUES (?, ?, ?)", rows)
+        term = int(self._fact("term"))
+        for switch in used:
+            (last,) = self._db.execute(
+                "SELECT max(number) FROM revisions WHERE switch = ?", (switch,)
+            ).fetchone()
+            row = (switch, term, (last or 0) + 1)
+            self._db.execute("INSERT OR REPLACE INTO revisions VALUES (?, ?, ?)", row)
+            self._db.execute(
+                "DELETE FROM revisions WHERE switch = ? AND term NOT IN"
+                " (SELECT term FROM revisions WHERE switch = ? ORDER BY term DESC LIMIT ?)",
+                (switch, switch, KNOWN_TERMS),
+            )
+
+    def revisions(self, switch: str) -> dict[int, int]:
+        """The last revision of the switch's slots in each term in which they were used."""
+        return dict(self._db.execute("SELECT term, number FROM revisions WHERE switch = ?", (switch,)))
 
     def registers_empty(self, switch: str, blocks: Iterable[int] | None = None) -> None:
         """The switch's registers (of all blocks or of some) are zero: their epochs count from the beginning."""

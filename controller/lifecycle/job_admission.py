@@ -35,6 +35,14 @@ class RefusedError(Exception):
     """The job does not fit now; the message says why and what would."""
 
 
+class PlanTimeoutError(RefusedError):
+    """No plan was found in time: there may be one."""
+
+
+class ImpossibleJobError(RefusedError):
+    """The job would not fit if the whole fabric worked and were its own: waiting is of no use."""
+
+
 @dataclass(frozen=True)
 class PacketModel:
     """How a plan's rates become packets. `scale` is what one bit/s of the fabric is on the wire,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
 from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Member, Placement
+from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
 from netfold.controller.jobs.store import HISTORY
 from netfold.controller.lifecycle.allocation import (
@@ -45,6 +46,7 @@ class JobRegistry:
         self._clock = clock or SystemClock()
         self._jobs = {j.name: j for j in store.jobs()}
         self._orders: dict[str, ResolvedJob] = {}
+        self._revisions = self._stored_revisions()
         self._set_aside: set[tuple[str, int]] = set()
 
     @contextmanager
@@ -55,6 +57,7 @@ class JobRegistry:
                 yield
         except BaseException:
             self._jobs = {j.name: j for j in self._store.jobs()}
+            self._revisions = self._stored_revisions()
             self._orders = {n: o for n, o in self._orders.items() if n in self._jobs}
             raise
 
@@ -102,6 +105,15 @@ class JobRegistry:
     @property
     def lanes(self) -> int:
         return self._wire.lanes
+
+    def revisions(self) -> dict[str, Revision]:
+        """The newest revision of each switch's slots, if they were ever used."""
+        newest = {s: max(last) for s, last in self._revisions.items() if last}
+        return {s: Revision(term, self._revisions[s][term]) for s, term in newest.items()}
+
+    def knows(self, switch: str, found: Revision) -> bool:
+        """The store has made this revision of the switch's slots."""
+        return is_known(found, self._revisions[switch])
 
     def needs(self, job: JobRecord, host: str) -> bool:
         """The job cannot go on without the host: a worker, or a parameter server that is a root."""
@@ -203,7 +215,7 @@ class JobRegistry:
             after_epoch=job.epoch,
             reserved=reserved,
         )
-        self._store.use_slots(ranges_of(placement), placement.epoch)
+        self._use_slots(placement)
         port = job.udp_port or free_udp_port(jobs, self._store.number("port"))
         self._store.set_number("tree", placement.trees[-1].tree)
         self._store.set_number("port", port)
@@ -226,9 +238,18 @@ class JobRegistry:
         if epoch > LAST_EPOCH:
             raise EpochsExhaustedError(f"{why}, and all {LAST_EPOCH} epochs of its slots are used up")
         placement = job.placement.model_copy(update={"epoch": epoch})
-        self._store.use_slots(ranges_of(placement), epoch)
+        self._use_slots(placement)
         changes = {"state": JobState.INSTALLING, "placement": placement, "previous": None, "reason": why}
         return job.model_copy(update=changes)
+
+    def _use_slots(self, placement: Placement) -> None:
+        self._store.use_slots(ranges_of(placement), placement.epoch)
+        for switch in ranges_of(placement):
+            self._revisions[switch] = self._store.revisions(switch)
+
+    def _stored_revisions(self) -> dict[str, dict[int, int]]:
+        """By switch and term."""
+        return {s.name: self._store.revisions(s.name) for s in self._setting.fabric.switches}
 
     def with_end_state(self, job: JobRecord, state: JobState, reason: str) -> JobRecord:
         changes = {"state": state, "reason": reason, "previous": None, "ended": self._clock.wall_s()}

@@ -34,8 +34,8 @@ class Leases:
             self.end(*holder)
 
     @property
-    def count(self) -> int:
-        return len(self._timers)
+    def holders(self) -> frozenset[Holder]:
+        return frozenset(self._timers)
 
     def held(self, job: str, host: str) -> bool:
         return (job, host) in self._timers

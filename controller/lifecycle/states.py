@@ -23,7 +23,7 @@ from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_admission import uses_failed
 from netfold.controller.lifecycle.job_registry import EpochsExhaustedError, JobRegistry
 from netfold.controller.lifecycle.leases import Leases
-from netfold.controller.lifecycle.member_status import MemberStatus
+from netfold.controller.lifecycle.member_status import Holder, MemberStatus
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.switches.desired_state import DesiredState
 from netfold.controller.switches.fleet import Fleet
@@ -68,8 +68,8 @@ class Lifecycle:
         return sorted(job.nodes & self._fleet.sessions.keys())
 
     @property
-    def leases_held(self) -> int:
-        return self._leases.count
+    def lease_holders(self) -> frozenset[Holder]:
+        return self._leases.holders
 
     def is_affected(self, job: JobRecord) -> bool:
         """The job's placement uses what is broken or lost."""
@@ -131,7 +131,9 @@ class Lifecycle:
 
     def retarget(self) -> int:
         return self._fleet.set_desired(
-            self._desired_state.contents(self._registry.all(), self._failures.failed)
+            self._desired_state.contents(
+                self._registry.all(), self._failures.failed, self._registry.revisions()
+            )
         )
 
     async def learn_routes(self) -> None:

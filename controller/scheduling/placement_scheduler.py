@@ -24,7 +24,7 @@ from netfold.controller.lifecycle.events import (
     MembersRejoining,
 )
 from netfold.controller.lifecycle.failure_state import FailureState
-from netfold.controller.lifecycle.job_admission import RefusedError, uses_failed
+from netfold.controller.lifecycle.job_admission import ImpossibleJobError, RefusedError, uses_failed
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
@@ -84,7 +84,7 @@ class PlacementScheduler:
         self._trying = False
 
     async def submit(self, order: ResolvedJob, *, queue: bool) -> JobRecord:
-        """Raises JobExistsError, and RefusedError unless the job may wait."""
+        """Raises JobExistsError, and RefusedError unless the job may wait: ImpossibleJobError even then."""
         name = order.file.name
 
         async def work(last: bool) -> None:
@@ -102,6 +102,8 @@ class PlacementScheduler:
                 if not queue:
                     raise RefusedError(why) from error
                 kept = await self._planning.reservation(order, frozenset, reservations, is_urgent=last)
+                if kept is None:
+                    await self._planning.check_possible(order, frozenset, is_urgent=last)
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
                     self._registry.write(self._registry.new(order).model_copy(update=waits))
@@ -409,13 +411,21 @@ class PlacementScheduler:
             return current_plan.plan
 
     async def _reserve(self, name: str, *, is_urgent: bool) -> None:
-        """Reserve capacity for a queued job, as if only the jobs ahead of it existed."""
+        """Reserve capacity for a queued job, as if only the jobs ahead of it existed. One that fits nowhere even then,
+        and would not alone, fails: it may have lost workers meanwhile."""
         job, order = self._registry.get(name), self._registry.order(name)
         conditions = self._queue.conditions(job, self._failures.failed)
         if self._queue.is_current(name, conditions):
             return
         before = self._queue.before(self._queue.rank(job))
         kept = await self._planning.reservation(order, self._lost(name), before, is_urgent=is_urgent)
+        try:
+            if kept is None:
+                await self._planning.check_possible(order, self._lost(name), is_urgent=is_urgent)
+        except ImpossibleJobError as error:
+            if self._registry.get(name).state is JobState.QUEUED:
+                self._lifecycle.end(name, JobState.FAILED, f"it can never run: {error}")
+            return
         if name in self._registry and self._registry.get(name).state is JobState.QUEUED:
             self._queue.reserve(name, conditions, kept)
 

@@ -16,7 +16,9 @@ from netfold.controller.jobs.file import Reroute, ResolvedJob
 from netfold.controller.jobs.records import Placement
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_admission import (
+    ImpossibleJobError,
     PlanRequest,
+    PlanTimeoutError,
     RefusedError,
     background_of,
     fits,
@@ -27,6 +29,7 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads
+from netfold.controller.switches.fabric_config import FailedElements
 from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)
@@ -108,6 +111,19 @@ class PlanningClient:
             log.info("nothing is reserved for job %s: %s", order.file.name, error)
             return None
 
+    async def check_possible(
+        self, order: ResolvedJob, lost: Callable[[], frozenset[str]], *, is_urgent: bool
+    ) -> None:
+        """Raises ImpossibleJobError if the job has no plan on the whole fabric, without others and failures. A plan
+        that is not found in time may exist."""
+        try:
+            plan = await self._planned(order, lost, NO_LOADS, is_urgent=is_urgent, avoids_failed=False)
+            self._registry.reserved(order, plan, ())
+        except PlanTimeoutError:
+            return
+        except RefusedError as error:
+            raise ImpossibleJobError(f"{error}; it would not fit on an empty fabric either") from error
+
     async def _planned(
         self,
         order: ResolvedJob,
@@ -117,14 +133,19 @@ class PlanningClient:
         is_urgent: bool,
         cross_traffic: Loads = NO_LOADS,
         current_plan: Plan | None = None,
+        avoids_failed: bool = True,
     ) -> Plan:
         """A plan that is valid when it arrives: after a failure or a loss during planning another is requested, all
         within one deadline. Raises RefusedError."""
+
+        def current_failures() -> FailedElements:
+            return self._failures.of(order.file.name) if avoids_failed else FailedElements()
+
         seconds, time_limit = self._deadline(order, is_urgent=is_urgent)
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    failed, without = self._failures.of(order.file.name), lost()
+                    failed, without = current_failures(), lost()
                     trees, enough = (
                         ((), math.inf) if current_plan is None else (current_plan.trees, current_plan.rate)
                     )
@@ -132,10 +153,10 @@ class PlanningClient:
                         order, background, cross_traffic, trees, enough, failed, without, seconds, time_limit
                     )
                     plan = await self._plans.plan(request)
-                    if not uses_failed(plan, self._failures.of(order.file.name), lost()):
+                    if not uses_failed(plan, current_failures(), lost()):
                         return plan
         except TimeoutError:
-            raise RefusedError(
+            raise PlanTimeoutError(
                 f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
             ) from None
 

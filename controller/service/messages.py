@@ -17,7 +17,7 @@ from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Member
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.departures import Departures
-from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
+from netfold.controller.lifecycle.job_admission import ImpossibleJobError, PacketModel, RefusedError
 from netfold.controller.lifecycle.job_registry import UnknownJobError
 from netfold.controller.lifecycle.member_assignment import MemberAssignment, MemberTree
 from netfold.controller.lifecycle.member_status import MemberStatus, Progress, TreeProgress
@@ -43,6 +43,7 @@ class StandbyAttendError(StandbyError):
 _CODES: dict[type[Exception], grpc.StatusCode] = {
     UnknownJobError: grpc.StatusCode.NOT_FOUND,
     JobExistsError: grpc.StatusCode.ALREADY_EXISTS,
+    ImpossibleJobError: grpc.StatusCode.INVALID_ARGUMENT,
     RefusedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PlannerCrashedError: grpc.StatusCode.INTERNAL,
     NotAMemberError: grpc.StatusCode.PERMISSION_DENIED,

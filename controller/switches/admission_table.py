@@ -85,6 +85,11 @@ def slot_access(port: int, tree: int, *kinds: Kind) -> Iterator[TableEntry]:
         yield entry("admission", match, action("access_slot", tree_index=0, base=0), priority=_ACCEPT)
 
 
+def refuse_all(match: dict[str, Field]) -> TableEntry:
+    """An entry that changes nothing: what it matches is refused as what matches no entry is."""
+    return entry("admission", match, _refuse(0, Verdict.UNADMITTED), priority=_WRONG_EPOCH)
+
+
 def is_management(held: TableEntry) -> bool:
     return any(a.name == "access_slot" for a in held.actions)
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The desired contents of every switch: a pure function of the fabric, the failed elements and the jobs.
+"""The desired contents of every switch: a pure function of the fabric, the failed elements, the jobs and the
+revisions of the switches' slots.
 
 How a switch came to contain what it contains does not matter: installing, repairing and removing are the same
 difference between the desired contents and those that were read from the switch (install.py).
@@ -8,13 +9,15 @@ difference between the desired contents and those that were read from the switch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from netfold.controller.jobs.records import JobRecord
+from netfold.controller.jobs.revisions import Revision
 from netfold.controller.switches.base_entries import BaseEntries
 from netfold.controller.switches.entries import Contents, Entity, add
 from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
 from netfold.controller.switches.features import job_entities
+from netfold.controller.switches.revision_entry import revision_entry
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
 
@@ -22,11 +25,17 @@ MAX_INLINE_ROUTES = 2_000
 """Routes to other racks, in all switches together, that are computed in milliseconds: without a thread."""
 
 
+NO_REVISIONS: Mapping[str, Revision] = {}
+
+
 def desired_contents(
-    config: FabricConfig, jobs: Iterable[JobRecord], failed: FailedElements
+    config: FabricConfig,
+    jobs: Iterable[JobRecord],
+    failed: FailedElements,
+    revisions: Mapping[str, Revision] = NO_REVISIONS,
 ) -> dict[str, Contents]:
-    """The desired contents of each switch. Only installed jobs count."""
-    return DesiredState(config).contents(jobs, failed)
+    """The desired contents of each switch. Only installed jobs count. `revisions` of the switches' slots."""
+    return DesiredState(config).contents(jobs, failed, revisions)
 
 
 class DesiredState:
@@ -53,7 +62,12 @@ class DesiredState:
         """Compute the routes around failed elements. May run in a thread, one call at a time."""
         self._base = (failed, self._base_entries.contents(failed))
 
-    def contents(self, jobs: Iterable[JobRecord], failed: FailedElements) -> dict[str, Contents]:
+    def contents(
+        self,
+        jobs: Iterable[JobRecord],
+        failed: FailedElements,
+        revisions: Mapping[str, Revision] = NO_REVISIONS,
+    ) -> dict[str, Contents]:
         """As `desired_contents`. In a large fabric with the routes that were computed last."""
         if self._base is None or (self.is_small and not self.has_routes(failed)):
             self.compute_routes(failed)
@@ -66,6 +80,9 @@ class DesiredState:
                 add(contents[switch], entity)
         for switch, entity in job_entities(self._config, jobs):
             add(contents[switch], entity)
+        for switch, revision in revisions.items():
+            cpu_port = self._config.device(switch).cpu_port
+            add(contents[switch], revision_entry(cpu_port, self._config.management_tree, revision))
         return contents
 
     def _tree_entities(self, job: JobRecord) -> Iterator[tuple[tuple[int, int], list[tuple[str, Entity]]]]:

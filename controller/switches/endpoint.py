@@ -35,6 +35,7 @@ class Endpoint:
 
     marker      key of an entry that only controllers of this store write. A switch that has it has no register contents
                 that is not in the store
+    management_tree  tree number of the entry with the revision of its slots (revision_entry.py)
     pipeline    its own pipeline; None: that of all switches
     one_shot    ECMP sets are written with their routes (one-shot action sets)
     full_width  numbers are written with leading zeros (widths.py)
@@ -46,6 +47,7 @@ class Endpoint:
     address: str
     device_id: int
     marker: Key
+    management_tree: int
     pipeline: Pipeline | None = None
     one_shot: bool = True
     tls: Tls | None = None

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import finsy as fy
 
+from netfold.controller.jobs.revisions import Revision
 from netfold.controller.switches.connection import Connect
 from netfold.controller.switches.desired_contents import DesiredContents
 from netfold.controller.switches.endpoint import Endpoint, Pipeline
@@ -30,6 +31,9 @@ class FleetEvents(Protocol):
 
     async def registers_lost(self, switch: str) -> None:
         """The switch's registers are empty. Returns when the store has new epochs for the jobs."""
+
+    def knows_revision(self, switch: str, revision: Revision) -> bool:
+        """The store has made this revision of the switch's slots."""
 
     def switch_changed(self, switch: str) -> None:
         """Its health has changed."""
@@ -70,6 +74,7 @@ class Fleet:
         endpoints = tuple(endpoints)
         session_events = SessionEvents(
             events.registers_lost,
+            events.knows_revision,
             events.switch_changed,
             events.packet_in,
             events.port_changed,

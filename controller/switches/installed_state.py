@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from netfold.controller.jobs.revisions import Revision
 from netfold.controller.switches.connection import SwitchConnection
 from netfold.controller.switches.entries import Contents, Key, UnknownEntityError
 from netfold.controller.switches.install import WriteBatch, apply, count_differences
+from netfold.controller.switches.revision_entry import revisions_in
 
 
 class ForeignStateError(Exception):
@@ -16,15 +18,21 @@ class ForeignStateError(Exception):
 class InstalledState:
     """`contents` are those of the switch, as far as is known. Raises fy.P4ClientError where the switch refuses."""
 
-    def __init__(self, connection: SwitchConnection, marker: Key) -> None:
+    def __init__(self, connection: SwitchConnection, marker: Key, management_tree: int) -> None:
         self.contents: Contents = {}
         self._connection = connection
         self._marker = marker
+        self._management_tree = management_tree
 
     @property
     def has_store_marker(self) -> bool:
         """A controller of this store wrote the contents."""
         return self._marker in self.contents
+
+    @property
+    def revisions(self) -> list[Revision]:
+        """Revisions of the switch's slots that its entries name."""
+        return revisions_in(self.contents, self._management_tree)
 
     def count_differences(self, desired: Contents) -> int:
         """The number of entries that differ."""

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import finsy as fy
 
+from netfold.controller.jobs.revisions import Revision
 from netfold.controller.switches.desired_contents import DesiredContents, DesiredContentsInbox
 from netfold.controller.switches.finsy_adapter import error_text
 from netfold.controller.switches.install import write_batches
@@ -28,7 +29,7 @@ MIN_RETRY_S, MAX_RETRY_S = 0.1, 1.0
 
 class Reconciler:
     """Lives as long as a connection. `on_registers_lost(switch)` is awaited before the first write into a switch whose
-    registers are empty."""
+    registers are empty. `knows_revision(switch, revision)`: the store has made this revision of its slots."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Reconciler:
         inbox: DesiredContentsInbox,
         reporter: HealthReporter,
         on_registers_lost: Callable[[str], Awaitable[None]],
+        knows_revision: Callable[[str, Revision], bool],
         audit_s: float,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -43,6 +45,7 @@ class Reconciler:
         self._inbox = inbox
         self._reporter = reporter
         self._on_registers_lost = on_registers_lost
+        self._knows_revision = knows_revision
         self._audit_s = audit_s
         self._now = now
 
@@ -51,12 +54,20 @@ class Reconciler:
         right after a pipeline push (`was_pushed`) are drift. Raises ForeignStateError."""
         await self._installed.read()
         if self._installed.has_store_marker:
+            self._check_revisions()
             desired = await self._inbox.newer_than(0)
             self._reporter.health.repaired += self._installed.count_differences(desired.contents)
             return
         if self._installed.contents and not was_pushed:
             raise ForeignStateError(f"{len(self._installed.contents)} entries are not of this store")
         await self._on_registers_lost(self._reporter.name)
+
+    def _check_revisions(self) -> None:
+        """Raises ForeignStateError if the switch's slots have been used in epochs that the store does not know."""
+        name = self._reporter.name
+        for revision in self._installed.revisions:
+            if not self._knows_revision(name, revision):
+                raise ForeignStateError("its entries are newer than this store, which is an older copy")
 
     async def run(self) -> NoReturn:
         """Until canceled. Raises ForeignStateError, fy.P4ClientError."""

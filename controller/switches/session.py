@@ -19,6 +19,7 @@ import finsy as fy
 import grpc
 from finsy.gnmiclient import GNMIClientError
 
+from netfold.controller.jobs.revisions import Revision
 from netfold.controller.switches.connection import (
     CallTimeouts,
     Connect,
@@ -58,6 +59,7 @@ class SessionEvents:
     """Called by a session; the first argument is the switch.
 
     registers_lost  awaited before the first write into a switch whose registers are empty
+    knows_revision  whether the store has made a revision of the switch's slots that the switch names
     health_changed  after each change of its health
     packet_in       with each packet that the switch sends to the controller
     port_changed    with a port and whether it is down, from switches that report ports
@@ -65,6 +67,7 @@ class SessionEvents:
     """
 
     registers_lost: Callable[[str], Awaitable[None]]
+    knows_revision: Callable[[str, Revision], bool]
     health_changed: Callable[[str], None]
     packet_in: Callable[[str, fy.P4PacketIn], None]
     port_changed: Callable[[str, int, bool], None]
@@ -249,9 +252,15 @@ class SwitchSession:
         was_pushed, self._must_push = self._must_push, False
         self._connected = connection
         connection.create_task(self._read_packets(connection))
-        installed = InstalledState(connection, self.endpoint.marker)
+        installed = InstalledState(connection, self.endpoint.marker, self.endpoint.management_tree)
         reconciler = Reconciler(
-            installed, self._inbox, self._reporter, self._events.registers_lost, self._audit_s, self._now
+            installed,
+            self._inbox,
+            self._reporter,
+            self._events.registers_lost,
+            self._events.knows_revision,
+            self._audit_s,
+            self._now,
         )
         await reconciler.adopt(was_pushed=was_pushed)
         connection.create_task(self._until_error(self._poll_counters(connection)))

@@ -206,7 +206,10 @@ class Deployment:
     def assert_exact(self, broken: FailedElements | None = None) -> None:
         """Each switch holds what the store asks for, to the entry."""
         wanted = desired_contents(
-            self.controller.config, self.store.jobs(), broken or self.controller.failures.failed
+            self.controller.config,
+            self.store.jobs(),
+            broken or self.controller.failures.failed,
+            self.controller.registry.revisions(),
         )
         for name, switch in self.switches.items():
             held, exact = switch_contents(switch, self.pipeline), wanted[name]

@@ -95,7 +95,8 @@ def test_a_higher_election_id_wins_and_the_other_waits(tmp_path):
             (tmp_path / "copy").mkdir()
             newer = Store(tmp_path / "copy" / "state.db", fingerprint(deployment.fabric))
             setting = FabricConfig(deployment.fabric, deployment.addressing(), deployment.store.mark)
-            winner = Controller(setting, newer, deployment.options, 99, deployment.plans)
+            term = deployment.store.number("term") + 1
+            winner = Controller(setting, newer, deployment.options, term, deployment.plans)
             running = asyncio.create_task(winner.run())
             try:
                 loser = deployment.controller.fleet

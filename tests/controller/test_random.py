@@ -126,7 +126,9 @@ async def _whole(steps: list[tuple]) -> None:
             _assert_carries(deployment)
             await _assert_no_job_waits_for_nothing(deployment)
             await deployment.idle()
-            empty = desired_contents(deployment.controller.config, [], deployment.controller.failures.failed)
+            controller = deployment.controller
+            revisions = controller.registry.revisions()
+            empty = desired_contents(controller.config, [], controller.failures.failed, revisions)
             assert deployment.held() == empty, "something is left of jobs that are over"
             assert all(p.in_use == 0 for p in deployment.controller.registry.occupancy().values())
 

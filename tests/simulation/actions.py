@@ -11,6 +11,7 @@ from netfold.protocol import netfold_pb2 as pb
 from tests.simulation.disk import CommitFault
 from tests.simulation.program import JobSpec
 from tests.simulation.scenario import Step
+from tests.simulation.switch import Rogue
 from tests.simulation.world import World
 
 
@@ -55,6 +56,15 @@ class Actions:
             self._say(f"the stream of {job}/{host} breaks{', half open' if half_open else ''}")
             member.break_stream(half_open=half_open)
 
+    def add_worker(self, job: str, host: str) -> None:
+        if program := self._world.programs.get(job):
+
+            def added(_: object) -> None:
+                program.added.add(host)
+
+            request = pb.AddWorkersRequest(name=job, hosts=[host])
+            self._world.call(f"add {host} to {job}", "AddWorkers", request, added)
+
     def request_epoch(self, job: str, host: str) -> None:
         if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
             member.request_new_epoch()
@@ -73,6 +83,16 @@ class Actions:
             self._later(away_s + 0.01, self._world.start)
 
         self._world.disk.after(number, fault, kill)
+
+    def back_up_store(self) -> None:
+        self._world.back_up()
+
+    def restore_store(self, away_s: float) -> None:
+        """As it was when it was backed up last."""
+        if self._world.has_backup:
+            self._world.kill()
+            self._world.restore()
+            self._later(away_s + 0.01, self._world.start)
 
     def fill_disk(self, lasts_s: float) -> None:
         self._world.disk.is_full = True
@@ -122,6 +142,22 @@ class Actions:
         self._world.note_change(switch)
         self._world.switches[switch].is_running.set()
 
+    def drift(self, switch: str, where: float) -> None:
+        lost = self._world.switches[switch].drift(where)
+        self._say(f"{switch} loses {lost}")
+        self._world.note_change(switch)
+
+    def rogue(self, switch: str, lasts_s: float) -> None:
+        self._say(f"{switch} has another primary")
+        self._world.note_change(switch)
+        rogue = self._world.switches[switch].elect_rogue()
+        self._later(lasts_s, lambda: self._dismiss(switch, rogue))
+
+    def _dismiss(self, switch: str, rogue: Rogue) -> None:
+        self._say(f"the other primary of {switch} is gone")
+        self._world.note_change(switch)
+        self._world.switches[switch].dismiss(rogue)
+
     def cut_link(self, a: str, b: str, lasts_s: float) -> None:
         self._say(f"link {a}-{b} is cut")
         link = frozenset((a, b))
@@ -151,6 +187,8 @@ class Actions:
             if not switch.is_up:
                 self._power_back(name)
             switch.is_running.set()
+            for rogue in list(switch.rogues):
+                self._dismiss(name, rogue)
         world.start()
 
     def _for(self, what: object, seconds: float, end: Callable[[], None]) -> None:

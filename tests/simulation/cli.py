@@ -41,8 +41,8 @@ def _options() -> argparse.Namespace:
 
 
 def _search(options: argparse.Namespace) -> int:
+    from tests.simulation.drawing import scenario_of
     from tests.simulation.run import run
-    from tests.simulation.scenario import scenario_of
 
     first, last = map(int, options.seeds.split(":"))
     began, failed = time.process_time(), 0
@@ -59,8 +59,8 @@ def _search(options: argparse.Namespace) -> int:
 
 
 def _show(seed: int, lines: int, *, is_shrunk: bool) -> int:
+    from tests.simulation.drawing import scenario_of
     from tests.simulation.run import run
-    from tests.simulation.scenario import scenario_of
     from tests.simulation.shrink import shrink
 
     scenario = scenario_of(seed)

@@ -16,6 +16,7 @@ class Intensity:
     """Chances of small faults, for each call. `late_write`: a write takes effect after its caller gave up."""
 
     rpc_error: float = 0.0
+    refused_update: float = 0.0
     stream_loss: float = 0.0
     late_write: float = 0.0
     twice: float = 0.0
@@ -23,7 +24,7 @@ class Intensity:
 
     @property
     def is_noisy(self) -> bool:
-        return max(self.rpc_error, self.stream_loss, self.late_write, self.twice) > 0
+        return max(self.rpc_error, self.refused_update, self.stream_loss, self.late_write, self.twice) > 0
 
 
 class Draws:

@@ -6,10 +6,11 @@ follows traffic/membership/membership.py, which has threads and gRPC."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import grpc
 
+from netfold.controller.jobs.records import Transport
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.connection import PASSING
 from tests.simulation.history import History
@@ -17,27 +18,35 @@ from tests.simulation.server import JoinStream, RpcError, Server
 
 RETRY_S = 0.2
 CLOSE_TIMEOUT_S = 2.0
+UNHEARD = "leaves, unheard"
 DEFAULT_LEASE_S = 5.0
 
 
 class Member:
     """One process of a worker or parameter server. `server()` is the controller that answers now; None: none does.
 
-    work_left_s  seconds of computing that it still wants
-    assignment   the newest one
-    outcome      why it has ended; empty: it has not
+    assignment  the newest one
+    ring_epoch  of a RoCE worker: the epoch whose neighbors it knows
+    outcome     why it has ended; empty: it has not
     """
 
     def __init__(
-        self, job: str, host: str, work_s: float, server: Callable[[], Server | None], history: History
+        self,
+        job: str,
+        host: str,
+        server: Callable[[], Server | None],
+        qpns: Iterator[int],
+        history: History,
     ) -> None:
         self.job = job
         self.host = host
-        self.work_left_s = work_s
         self.assignment: pb.Assignment | None = None
         self.outcome = ""
         self.on_assignment: Callable[[Member], None] = lambda member: None
+        self.ring_epoch = 0
         self._server = server
+        self._qpns = qpns
+        self._queue_pairs: pb.RoceQueuePairs | None = None
         self._history = history
         self._lease_s = DEFAULT_LEASE_S
         self._unusable_epoch = 0
@@ -84,6 +93,11 @@ class Member:
             self._note(f"cannot use epoch {self._unusable_epoch}")
             self._wake.set()
 
+    @property
+    def stream(self) -> JoinStream | None:
+        """None: it has none, or a broken one."""
+        return self._stream
+
     def leave(self) -> None:
         self._is_leaving = True
         self._wake.set()
@@ -96,8 +110,8 @@ class Member:
             if not self.outcome and not self._is_leaving:
                 await asyncio.sleep(RETRY_S)
         if not self.outcome:
-            self.outcome = "left"
-            self._note("leaves, unheard")
+            self.outcome = UNHEARD
+            self._note(self.outcome)
 
     async def _one_stream(self) -> None:
         server = self._server()
@@ -146,10 +160,10 @@ class Member:
     async def _send(self, stream: JoinStream) -> None:
         """One update at once, then one every third of the lease, and the last on leaving."""
         while not self._is_leaving:
-            told = self._unusable_epoch
+            told = self._news
             stream.send(self._update())
             deadline = asyncio.get_running_loop().time() + self._lease_s / 3
-            while not self._is_leaving and self._unusable_epoch == told:
+            while not self._is_leaving and self._news == told:
                 try:
                     async with asyncio.timeout_at(deadline):
                         self._wake.clear()
@@ -162,8 +176,18 @@ class Member:
     def _update(self, leave: bool = False) -> pb.MemberUpdate:
         epoch = 0 if self.assignment is None else self.assignment.epoch
         return pb.MemberUpdate(
-            job=self.job, host=self.host, leave=leave, unusable_epoch=self._unusable_epoch, epoch=epoch
+            job=self.job,
+            host=self.host,
+            leave=leave,
+            unusable_epoch=self._unusable_epoch,
+            epoch=epoch,
+            queue_pairs=self._queue_pairs,
         )
+
+    @property
+    def _news(self) -> tuple[int, int]:
+        """What it sends as soon as it changes."""
+        return self._unusable_epoch, 0 if self._queue_pairs is None else self._queue_pairs.epoch
 
     def _on_update(self, update: pb.ControllerUpdate) -> None:
         self._was_connected, self._disconnected_at = True, None
@@ -175,7 +199,21 @@ class Member:
         elif update.HasField("assignment"):
             self.assignment = update.assignment
             self._note(f"has epoch {update.assignment.epoch}, rank {update.assignment.rank}")
+            self._connect_queue_pairs(update.assignment)
             self.on_assignment(self)
+        elif update.HasField("ring"):
+            self.ring_epoch = update.ring.epoch
+            self._note(f"has its ring of epoch {self.ring_epoch}")
+
+    def _connect_queue_pairs(self, assignment: pb.Assignment) -> None:
+        is_server = any(t.children for t in assignment.trees)
+        if assignment.transport == Transport.ROCE and not is_server:
+            connections = [
+                pb.RoceConnection(tree=t.tree, send_qpn=next(self._qpns), recv_qpn=next(self._qpns))
+                for t in assignment.trees
+            ]
+            self._queue_pairs = pb.RoceQueuePairs(epoch=assignment.epoch, connections=connections)
+            self._wake.set()
 
     def _on_error(self, error: RpcError) -> None:
         now = asyncio.get_running_loop().time()

@@ -102,6 +102,24 @@ MUTANTS = (
         'are not of this store")',
     ),
     Mutant(
+        "a restored store trusts registers that are newer",
+        "switches/reconciler.py",
+        "if not self._knows_revision(name, revision):",
+        "if False:",
+    ),
+    Mutant(
+        "the leader's term does not follow the clock",
+        "jobs/store.py",
+        'term = max(int(self._fact("term")) + 1, int(self._now()))',
+        'term = int(self._fact("term")) + 1',
+    ),
+    Mutant(
+        "an impossible job may wait",
+        "scheduling/placement_scheduler.py",
+        "                if kept is None:\n                    await self._planning",
+        "                if False:\n                    await self._planning",
+    ),
+    Mutant(
         "a job runs before its switches hold its entries",
         STATES,
         "            elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):\n"
@@ -118,7 +136,7 @@ MUTANTS = (
     Mutant(
         "a placement does not note that its slots are used",
         "lifecycle/job_registry.py",
-        "        self._store.use_slots(ranges_of(placement), placement.epoch)\n        port =",
+        "        self._use_slots(placement)\n        port =",
         "        port =",
     ),
     Mutant(
@@ -137,6 +155,7 @@ MUTANTS = (
         "memory does not follow a store that refused a change",
         "lifecycle/job_registry.py",
         "            self._jobs = {j.name: j for j in self._store.jobs()}\n"
+        "            self._revisions = self._stored_revisions()\n"
         "            self._orders = {n: o for n, o in self._orders.items() if n in self._jobs}\n            raise",
         "            raise",
     ),

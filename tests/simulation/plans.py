@@ -17,8 +17,9 @@ from tests.simulation.process import Process
 class SimulatedPlans:
     """See PlanBackend. `crashes`: of the next plans, how many the process does not survive."""
 
-    def __init__(self, fabric: Fabric, draws: Draws) -> None:
+    def __init__(self, fabric: Fabric, draws: Draws, *, is_slow: bool = False) -> None:
         self._fabric = fabric
+        self._durations_s = (1.0, 3.0) if is_slow else (0.01, 0.05, 0.2, 1.0, 3.0)
         self._draws = draws
         self.crashes = 0
 
@@ -41,7 +42,7 @@ class _Backend:
     async def plan(self, request: PlanRequest) -> Plan:
         self._process.check()
         draws = self._plans._draws
-        lasts = draws.of("plan").choice((0.01, 0.05, 0.2, 1.0, 3.0))
+        lasts = draws.of("plan").choice(self._plans._durations_s)
         await asyncio.sleep(0.02 if draws.is_calm else lasts)
         if self._plans.crashes:
             self._plans.crashes -= 1

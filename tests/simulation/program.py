@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from netfold.controller.jobs.records import Placement
+from netfold.controller.jobs.records import Placement, Transport
 from netfold.controller.switches.entries import Entity
 from tests.simulation.member import Member
 
@@ -23,23 +23,29 @@ class JobSpec:
     priority: int
     is_elastic: bool
     work_s: float
+    transport: Transport = Transport.UDP
+    quorum: int = 0
 
     @property
     def text(self) -> str:
         policy = "continue" if self.is_elastic else "fail"
+        quorum = f"quorum: {self.quorum}\n" if self.quorum else ""
         return (
             f"name: {self.name}\nworkers: [{', '.join(self.workers)}]\nscheme: {self.scheme}\nrate: {self.rate}\n"
             f"priority: {self.priority}\non_worker_loss: {policy}\njoin_s: 30\n"
+            f"transport: {self.transport}\n{quorum}"
         )
 
 
 @dataclass
 class Program:
-    """`excuses`: what befell the job itself, so that it may fail. By epoch: `placements`; `entities` with their
-    switches; `losses` of each switch's registers when the members got the epoch, whose sums do not survive another."""
+    """`excuses`: what befell the job itself, so that it may fail. By epoch: `placements`; their `allocations`; their
+    `entities` with their switches; `losses` of each switch's registers when the members got the epoch, whose sums do
+    not survive another."""
 
     spec: JobSpec
     members: dict[str, Member] = field(default_factory=dict)
+    added: set[str] = field(default_factory=set)
     work_left_s: float = 0.0
     excuses: list[str] = field(default_factory=list)
     is_acknowledged: bool = False
@@ -48,6 +54,20 @@ class Program:
     placements: dict[int, Placement] = field(default_factory=dict)
     entities: dict[int, list[tuple[str, Entity]]] = field(default_factory=dict)
     losses: dict[int, dict[str, int]] = field(default_factory=dict)
+    allocations: dict[int, int] = field(default_factory=dict)
+
+    def on_restore(self) -> None:
+        """The controller's store is an older one: what it says of the job may contradict all that it said since."""
+        self.excuses.append("the store was restored")
+        self.state = ""
+        self.placements.clear()
+        self.entities.clear()
+        self.losses.clear()
+        self.allocations.clear()
+
+    @property
+    def workers(self) -> set[str]:
+        return {*self.spec.workers, *self.added}
 
     @property
     def alive(self) -> list[Member]:

@@ -35,7 +35,10 @@ def assert_clean(world: World) -> None:
     for name, pool in controller.registry.occupancy().items():
         if pool.in_use:
             raise ViolationError(f"{pool.in_use} slots of {name} are still in use")
-    wanted = desired_contents(controller.config, controller.registry.all(), controller.failures.failed)
+    registry = controller.registry
+    wanted = desired_contents(
+        controller.config, registry.all(), controller.failures.failed, registry.revisions()
+    )
     for name, switch in world.switches.items():
         if switch.contents != wanted[name]:
             more = [str(switch.contents[k]) for k in switch.contents.keys() - wanted[name].keys()]
@@ -46,7 +49,7 @@ def assert_clean(world: World) -> None:
     left = {
         "background tasks": [t.get_name() for t in controller.tasks.under_way],
         "timers of jobs": controller.tasks.timers,
-        "leases": controller.lifecycle.leases_held,
+        "leases": controller.lifecycle.lease_holders,
         "open streams": controller.member_status.open_streams,
         "calls": list(world.calls),
     }

@@ -80,7 +80,9 @@ def run(scenario: Scenario) -> Outcome:
 async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
     draws = Draws(scenario.seed, scenario.intensity)
     fabric = FABRICS[scenario.fabric]()
-    world = World(fabric, folder, draws, outcome.history, probe_s=scenario.probe_s)
+    world = World(
+        fabric, folder, draws, outcome.history, probe_s=scenario.probe_s, slow_plans=scenario.slow_plans
+    )
     actions, watch, loop = Actions(world), Watch(world), asyncio.get_running_loop()
     world.start()
     for step in scenario.steps:

@@ -18,10 +18,11 @@ from tests.simulation.process import Process
 
 
 class RpcError(Exception):
-    """A call ended with a status code."""
+    """A call ended with a status code. `is_lost_by_controller`: its handler was canceled, which no client asked for."""
 
-    def __init__(self, code: grpc.StatusCode, text: str) -> None:
+    def __init__(self, code: grpc.StatusCode, text: str, *, is_lost_by_controller: bool = False) -> None:
         self.code = code
+        self.is_lost_by_controller = is_lost_by_controller
         super().__init__(f"{code.name}: {text}")
 
 
@@ -49,8 +50,10 @@ class Server:
         killed = asyncio.create_task(self._process.killed.wait())
         try:
             await asyncio.wait([answer, killed], return_when=asyncio.FIRST_COMPLETED)
-            if not self._process.is_alive or answer.cancelled():
+            if not self._process.is_alive:
                 raise RpcError(grpc.StatusCode.UNAVAILABLE, "the connection was lost")
+            if answer.cancelled():
+                raise RpcError(grpc.StatusCode.CANCELLED, "the call was canceled", is_lost_by_controller=True)
             return answer.result()
         finally:
             killed.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import finsy as fy
@@ -51,6 +52,7 @@ class SimulatedSwitch:
         self.is_running.set()
         self.highest_id = 0
         self.connections: list[SimulatedConnection] = []
+        self.rogues: list[Rogue] = []
         self.rx: dict[int, int] = {}
         self.tx: dict[int, int] = {}
         self.deliver: Callable[[str, int, bytes], None] = lambda switch, port, payload: None
@@ -67,6 +69,7 @@ class SimulatedSwitch:
         self.down_since = asyncio.get_running_loop().time()
         self.contents, self.registers, self.has_pipeline = {}, {}, False
         self.rx, self.tx, self.highest_id = {}, {}, 0
+        self.rogues.clear()
         self.is_running.set()
         self.drop_connections()
 
@@ -79,6 +82,26 @@ class SimulatedSwitch:
         self.highest_id = 0
         self.drop_connections()
 
+    def drift(self, where: float) -> str:
+        """An entry is lost, as by a reader of hardware that writes; `where` in [0, 1) chooses it. Returns which."""
+        keys = list(self.contents)
+        if not keys:
+            return "nothing"
+        return str(self.contents.pop(keys[int(where * len(keys))]))
+
+    def elect_rogue(self) -> Rogue:
+        """Another program becomes primary."""
+        rogue = Rogue(self.highest_id + 1)
+        self.rogues.append(rogue)
+        self.arbitrate()
+        return rogue
+
+    def dismiss(self, rogue: Rogue) -> None:
+        if rogue in self.rogues:
+            self.rogues.remove(rogue)
+            self.highest_id = 0
+            self.arbitrate()
+
     # ---- P4Runtime ------------------------------------------------------------------------------------
 
     @property
@@ -87,7 +110,8 @@ class SimulatedSwitch:
         return best if best is not None and best.request.election_id >= self.highest_id else None
 
     def arbitrate(self) -> None:
-        self.highest_id = max([self.highest_id, *(c.request.election_id for c in self.connections)])
+        ids = [*(c.request.election_id for c in self.connections), *(r.election_id for r in self.rogues)]
+        self.highest_id = max([self.highest_id, *ids])
         for connection in list(self.connections):
             connection.on_arbitration()
 
@@ -99,7 +123,7 @@ class SimulatedSwitch:
     def write(self, batch: WriteBatch) -> None:
         """Raises fy.P4ClientError at the first update that is refused; those before it are written."""
         for entity in batch.entities:
-            if self.draws.happens("refused update", self.draws.intensity.rpc_error / 4):
+            if self.draws.happens("refused update", self.draws.intensity.refused_update):
                 raise rpc_error(grpc.StatusCode.UNKNOWN, "RESOURCE_EXHAUSTED: no room")
             is_there = entity.key in self.contents
             if batch.op is Op.INSERT and is_there:
@@ -117,6 +141,13 @@ class SimulatedSwitch:
                 self.primary.packet_in(port, payload)
 
 
+@dataclass(frozen=True)
+class Rogue:
+    """A program that is no controller of the store, and writes nothing."""
+
+    election_id: int
+
+
 class SimulatedConnection:
     """See SwitchConnection."""
 
@@ -127,6 +158,7 @@ class SimulatedConnection:
         self.rpc_lock = asyncio.Lock()
         self.is_up = False
         self.is_primary = False
+        self._is_open = False
         self._switch = switch
         self._process = process
         self._cpu_port = cpu_port
@@ -164,7 +196,7 @@ class SimulatedConnection:
     async def close(self) -> None:
         if self in self._switch.connections:
             self._switch.connections.remove(self)
-        self.is_up = False
+        self.is_up = self._is_open = False
         left = list(self._tasks)
         for task in left:
             task.cancel()
@@ -204,7 +236,7 @@ class SimulatedConnection:
 
     def on_arbitration(self) -> None:
         was_primary, self.is_primary = self.is_primary, self._switch.primary is self
-        if self._tasks and was_primary != self.is_primary:
+        if self._is_open and was_primary != self.is_primary:
             for task in self._tasks:
                 task.cancel()
             self._start_ready()
@@ -235,6 +267,8 @@ class SimulatedConnection:
     # ---- helpers --------------------------------------------------------------------------------------
 
     def _start_ready(self) -> None:
+        self._is_open = True
+
         def start() -> None:
             self.create_task(self.request.on_ready(self))
 

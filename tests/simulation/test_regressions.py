@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from netfold.controller.jobs.records import Transport
 from tests.simulation.program import JobSpec
 from tests.simulation.run import run
 from tests.simulation.scenario import Scenario, Step
@@ -21,6 +22,8 @@ def job(name: str, *workers: str, **changes: object) -> JobSpec:
 def fill_disk(at_s: float, lasts_s: float) -> Step:
     return Step(at_s, "fill_disk", (lasts_s,))
 
+
+HOSTS = ("h1", "h2", "h3", "h4")
 
 SCENARIOS = {
     "workers leave while the disk is full": (
@@ -54,6 +57,25 @@ SCENARIOS = {
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=8.0),)),
         Step(4.9, "crash_planner"),
         Step(5.0, "hang", ("leaf2", 20.0)),
+    ),
+    "the store is restored, and a job gets slots that have seen a later epoch": (
+        Step(0.5, "back_up_store"),
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=2.0),)),
+        Step(2.0, "request_epoch", ("a", "h1")),
+        Step(12.0, "restore_store", (1.0,)),
+        Step(14.0, "submit", (job("b", "h2", "h4", work_s=2.0),)),
+    ),
+    "the store is restored, with a lower term than its switches have seen": (
+        Step(0.5, "back_up_store"),
+        Step(1.0, "restart_controller", (0.5,)),
+        Step(3.0, "restart_controller", (0.5,)),
+        Step(5.0, "restore_store", (1.0,)),
+        Step(8.0, "submit", (job("b", "h2", "h4", work_s=2.0),)),
+    ),
+    "a queued job is impossible once it has lost a worker": (
+        Step(1.0, "submit", (job("a", "h1", "h2", rate=100, work_s=10.0),)),
+        Step(2.0, "submit", (job("b", *HOSTS, rate=100, transport=Transport.ROCE, is_elastic=True),)),
+        Step(8.0, "kill_member", ("b", "h4")),
     ),
     "a worker of an elastic job leaves unheard, after the other left": (
         Step(1.0, "submit", (job("a", "h1", "h3", is_elastic=True, work_s=0.5),)),

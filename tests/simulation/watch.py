@@ -6,29 +6,15 @@ from __future__ import annotations
 
 import asyncio
 
-from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.jobs.records import JobRecord, JobState, Placement, Transport
 from netfold.controller.jobs.slot_allocator import BLOCK, Range
-from netfold.controller.lifecycle.job_admission import (
-    PlanRequest,
-    RefusedError,
-    background_of,
-    uses_failed,
-)
-from netfold.controller.switches.fabric_config import FailedElements
+from tests.simulation.feasible import possible_plan
+from tests.simulation.liveness import Liveness
+from tests.simulation.member import UNHEARD
 from tests.simulation.program import Program
 from tests.simulation.world import ViolationError, World
 
 LOOK_S = 0.5
-
-RECENT_S = 30.0
-"""A link or switch that failed within this time before a job did excuses it."""
-
-STAY_S = 25.0
-"""A job may stay so long over a switch or link that is down, if there is another plan; a worker may wait so long for
-its part in a job that runs."""
-
-IDLE_S = 25.0
-"""A job that would fit may wait so long in calm."""
 
 
 class Watch:
@@ -36,9 +22,7 @@ class Watch:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._fits_since: dict[str, float] = {}
-        self._over_failed_since: dict[str, float] = {}
-        self._apart_since: dict[tuple[str, str], float] = {}
+        self._liveness = Liveness(world)
 
     async def run(self) -> None:
         while True:
@@ -58,10 +42,8 @@ class Watch:
         self._check_epochs(jobs)
         for program in world.programs.values():
             self._check_program(program)
-        self._check_repairs(jobs)
-        if world.draws.is_calm:
-            self._check_members()
-            self._check_queue()
+        self._check_leases()
+        self._liveness.look(jobs)
 
     # ---- programs -------------------------------------------------------------------------------------
 
@@ -83,11 +65,13 @@ class Watch:
         nodes = {n for link in placement.links for n in link if n in self._world.switches}
         adding = {n for tree in placement.trees for n in tree.bases}
         has_sums = all(program.losses[epoch][n] == self._world.switches[n].losses for n in adding)
+        if program.spec.transport is Transport.ROCE:
+            is_whole = is_whole and all(m.ring_epoch == epoch for m in assigned if m.host in program.workers)
         if is_whole and has_sums and nodes <= carried and not placement.links & self._world.cut:
             program.work_left_s -= LOOK_S
             if program.work_left_s <= 0:
                 for member in program.alive:
-                    if member.host in program.spec.workers:
+                    if member.host in program.workers:
                         member.leave()
 
     def _carried(self, program: Program, epoch: int) -> set[str]:
@@ -102,7 +86,7 @@ class Watch:
 
     def _touch_registers(self, program: Program, placement: Placement, carried: set[str]) -> None:
         for tree in placement.trees:
-            owner = (program.spec.name, tree.tree, placement.epoch)
+            owner = (program.spec.name, tree.tree, placement.epoch, program.allocations[placement.epoch])
             for switch, base in tree.bases.items():
                 if switch not in carried:
                     continue
@@ -148,6 +132,14 @@ class Watch:
             if job.state is JobState.RUNNING and job.epoch < told:
                 raise ViolationError(f"{job.name} runs in epoch {job.epoch}; members had {told}")
 
+    def _check_leases(self) -> None:
+        """Only members of jobs that have not ended have one."""
+        assert self._world.controller is not None
+        registry = self._world.controller.registry
+        for name, host in self._world.controller.lifecycle.lease_holders:
+            if not registry.has_live(name):
+                raise ViolationError(f"{host} has a lease in {name}, which has ended")
+
     # ---- programs' fates ------------------------------------------------------------------------------
 
     def _check_program(self, program: Program) -> None:
@@ -156,6 +148,9 @@ class Watch:
         if not program.is_acknowledged:
             return
         if name not in world.controller.registry:
+            if "the store was restored" in program.excuses:
+                program.is_acknowledged = False
+                return
             raise ViolationError(f"{name} was acknowledged, and is gone")
         job = world.controller.registry.get(name)
         if program.state == job.state:
@@ -171,99 +166,9 @@ class Watch:
             raise ViolationError(f"{name} is done with {program.work_left_s:g} s of work left")
 
     def _check_failure(self, program: Program, job: JobRecord) -> None:
-        unheard = [m.host for m in program.members.values() if m.outcome.startswith(("left", "gave up"))]
+        unheard = [m.host for m in program.members.values() if m.outcome.startswith((UNHEARD, "gave up"))]
         if program.excuses or unheard:
             return
-        plan = self._possible_plan(job)
+        plan = possible_plan(self._world, job)
         if plan:
             raise ViolationError(f"{job.name} failed ({job.reason}), though {plan}")
-
-    def _possible_plan(self, job: JobRecord) -> str:
-        """Why a job could go on: nothing failed lately, or there is a plan around all that did. Empty: it could not."""
-        world = self._world
-        assert world.controller is not None
-        now = asyncio.get_running_loop().time()
-        recent = {e for e, at in world.changed_at.items() if now - at < RECENT_S}
-        down = {n for n, s in world.switches.items() if not s.is_up or not s.is_running.is_set()}
-        links = frozenset(e for e in recent if isinstance(e, frozenset)) | frozenset(world.cut)
-        switches = frozenset(e for e in recent if isinstance(e, str)) | frozenset(down)
-        failed = FailedElements(links, switches)
-        if not links and not switches:
-            return "nothing happened to it"
-        others = background_of(j for j in world.controller.registry.all() if j.name != job.name)
-        return "there is a plan" if self._fits(job, failed, others) else ""
-
-    def _fits(self, job: JobRecord, failed: FailedElements, others: object) -> bool:
-        world = self._world
-        assert world.controller is not None
-        order = world.controller.registry.order(job.name)
-        request = PlanRequest(order, others, broken=failed, without=frozenset(job.excluded))  # type: ignore[arg-type]
-        try:
-            world.plans.compute(request)
-        except RefusedError:
-            return False
-        return True
-
-    # ---- jobs that run --------------------------------------------------------------------------------
-
-    def _check_repairs(self, jobs: list[JobRecord]) -> None:
-        """A job does not stay over what is down, if there is another plan."""
-        world = self._world
-        assert world.controller is not None
-        now = asyncio.get_running_loop().time()
-        if world.disk.is_full or now - world.started_at < world.controller.options.timeouts.start:
-            self._over_failed_since.clear()
-            return
-        down = frozenset(n for n, s in world.switches.items() if not s.is_up)
-        links = frozenset(world.cut) if world.controller.options.probe_s else frozenset()
-        over = {
-            j.name
-            for j in jobs
-            if j.state is JobState.RUNNING and j.placement is not None
-            if uses_failed(j.placement.plan, FailedElements(links, down), ())
-        }
-        self._over_failed_since = {name: self._over_failed_since.get(name, now) for name in over}
-        for name, since in self._over_failed_since.items():
-            job = world.controller.registry.get(name)
-            if now - since > STAY_S and self._possible_plan(job):
-                raise ViolationError(
-                    f"{name} stays over {sorted(down)} for {now - since:g} s, though there is a plan"
-                )
-
-    def _check_members(self) -> None:
-        """Each worker of a job that runs takes part."""
-        world = self._world
-        assert world.controller is not None
-        now = asyncio.get_running_loop().time()
-        apart = {
-            (name, member.host)
-            for name, program in world.programs.items()
-            for member in program.alive
-            if program.state == JobState.RUNNING and member.host in program.spec.workers
-            if member.assignment is None
-            or member.assignment.epoch != world.controller.registry.get(name).epoch
-        }
-        self._apart_since = {k: self._apart_since.get(k, now) for k in apart}
-        for (name, host), since in self._apart_since.items():
-            if now - since > STAY_S:
-                raise ViolationError(f"{host} waits for {now - since:g} s for its part in {name}, which runs")
-
-    # ---- the queue ------------------------------------------------------------------------------------
-
-    def _check_queue(self) -> None:
-        """The first queued job that fits beside what runs does not wait."""
-        world = self._world
-        assert world.controller is not None
-        now = asyncio.get_running_loop().time()
-        if now - world.started_at < world.controller.options.timeouts.start:
-            self._fits_since.clear()
-            return
-        jobs = world.controller.registry.all()
-        others = background_of(jobs)
-        waiting = world.controller.scheduler.queued()[:1]
-        fits = {j.name for j in waiting if self._fits(j, world.controller.failures.failed, others)}
-        self._fits_since = {name: self._fits_since.get(name, now) for name in fits}
-        for name, since in self._fits_since.items():
-            if now - since > IDLE_S:
-                reason = world.controller.registry.get(name).reason
-                raise ViolationError(f"{name} waits for {now - since:g} s though it fits ({reason})")

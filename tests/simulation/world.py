@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import itertools
+import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,13 +74,14 @@ class World:
         history: History,
         *,
         probe_s: float,
+        slow_plans: bool = False,
         timeouts: ControllerTimeouts | None = None,
     ) -> None:
         self.fabric = fabric
         self.draws = draws
         self.history = history
         self.disk = Disk()
-        self.plans = SimulatedPlans(fabric, draws)
+        self.plans = SimulatedPlans(fabric, draws, is_slow=slow_plans)
         self.switches = {s.name: SimulatedSwitch(s.name, draws, history) for s in fabric.switches}
         for switch in self.switches.values():
             switch.deliver = self._deliver
@@ -87,10 +92,16 @@ class World:
         self.violations: list[str] = []
         self.started_at = 0.0
         self._path = folder / "state.db"
+        self._backup = folder / "backup.db"
+        self._must_restore = False
+        self._allocations: dict[tuple[str, int], int] = {}
+        self._backed_up: dict[tuple[str, int], int] = {}
+        self._numbers = itertools.count()
+        self._qpns = itertools.count(2)
         self._store: Store | None = None
         fleet = FleetOptions(audit_s=10.0, counter_poll_s=1.0)
         self._options = Options(
-            PacketModel(32), NO_PIPELINE, timeouts or ControllerTimeouts(), fleet, probe_s, counters_s=5.0
+            PacketModel(64), NO_PIPELINE, timeouts or ControllerTimeouts(), fleet, probe_s, counters_s=5.0
         )
         self.process: Process | None = None
         self.controller: Controller | None = None
@@ -104,8 +115,10 @@ class World:
         if self.process is not None:
             return
         self._starts += 1
+        if self._must_restore:
+            self._put_backup()
         process = self.process = Process(f"controller {self._starts}")
-        store = self._store = Store(self._path, fingerprint(self.fabric), mark=MARK)
+        store = self._store = Store(self._path, fingerprint(self.fabric), mark=MARK, now=LoopClock().wall_s)
         term = store.try_lead()
         assert term is not None, "the dead controller still leads"
         config = FabricConfig(self.fabric, addresses(self.fabric), store.mark)
@@ -158,6 +171,45 @@ class World:
         assert isinstance(loop, VirtualLoop)
         loop.call_next(bury)
 
+    def allocation(self, job: str, epoch: int) -> int:
+        """A number that is the allocation's own: after the store was restored, the same epoch may be given again."""
+        return self._allocations.setdefault((job, epoch), next(self._numbers))
+
+    # ---- backups --------------------------------------------------------------------------------------
+
+    @property
+    def has_backup(self) -> bool:
+        return self._backup.exists()
+
+    def back_up(self) -> None:
+        if self._path.exists():
+            for job in () if self.controller is None else self.controller.registry.all():
+                for placement in job.placements:
+                    self.allocation(job.name, placement.epoch)
+            self._backed_up = dict(self._allocations)
+            with (
+                contextlib.closing(sqlite3.connect(self._path)) as found,
+                contextlib.closing(sqlite3.connect(self._backup)) as copy,
+            ):
+                found.backup(copy)
+            self.history.add("world", "the store is backed up")
+
+    def restore(self) -> None:
+        """The next controller starts with the backup. What became of jobs since is lost, so any of them may end."""
+        self._must_restore = True
+
+    def _put_backup(self) -> None:
+        self._must_restore = False
+        self._allocations = dict(self._backed_up)
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        shutil.copyfile(self._backup, self._path)
+        self.history.add("world", "the store is restored")
+        for program in self.programs.values():
+            program.on_restore()
+        for switch in self.switches:
+            self.note_change(switch)
+
     def _on_end(self, process: Process, task: asyncio.Task[None]) -> None:
         if process.is_alive:
             error = None if task.cancelled() else task.exception()
@@ -185,6 +237,8 @@ class World:
             self.history.add("operator", f"{what}: done")
         except RpcError as error:
             self.history.add("operator", f"{what}: {error}")
+            if error.is_lost_by_controller:
+                self.violations.append(f"'{what}' has no answer, and the controller lives")
         except TimeoutError:
             self.violations.append(f"'{what}' did not end within {CALL_LIMIT_S:g} s")
         except Exception as error:
@@ -212,7 +266,7 @@ class World:
             return
         if host in program.members and program.members[host].is_alive:
             return
-        member = Member(job, host, program.spec.work_s, lambda: self._server, self.history)
+        member = Member(job, host, lambda: self._server, self._qpns, self.history)
         member.on_assignment = self._on_assignment
         program.members[host] = member
         member.start()
@@ -231,6 +285,7 @@ class World:
         if job.placement is not None and job.placement.epoch == epoch:
             program.placements[epoch] = job.placement
             program.entities[epoch] = list(self._entities(job))
+            program.allocations[epoch] = self.allocation(job.name, epoch)
             program.losses[epoch] = {name: s.losses for name, s in self.switches.items()}
             self._check_installed(program, epoch)
 

@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A scenario from a seed. Each seed has a theme, whose jobs and faults are dense: what goes wrong needs several of one
+kind in a row more often than one of each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from netfold.controller.jobs.records import Transport
+from netfold.topologies.fabric import Fabric
+from tests.simulation.faults import Intensity
+from tests.simulation.program import JobSpec
+from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step
+
+DURATIONS_S = (0.0, 0.3, 2.0, 6.0, 12.0, 25.0, 40.0)
+
+CONTROLLER = {"restart_controller": 4, "kill_at_commit": 4}
+SWITCHES = {
+    "power_cut": 4,
+    "drop_connections": 2,
+    "hang": 2,
+    "forget_elections": 1,
+    "cut_link": 2,
+    "drift": 1,
+    "rogue": 1,
+}
+OTHERS = {"fill_disk": 2, "crash_planner": 1, "replan": 2, "restore_store": 1}
+ALL_FAULTS = {**CONTROLLER, **SWITCHES, **OTHERS}
+
+
+@dataclass(frozen=True)
+class Theme:
+    """`faults`: weights of kinds; `count`: how many. `jobs`: least and most. `work_s`: of members. `member_faults`:
+    chance of each kind, for each worker. `noise`: chance of small faults of the switches' calls."""
+
+    faults: dict[str, int] = field(default_factory=lambda: ALL_FAULTS)
+    jobs: tuple[int, int] = (2, 7)
+    count: tuple[int, ...] = (0, 1, 2, 3, 5, 8)
+    work_s: tuple[float, ...] = (0.5, 5.0, 20.0, 60.0)
+    rates: tuple[int, ...] = (40, 60, 100)
+    durations_s: tuple[float, ...] = DURATIONS_S
+    elastic: float = 0.5
+    canceled: float = 0.15
+    member_faults: float = 0.12
+    noise: float = 0.5
+    slow_plans: float = 0.2
+    probes: float = 0.5
+
+
+THEMES = {
+    "mixed": Theme(),
+    "losses": Theme(
+        jobs=(2, 4), work_s=(40.0, 60.0), elastic=0.9, member_faults=0.5, count=(0, 1, 2), rates=(20, 40)
+    ),
+    "queue": Theme(
+        jobs=(7, 12), work_s=(0.5, 2.0, 5.0), rates=(60, 100), canceled=0.3, count=(1, 2, 4), slow_plans=0.7
+    ),
+    "repairs": Theme(
+        {"power_cut": 3, "cut_link": 4, "hang": 3, "drop_connections": 1, "replan": 1},
+        jobs=(2, 5),
+        count=(3, 5, 8),
+        work_s=(20.0, 60.0),
+        rates=(20, 40),
+        durations_s=(2.0, 12.0, 25.0, 40.0),
+        noise=0.2,
+        slow_plans=0.6,
+        probes=0.8,
+    ),
+    "restarts": Theme(CONTROLLER, jobs=(3, 6), count=(3, 5, 8), durations_s=(0.0, 0.3, 2.0, 6.0), noise=0.2),
+    "disk": Theme(
+        {"fill_disk": 6, "restart_controller": 1, "power_cut": 1},
+        jobs=(4, 8),
+        count=(3, 5, 8),
+        work_s=(0.5, 2.0, 5.0, 20.0),
+        durations_s=(0.3, 2.0, 6.0),
+        noise=0.2,
+    ),
+    "switches": Theme(SWITCHES, count=(3, 5, 8), noise=1.0),
+    "restores": Theme({"restore_store": 3, "power_cut": 1, "restart_controller": 1}, count=(2, 4), noise=0.1),
+}
+
+
+def scenario_of(seed: int) -> Scenario:
+    chosen = random.Random(f"scenario {seed}")
+    theme = THEMES[chosen.choice(["mixed", "mixed", *THEMES])]
+    name = chosen.choice(list(FABRICS))
+    fabric = FABRICS[name]()
+    steps = [*_jobs(chosen, fabric, theme), *_faults(chosen, fabric, theme)]
+    return Scenario(
+        seed,
+        name,
+        tuple(sorted(steps, key=lambda s: s.at_s)),
+        _intensity(chosen, theme),
+        reorder=chosen.choice((0.0, 0.1, 0.5)),
+        probe_s=1.0 if chosen.random() < theme.probes else 0.0,
+        slow_plans=chosen.random() < theme.slow_plans,
+    )
+
+
+def _intensity(chosen: random.Random, theme: Theme) -> Intensity:
+    longest = chosen.choice((0.002, 0.02, 0.2))
+    if chosen.random() >= theme.noise:
+        return Intensity(max_delay_s=longest)
+    return Intensity(
+        rpc_error=chosen.choice((0.0, 0.01, 0.05)),
+        refused_update=chosen.choice((0.0, 0.01, 0.05)),
+        stream_loss=chosen.choice((0.0, 0.003, 0.02)),
+        late_write=chosen.choice((0.0, 0.5)),
+        twice=chosen.choice((0.0, 0.2)),
+        max_delay_s=longest,
+    )
+
+
+# ---- jobs ---------------------------------------------------------------------------------------------
+
+
+def _jobs(chosen: random.Random, fabric: Fabric, theme: Theme) -> Iterator[Step]:
+    for number in range(chosen.randint(*theme.jobs)):
+        at = chosen.uniform(0, HORIZON_S * 0.8)
+        spec = _job(chosen, fabric, theme, f"job{number}")
+        yield Step(at, "submit", (spec,))
+        if chosen.random() < theme.canceled:
+            yield Step(at + chosen.expovariate(1 / 5), "cancel", (spec.name,))
+        if spec.is_elastic and chosen.random() < 0.3:
+            yield from _added_workers(chosen, fabric, spec, at)
+        for host in spec.workers:
+            yield from _member_faults(chosen, theme, spec, host, at)
+
+
+def _job(chosen: random.Random, fabric: Fabric, theme: Theme, name: str) -> JobSpec:
+    hosts = [h.name for h in fabric.hosts if not h.parameter_server]
+    has_servers = len(hosts) < len(fabric.hosts)
+    workers = tuple(chosen.sample(hosts, chosen.randint(2, min(4, len(hosts)))))
+    is_elastic = chosen.random() < theme.elastic
+    scheme = chosen.choice(("switchml", "panama", "panama", *(("atp", "none") if has_servers else ())))
+    transport, quorum = Transport.UDP, 0
+    if chosen.random() < 0.15:
+        transport, scheme = Transport.ROCE, "panama"
+        if chosen.random() < 0.8:  # others may have a worker that is alone at its leaf: no plan has them
+            workers = _rack_pairs(chosen, fabric)
+    elif chosen.random() < 0.15:
+        quorum = chosen.randint(1, len(workers))
+    return JobSpec(
+        name=name,
+        workers=workers,
+        scheme=scheme,
+        rate=chosen.choice(theme.rates),
+        queue=chosen.random() < 0.85,
+        priority=chosen.choice((0, 0, 0, 1, 5)),
+        is_elastic=is_elastic,
+        work_s=chosen.choice(theme.work_s),
+        transport=transport,
+        quorum=quorum,
+    )
+
+
+def _rack_pairs(chosen: random.Random, fabric: Fabric) -> tuple[str, ...]:
+    """Two workers of each of one or two leaves: a RoCE worker needs another one at its leaf."""
+    racks: dict[str, list[str]] = {}
+    for host in fabric.hosts:
+        if not host.parameter_server:
+            racks.setdefault(fabric.attachment(host.name), []).append(host.name)
+    leaves = chosen.sample(sorted(racks), chosen.randint(1, 2))
+    return tuple(h for leaf in leaves for h in chosen.sample(racks[leaf], 2))
+
+
+def _added_workers(chosen: random.Random, fabric: Fabric, spec: JobSpec, at: float) -> Iterator[Step]:
+    others = [h.name for h in fabric.hosts if not h.parameter_server and h.name not in spec.workers]
+    if others:
+        host, later = chosen.choice(others), at + chosen.expovariate(1 / 8)
+        yield Step(later, "add_worker", (spec.name, host))
+        yield Step(later + chosen.uniform(0, 3), "start_member", (spec.name, host))
+
+
+def _member_faults(
+    chosen: random.Random, theme: Theme, spec: JobSpec, host: str, at: float
+) -> Iterator[Step]:
+    def later(mean_s: float) -> float:
+        return at + chosen.expovariate(1 / mean_s)
+
+    chance = theme.member_faults
+    lost_at = later(8)
+    while chosen.random() < chance:
+        kind = chosen.choice(("kill_member", "kill_member", "vanish_member"))
+        yield Step(lost_at, kind, (spec.name, host))
+        if chosen.random() < 0.6:
+            yield Step(lost_at + chosen.expovariate(1 / 4), "start_member", (spec.name, host))
+        lost_at += 4.0 + chosen.expovariate(1 / 8)
+    if chosen.random() < 1.5 * chance:
+        yield Step(later(8), "break_stream", (spec.name, host, chosen.random() < 0.5))
+    if chosen.random() < chance:
+        yield Step(later(8), "request_epoch", (spec.name, host))
+
+
+# ---- faults -------------------------------------------------------------------------------------------
+
+
+def _faults(chosen: random.Random, fabric: Fabric, theme: Theme) -> Iterator[Step]:
+    switches = [s.name for s in fabric.switches]
+    links = [(k.a, k.b) for k in fabric.links if not fabric.is_host(k.a) and not fabric.is_host(k.b)]
+
+    def lasts() -> float:
+        return chosen.choice(theme.durations_s)
+
+    def switch() -> str:
+        return chosen.choice(switches)
+
+    arguments: dict[str, Callable[[], tuple[object, ...]]] = {
+        "restart_controller": lambda: (lasts(),),
+        "kill_at_commit": lambda: (chosen.randint(1, 6), chosen.random() < 0.5, lasts()),
+        "power_cut": lambda: (switch(), lasts()),
+        "drop_connections": lambda: (switch(),),
+        "hang": lambda: (switch(), lasts()),
+        "forget_elections": lambda: (switch(),),
+        "drift": lambda: (switch(), chosen.random()),
+        "rogue": lambda: (switch(), lasts()),
+        "cut_link": lambda: (*chosen.choice(links), lasts()),
+        "fill_disk": lambda: (lasts(),),
+        "restore_store": lambda: (lasts(),),
+        "crash_planner": tuple,
+        "replan": tuple,
+    }
+    for _ in range(chosen.choice(theme.count)):
+        at = chosen.uniform(0, HORIZON_S * 0.9)
+        (kind,) = chosen.choices(list(theme.faults), list(theme.faults.values()))
+        if kind == "restore_store":
+            yield Step(at - chosen.uniform(0.5, 30.0), "back_up_store")
+        yield Step(at, kind, arguments[kind]())

@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the controller could have done for a job: is there a plan?"""
+
+from __future__ import annotations
+
+import asyncio
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of
+from netfold.controller.planning.plan import Loads
+from netfold.controller.switches.fabric_config import FailedElements
+from tests.simulation.world import World
+
+RECENT_S = 30.0
+"""A link or switch that failed within this time before a job did excuses it."""
+
+
+def possible_plan(world: World, job: JobRecord) -> str:
+    """Why a job could go on: nothing failed lately, or there is a plan around all that did. Empty: it could not."""
+    assert world.controller is not None
+    now = asyncio.get_running_loop().time()
+    recent = {e for e, at in world.changed_at.items() if now - at < RECENT_S}
+    down = {n for n, s in world.switches.items() if not s.is_up or not s.is_running.is_set() or s.rogues}
+    links = frozenset(e for e in recent if isinstance(e, frozenset)) | frozenset(world.cut)
+    switches = frozenset(e for e in recent if isinstance(e, str)) | frozenset(down)
+    if not links and not switches:
+        return "nothing happened to it"
+    others = background_of(j for j in world.controller.registry.all() if j.name != job.name)
+    return "there is a plan" if fits(world, job, FailedElements(links, switches), others) else ""
+
+
+def fits(world: World, job: JobRecord, failed: FailedElements, others: Loads) -> bool:
+    """There is a plan around what failed, beside the loads of others."""
+    assert world.controller is not None
+    order = world.controller.registry.order(job.name)
+    try:
+        world.plans.compute(PlanRequest(order, others, broken=failed, without=frozenset(job.excluded)))
+    except RefusedError:
+        return False
+    return True

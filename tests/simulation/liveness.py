@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What must not last: a job over what is down, a worker that is not part of its job, a queued job that would fit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
+
+from netfold.controller.jobs.records import JobRecord, JobState, Transport
+from netfold.controller.lifecycle.job_admission import background_of, uses_failed
+from netfold.controller.switches.fabric_config import FailedElements
+from tests.simulation.feasible import fits, possible_plan
+from tests.simulation.member import Member
+from tests.simulation.world import ViolationError, World
+
+STAY_S = 25.0
+"""A job may stay so long over a switch or link that is down, if there is another plan; a worker may wait so long for
+its part in a job that runs."""
+
+IDLE_S = 30.0
+"""A job that would fit may wait so long."""
+
+Thing = TypeVar("Thing", bound=Hashable)
+
+
+class Lasting(Generic[Thing]):
+    """Since when something holds of things, without a pause."""
+
+    def __init__(self) -> None:
+        self._since: dict[Thing, float] = {}
+
+    def update(self, things: Iterable[Thing], seconds: float) -> list[Thing]:
+        """These are all of which it holds now. Returns those of which it has for longer than `seconds`."""
+        now = asyncio.get_running_loop().time()
+        self._since = {t: self._since.get(t, now) for t in things}
+        return [t for t, since in self._since.items() if now - since > seconds]
+
+    def clear(self) -> None:
+        self._since.clear()
+
+
+class Liveness:
+    """`look` raises ViolationError. Call it at least every second."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._fitting: Lasting[tuple[str, int]] = Lasting()
+        self._over_failed: Lasting[str] = Lasting()
+        self._apart: Lasting[tuple[str, str, int, object]] = Lasting()
+
+    def look(self, jobs: list[JobRecord]) -> None:
+        world = self._world
+        assert world.controller is not None
+        now = asyncio.get_running_loop().time()
+        if world.disk.is_full or now - world.started_at < world.controller.options.timeouts.start:
+            self._over_failed.clear()
+            self._fitting.clear()
+            self._apart.clear()
+            return
+        self._check_repairs(jobs)
+        self._check_members()
+        self._check_queue(jobs)
+
+    def _check_repairs(self, jobs: list[JobRecord]) -> None:
+        """A job does not stay over what is down, if there is another plan."""
+        world = self._world
+        assert world.controller is not None
+        down = frozenset(n for n, s in world.switches.items() if not s.is_up)
+        links = frozenset(world.cut) if world.controller.options.probe_s else frozenset()
+        over = [
+            j.name
+            for j in jobs
+            if j.state is JobState.RUNNING and j.placement is not None
+            if uses_failed(j.placement.plan, FailedElements(links, down), ())
+        ]
+        for name in self._over_failed.update(over, STAY_S):
+            if possible_plan(world, world.controller.registry.get(name)):
+                raise ViolationError(f"{name} stays over {sorted(down)}, though there is a plan")
+
+    def _check_members(self) -> None:
+        """Each worker that the controller hears of takes part in its job, if that runs."""
+        world = self._world
+        assert world.controller is not None
+        apart = [
+            (name, member.host, world.controller.registry.get(name).epoch, member.stream)
+            for name, program in world.programs.items()
+            for member in program.alive
+            if program.state == JobState.RUNNING and member.host in program.workers
+            if member.stream is not None and self._is_apart(member)
+        ]
+        for name, host, epoch, _ in self._apart.update(apart, STAY_S):
+            raise ViolationError(
+                f"{host} waits for {STAY_S:g} s for its part in epoch {epoch} of {name}, which runs"
+            )
+
+    def _is_apart(self, member: Member) -> bool:
+        assert self._world.controller is not None
+        job = self._world.controller.registry.get(member.job)
+        if member.assignment is None or member.assignment.epoch != job.epoch:
+            return True
+        has_ring = member.ring_epoch == job.epoch
+        return job.transport is Transport.ROCE and job.roce_installed_epoch == job.epoch and not has_ring
+
+    def _check_queue(self, jobs: list[JobRecord]) -> None:
+        """The first queued job that fits beside what runs does not wait."""
+        world = self._world
+        assert world.controller is not None
+        others = background_of(jobs)
+        waiting = world.controller.scheduler.queued()[:1]
+        failed = world.controller.failures.failed
+        fitting = [(j.name, j.seq) for j in waiting if fits(world, j, failed, others)]
+        for name, _ in self._fitting.update(fitting, IDLE_S):
+            reason = world.controller.registry.get(name).reason
+            raise ViolationError(f"{name} waits for {IDLE_S:g} s though it fits ({reason})")
