@@ -101,6 +101,10 @@ test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides, 
 test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
 	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS)
 
+.PHONY: test-frameworks
+test-frameworks: $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face's Trainer and Accelerate, and Lightning
+	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch/test_frameworks.py $(PYTEST_ARGS)
+
 .PHONY: test-roce
 test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
 	$(ISOLATED) $(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS)
@@ -211,6 +215,11 @@ $(TORCH_VENV)/.ready: pyproject.toml protocol/netfold.proto requirements.lock re
 	rm -rf netfold.egg-info  # an older one would hide the entry point that tells PyTorch of netfold
 	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
 	  --constraint requirements-torch.lock --editable '.[torch]' pytest pytest-timeout hypothesis
+	touch $@
+
+$(TORCH_VENV)/.ready-frameworks: $(TORCH_VENV)/.ready
+	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
+	  --constraint requirements-torch.lock --editable '.[frameworks]'
 	touch $@
 
 # Machines are made of packages that are unpacked, not installed; only QEMU is, and libc6-dev is there already.
