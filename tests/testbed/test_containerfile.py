@@ -1,0 +1,33 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`Containerfile` installs what the Makefile needs, in steps that `tests.testbed.containerfile` can run in a chroot."""
+
+from __future__ import annotations
+
+import re
+
+from tests.house.imports import REPOSITORY
+from tests.testbed.containerfile import RELEASES, steps
+
+STEPS = list(steps((REPOSITORY / "Containerfile").read_text()))
+
+
+def test_a_chroot_can_run_each_step() -> None:
+    assert STEPS[0].instruction == "FROM"
+    assert STEPS[0].argument in RELEASES
+    assert {s.instruction for s in STEPS[1:]} == {"RUN", "WORKDIR", "COPY", "CMD"}
+
+
+def test_it_installs_the_packages_of_the_makefile() -> None:
+    [wanted] = re.findall(r"^APT +:= (.+)$", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    installed = next(s.argument for s in STEPS if "apt-get install" in s.argument)
+    assert set(wanted.split()) <= set(installed.split())
+
+
+def test_continued_lines_and_comments_are_one_step() -> None:
+    text = '# a comment\nFROM debian:12\nRUN a \\\n && b   c \\\n && d\nCMD ["make", "run"]\n'
+    assert [(s.instruction, s.argument) for s in steps(text)] == [
+        ("FROM", "debian:12"),
+        ("RUN", "a && b c && d"),
+        ("CMD", '["make", "run"]'),
+    ]
