@@ -40,12 +40,17 @@ class Mpi:
         return program
 
     def command(
-        self, hosts: Sequence[str], program: Sequence[object], environment: Mapping[str, str]
+        self,
+        hosts: Sequence[str],
+        program: Sequence[object],
+        environment: Mapping[str, str],
+        options: Sequence[str] = (),
     ) -> list[str]:
-        """The launch of a rank on each of `hosts`."""
+        """The launch of a rank on each of `hosts`. `options`: of the launcher."""
         words: list[str] = [f"mpirun.{self.name}"]
         if self.name == "openmpi":
             words += ["--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]
+        words += options
         for number, host in enumerate(hosts):
             words += [":"] if number else []
             words += ["-n", "1"]
@@ -67,7 +72,12 @@ class Launcher:
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def start(
-        self, mpi: Mpi, hosts: Sequence[str], *program: object, environment: Mapping[str, str] | None = None
+        self,
+        mpi: Mpi,
+        hosts: Sequence[str],
+        *program: object,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> subprocess.Popen[str]:
         given = {
             "LD_PRELOAD": str(build(f"mpicc.{mpi.name}")),
@@ -76,7 +86,7 @@ class Launcher:
             **(environment or {}),
         }
         process = subprocess.Popen(
-            mpi.command(hosts, program, given),
+            mpi.command(hosts, program, given, options),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -87,9 +97,14 @@ class Launcher:
         return process
 
     def run(
-        self, mpi: Mpi, hosts: Sequence[str], *program: object, environment: Mapping[str, str] | None = None
+        self,
+        mpi: Mpi,
+        hosts: Sequence[str],
+        *program: object,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:
-        process = self.start(mpi, hosts, *program, environment=environment)
+        process = self.start(mpi, hosts, *program, environment=environment, options=options)
         out, err = process.communicate(timeout=DEADLINE_S)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 

@@ -8,21 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.launcher import MPIS, Mpi, launcher
+from tests.mpi.launcher import Mpi, launcher
 
 LAYOUTS = {
     "a rank on each of four hosts": ["h1", "h2", "h3", "h4"],
     "five ranks on two hosts": ["h1", "h1", "h2", "h2", "h1"],
 }
-
-
-@pytest.fixture(params=MPIS, ids=lambda mpi: mpi.name)
-def mpi(request) -> Mpi:
-    if not request.param.is_installed:
-        pytest.skip(
-            f"needs mpirun.{request.param.name} and mpicc.{request.param.name}: make test-mpi installs them"
-        )
-    return request.param
 
 
 MODES: dict[str, tuple[list[str], dict[str, str]]] = {

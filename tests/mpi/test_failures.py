@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that call differently, and ranks that are lost: the others' calls end with an error, as the error handler has
+it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.launcher import DEADLINE_S, Launcher, Mpi, launcher
+
+MISMATCHES = ["count", "datatype", "root", "operation", "nonblocking"]
+KEEP_OTHERS = {"openmpi": ["--enable-recovery"], "mpich": ["-disable-auto-cleanup"]}
+"""Options of the launchers that otherwise end all ranks when one is lost."""
+LEASE = {"NETFOLD_LEASE_MS": "2000"}
+
+
+def other_errors(programs: Launcher, mpi: Mpi, reason: str, hosts: list[str], left: list[int]) -> list[str]:
+    """Runs the program until the ranks that are `left` have ended their calls with MPI_ERR_OTHER: what they print."""
+    folder = programs.folder / "classes"
+    folder.mkdir()
+    program = mpi.compile("failures.c", programs.folder)
+    options = KEEP_OTHERS[mpi.name]
+    process = programs.start(mpi, hosts, program, reason, folder, environment=LEASE, options=options)
+    deadline = time.monotonic() + DEADLINE_S
+    while process.poll() is None and sum(path.stat().st_size > 0 for path in folder.iterdir()) < len(left):
+        assert time.monotonic() < deadline, f"only {list(folder.iterdir())} have ended their calls"
+        time.sleep(0.05)
+    kill_ranks(program)
+    _, printed = process.communicate(timeout=DEADLINE_S)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        str(rank): "MPI_ERR_OTHER" for rank in left
+    }, printed
+    found = re.findall(r"netfold: rank (\d+): (.*)", printed)
+    assert sorted(int(rank) for rank, _ in found) == left
+    return [text for _, text in found]
+
+
+def kill_ranks(program: Path) -> None:
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "exe").resolve() == program:
+                os.kill(int(folder.name), signal.SIGKILL)
+        except OSError:
+            continue
+
+
+@pytest.mark.parametrize("reason", MISMATCHES)
+@pytest.mark.parametrize("hosts", [["h1", "h2", "h3"], ["h1", "h1", "h2"]], ids=["hosts", "host"])
+def test_different_calls_are_an_error_at_all_ranks(mpi: Mpi, reason: str, hosts: list[str], tmp_path: Path):
+    with launcher(hosts, tmp_path) as programs:
+        for text in other_errors(programs, mpi, reason, hosts, [0, 1, 2]):
+            assert "different calls" in text
+
+
+def test_an_error_ends_a_program_without_a_handler(mpi: Mpi, tmp_path: Path):
+    hosts = ["h1", "h2", "h3"]
+    with launcher(hosts, tmp_path) as programs:
+        done = programs.run(mpi, hosts, mpi.compile("failures.c", tmp_path), "count")
+        assert done.returncode != 0
+        assert "MPI_Allreduce: the ranks made different calls" in done.stderr
+
+
+def test_a_lost_rank_fails_the_calls_of_the_others(mpi: Mpi, tmp_path: Path):
+    hosts = ["h1", "h2", "h3"]
+    with launcher(hosts, tmp_path) as programs:
+        for text in other_errors(programs, mpi, "exit", hosts, [0, 2]):
+            assert "h2 has ended without MPI_Finalize" in text
+
+
+def test_a_killed_rank_ends_the_program(mpi: Mpi, tmp_path: Path):
+    hosts = ["h1", "h2", "h3"]
+    with launcher(hosts, tmp_path) as programs:
+        done = programs.run(mpi, hosts, mpi.compile("failures.c", tmp_path), "killed")
+        assert done.returncode != 0
+
+
+def test_a_stopped_rank_fails_the_calls_of_the_others_within_the_lease(mpi: Mpi, tmp_path: Path):
+    hosts = ["h1", "h2", "h3"]
+    with launcher(hosts, tmp_path) as programs:
+        for text in other_errors(programs, mpi, "stopped", hosts, [0, 2]):
+            assert "h2 is silent" in text
