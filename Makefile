@@ -22,6 +22,7 @@ TEST_PROCESSES ?= 2
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
 APT_TEST := tshark libibverbs-dev chromium fonts-dejavu-core
 APT_ROCE := qemu-system-x86
+APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
 
 # In namespaces of its own: as root, in a user namespace, or through sudo where those are forbidden.
 ISOLATED := $(BIN)/python -P -m netfold.testbed.network.isolated
@@ -108,6 +109,10 @@ test-frameworks: $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face'
 .PHONY: test-roce
 test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
 	$(ISOLATED) $(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS)
+
+.PHONY: test-mpi
+test-mpi: $(VENV)/.ready-test-mpi ## the tests with Open MPI and MPICH, and mpi4py's own
+	$(ISOLATED) $(BIN)/pytest tests/mpi --timeout 600 $(PYTEST_ARGS)
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready ## build the wheel, and let pip install it with all that it needs
@@ -233,6 +238,12 @@ $(VENV)/.ready-test-roce: $(VENV)/.ready-roce
 
 $(VENV)/.ready-test: $(VENV)/.ready $(SHELL_VENV)/.ready
 	@$(call install-missing,$(APT_TEST))
+	touch $@
+
+# mpi4py's sources contain its tests; it is compiled for the MPI library that mpicc belongs to.
+$(VENV)/.ready-test-mpi: $(VENV)/.ready-test
+	@$(call install-missing,$(APT_MPI))
+	$(BIN)/python -m tests.mpi.mpi4py_sources
 	touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready

@@ -123,6 +123,9 @@ COMMANDS: dict[str, Command] = {
         extra="testbed",
     ),
     "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker", extra="testbed"),
+    "mpirun": Command(
+        "traffic.mpi.cli", "Run an MPI program whose collectives go through the network.", "mpirun"
+    ),
     "roce": Command("testbed.roce.cli", "RDMA endpoints as workers: try it, their agent, their program."),
     "ps": Command("traffic.cli", "Run a parameter server of a job on this host.", "ps"),
     "ring": Command("traffic.cli", "Run a worker of the peer, a TCP ring.", "ring", extra="testbed"),

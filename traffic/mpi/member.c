@@ -18,6 +18,9 @@
 #define NEW_EPOCH_SECONDS 60.0
 #define HEARTBEAT_SECONDS 0.3
 #define CLOSE_SECONDS 5.0
+#define LONG_SLICE 0.004
+
+enum { LONG_BYTES = 32768 };
 
 struct nm_member {
     struct nm_agent *agent;
@@ -227,9 +230,15 @@ static int has_ended(struct nm_member *m) {
     return ended;
 }
 
+/* Waits for the call, at most a slice. Whether it is finished. */
+static int await_slice(struct nm_member *m, struct nf_call *call, int is_long) {
+    if (is_long) return nf_engine_next_completed(m->engine, nm_now() + LONG_SLICE) != NULL;
+    return nf_engine_wait(m->engine, call, nm_now() + NM_SLICE) != NF_PENDING;
+}
+
 /* Waits for the call. A new epoch replaces one in which it cannot continue. */
-static void await_call(struct nm_member *m, struct nf_call *call) {
-    while (nf_engine_wait(m->engine, call, nm_now() + NM_SLICE) == NF_PENDING) {
+static void await_call(struct nm_member *m, struct nf_call *call, int is_long) {
+    while (!await_slice(m, call, is_long)) {
         struct nf_totals totals;
         nf_engine_totals(m->engine, &totals);
         if (totals.unusable_epoch && !request_epoch(m, totals.unusable_epoch)) nf_engine_fail_epoch_waiters(m->engine);
@@ -266,11 +275,13 @@ struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elem
                                  .deadline = NF_UNKNOWN};
     pthread_mutex_unlock(&m->lock);
     if (has_ended(m) || (totals.has_failed_call && !request_epoch(m, epoch))) return ended_outcome(m);
-    struct nf_call *call = nf_engine_submit(m->engine, &request, 0);
+    /* The engine's thread moves the packets of a long call: this one is away while it lets MPI make progress. */
+    int is_long = (int64_t)elements * nf_itemsize(dtype) > LONG_BYTES;
+    struct nf_call *call = nf_engine_submit(m->engine, &request, is_long);
     struct nf_outcome outcome = {.status = NF_NO_MEMORY};
     if (call) {
         if (has_ended(m)) nf_engine_abort(m->engine); /* of earlier calls: this one came after that */
-        await_call(m, call);
+        await_call(m, call, is_long);
         nf_engine_release(m->engine, call, &outcome);
     }
     if (outcome.status == NF_DONE) {

@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold mpirun`: the launcher's command line, and programs that need no network."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from netfold.traffic.mpi.launch import Flavor, MpiProgram, command_line
+from netfold.traffic.mpi.recipe import MpiBuildError, compiler_of
+from tests.mpi.launcher import DEADLINE_S, Mpi
+
+NETFOLD = Path(sys.executable).with_name("netfold")
+
+
+def test_ranks_and_environment_reach_each_launcher():
+    program = MpiProgram(["a", "-n", 5], 4, ["h1", "h2"], "/bin/ssh2", environment={"K": "v w"})
+    openmpi = command_line("mpirun", Flavor.OPEN_MPI, program)
+    assert openmpi[openmpi.index("--host") + 1] == "h1:2,h2:2"
+    assert openmpi[openmpi.index("-x") + 1] == "K=v w"
+    assert "/bin/ssh2" in openmpi
+    assert openmpi[-5:] == ["-n", "4", "a", "-n", "5"]
+    hydra = command_line("mpiexec", Flavor.HYDRA, program)
+    assert hydra[hydra.index("-hosts") + 1] == "h1,h2"
+    assert hydra[hydra.index("-genv") + 1 :][:2] == ["K", "v w"]
+    assert hydra[hydra.index("-launcher-exec") + 1] == "/bin/ssh2"
+    assert hydra[-5:] == ["-n", "4", "a", "-n", "5"]
+
+
+def test_a_missing_launcher_is_named():
+    with pytest.raises(MpiBuildError, match=r"no mpirun\.none on PATH: apt-get install"):
+        compiler_of("mpirun.none")
+
+
+def test_ranks_of_one_host_need_no_controller(mpi: Mpi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    program = mpi.compile("sum.c", tmp_path)
+    command = [NETFOLD, "mpirun", "--mpirun", f"mpirun.{mpi.name}", "-n", "2", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")

@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The command lines of MPI launchers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from netfold.protocol.connection import connection
+from netfold.traffic.mpi.recipe import MpiBuildError, build, compiler_of
+
+VERSION_TIMEOUT_S = 60.0
+PASSED_ON = ("NETFOLD_", "XDG_RUNTIME_DIR")
+"""Variables of the environment that ranks need: their names begin so."""
+
+
+class Flavor(StrEnum):
+    """Whose options a launcher takes."""
+
+    OPEN_MPI = "Open MPI"
+    HYDRA = "Hydra"
+
+
+@dataclass(frozen=True)
+class MpiProgram:
+    """A program and its arguments, to be started as `ranks` processes on `hosts` (none: this machine).
+
+    launcher     starts the launcher's helper on a host, in place of ssh: `launcher HOST COMMAND...`
+    options      of the MPI launcher
+    environment  of the ranks
+    """
+
+    command: Sequence[object]
+    ranks: int
+    hosts: Sequence[str] = ()
+    launcher: str = ""
+    options: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def flavor_of(mpirun: str) -> Flavor:
+    """Raises MpiBuildError if the launcher is missing, or another one."""
+    found = shutil.which(mpirun)
+    if found is None:
+        raise MpiBuildError(f"no {mpirun} on PATH: apt-get install openmpi-bin, or mpich")
+    shown = subprocess.run(
+        [found, "--version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+    ).stdout
+    if any(name in shown for name in ("Open MPI", "OpenRTE", "Open RTE")):
+        return Flavor.OPEN_MPI
+    if "HYDRA" in shown:
+        return Flavor.HYDRA
+    raise MpiBuildError(f"{found} is neither Open MPI's launcher nor MPICH's")
+
+
+def preload_environment(mpirun: str, library: Path | None = None) -> dict[str, str]:
+    """The library, and what leads its agent to the controller. Raises MpiBuildError, ConnectError."""
+    passed = {key: value for key, value in os.environ.items() if key.startswith(PASSED_ON)}
+    chosen = library or build(compiler_of(mpirun))
+    return {**passed, "NETFOLD_CONTROLLER": connection().address, "LD_PRELOAD": str(chosen)}
+
+
+def command_line(mpirun: str, flavor: Flavor, program: MpiProgram) -> list[str]:
+    """Ranks are placed on the hosts in turn."""
+    words = [mpirun, *program.options]
+    hosts = list(program.hosts)
+    slots = -(-program.ranks // len(hosts)) if hosts else 0
+    if flavor is Flavor.OPEN_MPI:
+        words += (
+            ["--host", ",".join(f"{host}:{slots}" for host in hosts), "--map-by", "node"] if hosts else []
+        )
+        words += ["--oversubscribe"]
+        if program.launcher:
+            words += ["--mca", "plm_rsh_agent", program.launcher, "--mca", "plm_rsh_no_tree_spawn", "1"]
+        for key, value in program.environment.items():
+            words += ["-x", f"{key}={value}"]
+    else:
+        words += ["-hosts", ",".join(hosts), "-ppn", "1"] if hosts else []
+        words += ["-launcher", "ssh", "-launcher-exec", program.launcher] if program.launcher else []
+        for key, value in program.environment.items():
+            words += ["-genv", key, value]
+    return [*words, "-n", str(program.ranks), *map(str, program.command)]
