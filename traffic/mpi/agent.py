@@ -66,7 +66,7 @@ class _Job:
     """The epoch that the worker has."""
 
 
-class Agent:
+class MemberAgent:
     """For the worker at the other end of `stream`."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Agent:
         self._options = options
         self._lease_s = (options.lease_ms or LEASE_MS) / 1000
         self._job: _Job | None = None
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
         self._left = False
 
     def run(self) -> None:
@@ -98,7 +98,7 @@ class Agent:
         readable, _, _ = select.select(watched, [], [], self._lease_s)
         if self._stream in readable:
             self._receive()
-        elif time.monotonic() - self._heard_at > self._lease_s:
+        elif time.monotonic() - self._received_at > self._lease_s:
             raise WorkerLostError(f"the MPI process on {self._host.name} is silent for {self._lease_s:g} s")
         if self._job is not None and self._job.changed in readable:
             self._job.changed.recv(MESSAGE_BYTES)
@@ -110,7 +110,7 @@ class Agent:
         message = self._stream.recv(MESSAGE_BYTES)
         if not message:
             raise WorkerLostError(f"the MPI process on {self._host.name} has ended without MPI_Finalize")
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
         kind = MessageType(int.from_bytes(message[:8], "little"))
         text = message[8:].rstrip(b"\0").decode(errors="replace")
         match kind:
@@ -246,7 +246,7 @@ def main() -> None:
     stream = socket.socket(fileno=STREAM_FD)
     try:
         where = connection()
-        agent = Agent(stream, where, own_host(where), TorchOptions.of(None))
+        agent = MemberAgent(stream, where, own_host(where), TorchOptions.of(None))
     except (TrafficError, ConnectError, ValueError) as error:
         stream.sendall(MessageType.ENDED.to_bytes(8, "little") + f"{error}".encode())
         return
