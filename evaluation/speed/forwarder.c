@@ -74,7 +74,7 @@ static int forward_by_xdp(struct port *from, struct port *to) {
     for (; taken < BATCH; taken++, from->next++) {
         struct tpacket2_hdr *frame = frame_at(from, from->next);
         if (!(__atomic_load_n(&frame->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER)) break;
-        if (ss_xsk_has_space(&to->xsk)) ss_xsk_queue(&to->xsk, (uint8_t *)frame + frame->tp_mac, frame->tp_snaplen);
+        if (ss_xsk_has_space(&to->xsk, 1)) ss_xsk_queue(&to->xsk, (uint8_t *)frame + frame->tp_mac, frame->tp_snaplen);
         __atomic_store_n(&frame->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
     }
     if (taken) ss_xsk_flush(&to->xsk);

@@ -112,6 +112,15 @@ class PortOptions:
             rich_help_panel=PORTS,
         ),
     ] = 1
+    gso: Annotated[
+        bool,
+        typer.Option(
+            "--gso",
+            help="Send frames of one flow and length that follow each other as one frame (generic segmentation "
+            "offload), where the device segments it. A packet socket at the other end of a veth pair sees it whole.",
+            rich_help_panel=PORTS,
+        ),
+    ] = False
     cpu_port: Annotated[
         int,
         typer.Option(min=0, max=PORT_MAX, help="Port of packet-in and packet-out.", rich_help_panel=PORTS),
@@ -356,6 +365,7 @@ def settings_of(
         cache_dir=program.cache_dir or default_cache_dir,
         ports=ports.interfaces(),
         sockets=ports.sockets(),
+        gso=ports.gso,
         links=ports.links(),
         device_id=control.device_id,
         address=address,

@@ -194,9 +194,18 @@ def _set_up_ports(settings: Settings, switch: Switch, engine: Engine) -> None:
         engine.add_port(port, interface)
     for port, descriptor in settings.sockets.items():
         engine.add_socket(port, descriptor)
+    if settings.gso:
+        engine.set_gso(True)
     for status in engine.ports():
         if not status.up:
             log.warning("port %d: interface %s is absent", status.number, status.ifname)
+        elif settings.gso and not status.merges:
+            log.warning(
+                "port %d: frames leave one by one: %s segments none (ethtool -K %s tx-udp-segmentation on tso on)",
+                status.number,
+                status.ifname,
+                status.ifname,
+            )
 
 
 async def _serve_control_plane(

@@ -49,3 +49,4 @@ class Settings:
     traced: bool = False
     dump_bytes: int = 0
     queues: int = 1
+    gso: bool = False

@@ -86,7 +86,7 @@ static void disturb(struct ss_engine *engine, const char *folder, char **interfa
                                        .reorder_gap = 3,
                                        .reorder_hold_ns = 1000000,
                                        .seed = (uint64_t)rand_r(seed)};
-    switch (rand_r(seed) % 9) {
+    switch (rand_r(seed) % 10) {
     case 0:
         ss_engine_remove_port(engine, port);
         break;
@@ -113,6 +113,9 @@ static void disturb(struct ss_engine *engine, const char *folder, char **interfa
         break;
     case 8:
         ss_engine_set_capture(engine, rand_r(seed) % 2 ? folder : NULL);
+        break;
+    case 9:
+        ss_engine_set_gso(engine, rand_r(seed) % 2);
         break;
     }
 }

@@ -12,6 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 from testnet import DEADLINE_S, Namespace, ethernet
 
 HERE = Path(__file__).parent
@@ -59,6 +61,14 @@ def frame(chance: random.Random) -> bytes:
     return ethernet(0x88B5, bytes(chance.choice((0, 1, 46, 50, 100, 498, 1000, 1500))))
 
 
+def datagram(size: int) -> bytes:
+    """Of one flow: a run."""
+    packet = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP(
+        src="10.0.0.1", dst="10.0.0.2", flags="DF"
+    )
+    return bytes(packet / UDP(sport=7, dport=9, chksum=0) / bytes(size))
+
+
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_nothing_is_misused_while_ports_on_sockets_come_and_go(tmp_path: Path, sanitizer: str) -> None:
     pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
@@ -88,9 +98,10 @@ def test_nothing_is_misused_while_everything_changes(tmp_path: Path, sanitizer: 
         stress = started(["ip", "netns", "exec", namespace.name, *command, "sw1", "sw2"])
         hosts = [namespace.host(1), namespace.host(2)]
         chance = random.Random(1)
+        run = [datagram(1000), datagram(1000), datagram(1000), datagram(999)]
         while stress.poll() is None:
             for _ in range(50):
-                chance.choice(hosts).send(frame(chance))
+                chance.choice(hosts).send(chance.choice(run) if chance.random() < 0.5 else frame(chance))
             if chance.random() < 0.02:
                 namespace.remove_link(2)
                 namespace.add_link(2)

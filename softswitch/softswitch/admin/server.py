@@ -134,6 +134,7 @@ class ControlServer:
                 "interface": port.ifname,
                 "up": port.up,
                 "oper_up": port.oper_up,
+                "merges": port.merges,
                 "link": port.counters,
                 "faults": {direction.name.lower(): counts for direction, counts in port.faults.items()},
                 "fault_settings": {

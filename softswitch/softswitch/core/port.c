@@ -5,6 +5,7 @@
 #include "internal.h"
 
 #define COALESCE_NS 400000u
+#define COALESCED_FRAMES 16u /* a run of the I/O engine; at most a quarter of the queue */
 #define DEFAULT_BOUND 64u /* default of queue and port: BMv2's */
 
 struct ss_port *ss_port(struct ss_switch *sw, uint32_t port) {
@@ -79,9 +80,12 @@ uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue) {
     return first;
 }
 
-/* A timer per frame is expensive where hosts and switches share processors. Coalesces at most a sixteenth of the queue. */
+/* A timer per frame is expensive where hosts and switches share processors. Coalesces 16 frames, at most a quarter of the queue,
+ * or a sixteenth of a long one. */
 uint64_t ss_port_coalesce_ns(const struct ss_port *p, uint64_t frame_ns) {
-    uint64_t wait = p->bound / 16 * frame_ns;
+    uint32_t quarter = p->bound / 4, frames = quarter < COALESCED_FRAMES ? quarter : COALESCED_FRAMES;
+    if (p->bound / 16 > frames) frames = p->bound / 16;
+    uint64_t wait = frames * frame_ns;
     if (frame_ns >= COALESCE_NS || p->bound < 32) return 0;
     return (wait < COALESCE_NS ? wait : COALESCE_NS) - frame_ns;
 }

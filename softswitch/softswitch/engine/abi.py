@@ -62,6 +62,7 @@ class PortStatus(ctypes.Structure):
     _fields_ = (
         ("number", c_uint32),
         ("up", c_uint32),
+        ("merges", c_uint32),
         ("oper_up", c_uint32),
         ("ifname", c_char * IF_NAMESIZE),
         ("counters", InterfaceCounters),
@@ -107,6 +108,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("ss_engine_add_socket", c_int, (c_void_p, c_uint32, c_char_p, c_int)),
         ("ss_engine_remove_port", c_int, (c_void_p, c_uint32)),
         ("ss_engine_set_faults", c_int, (c_void_p, c_uint32, c_int, ctypes.POINTER(FaultSettings))),
+        ("ss_engine_set_gso", None, (c_void_p, c_int)),
         ("ss_engine_set_capture", c_int, (c_void_p, c_char_p)),
         ("ss_engine_ports", c_uint32, (c_void_p, status, c_uint32)),
         ("ss_engine_stats_get", None, (c_void_p, stats)),

@@ -23,6 +23,7 @@ struct ss_engine;
 struct ss_engine_port_status {
     uint32_t number;
     uint32_t up;   /* the interface exists and is bound */
+    uint32_t merges;  /* runs of frames leave as one */
     uint32_t oper_up; /* and is up, with a carrier: decides the liveness of watch ports */
     char ifname[IF_NAMESIZE];
     struct ss_interface_counters counters;
@@ -57,6 +58,11 @@ int ss_engine_remove_port(struct ss_engine *engine, uint32_t number); /* -ENOENT
 
 /* Sets the fault injector of one direction of a port's link. -ENOENT, -EINVAL. */
 int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int direction, const struct ss_fault_settings *settings);
+
+/* Whether frames of one flow and length that follow each other leave as one frame, which the device or the receiver segments.
+ * Where the device does not (`ethtool -k`), and while another socket captures on the interface, they leave one by one. Off initially:
+ * a packet socket at the other end of a veth pair sees such frames unsegmented. */
+void ss_engine_set_gso(struct ss_engine *engine, int on);
 
 /* Captures every port's frames in `directory`/IFNAME_in.pcap and IFNAME_out.pcap; NULL ends it. */
 int ss_engine_set_capture(struct ss_engine *engine, const char *directory);

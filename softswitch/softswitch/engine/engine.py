@@ -60,8 +60,9 @@ class Faults:
 
 @dataclass(frozen=True)
 class PortStatus:
-    """State of a port. `up`: its interface is present and bound; `oper_up`: and is up, with a carrier. Counters start
-    when the port is added; `faults` are those of the frames, `fault_settings` what is set."""
+    """State of a port. `up`: its interface is present and bound; `oper_up`: and is up, with a carrier; `merges`: runs
+    of frames leave as one. Counters start when the port is added; `faults` are those of the frames, `fault_settings`
+    what is set."""
 
     number: int
     ifname: str
@@ -70,6 +71,7 @@ class PortStatus:
     counters: dict[str, int]
     faults: dict[Direction, dict[str, int]]
     fault_settings: dict[Direction, Faults]
+    merges: bool = False
 
 
 class Engine:
@@ -143,6 +145,10 @@ class Engine:
         )
         self._check(result, f"port {number}", _NO_PORT)
 
+    def set_gso(self, on: bool) -> None:
+        """Whether runs of frames leave as one, where the device segments them (`PortStatus.merges`)."""
+        self._library.ss_engine_set_gso(self._handle, int(on))
+
     def set_capture(self, folder: Path | None) -> None:
         """Captures every port to `folder`/IFNAME_in.pcap and IFNAME_out.pcap; None ends it."""
         name = None if folder is None else os.fsencode(folder)
@@ -205,6 +211,7 @@ def _port_status(status: abi.PortStatus) -> PortStatus:
         ifname=os.fsdecode(status.ifname),
         up=bool(status.up),
         oper_up=bool(status.oper_up),
+        merges=bool(status.merges),
         counters=_fields(status.counters),
         faults={direction: _fields(status.faults[direction]) for direction in Direction},
         fault_settings={d: _faults(status.fault_settings[d]) for d in Direction},

@@ -42,6 +42,7 @@ struct ss_engine {
     struct ss_engine_port **by_number;
     char *capture_directory;
     uint64_t now_ns, next_tap_check_ns;
+    bool merges_runs; /* sends runs of frames as one: ss_engine_set_gso */
     bool times_frames; /* timestamp each frame of the batch, not the batch */
     struct ss_taps taps;
     struct ss_engine_stats stats;

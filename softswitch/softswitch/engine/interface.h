@@ -4,11 +4,9 @@
 /* The packet sockets of one switch port on its network interface: a memory-mapped receive ring and batched sends. Or, of a port
  * without an interface, a Unix datagram socket (frame_socket.h).
  *
- * Receive: TPACKET_V2. The kernel fills one frame and wakes the thread at once. TPACKET_V3 hands over whole blocks with a
- * timer in milliseconds, so a lone packet would be delayed.
+ * Receive: packet_ring.h.
  *
- * Send: AF_XDP where available (xsk.h). Otherwise, and for frames that do not fit there, sendmmsg from a private arena. A
- * mapped AF_PACKET send ring is unsafe over veth: the kernel releases the ring frame when the peer's stack orphans the buffer,
+ * Send: transmit_queue.h; frames that form no runs through AF_XDP where available (xsk.h). A mapped AF_PACKET send ring is unsafe over veth: the kernel releases the ring frame when the peer's stack orphans the buffer,
  * while the buffer still points into the ring. */
 
 #ifndef SS_INTERFACE_H
@@ -20,14 +18,14 @@
 #include <sys/socket.h>
 
 #include "frame_socket.h"
+#include "packet_ring.h"
+#include "transmit_queue.h"
 #include "xsk.h"
-
-enum { SS_TX_BATCH = 64, SS_TX_ARENA = 128 * 1024 };
 
 struct ss_interface_counters {
     uint64_t rx_packets, rx_bytes;
-    uint64_t rx_dropped; /* the receive ring was full: the switch is overloaded */
-    uint64_t rx_oversize; /* longer than the interface's MTU, or SS_FRAME_SOCKET_MTU: an offload is still on at the peer */
+    uint64_t rx_dropped; /* the receive ring, or the buffer of long frames, was full: the switch is overloaded */
+    uint64_t rx_oversize; /* a super-frame of a form that cannot be segmented, or a datagram above SS_FRAME_SOCKET_MTU */
     uint64_t tx_packets, tx_bytes;
     uint64_t tx_dropped; /* the interface was absent or down, or the kernel refused the frame */
 };
@@ -41,25 +39,18 @@ struct ss_interface {
 
     struct ss_frame_socket *socket; /* NULL of a port on a network interface */
 
-    uint8_t *ring;
-    uint32_t frame_size, frame_count, next_frame;
+    struct ss_packet_ring ring;
+    struct ss_transmit_queue transmit;
 
     uint64_t inode; /* of `fd`: its key in the kernel's list of sockets */
     bool has_tap; /* another socket captures here: send through the stack, where taps see the frames */
     struct ss_xsk xsk;
-    uint32_t xsk_bytes; /* bytes queued in xsk */
     uint64_t retry_ns, retry_wait_ns; /* time of the next attempt to reopen AF_XDP, and the backoff after it */
-
-    /* Frames queued for sendmmsg. Only one of the two queues is used at a time, which preserves order. */
-    uint32_t tx_count, tx_used;
-    uint8_t *tx_arena;
-    struct iovec tx_iov[SS_TX_BATCH][2]; /* an empty virtio_net_hdr, and the frame */
-    struct mmsghdr tx_msg[SS_TX_BATCH];
 
     struct ss_interface_counters counters;
 };
 
-/* Receives one frame in the ring: valid and writable until the call returns. */
+/* Receives one frame: valid and writable until the call returns. */
 typedef void ss_interface_sink(void *context, struct ss_interface *interface, uint8_t *data, uint32_t length);
 
 /* Initializes without binding. 0 or -ENOMEM. */
@@ -86,7 +77,8 @@ bool ss_interface_is_oper_up(const struct ss_interface *interface);
 /* The MTU exceeds the ring's frame size: reopen the interface. */
 bool ss_interface_mtu_grew(const struct ss_interface *interface);
 
-/* Passes up to `budget` received frames to `sink`; returns their number. */
+/* Passes received frames to `sink` until `budget` is reached, which the frames of a super-frame may exceed; returns their
+ * number, lost ones included. */
 uint32_t ss_interface_receive(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context);
 
 /* Queues a copy of the frame; flushes the batch first when it is full. */
@@ -103,6 +95,9 @@ void ss_interface_retry_xsk(struct ss_interface *interface, uint64_t now_ns);
 
 /* With a tap frames are sent through the stack; without one through AF_XDP, past the taps. */
 void ss_interface_set_tap(struct ss_interface *interface, bool has_tap);
+
+/* Periodic: with `wants_runs` frames of a run leave as one where the device segments them (offloads.h). */
+void ss_interface_update_merging(struct ss_interface *interface, bool wants_runs);
 
 /* Adds the kernel's drop counter, which each read resets, to `counters.rx_dropped`. */
 void ss_interface_read_kernel_drops(struct ss_interface *interface);

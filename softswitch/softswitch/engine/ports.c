@@ -38,6 +38,7 @@ void ss_ports_update(struct ss_engine *engine) {
         if (ss_interface_is_open(port) && (now != port->ifindex || ss_interface_mtu_grew(port))) ss_interface_close(port);
         if (now && !ss_interface_is_open(port)) (void)open_port(engine, engine->ports[i], -1);
         ss_interface_reopen_xsk(port);
+        ss_interface_update_merging(port, engine->merges_runs);
         update_core(engine->ports[i], ss_interface_is_oper_up(port));
     }
     ss_engine_unlock(engine);
@@ -128,6 +129,7 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
         engine->ports[at] = engine->ports[at - 1];
     engine->ports[at] = port;
     engine->by_number[port->interface.number] = port;
+    ss_interface_update_merging(&port->interface, engine->merges_runs);
     update_core(port, ss_interface_is_oper_up(&port->interface));
 }
 
@@ -195,10 +197,18 @@ int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int directio
     return port ? 0 : -ENOENT;
 }
 
+void ss_engine_set_gso(struct ss_engine *engine, int on) {
+    ss_engine_lock(engine);
+    engine->merges_runs = on != 0;
+    for (uint32_t i = 0; i < engine->port_count; i++) ss_interface_update_merging(&engine->ports[i]->interface, on != 0);
+    ss_engine_unlock(engine);
+}
+
 static void fill_status(struct ss_engine_port *port, struct ss_engine_port_status *out) {
     ss_interface_read_kernel_drops(&port->interface);
     *out = (struct ss_engine_port_status){.number = port->interface.number,
                                           .up = ss_interface_is_open(&port->interface),
+                                          .merges = port->interface.transmit.merges,
                                           .oper_up = port->oper_up,
                                           .counters = port->interface.counters};
     memcpy(out->ifname, port->interface.ifname, IF_NAMESIZE);

@@ -87,9 +87,9 @@ static void reclaim_chunks(struct ss_xsk *xsk) {
     __atomic_store_n(xsk->done_consumer, at, __ATOMIC_RELEASE);
 }
 
-bool ss_xsk_has_space(struct ss_xsk *xsk) {
-    if (!xsk->free_count) reclaim_chunks(xsk);
-    return xsk->free_count > 0;
+bool ss_xsk_has_space(struct ss_xsk *xsk, uint32_t frames) {
+    if (xsk->free_count < frames) reclaim_chunks(xsk);
+    return xsk->free_count >= frames;
 }
 
 void ss_xsk_queue(struct ss_xsk *xsk, const uint8_t *data, uint32_t length) {

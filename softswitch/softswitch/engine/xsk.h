@@ -35,8 +35,8 @@ void ss_xsk_close(struct ss_xsk *xsk);
 
 static inline bool ss_xsk_is_open(const struct ss_xsk *xsk) { return xsk->fd >= 0; }
 
-/* True if one more frame can be queued. */
-bool ss_xsk_has_space(struct ss_xsk *xsk);
+/* True if so many more frames can be queued. */
+bool ss_xsk_has_space(struct ss_xsk *xsk, uint32_t frames);
 
 /* Queues a copy of a frame of at most chunk_size bytes. Requires ss_xsk_has_space. */
 void ss_xsk_queue(struct ss_xsk *xsk, const uint8_t *data, uint32_t length);

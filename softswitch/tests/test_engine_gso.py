@@ -1,0 +1,289 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Bursts of hosts whose offloads are on: programs, faults and captures see packets, receivers get whole bursts."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import select
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.utils import PcapReader
+from testnet import DEADLINE_S, ETH_P_ALL, Namespace, SwitchProcess, ip, needs_root, wait_for
+
+pytestmark = needs_root
+PORTS = ("-i", "1@sw1", "-i", "2@sw2")
+UDP_SEGMENT, UDP_GRO = 103, 104
+SIZE, COUNT = 1000, 48
+PORT = 7000
+
+
+class Hosts:
+    """h1 and h2 in namespaces of their own, 10.9.0.1 and 10.9.0.2."""
+
+    def __init__(self, switch: Namespace) -> None:
+        self.switch = switch
+        self._ends = Namespace(0), Namespace(0)
+        for number, end in enumerate(self._ends, 1):
+            ip("-n", switch.name, "link", "set", f"h{number}", "netns", end.name)
+            end.run("ip", "link", "set", f"h{number}", "address", f"02:00:00:00:00:0{number}", "up")
+            end.run("ip", "address", "add", f"10.9.0.{number}/24", "dev", f"h{number}")
+        for number, end in enumerate(self._ends, 1):
+            other = 3 - number
+            end.run(
+                "ip",
+                "neighbor",
+                "add",
+                f"10.9.0.{other}",
+                "lladdr",
+                f"02:00:00:00:00:0{other}",
+                "dev",
+                f"h{number}",
+            )
+
+    def socket(self, number: int, kind: socket.SocketKind = socket.SOCK_DGRAM) -> socket.socket:
+        with self._ends[number - 1].entered():
+            made = socket.socket(socket.AF_INET, kind)
+        made.settimeout(DEADLINE_S)
+        if kind == socket.SOCK_DGRAM:
+            made.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
+        made.bind((f"10.9.0.{number}", PORT))
+        return made
+
+    def raw(self, number: int) -> socket.socket:
+        """All frames of a host's interface, unsegmented."""
+        with self._ends[number - 1].entered():
+            made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+            made.bind((f"h{number}", 0))
+        made.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
+        made.settimeout(DEADLINE_S)
+        return made
+
+    def close(self) -> None:
+        for end in self._ends:
+            end.close()
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    made = Namespace()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hosts(namespace: Namespace) -> Iterator[Hosts]:
+    made = Hosts(namespace)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def start(namespace: Namespace, tmp_path: Path) -> Iterator[Callable[..., SwitchProcess]]:
+    started: list[SwitchProcess] = []
+
+    def run(*arguments: object) -> SwitchProcess:
+        started.append(SwitchProcess(namespace, tmp_path, *PORTS, *arguments, program="wire"))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+
+
+def datagrams(count: int = COUNT, size: int = SIZE) -> list[bytes]:
+    chance = random.Random(count)
+    return [struct.pack("!I", n) + chance.randbytes(size - 4) for n in range(count)]
+
+
+def send_burst(sender: socket.socket, payloads: Sequence[bytes]) -> None:
+    """As one datagram that the device may segment."""
+    segment = struct.pack("=H", len(payloads[0]))
+    sender.sendmsg([b"".join(payloads)], [(socket.IPPROTO_UDP, UDP_SEGMENT, segment)], 0, ("10.9.0.2", PORT))
+
+
+def received(receiver: socket.socket, count: int) -> list[bytes]:
+    return [receiver.recv(65536) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--gso",), ("--gso", "--port-rate", "2=1gbit", "--port-queue", "2=64")]
+)
+@pytest.mark.parametrize("size", [SIZE, 20])
+def test_a_burst_arrives_packet_by_packet_and_is_counted_so(
+    start: Callable[..., SwitchProcess], hosts: Hosts, arguments: tuple[str, ...], size: int
+) -> None:
+    switch = start(*arguments)
+    with hosts.socket(1) as one, hosts.socket(2) as two:
+        send_burst(one, datagrams(size=size))
+        assert received(two, COUNT) == datagrams(size=size)
+    for kind in ("link", "switch"):
+        assert switch.port(1)[kind]["rx_packets"] == COUNT
+        assert switch.port(1)[kind]["rx_bytes"] == COUNT * (42 + size)
+        assert switch.port(2)[kind]["tx_packets"] == COUNT
+        assert switch.port(2)[kind]["tx_bytes"] == COUNT * (42 + size)
+
+
+def frames_seen(listener: socket.socket, packets: int, bytes_each: int) -> list[int]:
+    """Lengths of the frames to UDP port PORT that make so many packets."""
+    lengths: list[int] = []
+    while sum((length - 42) // bytes_each for length in lengths) < packets:
+        frame = listener.recv(70000)
+        if frame[23:24] == b"\x11" and frame[36:38] == struct.pack("!H", PORT):
+            lengths.append(len(frame))
+    return lengths
+
+
+def test_runs_leave_as_one_frame_where_that_is_wanted(
+    start: Callable[..., SwitchProcess], hosts: Hosts
+) -> None:
+    switch = start("--gso")
+    assert switch.port(2)["merges"]
+    with hosts.socket(1) as one, hosts.raw(2) as listener:
+        send_burst(one, datagrams())
+        seen = frames_seen(listener, COUNT, SIZE)
+    assert len(seen) < COUNT / 4
+    assert max(seen) <= 42 + 16 * SIZE
+
+
+def test_runs_leave_packet_by_packet_where_it_is_not(
+    start: Callable[..., SwitchProcess], hosts: Hosts
+) -> None:
+    switch = start()
+    assert not switch.port(2)["merges"]
+    with hosts.socket(1) as one, hosts.raw(2) as listener:
+        send_burst(one, datagrams())
+        assert frames_seen(listener, COUNT, SIZE) == [42 + SIZE] * COUNT
+
+
+def test_a_receiver_with_gro_gets_whole_runs(start: Callable[..., SwitchProcess], hosts: Hosts) -> None:
+    start("--gso")
+    with hosts.socket(1) as one, hosts.socket(2) as two:
+        two.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
+        send_burst(one, datagrams())
+        pieces: list[bytes] = []
+        while sum(map(len, pieces)) < COUNT * SIZE:
+            pieces.append(two.recv(65536))
+    assert b"".join(pieces) == b"".join(datagrams())
+    assert len(pieces) < COUNT / 4
+
+
+def test_a_device_that_segments_nothing_gets_single_frames(
+    start: Callable[..., SwitchProcess], hosts: Hosts, namespace: Namespace
+) -> None:
+    namespace.run("ethtool", "-K", "sw2", "tx-udp-segmentation", "off")
+    switch = start("--gso")
+    assert switch.port(1)["merges"]
+    assert not switch.port(2)["merges"]
+    assert "port 2: frames leave one by one: sw2 segments none" in switch.log()
+    with hosts.socket(1) as one, hosts.socket(2) as two:
+        send_burst(one, datagrams())
+        assert received(two, COUNT) == datagrams()
+
+
+def test_no_packet_is_lost_while_an_offload_is_switched(
+    start: Callable[..., SwitchProcess], hosts: Hosts, namespace: Namespace
+) -> None:
+    switch = start("--gso")
+    with hosts.socket(1) as one, hosts.socket(2) as two:
+        for state in ("off", "on", "off"):
+            namespace.run("ethtool", "-K", "sw2", "tx-udp-segmentation", state)
+            for _ in range(3):
+                send_burst(one, datagrams())
+                assert received(two, COUNT) == datagrams()
+    assert switch.port(2)["link"]["tx_dropped"] == 0
+
+
+def test_faults_and_captures_are_those_of_packets(
+    start: Callable[..., SwitchProcess], hosts: Hosts, tmp_path: Path
+) -> None:
+    """The same packets are lost as of a sender without offloads."""
+    switch = start("--gso", "--pcap", tmp_path / "pcaps")
+    runs: list[list[bytes]] = []
+    with hosts.socket(1) as one, hosts.socket(2) as two, switch.control() as control:
+        for in_bursts in (True, False):
+            control.request("set-faults", port=1, direction="in", loss=0.3, seed=5)
+            before = switch.port(1)["link"]["rx_packets"]
+            if in_bursts:
+                send_burst(one, datagrams())
+            else:
+                for payload in datagrams():
+                    one.sendto(payload, ("10.9.0.2", PORT))
+            wait_for(lambda b=before: switch.port(1)["link"]["rx_packets"] == b + COUNT, "the packets")
+            control.request("set-faults", port=1, direction="in")
+            one.sendto(b"end", ("10.9.0.2", PORT))
+            run: list[bytes] = []
+            while not run or run[-1] != b"end":
+                run.append(two.recv(65536))
+            runs.append(run)
+    assert runs[0] == runs[1]
+    assert 10 < len(runs[0]) < COUNT
+    assert switch.stop() == 0
+    with PcapReader(str(tmp_path / "pcaps" / "sw2_out.pcap")) as packets:
+        captured = [bytes(p) for p in packets]
+    payloads = [bytes(Ether(frame)[UDP].payload)[: Ether(frame)[UDP].len - 8] for frame in captured]
+    assert payloads == [*runs[0], *runs[1]]
+    for frame in captured:
+        packet = Ether(frame)
+        sums = packet[IP].chksum, packet[UDP].chksum
+        del packet[IP].chksum, packet[UDP].chksum
+        again = Ether(bytes(packet))
+        assert sums == (again[IP].chksum, again[UDP].chksum)
+
+
+def test_a_listener_on_the_switchs_end_sees_packets(
+    start: Callable[..., SwitchProcess], hosts: Hosts, namespace: Namespace
+) -> None:
+    switch = start("--gso")
+    with namespace.entered():
+        tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        tap.bind(("sw2", 0))
+    tap.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
+    with tap, hosts.socket(1) as one, hosts.socket(2) as two:
+        tap.settimeout(DEADLINE_S)
+        while switch.port(2)["merges"]:  # a busy port looks around ten times a second
+            send_burst(one, datagrams())
+            received(two, COUNT)
+        while select.select([tap], [], [], 0)[0]:
+            tap.recv(70000)
+        send_burst(one, datagrams())
+        assert frames_seen(tap, COUNT, SIZE) == [42 + SIZE] * COUNT
+
+
+@pytest.mark.parametrize("arguments", [(), ("--gso",)])
+def test_a_tcp_stream_with_offloads_passes(
+    start: Callable[..., SwitchProcess], hosts: Hosts, arguments: tuple[str, ...]
+) -> None:
+    switch = start(*arguments)
+    data = random.Random(4).randbytes(4 << 20)
+    digests: list[str] = []
+    with hosts.socket(1, socket.SOCK_STREAM) as one, hosts.socket(2, socket.SOCK_STREAM) as two:
+        two.listen()
+        one.connect(("10.9.0.2", PORT))
+        connection, _ = two.accept()
+        connection.settimeout(DEADLINE_S)
+
+        def read() -> None:
+            digest, left = hashlib.sha256(), len(data)
+            while left and (piece := connection.recv(1 << 16)):
+                digest.update(piece)
+                left -= len(piece)
+            digests.append(digest.hexdigest())
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        one.sendall(data)
+        reader.join(DEADLINE_S)
+        connection.close()
+    assert digests == [hashlib.sha256(data).hexdigest()]
+    link = switch.port(1)["link"]
+    assert link["rx_oversize"] == 0
+    assert link["rx_bytes"] / link["rx_packets"] <= 1514
