@@ -21,7 +21,8 @@ CPU_PORT = 510
 @dataclass(frozen=True)
 class Blueprint:
     """`name`: prefix of the interfaces; `scale`: factor from the fabric's rates to rates on the wire. `shapes_links`:
-    the switches enforce rates, queues and delays, those of frames from hosts included."""
+    the switches enforce rates, queues and delays, those of frames from hosts included. `bursts`: links carry bursts of
+    packets whole."""
 
     fabric: Fabric
     addressing: Addressing
@@ -30,6 +31,7 @@ class Blueprint:
     mtu: int
     gateways_known: bool
     shapes_links: bool
+    bursts: bool = False
 
     def rate_bps(self, a: str, b: str) -> int:
         """Rate of the link from `a` to `b`; to a parameter server at most its capacity."""
@@ -55,13 +57,21 @@ class Blueprint:
         switch = self.fabric.attachment(host)
         delay_ms = 0.0 if self.shapes_links else self.fabric.link(host, switch).delay_ms
         rate = self.rate_bps(host, switch)
-        return kernel.HostSetup(self.addressing.hosts[host], rate, delay_ms, self.mtu, self.gateways_known)
+        address = self.addressing.hosts[host]
+        return kernel.HostSetup(address, rate, delay_ms, self.mtu, self.gateways_known, self.bursts)
 
     def launch(self, switch: str, control_socket: Path, pcap_dir: Path | None) -> Launch:
         address = self.addressing.switches[switch]
         ports = tuple(self._port(switch, peer) for peer in self.fabric.ports[switch])
         return Launch(
-            switch, address.device_id, address.grpc_address, ports, CPU_PORT, control_socket, pcap_dir
+            switch,
+            address.device_id,
+            address.grpc_address,
+            ports,
+            CPU_PORT,
+            control_socket,
+            pcap_dir,
+            self.bursts,
         )
 
     def shaping(self) -> Iterator[str]:

@@ -8,11 +8,13 @@ with EmulatedNetwork(load_fabric("leaf-spine-2x2")) as net:
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from netfold.protocol.runtime import default_name
-from netfold.testbed.network import kernel
+from netfold.testbed.network import kernel, offload_probe
 from netfold.testbed.network.blueprint import Blueprint, check_scale
 from netfold.testbed.network.errors import (
     HostCommandError,
@@ -28,6 +30,8 @@ from netfold.testbed.network.tools import ADMINISTRATOR, check_tools
 from netfold.topologies.addressing import FIRST_GRPC_PORT, addresses
 from netfold.topologies.exercise import Exercise
 from netfold.topologies.fabric import Fabric
+
+log = logging.getLogger(__name__)
 
 COMMAND_TIMEOUT_S = 30.0
 """Timeout of a host command of an exercise."""
@@ -133,6 +137,7 @@ class EmulatedNetwork(Network):
         self.mininet = _new_mininet()
         pids = self._add_hosts()
         self._directory.write(self._state())
+        self.blueprint = replace(self.blueprint, bursts=self._carries_bursts())
         kernel.create_veth_pairs(self.blueprint.veth_pairs(pids), self.blueprint.mtu)
         self._add_switches()
         self._add_links()
@@ -144,6 +149,15 @@ class EmulatedNetwork(Network):
         self._wait_ready()
         if self.exercise is not None:
             self._prepare(self.exercise)
+
+    def _carries_bursts(self) -> bool:
+        """Whether links carry bursts of packets whole. Those of an exercise do not: its hosts' programs read frames."""
+        if not self.target.takes_bursts or self.exercise is not None:
+            return False
+        reason = offload_probe.refusal(self.name)
+        if reason is not None:
+            log.warning("links carry packets one by one, with offloads off: %s", reason)
+        return reason is None
 
     def _prepare(self, exercise: Exercise) -> None:
         """In the order of the tutorials' runner: host commands, then switches."""

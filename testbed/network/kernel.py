@@ -21,6 +21,7 @@ HOST_QUEUE = 1000
 """Queue of a host's link, packets: Linux's default. A switch's queue is the link's `queue`."""
 
 _OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
+_BURSTS = ("rx on", "tx on", "sg on", "tso on", "gso on", "tx-udp-segmentation on", "gro off")
 _FRAME_OVERHEAD = 14
 
 
@@ -36,13 +37,15 @@ class VethPair:
 
 @dataclass(frozen=True)
 class HostSetup:
-    """A host's only interface. `gateway_known`: with a permanent ARP entry of the gateway."""
+    """A host's only interface. `gateway_known`: with a permanent ARP entry of the gateway. `bursts`: the switch takes
+    bursts of packets whole."""
 
     address: HostAddress
     rate_bps: int
     delay_ms: float
     mtu: int
     gateway_known: bool
+    bursts: bool
 
 
 def create_veth_pairs(pairs: Sequence[VethPair], mtu: int, timeout_s: float = 60.0) -> None:
@@ -110,9 +113,9 @@ def _add(pair: VethPair, mtu: int) -> str:
 
 
 def _host_script(setup: HostSetup) -> str:
-    """Offloads off, so that frames on veth equal frames on a wire."""
+    """Without bursts offloads are off, so that frames on veth equal frames on a wire."""
     eth = HOST_INTERFACE
-    offloads = " ".join(f"{o} off" for o in _OFFLOADS)
+    offloads = " ".join(_BURSTS if setup.bursts else [f"{o} off" for o in _OFFLOADS])
     return f"""
 PATH="$PATH:{ADMINISTRATOR}"
 for f in all default; do echo 1 > /proc/sys/net/ipv6/conf/$f/disable_ipv6 || true; done 2>/dev/null

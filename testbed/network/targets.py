@@ -47,6 +47,8 @@ class Launch:
     cpu_port: int
     control_socket: Path
     pcap_dir: Path | None = None
+    bursts: bool = False
+    """Links carry bursts of packets whole."""
 
     @property
     def grpc_port(self) -> int | None:
@@ -74,6 +76,10 @@ class Target(Protocol):
     def faults(self) -> bool:
         """It has a control socket for fault injection on its ports."""
 
+    @property
+    def takes_bursts(self) -> bool:
+        """Its ports take frames of the kernel that hold several packets (GSO)."""
+
     def device_id(self, launch: Launch) -> int:
         """Its P4Runtime device id."""
 
@@ -90,6 +96,7 @@ class Softswitch:
     name = "softswitch"
     shapes_links = True
     faults = True
+    takes_bursts = True
 
     def device_id(self, launch: Launch) -> int:
         return launch.device_id
@@ -109,6 +116,8 @@ class Softswitch:
                 command += ["--socket", f"{port.number}={port.descriptor}"]
             command += ["--port-rate", f"{port.number}={port.rate_bps}bit"]
             command += ["--port-queue", f"{port.number}={port.queue}"]
+        if launch.bursts:
+            command += ["--gso"]
         if launch.pcap_dir is not None:
             command += ["--pcap", str(launch.pcap_dir)]
         return command
@@ -120,6 +129,7 @@ class Bmv2:
     name = "bmv2"
     shapes_links = False
     faults = False
+    takes_bursts = False
 
     def device_id(self, launch: Launch) -> int:
         return launch.device_id
@@ -146,6 +156,7 @@ class TofinoModel:
     name = "tofino-model"
     shapes_links = False
     faults = False
+    takes_bursts = False
 
     def device_id(self, launch: Launch) -> int:
         return tofino_model.DEVICE_ID

@@ -40,6 +40,7 @@ class FakeTarget:
     troubled: str | None = None
     name: str = "fake"
     faults: bool = False
+    takes_bursts: bool = False
 
     def device_id(self, launch: Launch) -> int:
         return launch.device_id
