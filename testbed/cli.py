@@ -189,7 +189,9 @@ def run_command(
     except (RunError, NetworkError, OSError) as error:
         warning = "" if executed is None else executed.failure_warning()
         fail(f"{error}{f' ({warning})' if warning else ''}", FAILED)
-    console.print(f"{report.seconds:.0f} s in total; wrote {out / 'run.json'} and {out / 'fabric.png'}")
+    console.print(
+        f"{report.seconds:.0f} s in total; wrote {out / 'run.json'}, {out / 'fabric.png'} and fabric.svg"
+    )
     console.print(f"`netfold replay {out / 'recording.jsonl'}` shows it again")
     sys.exit(0 if report.wrong_elements == 0 and report.identical else 1)
 
