@@ -44,7 +44,7 @@ MIN_WIDTH, CROWDED_WIDTH, FULL_PITCH = 6.8, 13.0, 0.5
 
 
 @dataclass(frozen=True)
-class Place:
+class DrawnNode:
     """A drawn element: its middle and its box, inches. `members`: the hosts that it stands for, or the one element."""
 
     name: str
@@ -68,10 +68,10 @@ class TierLabel:
 class FabricLayout:
     """`place_of`: the drawn element of each host and switch. `scale`: of widths and distances of lines, up to 1."""
 
-    switches: tuple[Place, ...]
-    hosts: tuple[Place, ...]
+    switches: tuple[DrawnNode, ...]
+    hosts: tuple[DrawnNode, ...]
     tiers: tuple[TierLabel, ...]
-    place_of: Mapping[str, Place]
+    place_of: Mapping[str, DrawnNode]
     width: float
     height: float
     scale: float = 1.0
@@ -126,7 +126,7 @@ def lay_out(fabric: Fabric) -> FabricLayout:
             x = middle[name] + shift if name in middle else (free.index(name) + 0.5) * width / len(free)
             crowded = is_crowded[tier]
             box = (dot, dot) if crowded else (_box_width(name), BOX_HEIGHT)
-            switches.append(Place(name, (name,), x, heights[tier], *box, is_named=not crowded))
+            switches.append(DrawnNode(name, (name,), x, heights[tier], *box, is_named=not crowded))
     hosts = [_host(name, members, x + shift, pitch) for name, members, x in host_at]
     labels = [
         TierLabel(f"{len(names)} {_kind(fabric, names)}", heights[tier])
@@ -185,13 +185,13 @@ def _box_width(name: str) -> float:
     return max(0.62, len(name) * LETTER + 0.2)
 
 
-def _host(name: str, members: tuple[str, ...], x: float, pitch: float) -> Place:
+def _host(name: str, members: tuple[str, ...], x: float, pitch: float) -> DrawnNode:
     if name in members:
-        return Place(name, members, x, 0.0, DOT, DOT)
+        return DrawnNode(name, members, x, 0.0, DOT, DOT)
     width = len(name) * LETTER * 0.9 + 0.1
     if width < 0.9 * pitch or pitch == FULL_PITCH:
-        return Place(name, members, x, 0.0, width, 0.24)
-    return Place(name, members, x, 0.0, 0.7 * pitch, 0.7 * pitch, is_named=False)
+        return DrawnNode(name, members, x, 0.0, width, 0.24)
+    return DrawnNode(name, members, x, 0.0, 0.7 * pitch, 0.7 * pitch, is_named=False)
 
 
 def _kind(fabric: Fabric, names: Sequence[str]) -> str:

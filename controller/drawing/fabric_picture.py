@@ -18,8 +18,8 @@ from netfold.controller.drawing import palette
 from netfold.controller.drawing.fabric_layout import (
     ARC_HEIGHT,
     LETTER,
+    DrawnNode,
     FabricLayout,
-    Place,
     Points,
     beside,
     lay_out,
@@ -180,7 +180,7 @@ class _FabricPicture:
         for tier in self.layout.tiers:
             axes.text(MARGIN - self.left, tier.y, tier.text, ha="left", va="center", fontsize=9)
 
-    def _draw_switch(self, axes: Axes, place: Place, root: str | None, adds: bool) -> None:
+    def _draw_switch(self, axes: Axes, place: DrawnNode, root: str | None, adds: bool) -> None:
         edge, width = (root, 2.4) if root else (palette.MUTED, 1.0)
         fill = palette.WORKER if adds else palette.NODE
         _box(axes, place, fill, edge, width if place.is_named else min(width, 1.4))
@@ -194,7 +194,7 @@ class _FabricPicture:
         if share:
             axes.text(place.x, place.y - 0.09, share, ha="center", va="center", fontsize=8, zorder=6)
 
-    def _draw_host(self, axes: Axes, place: Place, roots: Mapping[str, str], workers: set[str]) -> None:
+    def _draw_host(self, axes: Axes, place: DrawnNode, roots: Mapping[str, str], workers: set[str]) -> None:
         own = [name for name in place.members if name in workers]
         root = next((roots[name] for name in place.members if name in roots), None)
         fill = palette.WORKER if own else palette.NODE
@@ -337,7 +337,7 @@ def _blank() -> Any:
     return Line2D([], [], linestyle="none")
 
 
-def _box(axes: Axes, place: Place, fill: str, edge: str, width: float) -> None:
+def _box(axes: Axes, place: DrawnNode, fill: str, edge: str, width: float) -> None:
     from matplotlib.patches import FancyBboxPatch  # noqa: PLC0415
 
     corner = (place.x - place.width / 2, place.y - place.height / 2)

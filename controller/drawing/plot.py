@@ -55,8 +55,8 @@ def drawn(plot: Plot, theme: Theme = Theme.LIGHT) -> Iterator[Figure]:
 
 
 def render(plot: Plot, form: str = "png", theme: Theme = Theme.LIGHT) -> bytes:
-    """The plot as one of FORMATS. The same plot gives the same bytes. A light SVG has the dark colors, too, for readers
-    who prefer them. Raises PictureFormatError."""
+    """The plot as one of FORMATS. The same plot gives the same bytes. A light SVG has the dark colors, too, for
+    screens that prefer them. Raises PictureFormatError."""
     if form not in FORMATS:
         raise PictureFormatError(f"'{form}' is no format of pictures; expected one of {', '.join(FORMATS)}")
     with drawn(plot, theme) as figure:

@@ -61,7 +61,7 @@ def test_a_plan_on_every_fabric_is_readable(name: str, theme: Theme):
     plan = _planned(fabric, None if name in LARGE else name)
     plot = fabric_plot(fabric, plan)
     assert faults_of(plot, theme, needs_axis_names=False) == []
-    assert plot.size[0] <= 17, "more has letters that nobody reads in a page's width"
+    assert plot.size[0] <= 17, "a wider one has unreadable letters in a page's width"
 
 
 def test_a_measured_picture_shows_the_loads_of_its_interval_in_both_directions():

@@ -180,7 +180,7 @@ class _Endless:
     async def run(self) -> None: ...
 
     async def explain(self, job: str) -> list[str]:
-        raise SourceError("nobody to ask")
+        raise SourceError("this source has no controller")
 
 
 def test_streams_that_arrive_together_are_limited_and_closed_ones_make_room(monkeypatch: pytest.MonkeyPatch):
