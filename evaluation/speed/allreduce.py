@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """All-reduce through switches, beside a TCP ring over the same links, in the columns of nccl-tests. Needs root.
 
-    python -m netfold.evaluation.speed.allreduce [--workers 2,4,8] [--bytes 256K,4M] [--rate 100]
+    python -m netfold.evaluation.speed.allreduce [--workers 2,4,8] [--bytes 256K,4M] [--rate 100,1000]
         [--numerics block,half] [--lanes 32,64,256] [--leaves 1]
 
 size (bytes), count and type of the elements, redop; time: mean of a call at the slowest worker, us; algbw = size /
 time, busbw = algbw * 2 (n - 1) / n, GB/s; #wrong. "of link": algbw over the rate at which the link carries float32
-payload."""
+payload. "Break-even": the largest rate up to which netfold is at least as fast as the ring, at the largest size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from netfold.evaluation.core.command import Integers, Words, expect, integers, run_command, words
+from netfold.evaluation.core.command import (
+    Floats,
+    Integers,
+    Words,
+    expect,
+    floats,
+    integers,
+    run_command,
+    words,
+)
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.progress import one_by_one
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
@@ -66,8 +75,9 @@ class TransportResult(Row):
 
 @dataclass(frozen=True)
 class AllReduceRow(Row):
-    """One network with one job. `payload_mbps`: float32 payload that a link carries."""
+    """One network with one job. `rate_mbps`: of a link; `payload_mbps`: float32 payload that it carries."""
 
+    rate_mbps: float
     workers: int
     numerics: str
     lanes: int
@@ -86,7 +96,18 @@ class AllReduceRow(Row):
         return self.netfold.sizes[-1].algbw_gbs / ring if ring else None
 
 
+@dataclass(frozen=True)
+class BreakEven(Row):
+    """`rate_mbps`: the largest one up to which netfold is as fast as the ring; None: it is slower at the smallest."""
+
+    workers: int
+    lanes: int
+    numerics: str
+    rate_mbps: float | None
+
+
 SUMMARY_COLUMNS = (
+    Column[AllReduceRow]("Mbit/s", lambda r: r.rate_mbps, "g"),
     Column[AllReduceRow]("workers", lambda r: r.workers),
     Column[AllReduceRow]("lanes", lambda r: r.lanes),
     Column[AllReduceRow]("numerics", lambda r: r.numerics, is_text=True),
@@ -98,7 +119,14 @@ SUMMARY_COLUMNS = (
     Column[AllReduceRow]("retransmits", lambda r: r.netfold.retransmits),
     Column[AllReduceRow]("CPU s/GiB", lambda r: r.netfold.cpu_s_per_gib, ".2f"),
     Column[AllReduceRow]("worker MiB", lambda r: r.netfold.peak_rss_mib, ".0f"),
+    Column[AllReduceRow]("ring CPU s/GiB", lambda r: r.ring and r.ring.cpu_s_per_gib, ".2f"),
     Column[AllReduceRow]("switch CPU s", lambda r: r.switch_cpu_s, ".2f"),
+)
+BREAK_EVEN_COLUMNS = (
+    Column[BreakEven]("workers", lambda r: r.workers),
+    Column[BreakEven]("lanes", lambda r: r.lanes),
+    Column[BreakEven]("numerics", lambda r: r.numerics, is_text=True),
+    Column[BreakEven]("Mbit/s", lambda r: r.rate_mbps, "g"),
 )
 
 
@@ -114,7 +142,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
     workers: Annotated[Integers, integers("Numbers of workers.")] = Integers((2, 4, 8))
     sizes: Annotated[str, typer.Option("--bytes", help="Sizes of the arrays, as in 64K,1M,16M.")] = "256K,4M"
     dtype: Annotated[str, typer.Option("--type", help="Element type.")] = "float32"
-    rate_mbps: Annotated[float, typer.Option("--rate", help="Rate of each link, Mbit/s.")] = 100.0
+    rates_mbps: Annotated[Floats, floats("Rates of the links, Mbit/s.", "--rate")] = Floats((100.0,))
     lanes: Annotated[Integers, integers("Lanes of a packet, some of 32, 64, 256.")] = Integers((256,))
     leaves: Annotated[int, typer.Option(min=1, help="Leaves; below a spine if more than one.")] = 1
     iterations: Annotated[
@@ -137,11 +165,11 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
 
     def rows(self, notify: Notify) -> Iterator[AllReduceRow]:
         """Raises RunError, NetworkError."""
-        cases = list(product(self.workers, self.lanes, self.numerics))
-        for workers, lanes, numerics in one_by_one(
-            cases, lambda case: "{} workers, {} lanes, {}".format(*case), notify
+        cases = list(product(self.rates_mbps, self.workers, self.lanes, self.numerics))
+        for rate, workers, lanes, numerics in one_by_one(
+            cases, lambda case: "{:g} Mbit/s, {} workers, {} lanes, {}".format(*case), notify
         ):
-            yield self._measure(workers, lanes, numerics, notify)
+            yield self._measure(rate, workers, lanes, numerics, notify)
 
     def tables(self, rows: Sequence[AllReduceRow]) -> Iterable[Table]:
         for row in rows:
@@ -149,6 +177,8 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
                 if result is not None:
                     yield self._nccl_table(row, transport, result)
         yield table("The largest size", SUMMARY_COLUMNS, rows)
+        if self.ring and len(self.rates_mbps) > 1:
+            yield table("Break-even with the ring", BREAK_EVEN_COLUMNS, break_even(rows))
 
     def _nccl_table(self, row: AllReduceRow, transport: str, result: TransportResult) -> Table:
         columns = (
@@ -163,17 +193,19 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
             Column[SizeResult]("of link", lambda s: s.algbw_gbs * 8e3 / row.payload_mbps, ".1%"),
         )
         title = (
-            f"{transport}: {row.workers} workers, {row.numerics}, {self.rate_mbps:g} Mbit/s, {row.lanes} lanes, "
+            f"{transport}: {row.workers} workers, {row.numerics}, {row.rate_mbps:g} Mbit/s, {row.lanes} lanes, "
             f"{self.target}, loss {self.loss:g}"
         )
         return table(title, columns, result.sizes, f"sums identical at all workers: {result.identical}")
 
-    def _measure(self, workers: int, lanes: int, numerics: str, notify: Notify) -> AllReduceRow:
+    def _measure(
+        self, rate_mbps: float, workers: int, lanes: int, numerics: str, notify: Notify
+    ) -> AllReduceRow:
         flags: list[object] = ["--workload", "sizes", "--bytes", self.sizes, "--dtype", self.dtype]
         flags += ["--iterations", self.iterations, "--volume", "8M", "--timeout", CALL_TIMEOUT_S]
         with tempfile.TemporaryDirectory() as folder:
             fabric = Path(folder) / "fabric.yaml"
-            fabric.write_text(self._fabric(workers, lanes))
+            fabric.write_text(self._fabric(rate_mbps, workers, lanes))
             with Deployment(Setup(str(fabric), self.target, lanes), notify) as system:
                 set_loss(system.net, self.loss)
                 # Hosts and switches share the processors of one machine, so a round trip takes many milliseconds.
@@ -187,11 +219,13 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
                 if self.ring:
                     group, _ = system.start_ring("allreduce", flags, RING_PORT)
                     ring = group.wait(RUN_TIMEOUT_S, system.check)
-        payload = self.rate_mbps * 4 * lanes / frame_bytes(lanes)
+        payload = rate_mbps * 4 * lanes / frame_bytes(lanes)
         beside = summarize(ring) if ring else None
-        return AllReduceRow(workers, numerics, lanes, payload, switch_cpu_s, summarize(netfold), beside)
+        return AllReduceRow(
+            rate_mbps, workers, numerics, lanes, payload, switch_cpu_s, summarize(netfold), beside
+        )
 
-    def _fabric(self, workers: int, lanes: int) -> str:
+    def _fabric(self, rate_mbps: float, workers: int, lanes: int) -> str:
         """A fabric file. Raises typer.BadParameter if the leaves differ."""
         # Ports count packets, a switch's buffer bytes: it holds more of smaller packets.
         queue = round(self.queue * frame_bytes(QUEUE_LANES) / frame_bytes(lanes))
@@ -200,11 +234,21 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
         elif workers % self.leaves == 0:
             per_leaf = workers // self.leaves
             shape = f"leaf_spine: {{leaves: {self.leaves}, spines: 1, hosts_per_leaf: {per_leaf}, "
-            shape += f"fabric_rate: {per_leaf * self.rate_mbps}, "
+            shape += f"fabric_rate: {per_leaf * rate_mbps}, "
         else:
             raise typer.BadParameter(f"{workers} workers cannot be divided evenly over {self.leaves} leaves")
-        shape += f"parameter_servers: 0, rate: {self.rate_mbps}, queue: {queue}}}"
+        shape += f"parameter_servers: 0, rate: {rate_mbps}, queue: {queue}}}"
         return f"name: workers-{workers}\ngenerate:\n  {shape}\n"
+
+
+def break_even(rows: Sequence[AllReduceRow]) -> list[BreakEven]:
+    """Of each workers, lanes and numerics; rows without a ring do not count."""
+    found: list[BreakEven] = []
+    for case in dict.fromkeys((r.workers, r.lanes, r.numerics) for r in rows):
+        own = sorted((r for r in rows if (r.workers, r.lanes, r.numerics) == case), key=lambda r: r.rate_mbps)
+        wins = list(takewhile(lambda r: r.over_ring is not None and r.over_ring >= 1, own))
+        found.append(BreakEven(*case, wins[-1].rate_mbps if wins else None))
+    return found
 
 
 def set_loss(net: Network, loss: float) -> None:

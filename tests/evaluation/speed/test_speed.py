@@ -13,7 +13,13 @@ import pytest
 from netfold.evaluation.core.command import Integers
 from netfold.evaluation.core.output import Output, evaluate
 from netfold.evaluation.speed import switch_loads, switch_targets
-from netfold.evaluation.speed.allreduce import summarize
+from netfold.evaluation.speed.allreduce import (
+    AllReduceRow,
+    SizeResult,
+    TransportResult,
+    break_even,
+    summarize,
+)
 from netfold.evaluation.speed.host_pps import HostPps
 from netfold.evaluation.speed.server_pps import ServerPps
 from netfold.evaluation.speed.simulator_size import SimulatorSize
@@ -73,3 +79,26 @@ def test_an_all_reduce_takes_as_long_as_at_its_slowest_worker():
     assert (found.sizes[0].time_us, found.sizes[0].wrong) == (4.0, 3)
     assert (found.retransmits, found.cpu_s_per_gib, found.peak_rss_mib) == (2, 3.0, 4.0)
     assert found.identical
+
+
+def all_reduce_row(rate_mbps: float, workers: int, over_ring: float | None) -> AllReduceRow:
+    def result(algbw_gbs: float) -> TransportResult:
+        size = SizeResult(8, 2, "float32", "sum", 1.0, algbw_gbs, algbw_gbs, 0)
+        return TransportResult(
+            (size,), identical=True, flows=[], retransmits=0, cpu_s_per_gib=1.0, peak_rss_mib=1.0
+        )
+
+    ring = None if over_ring is None else result(1.0)
+    return AllReduceRow(rate_mbps, workers, "auto", 256, rate_mbps, 1.0, result(over_ring or 1.0), ring)
+
+
+def test_break_even_is_the_rate_up_to_which_netfold_wins():
+    rows = [
+        *(
+            all_reduce_row(rate, 2, ratio)
+            for rate, ratio in ((1000, 0.9), (100, 2.0), (500, 1.0), (2000, 3.0))
+        ),
+        all_reduce_row(100, 4, 0.9),
+        all_reduce_row(100, 8, None),
+    ]
+    assert [(b.workers, b.rate_mbps) for b in break_even(rows)] == [(2, 500), (4, None), (8, None)]
