@@ -35,6 +35,7 @@ struct metadata_t {
     port_t       up_port;
     child_t      up_child;
     group_t      down_group;
+    TARGET_METADATA
     bit<1>       routed;          // the egress writes the MAC addresses of the port's neighbor
     bit<16>      l4_src_port;
     bit<16>      l4_dst_port;

@@ -40,6 +40,9 @@ typedef bit<32> lane_field_t;  // a lane is a key of the saturation tables, and 
 // The bit in its place: a comparison would cost a stage.
 #define OWN_BIT bitmap_t
 
+// What an ICMP error quotes is not parsed: there is no stage for a decision about it.
+#define TARGET_METADATA
+
 #include "../common/headers.p4"
 
 // The PCIe port: 192 on Tofino 1 with two pipes, 320 with four; 0 on Tofino 2. The models have the Ethernet port 64.

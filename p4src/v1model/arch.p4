@@ -24,6 +24,9 @@ typedef lane_t  lane_field_t;
 // A flag: a key as wide as the bitmap would cost each lookup of a lane's table several words.
 #define OWN_BIT bit<1>
 
+#define TARGET_METADATA \
+    bit<1>       quotes_roce;     /* an ICMP error that quotes RoCE */
+
 const port_t CPU_PORT = 510;
 
 // The way out of the ingress.

@@ -8,6 +8,22 @@
 
 #include "../common/headers.p4"
 
+const bit<8> PROTOCOL_ICMP = 1;
+
+// An ICMP error up to the ports of what it quotes (RFC 792).
+header icmp_quote_t {
+    bit<64> icmp;
+    bit<4>  version;
+    bit<4>  ihl;
+    bit<64> fields;
+    bit<8>  protocol;
+    bit<16> checksum;
+    ipv4_t  src;
+    ipv4_t  dst;
+    bit<16> src_port;
+    bit<16> dst_port;
+}
+
 header ipv4_options_t {
     varbit<320> options;
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The netfold authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Ethernet, ARP, IPv4 with options, UDP, netfold. A packet from and to ports of the range is wellformed if it reaches the
+// Ethernet, ARP, IPv4 with options, UDP, netfold, and what an ICMP error quotes. A packet from and to ports of the range is wellformed if it reaches the
 // end of parse_lanes; a truncated one leaves that state with an error. Other traffic that is parsed here leaves unchanged:
 // datagrams between two different ports of the range, and what the program's transport parses.
 
@@ -54,11 +54,48 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     // A first fragment has the ports of its datagram. The ECMP hash must not use them: the fragments take one path.
     state parse_transport {
         transition select(hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
-            (_, 0, PROTOCOL_UDP): parse_udp;
-            (0, 0, PROTOCOL_TCP): parse_tcp_ports;
-            default:              accept;
+            (_, 0, PROTOCOL_UDP):  parse_udp;
+            (0, 0, PROTOCOL_TCP):  parse_tcp_ports;
+            (_, 0, PROTOCOL_ICMP): parse_icmp;
+            default:               accept;
         }
     }
+
+    // Errors: destination unreachable, source quench, redirect, time exceeded, parameter problem. One in pieces hides its
+    // quote; no host sends such a one.
+    state parse_icmp {
+        transition select(hdr.ipv4.more_fragments, packet.lookahead<bit<8>>()) {
+            (0, 3):           parse_quote;
+            (0, 4 &&& 0xFE):  parse_quote;
+            (0, 11):          parse_quote;
+            (0, 12):          parse_quote;
+            (1, 3):           quotes_netfold;
+            (1, 4 &&& 0xFE):  quotes_netfold;
+            (1, 11):          quotes_netfold;
+            (1, 12):          quotes_netfold;
+            default:          accept;
+        }
+    }
+
+    // The datagram that a host is said to have sent. Behind quoted options no port is looked for.
+    state parse_quote {
+        icmp_quote_t quote = packet.lookahead<icmp_quote_t>();
+        transition select(quote.ihl, quote.protocol, quote.src_port, quote.dst_port) {
+            (5, PROTOCOL_UDP, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK, NETFOLD_UDP_PORTS &&& NETFOLD_UDP_MASK): quotes_netfold;
+            TRANSPORT_QUOTES
+            (5, _, _, _):            accept;
+            (_, PROTOCOL_UDP, _, _): quotes_netfold;
+            default:                 accept;
+        }
+    }
+
+    // Malformed: its receiver would take it for a failure of its job's socket.
+    state quotes_netfold {
+        meta.netfold = 1;
+        transition accept;
+    }
+
+    TRANSPORT_QUOTE_STATES
 
     // Only the ports, for the ECMP hash.
     state parse_tcp_ports {

@@ -45,7 +45,8 @@ class Device(Protocol):
 
     least_bytes     shorter frames are padded on their way
     trees           that it has room for, tree 0 (none) included
-    parses_options  it looks behind IPv4 options, and verifies the checksum of a header that has them
+    parses_options  it looks behind IPv4 options and at what ICMP errors quote, and verifies the checksum of a header
+                    with options
     together        frames of one port that the isolation suite may send before it looks at what left
     children        bits of a slot's bitmap
     """

@@ -136,12 +136,20 @@ class Disguises:
 
     def _icmp_about_it(self) -> Frames:
         """It goes another way, is too long, or does not arrive; or a message of any type and code."""
-        errors = [(5, 0), (5, 1), (3, 1), (3, 3), (3, 4), (11, 0)]
-        kind, code = self.random.choice([*errors, (self.random.randrange(256), self.random.randrange(16))])
-        told = struct.pack(">BBH4s", kind, code, 0, ip("10.0.0.66")) + self._whole()[:28]
+        r = self.random
+        errors = [(5, 0), (5, 1), (3, 1), (3, 3), (3, 4), (11, 0), (12, 0), (4, 0)]
+        kind, code = r.choice([*errors, (r.randrange(256), r.randrange(16))])
+        quoted = replace(self.packet, options=r.choice([b"", b"", b"\x01" * 4])).pack(self._datagram())
+        told = struct.pack(">BBH4s", kind, code, 0, ip("10.0.0.66")) + quoted[: r.choice([28, 28, 64, 12])]
+        layer = replace(
+            self.packet,
+            protocol=1,
+            options=r.choice([b"", b"", b"\x01" * 40]),
+            flags_and_offset=r.choice([0, 0, MORE, 1]),
+        )
         igmp = b"\x22\x00\x00\x00\x00\x00\x00\x01\x04\x00\x00\x00" + ip("239.1.1.1")
         joins = replace(self.packet, protocol=2, dst="224.0.0.22").pack(igmp)
-        return [ethernet(self.random.choice([replace(self.packet, protocol=1).pack(told), joins]))]
+        return [ethernet(r.choice([layer.pack(told), layer.pack(told), joins]))]
 
     def _arp_request(self) -> Frames:
         """Gratuitous: a member's address is said to be here; and questions of other sizes and protocols."""

@@ -43,12 +43,16 @@ from tests.dataplane.frames import (
     mac,
 )
 from tests.dataplane.node import MANAGED, ArpAnswer, Child, Management, Neighbor, Pass, Route, Setting, TreeAt
+from tests.dataplane.roce_frames import ROCE_PORT
 from tests.dataplane.roce_node import RoceHost, RoceWorker
 from tests.dataplane.roce_oracle import Contribution, RoceLeaf
 from tests.quorum_oracle import QuorumPool
 from tests.slot_oracle import SlotOutcome, SlotPool, SlotState, Sum
 
 _SENT_BACK_TTL = 64
+ICMP, ICMP_ERRORS = 1, (3, 4, 5, 11, 12)
+QUOTED_BYTES = 32
+"""Of an ICMP error, as far as the ports of what it quotes."""
 _EMPTY = SlotState(0, frozenset(), Flag(0), 0, np.zeros(1, np.int32))
 
 
@@ -141,6 +145,9 @@ class Oracle:
             return self._answer_arp(port, frame)
         if kind != IPV4 or len(frame) < 34:
             return []
+        if self._parses_options and self._quotes_a_job(frame):
+            self.verdicts[0, int(Verdict.MALFORMED)] += 1
+            return []
         sent = self._roce.judge(port, frame)
         if isinstance(sent, Verdict):
             self.verdicts[0, int(sent)] += 1
@@ -162,6 +169,24 @@ class Oracle:
             return False
         source, destination = struct.unpack_from(">HH", frame, at)
         return bool(source == destination and PORT_FIRST <= source <= PORT_LAST)
+
+    def _quotes_a_job(self, frame: bytes) -> bool:
+        """An ICMP error about a datagram of a job, or one that hides what it is about: in pieces, or behind options of
+        what it quotes."""
+        if not is_icmp_error(frame):
+            return False
+        at = IP_AT + 4 * (frame[IP_AT] & 15)
+        if frame[IP_AT + 6] & 0x20:
+            return True
+        quote = frame[at + 8 : at + QUOTED_BYTES]
+        if len(quote) < QUOTED_BYTES - 8 or quote[9] != UDP:
+            return False
+        if quote[0] & 15 != 5:
+            return True
+        ports = struct.unpack_from(">HH", quote, 20)
+        if all(PORT_FIRST <= number <= PORT_LAST for number in ports):
+            return True
+        return ROCE_PORT in ports and self._roce.is_worker(frame[IP_AT + 16 : IP_AT + 20])
 
     def _netfold(self, port: int, frame: bytes, answer_port: int) -> Frames:
         index, verdict, leaving = self._judge(port, frame, answer_port)
@@ -336,12 +361,15 @@ class Oracle:
 
     def _read_behind_ip(self, frame: bytes, at: int) -> int:
         """How many bytes the switch reads behind the IPv4 header, and so wants to be there: the ports of TCP, of UDP
-        its header, and of what looks like a packet of the protocol until it turns out to be none."""
+        its header, of an ICMP error what it quotes, and of what looks like a packet of the protocol until it turns out
+        to be none."""
         fragment = struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x3FFF
         if at > UDP_AT and not self._parses_options:
             return 0
         if frame[IP_AT + 9] == TCP:
             return 0 if fragment else 4
+        if frame[IP_AT + 9] == ICMP and self._parses_options and not fragment & 0x1FFF:
+            return QUOTED_BYTES if is_icmp_error(frame) else 1
         if frame[IP_AT + 9] != UDP or fragment & 0x1FFF:
             return 0
         if (wanted := self._roce.reads(frame)) is not None:
@@ -377,6 +405,15 @@ class Oracle:
             if neighbor.address is not None:
                 out[IP_AT + 16 : IP_AT + 20] = ip(neighbor.address)
         return port, with_checksum(bytes(self._roce.delivered(port, out)))
+
+
+def is_icmp_error(frame: bytes) -> bool:
+    """Whole, or its first fragment."""
+    words, offset = frame[IP_AT] & 15, struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x1FFF
+    at = IP_AT + 4 * words
+    if frame[IP_AT] >> 4 != 4 or words < 5 or frame[IP_AT + 9] != ICMP or offset or len(frame) <= at:
+        return False
+    return frame[at] in ICMP_ERRORS
 
 
 def _looks_like_one(frame: bytes, lanes: int) -> bool:

@@ -83,6 +83,10 @@ class RoceLeaf:
                 return None if (port, source) == (peer.port, ip(peer.address)) else Verdict.UNADMITTED
         return Verdict.MALFORMED if not shows and destination in map(ip, self._hosts) else None
 
+    def is_worker(self, address: bytes) -> bool:
+        """Whether a RoCE worker of a job has the address (4 bytes)."""
+        return self.knows and address in map(ip, self._hosts)
+
     def _shows(self, frame: bytes) -> bool:
         """Its BTH: the datagram is long enough, whole, and not behind options."""
         length = struct.unpack_from(">H", frame, UDP_AT + 4)[0]

@@ -28,6 +28,7 @@ from tests.dataplane.malice import Attacker, Origin, Target
 from tests.dataplane.node import MANAGED
 from tests.dataplane.world import World
 
+ICMP, ICMP_ERRORS = 1, (3, 4, 5, 11, 12)
 SLOTS, EPOCH, CHUNKS = 8, 7, 20
 BURST = 100  # frames of the attacker between two looks at the registers, times what a switch takes together
 SHAPES = {1: "one switch", 3: "three switches"}
@@ -176,7 +177,25 @@ def protocols(frame: bytes, *, parses_options: bool) -> bool:
     ports = udp_ports(frame)
     if not parses_options and frame[12:14] == b"\x08\x00" and len(frame) >= 34 and 0x46 <= frame[14] <= 0x4F:
         return frame[23] == UDP and not int.from_bytes(frame[20:22], "big") & 0x1FFF
+    if parses_options and quotes_netfold(frame):
+        return True
     return ports is not None and ports[0] == ports[1] and PORT_FIRST <= ports[0] <= PORT_LAST
+
+
+def quotes_netfold(frame: bytes) -> bool:
+    """An ICMP error about a datagram between ports of the protocol, or one that hides its quote."""
+    if len(frame) < 34 or frame[12:14] != b"\x08\x00" or frame[IP_AT] >> 4 != 4 or frame[23] != ICMP:
+        return False
+    at = IP_AT + 4 * (frame[IP_AT] & 15)
+    fragment = int.from_bytes(frame[20:22], "big")
+    if at < 34 or fragment & 0x1FFF or len(frame) <= at or frame[at] not in ICMP_ERRORS:
+        return False
+    if fragment & 0x2000:
+        return True
+    if len(frame) < at + 32 or frame[at + 17] != UDP:
+        return False
+    ports = (int.from_bytes(frame[at + n : at + n + 2], "big") for n in (28, 30))
+    return frame[at + 8] & 15 != 5 or all(PORT_FIRST <= port <= PORT_LAST for port in ports)
 
 
 def besiege(benches: list[Bench], lanes: int, seed: int, frames: int) -> None:

@@ -12,6 +12,7 @@ from itertools import product
 import pytest
 
 from netfold.controller.lifecycle.allocation import UDP_PORTS
+from netfold.testbed.counters import read_verdicts
 from netfold.testbed.deployment import Deployment, Setup
 from tests.testbed.test_scenarios import FINISH_S, assert_exact
 from tests.traffic.off_path import Flow, Plan, attacking
@@ -19,7 +20,8 @@ from tests.traffic.off_path import Flow, Plan, attacking
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
 ATTACKERS = ("h4", "h8")
-"""One at each leaf."""
+LEAVES = ("leaf1", "leaf2")
+"""One attacker at each leaf, which drops its ICMP errors."""
 
 CALLS = ["--workload", "alexnet", "--scale", "0.001", "--iterations", 8, "--timeout", 40]
 AT_SWITCHES, AT_SERVER = ("h1", "h2", "h5", "h6"), ("h3", "h7")
@@ -73,11 +75,13 @@ def finish_jobs_under_attack(system: Deployment, per_second: int) -> None:
             system.start_job("server", CALLS, workers=AT_SERVER, scheme="none", parameter_servers=1, rate=40),
         ]
         results = [system.finish(job, FINISH_S) for job in jobs]
+        counted = read_verdicts(system.net)
     assert all(attack.sent > 0 for attack in running)
+    assert all(counted[leaf]["malformed"] > 0 for leaf in LEAVES), "no attack reached a switch"
     for of_job in results:
         assert_exact(of_job)
         assert max(r["restarts"] for r in of_job.values()) == 0, "an attack cost an epoch"
-        assert sum(r["socket_errors"] for r in of_job.values()) > 0, "no attack reached a worker"
+        assert sum(r["socket_errors"] for r in of_job.values()) == 0, "a switch let an error through"
 
 
 def test_jobs_finish_under_attack_with_all_sums_right(system: Deployment) -> None:

@@ -7,6 +7,7 @@
 //   any other SEND there, or one with a wrong ICRC            malformed
 //   to a queue pair of a job, not from its peer               unadmitted
 //   the same, with its QPN unparsed                           malformed: truncated, a fragment, or behind IPv4 options
+//   an ICMP error about RoCE, to a host of a job              malformed, as one with its QPN unparsed
 //   all else: ACK, NAK, CNP, other connections                other traffic
 //
 // A connection belongs to one epoch and carries 2^23 chunks. A PSN of the other half precedes its first one: it gets epoch 0,

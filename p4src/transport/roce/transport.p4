@@ -13,7 +13,7 @@ control TransportIn(inout headers_t hdr, inout metadata_t meta) {
     RoceToGradient() roce_to_gradient;
 
     apply {
-        if (hdr.udp.isValid() && hdr.udp.dst_port == ROCE_UDP_PORT) {
+        if ((hdr.udp.isValid() && hdr.udp.dst_port == ROCE_UDP_PORT) || meta.quotes_roce == 1) {
             roce_to_gradient.apply(hdr, meta);
         }
         // Also from a switch below: the sum of a contribution that completes it carries the contribution's BTH bits.
