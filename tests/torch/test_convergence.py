@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
 
 log = logging.getLogger(__name__)
 
-STEPS = {"digits": 150, "transformer": 120, "resnet18": 40}
+STEPS = {"digits": 150, "transformer": 120, "resnet18": 120}
 
 
 def train(of: Task, workers: int, steps: int, sums: QuarterSums | None) -> float:

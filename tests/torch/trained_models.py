@@ -141,4 +141,4 @@ def task(name: str) -> Task:
         batch = _images(8, 1, 0.7)
         return Task(digits_cnn, _sgd(0.05), batch, batch(10**6, 1000), 256)
     batch = _images(16, 3, 2.0)
-    return Task(lambda: resnet18(16), _sgd(0.005), batch, batch(10**6, 512), 64)
+    return Task(lambda: resnet18(16), _sgd(0.02), batch, batch(10**6, 512), 64)

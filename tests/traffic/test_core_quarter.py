@@ -89,6 +89,7 @@ def test_an_average_is_the_sum_over_the_workers():
         mean = reduce(fabrics[1], arrays, ReduceOp.AVERAGE)[0]
         assert nmse(4 * mean, arrays) < 0.004
         assert nmse(total, arrays) < 0.004
+    assert [reencoded(fabric) for fabric in fabrics] == [0, 0]
 
 
 def spike(row: np.ndarray) -> None:
@@ -162,6 +163,7 @@ def test_nan_and_infinities_reach_every_worker_as_ieee_754_adds_them(call):
     arrays = gradients(3, 4 * WIDTH, call)
     arrays[0][3], arrays[1][WIDTH + 1], arrays[2][WIDTH + 2] = np.nan, np.inf, -np.inf
     arrays[0][WIDTH + 5], arrays[1][WIDTH + 5] = np.inf, -np.inf
+    arrays[2][WIDTH - 1], arrays[1][3 * WIDTH + 40] = np.inf, np.nan  # of other chunks
     with np.errstate(invalid="ignore"):
         exact = np.sum(arrays, axis=0)
     found = reduce(fabric, arrays)[0]
