@@ -306,8 +306,8 @@ class Controller:
             else:
                 return
 
-    def knows_revision(self, switch: str, revision: Revision) -> bool:
-        return self.registry.knows(switch, revision)
+    def has_revision(self, switch: str, revision: Revision) -> bool:
+        return self.registry.has_revision(switch, revision)
 
     def switch_changed(self, switch: str) -> None:
         self.failure_monitor.switch_changed(switch)

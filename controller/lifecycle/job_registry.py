@@ -111,7 +111,7 @@ class JobRegistry:
         newest = {s: max(last) for s, last in self._revisions.items() if last}
         return {s: Revision(term, self._revisions[s][term]) for s, term in newest.items()}
 
-    def knows(self, switch: str, found: Revision) -> bool:
+    def has_revision(self, switch: str, found: Revision) -> bool:
         """The store has made this revision of the switch's slots."""
         return is_known(found, self._revisions[switch])
 

@@ -59,10 +59,16 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class OpenStream:
-    """A JoinJob stream of a member. Streams are equal only to themselves."""
+    """A JoinJob stream of a member, of its process `process` the `number`th. Streams are equal only to themselves."""
 
     job: str
     host: str
+    process: int = 0
+    number: int = 0
+
+    def is_older(self, other: OpenStream | None) -> bool:
+        """The other one is a later one of the same process."""
+        return other is not None and other.process == self.process != 0 and self.number < other.number
 
 
 class MemberStatus:
@@ -70,6 +76,8 @@ class MemberStatus:
         self._reported: dict[str, dict[str, Progress]] = {}
         self._streams: dict[Holder, OpenStream] = {}
         """The newest open stream of each member."""
+        self._latest: dict[Holder, OpenStream] = {}
+        """The same, also when it has ended."""
         self._assigned: set[Holder] = set()
 
     def set_report(self, job: str, host: str, progress: Progress) -> None:
@@ -85,14 +93,19 @@ class MemberStatus:
         return dict(self._reported.get(job, {}))
 
     @contextmanager
-    def connected(self, job: str, host: str) -> Iterator[OpenStream]:
+    def connected(self, stream: OpenStream) -> Iterator[None]:
         """Context of an open stream of the member, which supersedes the member's earlier ones."""
-        stream = self._streams[job, host] = OpenStream(job, host)
+        holder = (stream.job, stream.host)
+        self._streams[holder] = self._latest[holder] = stream
         try:
-            yield stream
+            yield
         finally:
             if self.is_newest(stream):
-                del self._streams[job, host]
+                del self._streams[holder]
+
+    def is_late(self, stream: OpenStream) -> bool:
+        """A later stream of the same process has been opened before it arrived."""
+        return stream.is_older(self._latest.get((stream.job, stream.host)))
 
     def is_newest(self, stream: OpenStream) -> bool:
         """No later stream of the member was opened."""
@@ -116,12 +129,14 @@ class MemberStatus:
         """Delete the rows of an ended job, before a new job of that name."""
         self._reported.pop(job, None)
         self._assigned = {t for t in self._assigned if t[0] != job}
+        self._latest = {t: s for t, s in self._latest.items() if t[0] != job}
 
     def keep(self, jobs: Container[str]) -> None:
         """Delete the rows of all other jobs."""
         for ended in [j for j in self._reported if j not in jobs]:
             del self._reported[ended]
         self._assigned = {t for t in self._assigned if t[0] in jobs}
+        self._latest = {t: s for t, s in self._latest.items() if t[0] in jobs}
 
 
 def _lately(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:

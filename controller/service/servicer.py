@@ -170,13 +170,16 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             return
         name, host = first.job, first.host
         status = self._controller.member_status
+        stream = OpenStream(name, host, first.process, first.stream)
+        if status.is_late(stream):
+            return
         try:
             self._controller.members.check(name, host, new=not first.epoch)
             if not first.leave:
                 self._controller.members.join(name, host, is_new=not first.epoch)
             self._handle_update(first)
             is_replacement = status.is_connected(name, host)
-            with status.connected(name, host) as stream:
+            with status.connected(stream):
                 if is_replacement:
                     self._controller.changes.notify(name)  # ends the member's earlier stream
                 receiver = asyncio.create_task(self._receive_updates(request_iterator, stream))

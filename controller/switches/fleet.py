@@ -32,7 +32,7 @@ class FleetEvents(Protocol):
     async def registers_lost(self, switch: str) -> None:
         """The switch's registers are empty. Returns when the store has new epochs for the jobs."""
 
-    def knows_revision(self, switch: str, revision: Revision) -> bool:
+    def has_revision(self, switch: str, revision: Revision) -> bool:
         """The store has made this revision of the switch's slots."""
 
     def switch_changed(self, switch: str) -> None:
@@ -74,7 +74,7 @@ class Fleet:
         endpoints = tuple(endpoints)
         session_events = SessionEvents(
             events.registers_lost,
-            events.knows_revision,
+            events.has_revision,
             events.switch_changed,
             events.packet_in,
             events.port_changed,

@@ -29,7 +29,7 @@ MIN_RETRY_S, MAX_RETRY_S = 0.1, 1.0
 
 class Reconciler:
     """Lives as long as a connection. `on_registers_lost(switch)` is awaited before the first write into a switch whose
-    registers are empty. `knows_revision(switch, revision)`: the store has made this revision of its slots."""
+    registers are empty. `has_revision(switch, revision)`: the store has made this revision of its slots."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Reconciler:
         inbox: DesiredContentsInbox,
         reporter: HealthReporter,
         on_registers_lost: Callable[[str], Awaitable[None]],
-        knows_revision: Callable[[str, Revision], bool],
+        has_revision: Callable[[str, Revision], bool],
         audit_s: float,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,7 +45,7 @@ class Reconciler:
         self._inbox = inbox
         self._reporter = reporter
         self._on_registers_lost = on_registers_lost
-        self._knows_revision = knows_revision
+        self._has_revision = has_revision
         self._audit_s = audit_s
         self._now = now
 
@@ -66,7 +66,7 @@ class Reconciler:
         """Raises ForeignStateError if the switch's slots have been used in epochs that the store does not know."""
         name = self._reporter.name
         for revision in self._installed.revisions:
-            if not self._knows_revision(name, revision):
+            if not self._has_revision(name, revision):
                 raise ForeignStateError("its entries are newer than this store, which is an older copy")
 
     async def run(self) -> NoReturn:

@@ -59,7 +59,7 @@ class SessionEvents:
     """Called by a session; the first argument is the switch.
 
     registers_lost  awaited before the first write into a switch whose registers are empty
-    knows_revision  whether the store has made a revision of the switch's slots that the switch names
+    has_revision  whether the store has made a revision of the switch's slots that the switch names
     health_changed  after each change of its health
     packet_in       with each packet that the switch sends to the controller
     port_changed    with a port and whether it is down, from switches that report ports
@@ -67,7 +67,7 @@ class SessionEvents:
     """
 
     registers_lost: Callable[[str], Awaitable[None]]
-    knows_revision: Callable[[str, Revision], bool]
+    has_revision: Callable[[str, Revision], bool]
     health_changed: Callable[[str], None]
     packet_in: Callable[[str, fy.P4PacketIn], None]
     port_changed: Callable[[str, int, bool], None]
@@ -258,7 +258,7 @@ class SwitchSession:
             self._inbox,
             self._reporter,
             self._events.registers_lost,
-            self._events.knows_revision,
+            self._events.has_revision,
             self._audit_s,
             self._now,
         )

@@ -12,7 +12,7 @@ from netfold.controller.health.counters import Counters
 from netfold.controller.jobs.records import JobState, Member
 from netfold.controller.jobs.store import HISTORY
 from netfold.controller.lifecycle.job_admission import RefusedError
-from netfold.controller.lifecycle.member_status import Progress
+from netfold.controller.lifecycle.member_status import OpenStream, Progress
 from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.switches.switch_health import Health
 from netfold.protocol.wire import Verdict
@@ -34,7 +34,7 @@ def test_what_many_jobs_leave_is_bounded(jobs, tmp_path):
                     f"name: {name}\nworkers: 2\nscheme: switchml\nrate: 9\n", queue=bool(n % 2)
                 )
                 for host in ("h1", "h2"):
-                    with controller.member_status.connected(name, host):
+                    with controller.member_status.connected(OpenStream(name, host)):
                         controller.members.heartbeat(name, host)
                         controller.member_status.set_report(name, host, Progress(n))
                 controller.cancel(name)

@@ -36,17 +36,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--shrink", action="store_true", help="look for fewer steps that fail alike")
     parser.add_argument("--lines", type=int, default=100, help="lines of history (default: %(default)s)")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failing seed")
+    parser.add_argument("--theme", default="", help="only seeds of this theme (drawing.py)")
     parser.add_argument("--mutant", default="", help="a fault to put into the controller (mutants.py)")
     return parser.parse_args()
 
 
 def _search(options: argparse.Namespace) -> int:
-    from tests.simulation.drawing import scenario_of
+    from tests.simulation.drawing import scenario_of, theme_of
     from tests.simulation.run import run
 
     first, last = map(int, options.seeds.split(":"))
     began, failed = time.process_time(), 0
-    for seed in range(first, last):
+    seeds = [s for s in range(first, last) if options.theme in ("", theme_of(s))]
+    for seed in seeds:
         outcome = run(scenario_of(seed))
         if outcome.violation:
             failed += 1
@@ -54,7 +56,7 @@ def _search(options: argparse.Namespace) -> int:
             if not options.keep_going:
                 return _show(seed, options.lines, is_shrunk=options.shrink) if options.lines else 1
     spent = time.process_time() - began
-    print(f"{last - first} seeds, {failed} failed, {spent:.1f} s of processor time")
+    print(f"{len(seeds)} seeds, {failed} failed, {spent:.1f} s of processor time")
     return int(failed > 0)
 
 

@@ -83,9 +83,13 @@ THEMES = {
 }
 
 
+def theme_of(seed: int) -> str:
+    return random.Random(f"theme {seed}").choice(["mixed", "mixed", *THEMES])
+
+
 def scenario_of(seed: int) -> Scenario:
     chosen = random.Random(f"scenario {seed}")
-    theme = THEMES[chosen.choice(["mixed", "mixed", *THEMES])]
+    theme = THEMES[theme_of(seed)]
     name = chosen.choice(list(FABRICS))
     fabric = FABRICS[name]()
     steps = [*_jobs(chosen, fabric, theme), *_faults(chosen, fabric, theme)]

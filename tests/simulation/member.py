@@ -54,6 +54,8 @@ class Member:
         self._disconnected_at: float | None = None
         self._wake = asyncio.Event()
         self._is_leaving = False
+        self._process = next(qpns)
+        self._stream_number = 0
         self._stream: JoinStream | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -115,6 +117,7 @@ class Member:
 
     async def _one_stream(self) -> None:
         server = self._server()
+        self._stream_number += 1
         try:
             if server is None:
                 raise RpcError(grpc.StatusCode.UNAVAILABLE, "connection refused")
@@ -182,6 +185,8 @@ class Member:
             unusable_epoch=self._unusable_epoch,
             epoch=epoch,
             queue_pairs=self._queue_pairs,
+            process=self._process,
+            stream=self._stream_number,
         )
 
     @property

@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         "a restored store trusts registers that are newer",
         "switches/reconciler.py",
-        "if not self._knows_revision(name, revision):",
+        "if not self._has_revision(name, revision):",
         "if False:",
     ),
     Mutant(
@@ -232,7 +232,7 @@ MUTANTS = (
     Mutant(
         "what fails during planning is not looked at again",
         "scheduling/planning_client.py",
-        "if not uses_failed(plan, self._failures.of(order.file.name), lost()):",
+        "if not uses_failed(plan, current_failures(), lost()):",
         "if True:",
     ),
     Mutant(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from netfold.controller.jobs.records import Transport
+from netfold.controller.lifecycle.member_status import MemberStatus, OpenStream
 from tests.simulation.program import JobSpec
 from tests.simulation.run import run
 from tests.simulation.scenario import Scenario, Step
@@ -99,3 +100,17 @@ def test_the_controller_is_killed_at_any_commit_of_a_short_job(number, is_after)
     )
     outcome = run(Scenario(2, "two leaves, two spines", steps))
     assert not outcome.violation, f"{outcome.violation}\n{outcome.history.tail(80)}"
+
+
+def test_a_stream_that_arrives_after_the_one_that_replaced_it_is_not_the_newest():
+    """A member's first stream breaks, its packets are still on their way, and arrive behind those of its second."""
+    status = MemberStatus()
+    first, second = (OpenStream("a", "h1", process=7, number=n) for n in (1, 2))
+    with status.connected(second):
+        assert status.is_late(first)
+        assert not status.is_late(OpenStream("a", "h1", process=8, number=1)), (
+            "another process takes its place"
+        )
+    assert status.is_late(first), "also when the second has ended"
+    status.forget("a")
+    assert not status.is_late(first)

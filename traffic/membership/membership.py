@@ -10,6 +10,7 @@ lock.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -147,6 +148,8 @@ class ControllerMembership:
         self._disconnected_at = 0.0
         self._state = _MembershipState()
         self._unusable_epoch = 0
+        self._process = secrets.randbits(64)
+        self._stream = 0
         self._stats = Stats()
         self._on_change: Callable[[], None] | None = None
         self._changed = threading.Condition()
@@ -225,6 +228,7 @@ class ControllerMembership:
     def _run_stream(self) -> None:
         """Keeps a stream open until the member leaves, the job ends, or the controller stays unreachable."""
         while not self._has_ended():
+            self._stream += 1
             try:
                 with open_channel(self._where) as channel:
                     stream = rpc.ControllerStub(channel).JoinJob(self._updates())
@@ -309,6 +313,8 @@ class ControllerMembership:
             leave=leave,
             unusable_epoch=self._unusable_epoch,
             epoch=0 if assignment is None else assignment.epoch,
+            process=self._process,
+            stream=self._stream,
             report=pb.Report(
                 chunks=stats.chunks,
                 retransmits=stats.retransmits,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import secrets
 import socket
 import threading
 import time
@@ -52,6 +53,8 @@ class Agent:
         self._packets = 0
         self._calls = 0  # when it left
         self._epoch = 0  # assigned last
+        self._process = secrets.randbits(64)
+        self._stream_number = 0
         self._ended = threading.Event()
         self._left = threading.Event()
 
@@ -128,6 +131,8 @@ class Agent:
             leave=self._left.is_set(),
             unusable_epoch=self._unusable_epoch,
             queue_pairs=self._queue_pairs,
+            process=self._process,
+            stream=self._stream_number,
             report=pb.Report(chunks=self._packets, next_call=self._calls),
         )
 
@@ -149,6 +154,7 @@ class Agent:
     def _run_stream(self) -> None:
         disconnected_at: float | None = None
         while not self._ended.is_set():
+            self._stream_number += 1
             try:
                 with open_channel(self._where) as channel:
                     ended = threading.Event()
