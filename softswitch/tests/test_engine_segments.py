@@ -211,6 +211,14 @@ def test_fragmentable_datagrams_merge_with_consecutive_identifications_only(segm
     assert len(segments.merge([frames[0], frames[2]])) == 2
 
 
+def test_packets_of_roce_merge_with_consecutive_identifications_only(segments: Segments) -> None:
+    """Their invariant CRC covers the identification."""
+    frames = [changed(frame, udp_dport=4791) for frame in datagrams([100] * 3)]
+    assert len(segments.merge(frames)) == 1
+    assert len(segments.merge([frames[0], frames[2]])) == 2
+    assert len(segments.merge(datagrams([100] * 3)[::2])) == 1
+
+
 @settings(max_examples=300, deadline=None, print_blob=True)
 @given(bit=st.integers(0, 8 * 142 - 1), at=st.integers(0, 2))
 def test_a_damaged_frame_stays_damaged(segments: Segments, bit: int, at: int) -> None:

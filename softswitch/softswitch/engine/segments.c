@@ -27,7 +27,7 @@ enum { IP6_LENGTH = 4, IP6_NEXT_HEADER = 6, IP6_ADDRESSES = 8 };
 enum { UDP_LENGTH = 4, UDP_CHECKSUM = 6 };
 enum { TCP_SEQUENCE = 4, TCP_DATA_OFFSET = 12, TCP_FLAGS = 13, TCP_CHECKSUM = 16 };
 enum { TCP_FIN = 0x01, TCP_PSH = 0x08, TCP_ACK = 0x10, TCP_CWR = 0x80 };
-enum { IP_DF = 0x4000, IPV4_PLAIN = 0x45 };
+enum { IP_DF = 0x4000, IPV4_PLAIN = 0x45, ROCE_PORT = 4791 };
 
 static uint16_t load16(const uint8_t *at) {
     uint16_t value;
@@ -88,9 +88,11 @@ struct ss_run ss_run_of(const uint8_t *frame, uint32_t length) {
     return run;
 }
 
-/* Datagrams that may not be fragmented may have any identification; others the ones that the kernel will give them. */
+/* Datagrams that may not be fragmented may have any identification; others the ones that the kernel will give them. So those of
+ * RoCEv2, whose invariant CRC covers it. */
 static bool is_next_id(const struct ss_run *run, const uint8_t *head, const uint8_t *frame) {
-    if (load16(head + IP_AT + IP_FRAGMENT) & IP_DF) return true;
+    bool is_roce = run->kind == SS_RUN_UDP && load16(head + L4_AT + 2) == ROCE_PORT;
+    if (load16(head + IP_AT + IP_FRAGMENT) & IP_DF && !is_roce) return true;
     return load16(frame + IP_AT + IP_ID) == (uint16_t)(load16(head + IP_AT + IP_ID) + run->frames);
 }
 

@@ -3,7 +3,7 @@
 
 /* Frames that the kernel carries as one (generic segmentation offload): a run of UDP or TCP frames of one flow and one length, the
  * last of which may be shorter. Merging keeps all that a frame holds, but the identification of datagrams that may not be
- * fragmented (RFC 6864: it has no meaning), and a UDP checksum of 0, which becomes the right one. */
+ * fragmented (RFC 6864: it has no meaning, save in RoCEv2's CRC), and a UDP checksum of 0, which becomes the right one. */
 
 #ifndef SS_SEGMENTS_H
 #define SS_SEGMENTS_H
