@@ -18,8 +18,10 @@ DIST   ?= dist
 # Each test file runs in one of them; 0 runs all in one process.
 TEST_PROCESSES ?= 2
 
+# netifaces, which ptf imports, is compiled. Python of other sources has its headers.
+HEADERS := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev)
 # What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
-APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
+APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv $(HEADERS)
 APT_TEST := tshark libibverbs-dev chromium fonts-dejavu-core
 APT_ROCE := qemu-system-x86
 APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
