@@ -18,6 +18,7 @@ from netfold.testbed.controller_process import ControllerProcess
 from netfold.testbed.errors import RunError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.network.emulated_network import EmulatedNetwork
+from netfold.testbed.network.isolation import namespaces_mode
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.network import Network
 from netfold.testbed.network.targets import (
@@ -64,8 +65,8 @@ class Setup:
     """For tofino-model: the folder from `python -m netfold.p4src.tools.tofino tofino --cpu-port 320`."""
     call_s: float | None = None
     """Timeout of one all-reduce of a worker or a ring; None: the target's default."""
-    mode: NetworkMode = NetworkMode.MININET
-    """USERLAND: without namespaces; else in those of this process."""
+    mode: NetworkMode | None = None
+    """USERLAND: without namespaces; None: in those of this process."""
 
 
 @dataclass
@@ -86,6 +87,7 @@ class Deployment(ManagedResource):
     def __init__(self, setup: Setup, on_step: Callable[[str], None] = lambda _: None) -> None:
         super().__init__()
         self.setup = setup
+        self.mode = setup.mode or namespaces_mode()
         self.fabric: Fabric = load_fabric(setup.fabric)
         self.workers = [h.name for h in self.fabric.hosts if not h.parameter_server]
         self.timeouts = step_timeouts_of(setup.target)
@@ -96,7 +98,7 @@ class Deployment(ManagedResource):
         hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
         target = choose_target(setup.target)
         self.target_reason = target_reason(setup.target, target)
-        self._on_step(f"network: {DESCRIPTIONS[setup.mode]}")
+        self._on_step(f"network: {DESCRIPTIONS[self.mode]}")
         self._on_step(
             f"starting {self.fabric.name}: {switches} switches ({self.target_reason}), {hosts} hosts"
         )
@@ -107,7 +109,7 @@ class Deployment(ManagedResource):
 
     def _network(self, target: Target) -> Network:
         setup = self.setup
-        if setup.mode is NetworkMode.USERLAND:
+        if self.mode is NetworkMode.USERLAND:
             return UserlandNetwork(
                 self.fabric,
                 target=target,
@@ -151,7 +153,7 @@ class Deployment(ManagedResource):
 
     def _switch_options(self) -> list[str]:
         """Options of the controller for chip models, and for switches at Unix sockets. Raises RunError."""
-        if self.setup.mode is NetworkMode.USERLAND:
+        if self.mode is NetworkMode.USERLAND:
             path = self.directory / "switches.yaml"
             addresses = {s.name: {"address": s.grpc_address} for s in self.net.switches.values()}
             path.write_text(yaml.safe_dump({"switches": addresses}))

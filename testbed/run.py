@@ -101,7 +101,7 @@ class Run:
             lost = faults.lost(system.net)
             verdicts = counters.read_verdicts(system.net)
             rings: tuple[Results | None, Results | None] = (None, None)
-            if options.ring and options.setup.mode is not NetworkMode.USERLAND:
+            if options.ring and system.mode is not NetworkMode.USERLAND:
                 rings = (
                     self._ring("training", train, RING_PORT),
                     self._ring("bandwidth", reduce, RING_PORT + 1),
@@ -223,7 +223,7 @@ class Run:
         goodput_of_link = measured.algbw_mbps / payload_rate
         return RunReport(
             fabric=self.system.fabric.name,
-            network=self.options.setup.mode,
+            network=self.system.mode,
             target=target,
             target_reason=self.system.target_reason,
             scheme=plan.algorithm,

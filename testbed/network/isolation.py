@@ -11,7 +11,7 @@ import os
 import sys
 from typing import NoReturn
 
-from netfold.protocol.runtime import ROOTS_FOLDER, is_root
+from netfold.protocol.runtime import ROOTS_FOLDER, is_only_user, is_root
 from netfold.testbed.network import namespaces
 from netfold.testbed.network.errors import NetworkError, NotUpError
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE, holder_of
@@ -29,7 +29,7 @@ def run_isolated(
     `allow_userland`: the command can do without namespaces. Raises NetworkError."""
     if is_isolated():
         wanted = wanted_mode() if mode in (None, NetworkMode.AUTO) else mode
-        return NetworkMode.MININET if wanted is NetworkMode.AUTO else wanted
+        return NetworkMode.USERLAND if wanted is NetworkMode.USERLAND else namespaces_mode()
     directory = RunDirectory(name)
     return _run_again(holder_command("create", directory.name, pick_mode(mode, allow_userland)))
 
@@ -67,6 +67,11 @@ def enter_network(name: str | None = None) -> None:
     if not is_root() and (ROOTS_FOLDER / directory.name / "state.json").exists() and can_become_root():
         become_root()
     raise NotUpError(directory.name)
+
+
+def namespaces_mode() -> NetworkMode:
+    """The mode of a network in the namespaces of this process."""
+    return NetworkMode.ROOTLESS if is_only_user() else NetworkMode.MININET
 
 
 def is_isolated() -> bool:
