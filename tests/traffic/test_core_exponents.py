@@ -45,6 +45,8 @@ def test_a_chunk_carries_the_byte_of_the_next_row_of_its_channel():
 
     opening, first = 0, 1
     assert sent[opening] == max(own[:MAIN])
-    assert [sent[first + row] for row in range(MAIN)] == [max(own[row], own[row + MAIN]) for row in range(MAIN)]
+    assert [sent[first + row] for row in range(MAIN)] == [
+        max(own[row], own[row + MAIN]) for row in range(MAIN)
+    ]
     later = range(MAIN, ROWS - MAIN)
     assert [sent[first + row] for row in later] == [own[row + MAIN] for row in later]
