@@ -33,6 +33,7 @@ from netfold.controller.service.messages import (
     version,
     workers_left_message,
 )
+from netfold.controller.switches.roce_feature import is_complete
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 
@@ -249,7 +250,8 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 yield pb.ControllerUpdate(workers_left=workers_left_message(left), lease_ms=lease_ms)
                 left_limit = left.call_limit
                 continue
-            if job.roce_installed_epoch == job.epoch == assigned_epoch != ring_epoch and host in job.roce:
+            has_ring = job.roce_installed_epoch == job.epoch and host in job.roce and is_complete(job)
+            if has_ring and job.epoch == assigned_epoch != ring_epoch:
                 yield pb.ControllerUpdate(
                     ring=ring_message(self._controller.config, job, host), lease_ms=lease_ms
                 )

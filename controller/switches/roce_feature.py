@@ -75,10 +75,13 @@ def connection_entities(config: FabricConfig, jobs: Iterable[JobRecord]) -> Iter
 
 
 def is_complete(job: JobRecord) -> bool:
-    """All workers have registered connections of the newest epoch, for each of its trees."""
+    """All workers have registered connections of the newest epoch, for each of its trees. After the loss of a worker no
+    ring of its trees is closed any more, until the job has moved."""
     known = job.registered
     trees = [] if job.placement is None else [t.tree for t in job.placement.trees]
-    return all(w in known and all(known[w].of(t) for t in trees) for w in job.workers)
+    planned = () if job.placement is None else job.placement.plan.trees
+    workers = {*job.workers, *(w for tree in planned for w in tree.workers_below(tree.root))}
+    return all(w in known and all(known[w].of(t) for t in trees) for w in workers)
 
 
 def _current_connections(config: FabricConfig, job: JobRecord) -> Iterator[tuple[str, Entity]]:

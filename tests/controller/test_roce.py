@@ -173,6 +173,14 @@ def test_connections_of_an_older_epoch_are_closed_and_no_worker_sends_before_all
         assert all(dict(e.actions[0].args)["port"] == NO_PORT for e in ends)
 
 
+def test_connections_are_closed_while_a_lost_worker_is_still_in_the_trees():
+    """Between the loss and the new plan no ring is closed; other jobs' entries must not fail for that."""
+    job = _job("switchml")
+    lost = job.model_copy(update={"excluded": (WORKERS[-1],)})
+    opened, closed = (sum(len(e) for e in _held(j).values()) for j in (job, lost))
+    assert closed < opened
+
+
 def test_a_job_that_is_over_leaves_nothing():
     held = _held(_job().model_copy(update={"state": JobState.DONE}))
     assert not [table for _, table in held if table in ROCE_TABLES]
