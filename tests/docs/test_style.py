@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences of guides and reference pages have at most 20 words."""
+"""Sentences of tutorials, guides, reference pages and explanations have at most 20 words."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ PAGES = sorted(
         REPOSITORY / "README.md",
         REPOSITORY / "CONTRIBUTING.md",
         REPOSITORY / "docs/index.md",
-        *(REPOSITORY / f"docs/explanation/{name}.md" for name in ("comparison", "security", "simulator")),
         *(
             page
-            for kind in ("tutorials", "how-to", "reference")
+            for kind in ("tutorials", "how-to", "reference", "explanation")
             for page in (REPOSITORY / "docs" / kind).glob("*.md")
         ),
     ]
