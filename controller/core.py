@@ -203,7 +203,7 @@ class Controller:
         on(JobStranded, self.event_log.on_job_stranded)  # Lifecycle, Members
         on(FailuresChanged, self.lifecycle.on_failures_changed)  # FailureMonitor
         on(ElementsFailed, self.scheduler.on_elements_failed)  # FailureMonitor
-        on(CapacityFreed, self.scheduler.on_capacity_freed)  # FailureMonitor, Lifecycle
+        on(CapacityFreed, self.scheduler.on_capacity_freed)  # FailureMonitor, Lifecycle, Members
         on(JobRunning, self.members.on_job_running)  # Lifecycle
         on(LeaseExpired, self.members.on_lease_expired)  # Leases
         on(EpochsExhausted, self.scheduler.on_epochs_exhausted)  # Lifecycle, Members

@@ -66,7 +66,7 @@ class ElementsFailed:
 
 @dataclass(frozen=True)
 class CapacityFreed:
-    """A job has ended or moved, or a link or switch works again: a queued job may fit."""
+    """A job has ended or moved, a queued one lost a member, or a link or switch works again: a queued job may fit."""
 
 
 E = TypeVar("E")

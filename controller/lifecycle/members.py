@@ -18,6 +18,7 @@ from netfold.controller.jobs.records import (
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
 from netfold.controller.lifecycle.departures import departures_of, summary
 from netfold.controller.lifecycle.events import (
+    CapacityFreed,
     EpochsExhausted,
     EventBus,
     JobRunning,
@@ -311,6 +312,8 @@ class Members:
             self._end_if_left(name)
             if self._registry.get(name).state.is_installed:
                 self._events.publish(JobStranded(name, why))
+            else:  # without the member it may fit
+                self._events.publish(CapacityFreed())
 
     def _join_late(self, name: str) -> None:
         job = self._registry.get(name)
