@@ -18,9 +18,13 @@ MIN_WORDS = 2
 
 
 @cache
-def entries() -> dict[str, str]:
+def rows() -> list[tuple[str, str]]:
     """Pattern and remedy of each row."""
-    return dict(re.findall(r"^\| `([^|]+)` \| (.+) \|$", PAGE.read_text(), re.MULTILINE))
+    return re.findall(r"^\| `([^|]+)` \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
+
+
+def entries() -> dict[str, str]:
+    return dict(rows())
 
 
 @cache
@@ -51,6 +55,11 @@ def test_each_message_has_an_entry():
 def test_each_entry_is_of_a_message():
     stale = [p for p in entries() if not any(covers(p, plain(m.template)) for m in raised())]
     assert stale == [], "entries of docs/reference/messages.md that no code raises"
+
+
+def test_each_message_has_one_entry():
+    patterns = [pattern for pattern, _ in rows()]
+    assert [p for p in set(patterns) if patterns.count(p) > 1] == []
 
 
 def test_no_entry_is_a_catch_all():
