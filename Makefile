@@ -90,7 +90,7 @@ bench: $(VENV)/.ready ## the benchmarks, as ratios against peers in the same run
 
 .PHONY: test
 test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skipped loudly)
-	$(ISOLATED) $(BIN)/pytest -m "not long and not machines" -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS)
+	$(ISOLATED) $(BIN)/pytest -m "not long and not machines and not mpi" -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds

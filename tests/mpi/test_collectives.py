@@ -10,6 +10,8 @@ import pytest
 
 from tests.mpi.launcher import Mpi, launcher
 
+pytestmark = pytest.mark.mpi
+
 LAYOUTS = {
     "a rank on each of four hosts": ["h1", "h2", "h3", "h4"],
     "five ranks on two hosts": ["h1", "h1", "h2", "h2", "h1"],

@@ -15,6 +15,8 @@ import pytest
 
 from tests.mpi.launcher import DEADLINE_S, Launcher, Mpi, launcher
 
+pytestmark = pytest.mark.mpi
+
 MISMATCHES = ["count", "datatype", "root", "operation", "nonblocking"]
 KEEP_OTHERS = {"openmpi": ["--enable-recovery"], "mpich": ["-disable-auto-cleanup"]}
 """Options of the launchers that otherwise end all ranks when one is lost."""

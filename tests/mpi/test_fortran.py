@@ -11,6 +11,8 @@ import pytest
 
 from tests.mpi.launcher import Mpi, launcher
 
+pytestmark = pytest.mark.mpi
+
 
 def test_fortran_reduces_through_the_network(mpi: Mpi, tmp_path: Path):
     if shutil.which(f"mpif90.{mpi.name}") is None or shutil.which("gfortran") is None:

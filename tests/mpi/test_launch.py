@@ -14,6 +14,8 @@ from netfold.traffic.mpi.launch import Flavor, MpiProgram, command_line
 from netfold.traffic.mpi.recipe import MpiBuildError, compiler_of
 from tests.mpi.launcher import DEADLINE_S, Mpi
 
+pytestmark = pytest.mark.mpi
+
 NETFOLD = Path(sys.executable).with_name("netfold")
 
 

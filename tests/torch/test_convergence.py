@@ -11,11 +11,12 @@ from typing import Protocol
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
-from tests.torch.simulated_sums import QuarterSums
-from tests.torch.trained_models import Task, loss_of, task
+torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
+
+from tests.torch.simulated_sums import QuarterSums  # noqa: E402
+from tests.torch.trained_models import Task, loss_of, task  # noqa: E402
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
 

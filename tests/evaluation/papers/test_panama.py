@@ -92,7 +92,7 @@ def test_the_command_writes_picture_json_and_csv(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert "short flows' p99 │ 4.5 │" in " ".join(done.output.split())
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        f"reproduce-panama.{kind}" for kind in ("csv", "json", "png")
+        f"reproduce-panama.{kind}" for kind in ("csv", "json", "png", "svg")
     ]
 
 
