@@ -11,8 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+from netfold.controller.operator.controller_client import NO_CONTROLLER
 from netfold.controller.operator.controller_commands import app as controller_app
 from netfold.controller.operator.controller_commands import run_controller
+from netfold.controller.operator.controller_options import METRICS_VARIABLE
+from netfold.controller.service.metrics import listen_for_scrapes
+from netfold.controller.service.server import ListenError
 from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.holder import holder_of
@@ -37,10 +41,22 @@ def _run(name: str | None, **options: Any) -> None:
             name = DEFAULT_NAME
         if name is not None:
             os.environ[NAME_VARIABLE] = name
+            if options["metrics_port"] and not is_isolated() and holder_of(name):
+                _listen_here(options["metrics_port"])
             enter_network(name)
     except NetworkError as error:
         fail(str(error), FAILED)
+    except ListenError as error:
+        fail(str(error), NO_CONTROLLER)
     run_controller(**options)
+
+
+def _listen_here(port: int) -> None:
+    """Prometheus is outside the namespaces of the network: a socket that listens goes there with the controller.
+    Raises ListenError."""
+    descriptor = listen_for_scrapes(port).detach()
+    os.set_inheritable(descriptor, True)
+    os.environ[METRICS_VARIABLE] = str(descriptor)
 
 
 def _with_name() -> inspect.Signature:

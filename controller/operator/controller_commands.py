@@ -105,6 +105,7 @@ def run_controller(
             ),
             first_grpc_port=first_grpc_port,
             metrics_port=service.metrics_port,
+            metrics_descriptor=service.metrics_descriptor,
             record=service.record,
             devices=devices,
         )

@@ -21,6 +21,9 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.session import RPC_TIMEOUT_S
 from netfold.topologies.fabric import Fabric, Switch
 
+METRICS_VARIABLE = "NETFOLD_METRICS_DESCRIPTOR"
+"""Of a socket that was made outside the namespaces of the controller's network."""
+
 _SERVICE, _PROGRAM, _TIMING, _PACKET_MODEL = "Service", "Program", "Timing", "Packet model"
 
 
@@ -43,6 +46,15 @@ class ServiceOptions:
             rich_help_panel=_SERVICE,
         ),
     ] = 0
+    metrics_descriptor: Annotated[
+        int | None,
+        typer.Option(
+            envvar=METRICS_VARIABLE,
+            help="Descriptor of a socket that listens at --metrics-port.",
+            rich_help_panel=_SERVICE,
+            hidden=True,
+        ),
+    ] = None
     record: Annotated[
         Path | None,
         typer.Option(

@@ -39,8 +39,8 @@ to ignore them."""
 
 @dataclass(frozen=True)
 class DaemonOptions:
-    """`state` is the database; `metrics_port` 0 serves none; `record` is the recording's file. `mark_fraction` is of
-    each port's queue."""
+    """`state` is the database; `metrics_port` 0 serves none; `metrics_descriptor` is of a socket that listens there;
+    `record` is the recording's file. `mark_fraction` is of each port's queue."""
 
     state: Path
     listen: str
@@ -48,6 +48,7 @@ class DaemonOptions:
     controller: Options
     first_grpc_port: int
     metrics_port: int = 0
+    metrics_descriptor: int | None = None
     record: Path | None = None
     mark_fraction: float = MARK_FRACTION
     devices: Mapping[str, Device] = field(default_factory=dict)
@@ -149,7 +150,7 @@ async def _lead(
     running = asyncio.create_task(controller.run())
     stopping = asyncio.create_task(stop.wait())
     try:
-        with metrics_server(controller, options.metrics_port):
+        with metrics_server(controller, options.metrics_port, options.metrics_descriptor):
             await listener.serve(Service(controller))
             with store.change():
                 store.set_primary(listener.address)

@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from wsgiref.simple_server import WSGIRequestHandler
+from wsgiref.types import WSGIApplication
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from netfold.controller.core import Controller
@@ -18,23 +23,48 @@ from netfold.controller.service.server import ListenError
 
 
 @contextmanager
-def metrics_server(controller: Controller, port: int) -> Iterator[None]:
-    """Serve http://127.0.0.1:PORT/metrics; port 0 serves nothing. Raises ListenError."""
+def metrics_server(controller: Controller, port: int, descriptor: int | None = None) -> Iterator[None]:
+    """Serve http://127.0.0.1:PORT/metrics; port 0 serves nothing. `descriptor`: of a socket that listens there.
+    Raises ListenError."""
     if not port:
         yield
         return
+    listener = listen_for_scrapes(port) if descriptor is None else socket.socket(fileno=descriptor)
     registry = CollectorRegistry(auto_describe=True)
     registry.register(ControllerCollector(controller))
+    with _Server(listener, make_wsgi_app(registry)) as server:
+        thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def listen_for_scrapes(port: int) -> socket.socket:
+    """A socket that listens at 127.0.0.1. Raises ListenError."""
     try:
-        server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+        return socket.create_server(("127.0.0.1", port))
     except OSError as error:
         raise ListenError(f"metrics cannot be served at port {port}: {error}") from error
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+
+
+class _Server(ThreadingWSGIServer):
+    """Serves at a socket that listens."""
+
+    def __init__(self, listener: socket.socket, application: WSGIApplication) -> None:
+        super().__init__(listener.getsockname(), _SilentHandler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.server_name, self.server_port = listener.getsockname()
+        self.setup_environ()
+        self.set_app(application)
+
+
+class _SilentHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Writes nothing: a scrape is no event."""
 
 
 class ControllerCollector(Collector):
