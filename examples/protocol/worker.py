@@ -86,7 +86,8 @@ class Worker:
         control = 0 if channels == 1 else max(1, channels // 8)
         self._main = Stream(0, channels - control)
         self._control = Stream(channels - control, control) if control else self._main
-        self._depth = min(4, (assignment.lanes - 1) // 2)
+        self._most = min(4, (assignment.lanes - 1) // 2)
+        self._depth = 1 if channels == 1 else self._most  # C1
         self._call = 0
         self._profiles: dict[int, numbers.Profile] = {}
         self._has_resumed = False
@@ -197,7 +198,7 @@ class Worker:
 
     def _resume(self, deadline: float) -> None:
         """E2, E3: in the first epoch every worker has started no call."""
-        half_lane = 2 * self._depth + 1
+        half_lane = 2 * self._most + 1
         votes = self.zeros()
         votes[half_lane // 2] = 1 << 16 * (half_lane % 2)
 

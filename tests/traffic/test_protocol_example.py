@@ -103,9 +103,11 @@ def _serving(
 
 
 @contextmanager
-def engine_root(port: int, children: dict[int, str], receivers: list[str]) -> Iterator[ParameterServer]:
+def engine_root(
+    port: int, children: dict[int, str], receivers: list[str], slots: int = SLOTS
+) -> Iterator[ParameterServer]:
     part = TreeAssignment(
-        TREE, 1.0, SLOTS, SLOTS // 2, 0, ROOT, tuple(children), tuple((a,) for a in children.values())
+        TREE, 1.0, slots, slots // 2, 0, ROOT, tuple(children), tuple((a,) for a in children.values())
     )
     assignment = Assignment("t", EPOCH, port, LANES, 0, len(receivers), (part,))
     server = ParameterServer(assignment, ROOT, [Address(a, port) for a in receivers])
@@ -121,9 +123,14 @@ def engine_root(port: int, children: dict[int, str], receivers: list[str]) -> It
 
 @contextmanager
 def engine_worker(
-    port: int, rank: int, workers: int, scheme: Scheme | None = None, root: str = ROOT
+    port: int,
+    rank: int,
+    workers: int,
+    scheme: Scheme | None = None,
+    root: str = ROOT,
+    slots: int = SLOTS,
 ) -> Iterator[Reduce]:
-    part = TreeAssignment(TREE, 1.0, SLOTS, SLOTS // 2, rank, root)
+    part = TreeAssignment(TREE, 1.0, slots, slots // 2, rank, root)
     assignment = Assignment("t", EPOCH, port, LANES, rank, workers, (part,), numerics=scheme or BlockFloat())
 
     def reduce(array: NDArray[Any]) -> NDArray[Any]:
@@ -136,10 +143,12 @@ def engine_worker(
 
 
 @contextmanager
-def example_worker(port: int, rank: int, workers: int, root: str = ROOT) -> Iterator[Reduce]:
+def example_worker(
+    port: int, rank: int, workers: int, root: str = ROOT, slots: int = SLOTS
+) -> Iterator[Reduce]:
     worker = second_worker.Worker(
         second_worker.Assignment(
-            EPOCH, workers, LANES, TREE, SLOTS, SLOTS // 2, rank, (host(rank), port), (root, port)
+            EPOCH, workers, LANES, TREE, slots, slots // 2, rank, (host(rank), port), (root, port)
         )
     )
     try:
@@ -198,17 +207,34 @@ def test_engine_workers_add_floats_at_the_second_root():
             assert_same_sums(together(workers, arrays), arrays, 2**-23)
 
 
-def test_a_second_worker_beside_the_engine_has_the_same_bits():
+@pytest.mark.parametrize("slots", [2, 4, SLOTS, 64])
+def test_a_second_worker_beside_the_engine_has_the_same_bits(slots: int):
     port, hosts = next(PORTS), [host(0), host(1), host(2)]
     with ExitStack() as stack:
-        stack.enter_context(engine_root(port, dict(enumerate(hosts)), hosts))
+        stack.enter_context(engine_root(port, dict(enumerate(hosts)), hosts, slots))
         workers = [
-            stack.enter_context(engine_worker(port, 0, 3)),
-            stack.enter_context(example_worker(port, 1, 3)),
-            stack.enter_context(engine_worker(port, 2, 3)),
+            stack.enter_context(engine_worker(port, 0, 3, slots=slots)),
+            stack.enter_context(example_worker(port, 1, 3, slots=slots)),
+            stack.enter_context(engine_worker(port, 2, 3, slots=slots)),
         ]
         for arrays in calls_of_floats(3):
             assert_same_sums(together(workers, arrays), arrays, 2**-19)
+
+
+def test_rows_below_the_least_byte_go_once():
+    """F8: where the prediction is the least byte, a far smaller row is not re-encoded."""
+    port, hosts = next(PORTS), [host(0), host(1)]
+    arrays = [np.full(LANES, 2.0**-121, np.float32), np.full(LANES, 2.0**-122, np.float32)]
+    with ExitStack() as stack:
+        link = stack.enter_context(second_root(port, dict(enumerate(hosts)), hosts))
+        workers = [
+            stack.enter_context(engine_worker(port, 0, 2)),
+            stack.enter_context(example_worker(port, 1, 2)),
+        ]
+        for _ in range(8):
+            for result in together(workers, arrays):
+                np.testing.assert_array_equal(result, arrays[0] + arrays[1])
+    assert len(link.received) == 2 * (1 + 8 * 2)  # the resume; of each call the opening and one row
 
 
 def test_a_call_that_closes_and_sums_of_integers():
