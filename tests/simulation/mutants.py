@@ -209,6 +209,12 @@ MUTANTS = (
         "            if self._registry.get(name).state.is_installed:",
     ),
     Mutant(
+        "a queued job that lost a member is not tried again",
+        MEMBERS,
+        "            else:  # without the member it may fit\n                self._events.publish(CapacityFreed())\n",
+        "",
+    ),
+    Mutant(
         "entries of an ended job stay",
         STATES,
         "        self._member_status.keep(self._registry)\n        self.retarget()\n",

@@ -78,6 +78,11 @@ SCENARIOS = {
         Step(2.0, "submit", (job("b", *HOSTS, rate=100, transport=Transport.ROCE, is_elastic=True),)),
         Step(8.0, "kill_member", ("b", "h4")),
     ),
+    "a queued job fits once it has lost a worker, beside a job that goes on": (
+        Step(1.0, "submit", (job("a", "h1", "h2", rate=100, work_s=90.0),)),
+        Step(2.0, "submit", (job("b", "h1", "h3", "h4", rate=100, is_elastic=True),)),
+        Step(12.0, "kill_member", ("b", "h1")),
+    ),
     "a worker of an elastic job leaves unheard, after the other left": (
         Step(1.0, "submit", (job("a", "h1", "h3", is_elastic=True, work_s=0.5),)),
         Step(1.1, "kill_at_commit", (5, True, 14.0)),
