@@ -32,7 +32,8 @@ from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
-from netfold.controller.scheduling.planning_client import PlanBackend, PlanningClient
+from netfold.controller.scheduling.planning_client import PlanBackend, PlanningClient, loads_of
+from netfold.controller.scheduling.waiting import jobs_in_the_way
 from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class PlacementScheduler:
         cross_traffic: Callable[[], Loads],
         clock: Clock,
     ) -> None:
+        self._fabric = fabric
         self._registry = registry
         self._lifecycle = lifecycle
         self._tasks = tasks
@@ -120,6 +122,14 @@ class PlacementScheduler:
     def queued(self) -> list[JobRecord]:
         """Queued jobs in their order."""
         return self._queue.jobs()
+
+    def awaited_ends(self, name: str) -> list[str]:
+        """Running jobs with whose end a queued job fits where capacity is reserved for it. Empty: none are known."""
+        job, reserved = self._registry.get(name), self._queue.of(name)
+        if reserved is None or uses_failed(reserved.plan, self._failures.of(name), job.excluded):
+            return []
+        ahead = loads_of(self._queue.before(self._queue.rank(job)))
+        return [j.name for j in jobs_in_the_way(self._fabric, reserved, ahead, self._registry.all())]
 
     # ---- events ---------------------------------------------------------------------------------
 

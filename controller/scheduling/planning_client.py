@@ -105,7 +105,7 @@ class PlanningClient:
     ) -> Placement | None:
         """The job's placement if only the reservations `before` it existed; None: it fits nowhere."""
         try:
-            plan = await self._planned(order, lost, _loads(before), is_urgent=is_urgent)
+            plan = await self._planned(order, lost, loads_of(before), is_urgent=is_urgent)
             return self._registry.reserved(order, plan, before)
         except RefusedError as error:
             log.info("nothing is reserved for job %s: %s", order.file.name, error)
@@ -171,8 +171,8 @@ class PlanningClient:
 
     def _background(self, name: str, reservations: Iterable[Placement]) -> Loads:
         running = background_of(j for j in self._registry.all() if j.name != name)
-        return add_loads(running, _loads(reservations))
+        return add_loads(running, loads_of(reservations))
 
 
-def _loads(placements: Iterable[Placement]) -> Loads:
+def loads_of(placements: Iterable[Placement]) -> Loads:
     return functools.reduce(add_loads, (p.plan.loads for p in placements), Loads())

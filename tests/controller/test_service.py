@@ -299,6 +299,22 @@ def test_why_tells_what_a_queued_job_waits_for(tmp_path):
             await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec, queue=True))
         steps = (await stub.ExplainJob(pb.JobName(name="late"))).steps
         assert "has nothing left of its 100 Mbit/s" in steps[0]
+        assert steps[-1] == "It fits at the latest when these jobs have ended: job."
+
+    _run(tmp_path, scenario)
+
+
+def test_why_names_no_job_beside_which_a_queued_job_fits(tmp_path):
+    """Of the 60 Mbit/s that `late` asks for, h1 has 40 and h2 has 10: without `first` there is enough."""
+
+    async def scenario(deployment, stub):
+        jobs = {"first": ("h1, h2", 60), "beside": ("h2, h3", 30), "late": ("h1, h2", 60)}
+        for name, (hosts, rate) in jobs.items():
+            spec = f"name: {name}\nworkers: [{hosts}]\nscheme: switchml\nrate: {rate}\nmin_rate: {rate}\n"
+            await stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec, queue=True))
+        steps = (await stub.ExplainJob(pb.JobName(name="late"))).steps
+        assert steps[-1] == "It fits at the latest when these jobs have ended: first."
+        assert not any("have ended" in s for s in (await stub.ExplainJob(pb.JobName(name="first"))).steps)
 
     _run(tmp_path, scenario)
 
