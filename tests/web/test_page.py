@@ -150,6 +150,29 @@ def test_a_jobs_time_line_has_its_epochs_with_reasons(page: Any):
     page.wait_for_function("at => Number(document.body.dataset.drawn) === at", arg=START_S + MOVED_AT)
 
 
+WRITE_DOWN_LABELS = """() => {
+  const write = CanvasRenderingContext2D.prototype.fillText;
+  window.labels = [];
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    if (text.startsWith("epoch ")) labels.push([text, x, x + this.measureText(text).width, this.canvas.width]);
+    write.call(this, text, x, y);
+  };
+}"""
+AXIS = 48
+"""Pixels that the numbers take, left of a chart."""
+
+
+def test_labels_of_epochs_are_whole_at_both_ends_of_the_time_line(context: Any):
+    """The recording ends at once after the second epoch begins; the first begins before the first sample."""
+    lines = [line for line in example() if json.loads(line).get("at", 0) <= START_S + MOVED_AT]
+    with replayed(lines) as address, open_page(context, address) as page:
+        page.evaluate(WRITE_DOWN_LABELS)
+        page.click("#tab-jobs")
+        page.wait_for_function("() => new Set(labels.map(([text]) => text)).size === 2")
+        for text, start, end, width in page.evaluate("labels"):
+            assert AXIS <= start < end <= width, text
+
+
 def test_a_recording_plays(page: Any):
     go_to(page, 0)
     page.select_option("#speed", "60")
@@ -231,6 +254,12 @@ def test_a_screen_reader_finds_names_and_roles(page: Any):
              .map(e => e.outerHTML.slice(0, 100))"""
     )
     assert unnamed == []
+    assert page.get_by_role("table", name="Fullest links").count() == 1
+    page.click("#tab-jobs")
+    for heading in ("Workers", "Why"):
+        assert page.get_by_role("heading", name=heading, exact=True).count() == 1, "without its button's text"
+    assert page.get_by_role("table", name="Workers", exact=True).count() == 1
+    page.click("#tab-fabric")
     assert page.locator('[role="tab"][aria-selected="true"]').count() == 1
     assert "switch leaf1; ready; 1024 of 4096 slots in use" in page.locator(
         '.node[data-id="leaf1"]'

@@ -81,7 +81,7 @@ export class Charts {
     });
   }
 
-  /** Epochs, and the time that is shown. */
+  /** Epochs, and the time that is shown. The epoch in which the axis begins keeps its label. */
   _drawMarks(plot, style) {
     const { ctx, bbox } = plot;
     ctx.save();
@@ -99,9 +99,12 @@ export class Charts {
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
-      if (text) ctx.fillText(text, x + 4, bbox.top + 11 * devicePixelRatio);
+      if (!text) return;
+      const last = bbox.left + bbox.width - ctx.measureText(text).width - 4;
+      ctx.fillText(text, Math.max(bbox.left, Math.min(x + 4, last)), bbox.top + 11 * devicePixelRatio);
     };
-    for (const mark of this._marks) line(mark.at, style.getPropertyValue("--mark"), [], `epoch ${mark.epoch}`);
+    const newest = this._marks.findLastIndex((mark) => plot.valToPos(mark.at, "x", true) < bbox.left);
+    for (const mark of this._marks.slice(Math.max(newest, 0))) line(mark.at, style.getPropertyValue("--mark"), [], `epoch ${mark.epoch}`);
     if (this._time !== null) line(this._time, style.getPropertyValue("--text"), [4, 4], "");
     ctx.restore();
   }
