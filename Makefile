@@ -102,7 +102,7 @@ test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides, 
 
 .PHONY: test-torch
 test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
-	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch $(PYTEST_ARGS)
+	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-frameworks
 test-frameworks: $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face's Trainer and Accelerate, and Lightning
