@@ -254,11 +254,11 @@ def test_a_screen_reader_finds_names_and_roles(page: Any):
              .map(e => e.outerHTML.slice(0, 100))"""
     )
     assert unnamed == []
-    assert page.get_by_role("table", name="Fullest links").count() == 1
+    page.get_by_role("table", name="Fullest links").wait_for()
     page.click("#tab-jobs")
     for heading in ("Workers", "Why"):
-        assert page.get_by_role("heading", name=heading, exact=True).count() == 1, "without its button's text"
-    assert page.get_by_role("table", name="Workers", exact=True).count() == 1
+        page.get_by_role("heading", name=heading, exact=True).wait_for()  # without its button's text
+    page.get_by_role("table", name="Workers", exact=True).wait_for()
     page.click("#tab-fabric")
     assert page.locator('[role="tab"][aria-selected="true"]').count() == 1
     assert "switch leaf1; ready; 1024 of 4096 slots in use" in page.locator(
