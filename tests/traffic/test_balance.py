@@ -57,6 +57,7 @@ def begin(fabric: Slow, shares: tuple[float, ...], epoch: int) -> None:
             fabric.step()
 
 
+@pytest.mark.timeout(1200)  # slow trees take 150,000 steps, and hypothesis may trace each line
 @settings(max_examples=20, deadline=None)
 @given(
     workers=st.integers(1, 3),
