@@ -166,16 +166,18 @@ static void add_up(uint64_t tree) {
             sum[i] = net.floats ? float_sum(of, hosts, i) : saturated(lane);
         }
         int raw = faulty && net.fault == FAULT_RAW, unheard = faulty && net.fault == FAULT_UNHEARD;
-        int unsent = faulty && net.fault == FAULT_UNSENT, some = faulty && net.fault == FAULT_SOME;
+        int unsent = faulty && net.fault == FAULT_UNSENT;
+        int ends = faulty && net.fault == FAULT_ENDS, some = ends || (faulty && net.fault == FAULT_SOME);
         for (int h = 0; h < hosts; h++) {
             struct fake_qp *to = pair_of(of[h]->destination);
-            if (some && to->host != 0 && h != 0) continue;
+            int arrives = !some || to->host == 0 || (ends && to->host == hosts - 1);
+            if (!arrives && h != 0 && !(ends && h == hosts - 1)) continue;
             if (unsent && h == 0) {
                 net.loser = of[h]->qp.qp_num;
                 net.lost = (struct message){tree, (uint8_t *)sum, size};
                 continue;
             }
-            if (!some || to->host == 0) deliver(of[h], raw ? of[h]->sent[0].bytes : (uint8_t *)sum, size);
+            if (arrives) deliver(of[h], raw ? of[h]->sent[0].bytes : (uint8_t *)sum, size);
             if (!unheard || h != 0) complete(of[h]->qp.send_cq, of[h]->sent[0].id, IBV_WC_SEND, 0, 1);
         }
         for (int h = 0; h < hosts; h++) pop(of[h]->sent, &of[h]->sent_count);

@@ -11,6 +11,7 @@ enum fault {
     FAULT_RAW,    /* two messages pass as they were sent */
     FAULT_BREAK,  /* the connections break, once */
     FAULT_SOME,   /* the sum reaches host 0 alone, whose own send is acknowledged; then the connections break */
+    FAULT_ENDS,   /* as FAULT_SOME, but it reaches the last host, too */
     FAULT_UNHEARD, /* the acknowledgment of host 0's message is lost, and never comes again */
     FAULT_BEHIND, /* the connections break behind a message that all have, before a program looks */
     FAULT_UNSENT, /* the sum in host 0's message is lost, and comes when it sends again (fake_send_again) */

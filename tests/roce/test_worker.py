@@ -39,6 +39,7 @@ SCENARIOS = (
     "left",
     "left-before-it-was-given",
     "left-and-continued",
+    "left-and-continued-before-it-was-given",
     "left-while-the-rest-computes",
     "infinity",
     "rail",

@@ -20,6 +20,7 @@ enum {
  * unusable_epoch   the last one that this worker requested a new epoch for
  * mismatch_epoch   the last one whose "qps" line reported a mismatch
  * lost             the last call ended with a mismatch
+ * contributors     workers of the last call that this worker has sent for: a handover's epoch may have fewer
  * last, next       results of the last call, retained for workers that lack them in a new epoch; of the call in flight */
 struct nr_worker {
     struct nr_options options;
@@ -27,7 +28,7 @@ struct nr_worker {
     struct nr_assignment assignment;
     struct nr_device device;
     struct nr_connection connections[NR_TREES];
-    uint32_t epoch, unusable_epoch, mismatch_epoch;
+    uint32_t epoch, unusable_epoch, mismatch_epoch, contributors;
     bool connected, lost;
     uint64_t calls, packets;
     void *last, *next;
@@ -268,7 +269,9 @@ enum nr_error nr_join(struct nr_worker **worker, const struct nr_options *option
     w->options = *options;
     enum nr_error failed = nr_control_open(&w->control, options->agent, w->reason);
     bool has_result = false;
-    return failed == NR_OK ? ensure_connected(w, NULL, &has_result, nr_now() + seconds) : failed;
+    if (failed == NR_OK) failed = ensure_connected(w, NULL, &has_result, nr_now() + seconds);
+    w->contributors = w->assignment.workers;
+    return failed;
 }
 
 static enum nr_error check(struct nr_worker *w, enum nr_dtype dtype, enum nr_op op) {
@@ -345,6 +348,7 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
         }
         if (!ensure_capacity(&w->next, &w->next_capacity, elements)) return NR_MEMORY;
         call.to = w->next;
+        w->contributors = w->assignment.workers;
         switch (run(w, &call, until)) {
         case NR_DONE:
             poison_result(w, &call);
@@ -367,7 +371,7 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
 const char *nr_error_message(const struct nr_worker *w) { return w == NULL ? "no memory" : w->reason; }
 const char *nr_left_hosts(const struct nr_worker *w) { return w->assignment.left.hosts; }
 int nr_rank(const struct nr_worker *w) { return (int)w->assignment.rank; }
-int nr_workers(const struct nr_worker *w) { return (int)w->assignment.workers; }
+int nr_workers(const struct nr_worker *w) { return (int)w->contributors; }
 struct nr_statistics nr_statistics(const struct nr_worker *w) { return w->statistics; }
 
 /* No worker needs this one's connections any more. False without an agent. */

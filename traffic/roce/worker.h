@@ -55,6 +55,7 @@ NR_API const char *nr_error_message(const struct nr_worker *worker);
 /* After NR_LEFT: the workers, with commas between; as many as have room, then "...". Valid until the next call. */
 NR_API const char *nr_left_hosts(const struct nr_worker *worker);
 NR_API int nr_rank(const struct nr_worker *worker);
+/* Workers whose arrays the last call added up; before the first call, those of the job. */
 NR_API int nr_workers(const struct nr_worker *worker);
 NR_API struct nr_statistics nr_statistics(const struct nr_worker *worker);
 /* Leaves the job and frees all. Waits until the successor has the last sums, or all workers have left: at most 30 s. */

@@ -115,7 +115,14 @@ class RoceWorker:
             self.close()
             raise
         self.rank = int(self._code.nr_rank(self._worker))
-        self.workers = int(self._code.nr_workers(self._worker))
+
+    @property
+    def workers(self) -> int:
+        """Workers whose arrays the last call added up; before the first call, those of the job."""
+        with self._using:
+            if not self._worker:
+                raise MembershipLostError("the worker has left its job")
+            return int(self._code.nr_workers(self._worker))
 
     def all_reduce(self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM) -> None:
         """Replaces `array` (float32, or int32 in a job of `integer`; C order) by its sum or average over all workers,
