@@ -58,8 +58,11 @@ from netfold.controller.observation.event_log import EventLog
 from netfold.controller.observation.observer import Observer
 from netfold.controller.observation.recorder import PERIOD_S, Recorder
 from netfold.controller.recording.lines import RecordingSource, fabric_line
+from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
-from netfold.controller.scheduling.planning_client import PlanBackend
+from netfold.controller.scheduling.plan_scheduler import PlanScheduler
+from netfold.controller.scheduling.planning_client import PlanBackend, PlanningClient
 from netfold.controller.switches.base_entries import management_entries
 from netfold.controller.switches.connection import Connect
 from netfold.controller.switches.desired_state import DesiredState
@@ -148,19 +151,31 @@ class Controller:
             self.events,
         )
         self.changes = self.lifecycle.changes
-        self.scheduler = PlacementScheduler(
+        planning = PlanningClient(
             config.fabric,
             self.registry,
-            self.lifecycle,
             plans,
-            self.tasks,
             options.timeouts,
             self.failures,
             self.link_room.cross_traffic,
-            clock,
+        )
+        plan_scheduler = PlanScheduler()
+        queue = JobQueue(self.registry, clock.wall_s)
+        self.placements = PlacementScheduler(
+            config.fabric,
+            self.registry,
+            self.lifecycle,
+            planning,
+            plan_scheduler,
+            queue,
+            self.tasks,
+            self.failures,
+        )
+        self.migrations = MigrationScheduler(
+            self.registry, self.lifecycle, planning, plan_scheduler, queue, self.tasks, self.failures
         )
         self.rerouter = Rerouter(
-            config.fabric, self.registry, self.link_room, self.scheduler, clock.monotonic_s
+            config.fabric, self.registry, self.link_room, self.migrations, clock.monotonic_s
         )
         self.members = Members(
             self.registry,
@@ -202,13 +217,13 @@ class Controller:
         on(LeaseExpired, self.event_log.on_lease_expired)  # Leases
         on(JobStranded, self.event_log.on_job_stranded)  # Lifecycle, Members
         on(FailuresChanged, self.lifecycle.on_failures_changed)  # FailureMonitor
-        on(ElementsFailed, self.scheduler.on_elements_failed)  # FailureMonitor
-        on(CapacityFreed, self.scheduler.on_capacity_freed)  # FailureMonitor, Lifecycle, Members
+        on(ElementsFailed, self.migrations.on_elements_failed)  # FailureMonitor
+        on(CapacityFreed, self.placements.on_capacity_freed)  # FailureMonitor, Lifecycle, Members
         on(JobRunning, self.members.on_job_running)  # Lifecycle
         on(LeaseExpired, self.members.on_lease_expired)  # Leases
-        on(EpochsExhausted, self.scheduler.on_epochs_exhausted)  # Lifecycle, Members
-        on(JobStranded, self.scheduler.on_job_stranded)  # Lifecycle, Members
-        on(MembersRejoining, self.scheduler.on_members_rejoining)  # Members
+        on(EpochsExhausted, self.migrations.on_epochs_exhausted)  # Lifecycle, Members
+        on(JobStranded, self.migrations.on_job_stranded)  # Lifecycle, Members
+        on(MembersRejoining, self.migrations.on_members_rejoining)  # Members
 
     @property
     def fabric(self) -> Fabric:
@@ -222,7 +237,7 @@ class Controller:
             if not job.state.is_terminal:
                 self._resume(job)
         self.failure_monitor.start()
-        self.scheduler.try_queue()
+        self.placements.try_queue()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.fleet.run())
@@ -267,7 +282,7 @@ class Controller:
         self.members.resume(job)
         self.lifecycle.resume(job)
         if job.state.is_installed and self.lifecycle.is_affected(job):  # it died before the job had moved
-            self.scheduler.repair(job.name, job.reason)
+            self.migrations.repair(job.name, job.reason)
 
     # ---- operators --------------------------------------------------------------------------------------
 
@@ -278,7 +293,7 @@ class Controller:
         await self.failure_monitor.all_known()
         if not self.registry.has_live(order.file.name):
             self.member_status.forget(order.file.name)
-        return await self.scheduler.submit(order, queue=queue)
+        return await self.placements.submit(order, queue=queue)
 
     def cancel(self, name: str, canceled_by: str = "") -> JobRecord:
         """Raises UnknownJobError."""
@@ -289,8 +304,8 @@ class Controller:
     async def replan(self, names: Iterable[str]) -> list[str]:
         """Plan again, job by job; those that gain enough move. Raises UnknownJobError."""
         chosen = [self.registry.get(n) for n in names] or self.registry.all()
-        moved = [j.name for j in chosen if await self.scheduler.replan(j.name)]
-        self.scheduler.try_queue()
+        moved = [j.name for j in chosen if await self.migrations.replan(j.name)]
+        self.placements.try_queue()
         return moved
 
     # ---- FleetEvents ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs planning tasks one at a time, by priority, then by age."""
+"""Runs planning tasks one at a time, by priority, then by age. So only failures, member loss and job ends can
+invalidate a plan during its planning."""
 
 from __future__ import annotations
 

@@ -91,6 +91,10 @@ class PlanningClient:
             current_plan=current_plan,
         )
 
+    def lost(self, name: str, joining: frozenset[str] = frozenset()) -> Callable[[], frozenset[str]]:
+        """Returns the job's lost members at the time of each call, without `joining`."""
+        return lambda: frozenset(self._registry.get(name).excluded) - joining
+
     def fits(self, name: str, plan: Plan, reservations: Iterable[Placement]) -> bool:
         """An earlier plan of the job fits beside running jobs and reservations."""
         return fits(self._fabric, plan, self._background(name, reservations))

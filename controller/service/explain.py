@@ -46,7 +46,7 @@ async def explain(controller: Controller, name: str) -> list[str]:
     """Raises UnknownJobError."""
     job = controller.registry.get(name)
     steps = explain_from_store(job)
-    if job.state is JobState.QUEUED and (ends := controller.scheduler.awaited_ends(name)):
+    if job.state is JobState.QUEUED and (ends := controller.placements.awaited_ends(name)):
         steps.append(f"It fits at the latest when these jobs have ended: {', '.join(ends)}.")
     if not job.state.is_installed:
         return steps

@@ -262,11 +262,11 @@ def test_what_breaks_while_a_repair_looks_in_vain_is_looked_at_after_it(tmp_path
             spine = _spine_of(deployment)
             plans.held = True
             controller.failures.failed = FailedElements(frozenset((frozenset(("leaf1", spine)),)))
-            controller.scheduler.repair("job", "a switch is unreachable", fail=False)
+            controller.migrations.repair("job", "a switch is unreachable", fail=False)
             await deployment.until(lambda: plans.asked == 1, "under way")
             plans.held = False
             controller.failures.failed = FailedElements(frozenset((frozenset(("leaf2", spine)),)))
-            controller.scheduler.repair("job", "another link is down", fail=True)
+            controller.migrations.repair("job", "another link is down", fail=True)
             await deployment.idle()
             assert deployment.state("job") is JobState.RUNNING
             assert controller.registry.get("job").reason == "another link is down"

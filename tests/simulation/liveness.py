@@ -108,7 +108,7 @@ class Liveness:
         world = self._world
         assert world.controller is not None
         others = background_of(jobs)
-        waiting = world.controller.scheduler.queued()[:1]
+        waiting = world.controller.placements.queued()[:1]
         failed = world.controller.failures.failed
         fitting = [(j.name, j.seq) for j in waiting if fits(world, j, failed, others)]
         for name, _ in self._fitting.update(fitting, IDLE_S):

@@ -27,7 +27,8 @@ class Mutant:
         return CONTROLLER / self.file
 
 
-SCHEDULER = "scheduling/placement_scheduler.py"
+PLACEMENTS = "scheduling/placement_scheduler.py"
+MIGRATIONS = "scheduling/migration_scheduler.py"
 STATES = "lifecycle/states.py"
 MEMBERS = "lifecycle/members.py"
 CORE = "core.py"
@@ -35,13 +36,13 @@ CORE = "core.py"
 MUTANTS = (
     Mutant(
         "a submission does not try the queue after capacity was freed while it was refused",
-        SCHEDULER,
+        PLACEMENTS,
         "if self._queue_requests != requests:",
         "if False:",
     ),
     Mutant(
         "a request during a try of the queue is lost",
-        SCHEDULER,
+        PLACEMENTS,
         "        self._again = True\n        if not self._trying and",
         "        self._again = self._again or not self._trying\n        if not self._trying and",
     ),
@@ -62,7 +63,7 @@ MUTANTS = (
     Mutant(
         "a stranded job is not moved",
         CORE,
-        "        on(JobStranded, self.scheduler.on_job_stranded)",
+        "        on(JobStranded, self.migrations.on_job_stranded)",
         "        #",
     ),
     Mutant(
@@ -74,13 +75,13 @@ MUTANTS = (
     Mutant(
         "a worker that comes again is not planned in",
         CORE,
-        "        on(MembersRejoining, self.scheduler.on_members_rejoining)",
+        "        on(MembersRejoining, self.migrations.on_members_rejoining)",
         "        #",
     ),
     Mutant(
         "failed elements move no job",
         CORE,
-        "        on(ElementsFailed, self.scheduler.on_elements_failed)",
+        "        on(ElementsFailed, self.migrations.on_elements_failed)",
         "        #",
     ),
     Mutant(
@@ -115,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         "an impossible job may wait",
-        "scheduling/placement_scheduler.py",
+        PLACEMENTS,
         "                if kept is None:\n                    await self._planning",
         "                if False:\n                    await self._planning",
     ),
@@ -262,7 +263,7 @@ MUTANTS = (
     ),
     Mutant(
         "a queued job is placed though it was canceled while it was planned",
-        SCHEDULER,
+        PLACEMENTS,
         "            job = self._registry.get(name)\n            if job.state is JobState.QUEUED:\n"
         "                with self._registry.change():",
         "            job = self._registry.get(name)\n            if True:\n"
@@ -270,7 +271,7 @@ MUTANTS = (
     ),
     Mutant(
         "a job moves though it ended while it was planned",
-        SCHEDULER,
+        MIGRATIONS,
         "if plan.rate < min_rate or not job.state.is_installed or",
         "if plan.rate < min_rate or",
     ),

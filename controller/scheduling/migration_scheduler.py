@@ -1,0 +1,293 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""When installed jobs are planned again, and their migrations. plan_scheduler.py orders planning tasks,
+planning_client.py requests the plans."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.jobs.store import StoreError
+from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
+from netfold.controller.lifecycle.events import ElementsFailed, EpochsExhausted, JobStranded, MembersRejoining
+from netfold.controller.lifecycle.failure_state import FailureState
+from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
+from netfold.controller.lifecycle.states import Lifecycle
+from netfold.controller.planning.plan import Loads
+from netfold.controller.planning.residual_network import NO_LOADS
+from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
+from netfold.controller.scheduling.planning_client import PlanningClient
+
+log = logging.getLogger(__name__)
+
+WORTH_MOVING = 1.05
+"""Ratio of the new rate to the present one above which `replan` migrates a job."""
+
+
+@dataclass(frozen=True)
+class _Repair:
+    """A requested repair. `fail`: the job ends if there is no other plan."""
+
+    why: str
+    fail: bool
+
+
+class MigrationScheduler:
+    """Moves installed jobs, one at a time. A repair takes what reservations of queued jobs hold; a migration that only
+    gains does not."""
+
+    def __init__(
+        self,
+        registry: JobRegistry,
+        lifecycle: Lifecycle,
+        planning: PlanningClient,
+        plan_scheduler: PlanScheduler,
+        queue: JobQueue,
+        tasks: BackgroundTasks,
+        failures: FailureState,
+    ) -> None:
+        self._registry = registry
+        self._lifecycle = lifecycle
+        self._planning = planning
+        self._plan_scheduler = plan_scheduler
+        self._queue = queue
+        self._tasks = tasks
+        self._failures = failures
+        self._repairs: dict[str, _Repair] = {}
+        self._admitting: set[str] = set()
+        self._renewing: set[str] = set()
+
+    # ---- events ---------------------------------------------------------------------------------
+
+    def on_job_stranded(self, event: JobStranded) -> None:
+        self.repair(event.job, event.reason)
+
+    def on_epochs_exhausted(self, event: EpochsExhausted) -> None:
+        self.renew(event.job, event.epoch, event.reason)
+
+    def on_members_rejoining(self, event: MembersRejoining) -> None:
+        self.admit(event.job)
+
+    def on_elements_failed(self, event: ElementsFailed) -> None:
+        """Moves the jobs that use them."""
+        for job in self._registry.all():
+            uses_link = any(event.elements.links & p.links for p in job.placements)
+            if uses_link or event.elements.switches & job.nodes:
+                self.repair(job.name, event.reason, fail=event.is_final)
+
+    # ---- commands -------------------------------------------------------------------------------
+
+    def repair(self, name: str, why: str, *, fail: bool = True) -> None:
+        """Migrate an installed job off failed elements and lost members, in a task. Without another plan it ends, if
+        `fail`. A second request during a repair only changes its reason, so repairs do not pile up."""
+
+        def on_error(error: Exception) -> None:
+            reason = f"{why}, and the planner crashed: {error}"
+            self._tasks.persist(self._lifecycle.end, name, JobState.FAILED, reason, job=name)
+
+        waits = self._repairs.get(name)
+        self._repairs[name] = _Repair(why, fail or (waits is not None and waits.fail))
+        if waits is None:
+            self._tasks.spawn(self._repair(name), f"repair of job {name}", on_error)
+
+    def renew(self, name: str, epoch: int, why: str) -> None:
+        """Migrate an installed job in its last epoch, in a task, to slots that have epochs left. Without any it
+        ends."""
+
+        def on_error(error: Exception) -> None:
+            self._lifecycle.end(name, JobState.FAILED, f"{why}, and the planner crashed: {error}")
+
+        if name not in self._renewing:
+            self._renewing.add(name)
+            self._tasks.spawn(self._renew(name, epoch, why), f"other slots for job {name}", on_error)
+
+    def admit(self, name: str) -> None:
+        """Migrate an installed job, in a task, to a plan with its rejoining members."""
+
+        def on_error(error: Exception) -> None:
+            log.error("job %s: its new workers cannot be planned in: %s", name, error)
+
+        if name not in self._admitting:
+            self._admitting.add(name)
+            self._tasks.spawn(self._admit(name), f"new workers of job {name}", on_error)
+
+    async def replan(self, name: str) -> bool:
+        """Migrate a running job that gains enough or uses failed elements. Raises UnknownJobError."""
+
+        async def work(last: bool) -> bool:
+            job = self._registry.get(name)
+            if job.state is not JobState.RUNNING or job.placement is None:
+                return False
+            better = 0.0 if self._lifecycle.is_affected(job) else WORTH_MOVING * job.placement.plan.rate
+            return await self._gain(job, "replanned", better, is_urgent=last)
+
+        return await self._plan_scheduler.run(PlanPriority.REPLAN, work)
+
+    async def reroute(self, name: str, why: str, min_rate: float, assumed_loads: Loads) -> bool:
+        """Migrate a running job if a plan beside the cross traffic (of some links `assumed_loads` instead) has a rate
+        of `min_rate` or more. Raises UnknownJobError."""
+
+        async def work(_: bool) -> bool:
+            job = self._registry.get(name)
+            if job.state is not JobState.RUNNING or self._lifecycle.is_affected(job):
+                return False  # a repair comes first
+            return await self._gain(job, why, min_rate, is_urgent=True, assumed_loads=assumed_loads)
+
+        return await self._plan_scheduler.run(PlanPriority.REROUTE, work)
+
+    async def _gain(
+        self, job: JobRecord, why: str, min_rate: float, *, is_urgent: bool, assumed_loads: Loads = NO_LOADS
+    ) -> bool:
+        try:
+            return await self._move(
+                job,
+                why,
+                min_rate,
+                self._queue.all(),
+                is_urgent=is_urgent,
+                must_gain=True,
+                assumed_loads=assumed_loads,
+            )
+        except (RefusedError, StoreError) as error:
+            log.info("job %s stays where it is: %s", job.name, error)
+            return False
+
+    # ---- planning tasks -------------------------------------------------------------------------
+
+    async def _repair(self, name: str) -> None:
+        def conditions() -> tuple[object, ...]:
+            return self._failures.failed, self._registry.get(name).excluded
+
+        latest = self._repairs[name]
+
+        async def work(_: bool) -> None:
+            nonlocal latest
+            request, must_retry = self._repairs[name], False
+            try:
+                job, before = self._registry.get(name), conditions()
+                if not job.state.is_installed or not self._lifecycle.is_affected(job):
+                    return  # it has ended, or an earlier migration has solved it
+                await self._move(job, request.why, 0.0, (), is_urgent=True)
+            except RefusedError as error:
+                latest = self._repairs[name]  # a request may have arrived in the meantime
+                must_retry = latest is not request and conditions() != before
+                log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
+                if (request.fail or (latest.fail and not must_retry)) and self._lifecycle.is_affected(
+                    self._registry.get(name)
+                ):
+                    why = f"{latest.why}, and there is no other plan: {error}"
+                    self._lifecycle.end(name, JobState.FAILED, why)
+            finally:
+                latest = self._repairs.pop(name)
+            if must_retry:
+                self.repair(name, latest.why, fail=latest.fail)
+
+        try:
+            await self._plan_scheduler.run(PlanPriority.REPAIR, work)
+        except UnknownJobError:
+            log.debug("job %s is forgotten", name)
+        except StoreError as error:
+            log.error("job %s is repaired again in %g s: %s", name, STORE_RETRY_S, error)
+            await asyncio.sleep(STORE_RETRY_S)
+            self.repair(name, latest.why, fail=latest.fail)
+
+    async def _renew(self, name: str, epoch: int, why: str) -> None:
+        async def work(_: bool) -> None:
+            job = self._registry.get(name)
+            if not job.state.is_installed or job.epoch != epoch:
+                return  # another migration has solved it
+            try:
+                await self._move(job, why, 0.0, (), is_urgent=True)
+            except RefusedError as error:
+                if self._registry.get(name).state.is_installed:
+                    reason = f"{why}, and it cannot move to other slots: {error}"
+                    self._lifecycle.end(name, JobState.FAILED, reason)
+
+        try:
+            await self._plan_scheduler.run(PlanPriority.REPAIR, work)
+        except UnknownJobError:
+            log.debug("job %s is forgotten", name)
+        finally:
+            self._renewing.discard(name)
+
+    async def _admit(self, name: str) -> None:
+        async def work(_: bool) -> None:
+            job = self._registry.get(name)
+            self._admitting.discard(name)  # later ones are in the next plan
+            joining = frozenset(job.rejoining)
+            if not job.state.is_installed or not joining:
+                return
+            try:
+                why = f"{', '.join(sorted(joining))} joined"
+                await self._move(job, why, 0.0, (), is_urgent=True, joining=joining)
+            except RefusedError as error:
+                job = self._registry.get(name).no_longer_rejoining(joining)
+                why = f"there is no place for {', '.join(sorted(joining))}: {error}"
+                log.warning("job %s: %s", name, why)
+                self._lifecycle.commit(job.model_copy(update={"reason": why}))
+
+        must_retry = False
+        try:
+            await self._plan_scheduler.run(PlanPriority.REPAIR, work)
+        except UnknownJobError:
+            log.debug("job %s is forgotten", name)
+        except StoreError as error:
+            log.error("job %s: its new workers are planned in again in %g s: %s", name, STORE_RETRY_S, error)
+            await asyncio.sleep(STORE_RETRY_S)
+            must_retry = True
+        finally:
+            self._admitting.discard(name)
+        if must_retry:
+            self.admit(name)
+
+    async def _move(
+        self,
+        job: JobRecord,
+        why: str,
+        min_rate: float,
+        reservations: Iterable[Placement],
+        *,
+        is_urgent: bool,
+        must_gain: bool = False,
+        joining: frozenset[str] = frozenset(),
+        assumed_loads: Loads = NO_LOADS,
+    ) -> bool:
+        """Replan an installed job and migrate it in a new epoch if the rate is `min_rate` or more. With `must_gain` the
+        job may stay where it is, and only a rate beside cross traffic counts. `joining` members take part. Raises
+        RefusedError."""
+        order, before = self._registry.order(job.name), job
+        current_plan = job.placement.plan if must_gain and job.placement is not None else None
+        lost = self._planning.lost(job.name, joining)
+        plan = await self._planning.plan(
+            order,
+            lost,
+            reservations,
+            is_urgent=is_urgent,
+            current_plan=current_plan,
+            assumed_loads=assumed_loads,
+        )
+        job = self._registry.get(job.name)
+        if not joining <= set(job.rejoining):  # a member has left again: plan without it
+            self.admit(job.name)
+            return False
+        if plan.rate < min_rate or not job.state.is_installed or (must_gain and job.epoch != before.epoch):
+            return False
+        with self._registry.change():
+            moved = _with(self._registry.with_placement(job, order, plan, reservations), joining)
+            update = {"previous": job.previous or job.placement, "reason": why}
+            self._registry.write(moved.model_copy(update=update))
+        self._lifecycle.changed(job.name)
+        return True
+
+
+def _with(job: JobRecord, joining: frozenset[str]) -> JobRecord:
+    """The job with these members taking part."""
+    lost = tuple(h for h in job.excluded if h not in joining)
+    changes = {"excluded": lost, "newcomers": job.newcomers or bool(joining)}
+    return job.no_longer_rejoining(joining).model_copy(update=changes)
