@@ -223,17 +223,18 @@ class Members:
 
     def leave(self, name: str, host: str, calls: int = 0) -> None:
         """The member is done, after `calls` calls of the job; with the last worker the job is. A parameter server that
-        is a root is lost. Raises UnknownJobError, NotAMemberError."""
-        self.check(name, host, new=True)
-        self._tasks.persist(self._leave, name, host, calls, job=name)
+        is a root is lost. Raises UnknownJobError, NotAMemberError, and StoreError: then the member has not left, and
+        tries again."""
+        job = self.check(name, host, new=True)
+        if not job.state.is_terminal:
+            self._leases.renew(name, host, self.lease_s(name))
+            self._leave(job, host, calls)
+            self._leases.end(name, host)
 
-    def _leave(self, name: str, host: str, calls: int) -> None:
-        self._leases.end(name, host)
-        job = self._registry.get(name)
+    def _leave(self, job: JobRecord, host: str, calls: int) -> None:
+        name = job.name
         if host in job.excluded:
             self.handle_loss(name, host, f"{host} left before it was in")
-            return
-        if job.state.is_terminal:
             return
         member = job.member(host)
         if member is not None and member.parameter_server and self._registry.needs(job, host):

@@ -258,8 +258,11 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                 ring_epoch = job.epoch
                 continue
             if receiver.done():
-                if not receiver.cancelled() and receiver.exception() is not None:
-                    log.info("job %s: stream of %s: %s", name, host, receiver.exception())
+                error = None if receiver.cancelled() else receiver.exception()
+                if isinstance(error, StoreError):  # the member has to send its update again
+                    raise error
+                if error is not None:
+                    log.info("job %s: stream of %s: %s", name, host, error)
                 return
             change = asyncio.ensure_future(self._controller.changes.wait(name))
             await asyncio.wait([change, receiver], return_when=asyncio.FIRST_COMPLETED)

@@ -130,6 +130,33 @@ def test_an_agent_does_not_stay_for_a_worker_that_is_silent_when_the_job_is_over
         assert ours.recv(100) == b"ended job j is failed: the lease of h1 expired\n"
 
 
+def test_an_agent_tells_the_next_controller_that_its_worker_has_left(tmp_path):
+    """The worker ends while no controller is there."""
+    address = f"unix:{tmp_path}/c"
+    before, after = Controller(), Controller()
+    first, second = grpc.server(futures.ThreadPoolExecutor(4)), grpc.server(futures.ThreadPoolExecutor(4))
+    rpc.add_ControllerServicer_to_server(before, first)
+    first.add_insecure_port(address)
+    first.start()
+    before.notices = [pb.ControllerUpdate(assignment=pb.Assignment(job="j", epoch=1, transport="roce"))]
+    ours, agents = socket.socketpair()
+    with ours, agents:
+        attending = threading.Thread(target=Agent(Connection(address), "j", "h1", agents).run)
+        attending.start()
+        ours.sendall(b"hello 2\n")
+        assert ours.recv(100).startswith(b"assign 1")
+        first.stop(0).wait()
+        ours.sendall(b"leave 5\n")
+        ours.shutdown(socket.SHUT_WR)
+        rpc.add_ControllerServicer_to_server(after, second)
+        second.add_insecure_port(address)
+        second.start()
+        attending.join(60)
+        assert not attending.is_alive()
+    second.stop(0).wait()
+    assert {(word.leave, word.report.next_call) for word in after.heard} == {(True, 5)}
+
+
 @pytest.mark.parametrize(
     "line", [b"nonsense\n", b"qps 1 0 2 9 17 18 42\n", b"new-epoch x\n", b"qps -1 0 0\n"]
 )

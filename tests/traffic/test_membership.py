@@ -405,6 +405,41 @@ def test_a_waiting_member_outlives_a_controller_that_is_away_for_longer_than_a_l
     second.stop(0).wait()
 
 
+def test_a_member_that_ends_while_the_controller_is_away_leaves_when_it_is_back(tmp_path, caplog):
+    target = f"unix:{tmp_path}/s"
+    before, after = Controller(), Controller()
+    first, second = grpc.server(ThreadPoolExecutor(2)), grpc.server(ThreadPoolExecutor(2))
+    rpc.add_ControllerServicer_to_server(before, first)
+    first.add_insecure_port(target)
+    first.start()
+    before.notices.put(pb.ControllerUpdate(assignment=assignment(epoch=4), lease_ms=300))
+    member = ControllerMembership(target, "j", "h1")
+    member.wait(10)
+    before.notices.put(None)
+    first.stop(0).wait()
+    member.report(Stats(next_call=9))
+    closing = threading.Thread(target=member.close)
+    closing.start()
+    closing.join(member.CLOSE_TIMEOUT_S + 0.5)
+    assert closing.is_alive(), "it did not wait for the controller"
+    assert f"waits up to 600 s for the controller at {target}" in caplog.text
+    rpc.add_ControllerServicer_to_server(after, second)
+    second.add_insecure_port(target)
+    second.start()
+    last = after.heard.get(timeout=20)
+    assert (last.leave, last.epoch, last.report.next_call) == (True, 4, 9)
+    closing.join(20)
+    assert not closing.is_alive()
+    second.stop(0).wait()
+
+
+def test_a_member_that_never_took_part_does_not_wait_for_a_controller_to_leave(tmp_path):
+    member = ControllerMembership(f"unix:{tmp_path}/none", "j", "h1")
+    started = time.monotonic()
+    member.close()
+    assert time.monotonic() - started < member.LEAVE_TIMEOUT_S / 10
+
+
 def test_a_member_that_waits_in_vain_for_a_controller_names_its_address():
     with controller() as (servicer, target):
         servicer.notices.put(pb.ControllerUpdate(lease_ms=300))

@@ -128,12 +128,14 @@ class ControllerMembership:
 
     A member that was connected continues without a controller for `reconnect_timeout_s` seconds, whether it computes or
     waits for its assignment (as long as `wait` allows); a restarted controller takes its job over. One that reaches no
-    controller at first fails after DEFAULT_LEASE_S.
+    controller at first fails after DEFAULT_LEASE_S. One that leaves while the controller is away waits for it, too
+    (`close`): a job whose workers have made all their calls is done, not failed.
     """
 
     DEFAULT_LEASE_S = 5.0  # until the controller sends its own
     RETRY_S = 0.2
     CLOSE_TIMEOUT_S = 2.0
+    LEAVE_TIMEOUT_S = 600.0  # an operator may take so long to start another controller
 
     def __init__(
         self, where: Connection | str, job: str, host: str, reconnect_timeout_s: float = 3600.0
@@ -154,6 +156,9 @@ class ControllerMembership:
         self._on_change: Callable[[], None] | None = None
         self._changed = threading.Condition()
         self._leaving = threading.Event()
+        self._is_last_sent = False  # on the present stream, the update with which it leaves
+        self._has_left = False  # the controller has received that
+        self._closed = threading.Event()
         self._unreachable_reason = ""
         self._thread = threading.Thread(target=self._run_stream, name=f"attend {job}", daemon=True)
         self._thread.start()
@@ -212,11 +217,20 @@ class ControllerMembership:
         self._stats = stats
 
     def close(self) -> None:
-        """Leaves the job: sends the last update, for at most CLOSE_TIMEOUT_S."""
+        """Leaves the job: returns when the controller has received the last update. A member that took part waits up to
+        LEAVE_TIMEOUT_S for a controller that is away, any other CLOSE_TIMEOUT_S."""
         self._leaving.set()
         with self._changed:
             self._changed.notify_all()
         self._thread.join(self.CLOSE_TIMEOUT_S)
+        if self._thread.is_alive() and self._state.assignment is not None:
+            timeout = min(self.LEAVE_TIMEOUT_S, self._reconnect_timeout_s)
+            log.warning(
+                "job %s: %s waits up to %g s for the controller at %s, to leave",
+                *(self._job, self._host, timeout, self._where.address),
+            )
+            self._thread.join(timeout)
+        self._closed.set()
 
     def _publish(self, state: _MembershipState) -> None:
         with self._changed:
@@ -226,9 +240,10 @@ class ControllerMembership:
                 self._on_change()
 
     def _run_stream(self) -> None:
-        """Keeps a stream open until the member leaves, the job ends, or the controller stays unreachable."""
+        """Keeps a stream open until the member has left, the job ends, or the controller stays unreachable."""
         while not self._has_ended():
             self._stream += 1
+            self._is_last_sent = False
             try:
                 with open_channel(self._where) as channel:
                     stream = rpc.ControllerStub(channel).JoinJob(self._updates())
@@ -238,6 +253,7 @@ class ControllerMembership:
                             self._on_update(update)
                     finally:
                         stream.cancel()
+                self._has_left = self._is_last_sent
             except grpc.RpcError as error:
                 self._on_stream_error(error)
             except TrafficError as error:
@@ -246,10 +262,10 @@ class ControllerMembership:
                 lost = MembershipLostError(f"job {self._job}: the stream to the controller ended: {error!r}")
                 lost.__cause__ = error
                 self._publish(_MembershipState(failure=lost))
-            self._leaving.wait(self.RETRY_S)
+            (self._closed if self._leaving.is_set() else self._leaving).wait(self.RETRY_S)
 
     def _has_ended(self) -> bool:
-        return self._leaving.is_set() or self._state.failure is not None
+        return self._has_left or self._closed.is_set() or self._state.failure is not None
 
     def _on_stream_error(self, error: grpc.RpcError) -> None:
         """Final if the controller refused the member, or stays unreachable; logged when it becomes unreachable."""
@@ -294,15 +310,20 @@ class ControllerMembership:
 
     def _updates(self) -> Iterator[pb.MemberUpdate]:
         """One at once, then one every third of the lease and for each unusable epoch, and the last on leaving."""
-        while not self._has_ended():
+
+        def is_last() -> bool:
+            return self._leaving.is_set() or self._state.failure is not None
+
+        while not is_last():
             update = self._build_update()
             yield update
             with self._changed:
                 self._changed.wait_for(
-                    lambda: self._has_ended() or self._unusable_epoch > update.unusable_epoch,  # noqa: B023
+                    lambda: is_last() or self._unusable_epoch > update.unusable_epoch,  # noqa: B023
                     self._lease / 3,
                 )
         if self._leaving.is_set():
+            self._is_last_sent = True
             yield self._build_update(leave=True)
 
     def _build_update(self, leave: bool = False) -> pb.MemberUpdate:

@@ -22,11 +22,14 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import PASSING, Connection, open_channel
 
-RECONNECT_TIMEOUT_S = 60.0
-"""A running job continues without a controller for this time."""
+RECONNECT_TIMEOUT_S = 3600.0
+"""A running job continues without a controller for this time, as other workers do."""
 
 RETRY_S = 0.2
 CLOSE_TIMEOUT_S = 2.0
+LEAVE_TIMEOUT_S = 600.0
+"""For the controller to receive that the worker has left: an operator may take so long to start another one."""
+
 SILENCE_S = 10.0
 """A running worker sends more often. A serial port does not show that the worker has ended."""
 
@@ -57,6 +60,7 @@ class Agent:
         self._stream_number = 0
         self._ended = threading.Event()
         self._left = threading.Event()
+        self._closing = threading.Event()  # the worker is gone
 
     def run(self) -> None:
         """Raises WorkerLineError."""
@@ -68,10 +72,13 @@ class Agent:
             failures.append(error)
             self._end(f"the agent cannot read a line of this worker: {error}")
         finally:
-            self._ended.set()
+            self._closing.set()
+            if not self._left.is_set():
+                self._ended.set()
             self._updates.put(None)
             if stream.ident is not None:
-                stream.join(CLOSE_TIMEOUT_S)
+                stream.join(LEAVE_TIMEOUT_S if self._left.is_set() else CLOSE_TIMEOUT_S)
+            self._ended.set()
         for failure in failures:
             raise failure
 
@@ -164,6 +171,8 @@ class Agent:
                             self._on_update(update)
                     finally:
                         ended.set()
+                if self._closing.is_set():  # the controller has received all
+                    return
             except grpc.RpcError as error:
                 disconnected_at = disconnected_at or time.monotonic()
                 if error.code() not in PASSING:
@@ -181,9 +190,11 @@ class Agent:
             try:
                 update = self._updates.get(timeout=RETRY_S)
             except queue.Empty:
-                continue
-            if update is None:
+                update = None
+            if update is None and self._closing.is_set():
                 return
+            if update is None:
+                continue
             if ended.is_set():
                 self._updates.put(update)
                 return
