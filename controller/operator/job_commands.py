@@ -10,13 +10,15 @@ import itertools
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from netfold.controller.operator.controller_client import (
     BAD_INPUT,
@@ -93,7 +95,7 @@ def list_jobs(
     every: Annotated[bool, typer.Option("--all", help="Include ended jobs.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List jobs.
+    """List jobs, one a line; `job explain` has the whole reason.
 
     Exit codes: 0 listed, 4 no controller answers.
     """
@@ -102,16 +104,7 @@ def list_jobs(
     if as_json:
         print_json([_job_document(j) for j in answer.jobs])
         return
-    table = Table("job", "state", "epoch", "scheme", "rate", "connected", "reason")
-    for row in answer.jobs:
-        plan = _plan_of(row)
-        rate = f"{plan['rate']:g} {plan['unit']}" if plan else ""
-        state = pb.JobState.Name(row.state).lower()
-        table.add_row(
-            *(row.name, state, str(row.epoch), plan.get("algorithm", ""), rate),
-            *(connected_members(row), headline(row.reason)),
-        )
-    Console().print(table)
+    Console().print(jobs_table(answer.jobs))
 
 
 @job.command()
@@ -261,6 +254,22 @@ def top(
 
 
 # ---- helpers ---
+
+
+def jobs_table(jobs: Iterable[pb.Job]) -> Table:
+    """A line a job. The reason is cut to the width of the terminal before anything else is."""
+    whole: dict[str, Any] = {"no_wrap": True}
+    columns = [Column(name, **whole) for name in ("job", "state", "epoch", "scheme", "rate", "connected")]
+    table = Table(*columns, "reason", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in jobs:
+        plan = _plan_of(row)
+        rate = f"{plan['rate']:.4g} {plan['unit']}" if plan else ""
+        state = pb.JobState.Name(row.state).lower()
+        reason = Text(headline(row.reason), no_wrap=True, overflow="ellipsis")
+        table.add_row(
+            row.name, state, str(row.epoch), plan.get("algorithm", ""), rate, connected_members(row), reason
+        )
+    return table
 
 
 def _plan_of(answer: pb.Job) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console, Group
 
 from netfold.controller.health.counters import Counters
+from netfold.controller.operator.job_commands import jobs_table
 from netfold.controller.operator.top import Snapshot, document
 from netfold.controller.operator.top_screen import screen, share_lines
 from netfold.controller.service.metrics import ControllerCollector
@@ -164,6 +165,21 @@ def shown(view: Group, width: int) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(view)
     return console.export_text()
+
+
+def test_the_list_of_jobs_has_one_line_a_job_in_a_terminal_of_80_columns():
+    plan = json.dumps({"rate": 33.3333, "unit": "Mbit/s", "algorithm": "hierarchical"})
+    reason = "waits: link h1-leaf1 has 12.5 of 100 Mbit/s left, and job 'training-7' uses 87.5; wait for it"
+    jobs = [
+        pb.Job(name="training-7", state=pb.RUNNING, epoch=4095, plan_json=plan),
+        pb.Job(name="training-of-july", state=pb.QUEUED, reason=reason),
+    ]
+    jobs += [pb.Job(name=f"job{n}", state=pb.FAILED, epoch=n, reason=reason) for n in range(5)]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(jobs_table(jobs))
+    _, *rows = console.file.getvalue().splitlines()
+    assert [row.split()[0] for row in rows] == [j.name for j in jobs]
+    assert all("waits:" in row for row in rows[1:]), rows
 
 
 def test_top_fits_a_terminal_of_80_by_24():
