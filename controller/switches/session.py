@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -223,12 +223,12 @@ class SwitchSession:
             self._connected = None
             self._reporter.set_failed("another controller is primary", preempted=True)
             return
-        await self._until_error(self._serve(connection))
+        await self._until_error(lambda: self._serve(connection))
 
-    async def _until_error(self, work: Coroutine[object, object, None]) -> None:
+    async def _until_error(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run a part of the connection; its end is the end of the connection."""
         try:
-            await work
+            await work()
         except fy.P4ClientError as error:
             self._reporter.set_failed(error_text(error))
         except ForeignStateError as error:
@@ -263,7 +263,7 @@ class SwitchSession:
             self._now,
         )
         await reconciler.adopt(was_pushed=was_pushed)
-        connection.create_task(self._until_error(self._poll_counters(connection)))
+        connection.create_task(self._until_error(lambda: self._poll_counters(connection)))
         await reconciler.run()
 
     async def _read_packets(self, connection: SwitchConnection) -> None:
