@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from netfold.controller.jobs.records import Transport
 from netfold.protocol import netfold_pb2 as pb
 from tests.simulation.disk import CommitFault
 from tests.simulation.program import JobSpec
@@ -47,6 +48,15 @@ class Actions:
         if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
             program.excuses.append(f"{host} vanished")
             member.vanish()
+
+    def leave_member(self, job: str, host: str) -> None:
+        """Its program ends before the others' do."""
+        if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
+            self._say(f"{host} leaves {job} early")
+            program.early.add(host)
+            if program.spec.transport is Transport.ROCE:
+                program.excuses.append(f"{host} left, and another worker may be alone at its leaf")
+            member.leave()
 
     def start_member(self, job: str, host: str) -> None:
         self._world.start_member(job, host)

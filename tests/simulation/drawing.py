@@ -193,6 +193,11 @@ def _member_faults(
         if chosen.random() < 0.6:
             yield Step(lost_at + chosen.expovariate(1 / 4), "start_member", (spec.name, host))
         lost_at += 4.0 + chosen.expovariate(1 / 8)
+    if chosen.random() < 0.5 * chance:
+        left_at = later(8)
+        yield Step(left_at, "leave_member", (spec.name, host))
+        if chosen.random() < 0.4:
+            yield Step(left_at + chosen.expovariate(1 / 4), "start_member", (spec.name, host))
     if chosen.random() < 1.5 * chance:
         yield Step(later(8), "break_stream", (spec.name, host, chosen.random() < 0.5))
     if chosen.random() < chance:

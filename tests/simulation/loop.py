@@ -41,7 +41,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.errors: list[str] = []
         self._urgent: list[Callable[[], None]] = []
         self._ready: Any
-        self._scheduled: list[asyncio.TimerHandle]
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers_set = 0
 
     def time(self) -> float:
         return self._virtual_now
@@ -77,20 +78,39 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if not mine._cancelled:
                 mine._run()
 
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Timers of the same time are due in the order in which they were set."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers_set += 1
+        heapq.heappush(self._timers, (when, self._timers_set, timer))
+        return timer
+
+    def drop_canceled_timers(self) -> None:
+        """They are kept until their time, otherwise."""
+        self._timers = [t for t in self._timers if not t[2]._cancelled]
+        heapq.heapify(self._timers)
+
     # ---- asyncio's own interface ----------------------------------------------------------------------
 
     def _run_once(self) -> None:
         self.steps += 1
         while self._urgent:
             self._urgent.pop(0)()
-        while self._scheduled and self._scheduled[0]._cancelled:
-            self._pop_timer()
+        timers = self._timers
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
         if not self._ready:
-            if not self._scheduled:
+            if not timers:
                 raise DeadlockError("nothing is ready, and no timer is set")
-            self._virtual_now = max(self._virtual_now, self._scheduled[0]._when)
-        while self._scheduled and self._scheduled[0]._when <= self._virtual_now:
-            timer = self._pop_timer()
+            self._virtual_now = max(self._virtual_now, timers[0][0])
+        while timers and timers[0][0] <= self._virtual_now:
+            _, _, timer = heapq.heappop(timers)
             owner = timer._context.get(PROCESS)
             if not timer._cancelled and (owner is None or owner.is_alive):
                 self._ready.append(timer)
@@ -102,13 +122,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not handle._cancelled:
             handle._run()
 
-    def _pop_timer(self) -> asyncio.TimerHandle:
-        timer = heapq.heappop(self._scheduled)
-        timer._scheduled = False
-        if timer._cancelled:
-            self._timer_cancelled_count -= 1
-        return timer
-
     def _write_to_self(self) -> None:
         pass
 
@@ -119,7 +132,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         error = context.get("exception")
         if isinstance(error, ProcessKilledError):
             return
-        self.errors.append(f"{context.get('message')}: {error!r}")
+        what = context.get("task") if error is None else error
+        self.errors.append(f"{context.get('message')}: {what!r}")
 
 
 def _set(call: Callable[[Any], None], future: asyncio.Future[Any], value: Any) -> None:

@@ -18,6 +18,7 @@ from tests.simulation.server import JoinStream, RpcError, Server
 
 RETRY_S = 0.2
 CLOSE_TIMEOUT_S = 2.0
+LEAVE_TIMEOUT_S = 600.0
 UNHEARD = "leaves, unheard"
 DEFAULT_LEASE_S = 5.0
 
@@ -53,7 +54,8 @@ class Member:
         self._was_connected = False
         self._disconnected_at: float | None = None
         self._wake = asyncio.Event()
-        self._is_leaving = False
+        self._leaving_at: float | None = None
+        self._is_last_sent = False
         self._process = next(qpns)
         self._stream_number = 0
         self._stream: JoinStream | None = None
@@ -101,23 +103,35 @@ class Member:
         return self._stream
 
     def leave(self) -> None:
-        self._is_leaving = True
-        self._wake.set()
+        if self._leaving_at is None:
+            self._leaving_at = asyncio.get_running_loop().time()
+            self._wake.set()
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._leaving_at is not None
+
+    @property
+    def _leave_deadline(self) -> float:
+        """A member that took part waits for a controller that is away."""
+        assert self._leaving_at is not None
+        return self._leaving_at + (CLOSE_TIMEOUT_S if self.assignment is None else LEAVE_TIMEOUT_S)
 
     # ---- the stream -----------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        while not self.outcome and not self._is_leaving:
+        while not self.outcome:
             await self._one_stream()
-            if not self.outcome and not self._is_leaving:
+            if not self.outcome:
                 await asyncio.sleep(RETRY_S)
-        if not self.outcome:
-            self.outcome = UNHEARD
-            self._note(self.outcome)
+            if self.is_leaving and asyncio.get_running_loop().time() > self._leave_deadline:
+                self.outcome = self.outcome or UNHEARD
+                self._note(self.outcome)
 
     async def _one_stream(self) -> None:
         server = self._server()
         self._stream_number += 1
+        self._is_last_sent = False
         try:
             if server is None:
                 raise RpcError(grpc.StatusCode.UNAVAILABLE, "connection refused")
@@ -137,42 +151,46 @@ class Member:
             receiving = asyncio.ensure_future(stream.receive())
             try:
                 while not receiving.done():
-                    if self._is_leaving:
-                        await asyncio.wait([receiving], timeout=CLOSE_TIMEOUT_S)
+                    if self.is_leaving:
+                        left_s = self._leave_deadline - asyncio.get_running_loop().time()
+                        await asyncio.wait([receiving], timeout=max(0.0, left_s))
                         if not receiving.done():
                             return
                     else:
                         leaving = asyncio.ensure_future(self._wait_for_leave())
-                        await asyncio.wait([receiving, leaving], return_when=asyncio.FIRST_COMPLETED)
-                        leaving.cancel()
+                        try:
+                            await asyncio.wait([receiving, leaving], return_when=asyncio.FIRST_COMPLETED)
+                        finally:
+                            leaving.cancel()
                 update = receiving.result()
             finally:
                 receiving.cancel()
             if update is None:
-                if self._is_leaving:
+                if self._is_last_sent:
                     self.outcome = "left"
                     self._note("left")
                 return
             self._on_update(update)
 
     async def _wait_for_leave(self) -> None:
-        while not self._is_leaving:
+        while not self.is_leaving:
             self._wake.clear()
             await self._wake.wait()
 
     async def _send(self, stream: JoinStream) -> None:
         """One update at once, then one every third of the lease, and the last on leaving."""
-        while not self._is_leaving:
+        while not self.is_leaving:
             told = self._news
             stream.send(self._update())
             deadline = asyncio.get_running_loop().time() + self._lease_s / 3
-            while not self._is_leaving and self._news == told:
+            while not self.is_leaving and self._news == told:
                 try:
                     async with asyncio.timeout_at(deadline):
                         self._wake.clear()
                         await self._wake.wait()
                 except TimeoutError:
                     break
+        self._is_last_sent = True
         stream.send(self._update(leave=True))
         stream.finish()
 
@@ -206,9 +224,26 @@ class Member:
             self._note(f"has epoch {update.assignment.epoch}, rank {update.assignment.rank}")
             self._connect_queue_pairs(update.assignment)
             self.on_assignment(self)
+            if update.assignment.HasField("workers_left"):
+                self._on_workers_left(update.assignment.workers_left)
+        elif update.HasField("workers_left"):
+            if self.assignment is not None and self.assignment.epoch == update.workers_left.epoch:
+                self._on_workers_left(update.workers_left)
         elif update.HasField("ring"):
             self.ring_epoch = update.ring.epoch
             self._note(f"has its ring of epoch {self.ring_epoch}")
+
+    def _on_workers_left(self, left: pb.WorkersLeft) -> None:
+        """It has further calls. They fail, and it leaves, too; or another epoch is without those that left."""
+        assert self.assignment is not None
+        is_server = any(t.children for t in self.assignment.trees)
+        if self.is_leaving or is_server:
+            return
+        self._note(f"hears that {', '.join(left.hosts)} left")
+        if left.final:
+            self.leave()
+        elif left.epoch == self.assignment.epoch:
+            self.request_new_epoch()
 
     def _connect_queue_pairs(self, assignment: pb.Assignment) -> None:
         is_server = any(t.children for t in assignment.trees)
@@ -222,8 +257,6 @@ class Member:
 
     def _on_error(self, error: RpcError) -> None:
         now = asyncio.get_running_loop().time()
-        if self._is_leaving:
-            return
         if error.code not in PASSING:
             self.outcome = f"refused: {error}"
             self._note(self.outcome)

@@ -77,6 +77,10 @@ def cached_plan(fabric: Fabric, request: PlanRequest) -> Plan | str:
     return _CACHE[key]
 
 
+def forget_plans() -> None:
+    _CACHE.clear()
+
+
 def _frozen(loads: Loads) -> object:
     return tuple(
         tuple(sorted(part.items())) for part in (loads.links, loads.switches, loads.servers, loads.loopbacks)

@@ -9,6 +9,8 @@ import gc
 import logging
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,10 +46,41 @@ class Outcome:
 def run(scenario: Scenario) -> Outcome:
     """The same scenario takes the same course, in a process whose PYTHONHASHSEED is the same."""
     outcome = Outcome()
+    with virtual_time(scenario.seed, scenario.reorder, outcome.history) as place:
+        try:
+            place.loop.run_until_complete(_whole(scenario, outcome, place.folder))
+            outcome.violation = place.error
+        except ViolationError as error:
+            outcome.violation = str(error)
+        except DeadlockError as error:
+            outcome.violation = f"deadlock: {error}"
+        outcome.steps, outcome.seconds = place.loop.steps, place.loop.time()
+    return outcome
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a world lives: an event loop of virtual time, and a folder for the store."""
+
+    loop: VirtualLoop
+    folder: Path
+    log: LogToHistory
+
+    @property
+    def error(self) -> str:
+        """What the log or the event loop was told of defects; empty: nothing."""
+        if self.log.tracebacks:
+            return f"the log has a traceback: {self.log.tracebacks[0]}"
+        return f"the event loop has an error: {self.loop.errors[0]}" if self.loop.errors else ""
+
+
+@contextmanager
+def virtual_time(seed: int, reorder: float, history: History) -> Iterator[Place]:
+    """The controller's log goes to `history`. At the end all tasks are ended, and the folder is removed."""
     folder = Path(tempfile.mkdtemp(prefix="netfold-simulation-", dir=MEMORY if MEMORY.is_dir() else None))
-    loop = VirtualLoop(scenario.seed, scenario.reorder)
+    loop = VirtualLoop(seed, reorder)
     loop.set_task_factory(task_factory)
-    log = LogToHistory(outcome.history)
+    log = LogToHistory(history)
     logger = logging.getLogger("netfold")
     level, propagates = logger.level, logger.propagate
     logger.addHandler(log)
@@ -56,17 +89,8 @@ def run(scenario: Scenario) -> Outcome:
     gc.disable()  # what a collection ends would depend on its moment
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(_whole(scenario, outcome, folder))
-        if log.tracebacks:
-            outcome.violation = f"the log has a traceback: {log.tracebacks[0]}"
-        elif loop.errors:
-            outcome.violation = f"the event loop has an error: {loop.errors[0]}"
-    except ViolationError as error:
-        outcome.violation = str(error)
-    except DeadlockError as error:
-        outcome.violation = f"deadlock: {error}"
+        yield Place(loop, folder, log)
     finally:
-        outcome.steps, outcome.seconds = loop.steps, loop.time()
         logger.removeHandler(log)
         logger.setLevel(level)
         logger.propagate = propagates
@@ -74,7 +98,6 @@ def run(scenario: Scenario) -> Outcome:
         shutil.rmtree(folder, ignore_errors=True)
         gc.enable()
         gc.collect()
-    return outcome
 
 
 async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:

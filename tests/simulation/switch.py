@@ -189,9 +189,12 @@ class SimulatedConnection:
         self._switch.history.add(self._switch.name, f"connected to term {self.request.election_id}")
         self._switch.arbitrate()
         await self._rpc(lambda: None, self.request.timeouts.push_s)
+        await self._prepare()
+        self._start_ready()
+
+    async def _prepare(self) -> None:
         if self.is_primary and (self.request.must_push or not self._switch.has_pipeline):
             await self._rpc(self._push, self.request.timeouts.push_s)
-        self._start_ready()
 
     async def close(self) -> None:
         if self in self._switch.connections:
@@ -239,7 +242,7 @@ class SimulatedConnection:
         if self._is_open and was_primary != self.is_primary:
             for task in self._tasks:
                 task.cancel()
-            self._start_ready()
+            self._start_ready(must_prepare=True)
 
     def packet_in(self, port: int, payload: bytes) -> None:
         loop = asyncio.get_running_loop()
@@ -266,13 +269,20 @@ class SimulatedConnection:
 
     # ---- helpers --------------------------------------------------------------------------------------
 
-    def _start_ready(self) -> None:
+    def _start_ready(self, *, must_prepare: bool = False) -> None:
+        """As finsy: first, after a change of the primary, what is to be prepared, whose failure closes the channel."""
         self._is_open = True
 
-        def start() -> None:
-            self.create_task(self.request.on_ready(self))
+        async def ready() -> None:
+            try:
+                if must_prepare:
+                    await self._prepare()
+            except fy.P4ClientError:
+                self.drop()
+            else:
+                await self.request.on_ready(self)
 
-        self._process.context.copy().run(start)
+        self._process.context.copy().run(lambda: self.create_task(ready()))
 
     def _push(self) -> None:
         self._switch.history.add(self._switch.name, "pipeline pushed")

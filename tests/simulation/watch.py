@@ -49,7 +49,7 @@ class Watch:
 
     def _compute(self, program: Program) -> None:
         """All members of the newest epoch compute while its packets get through."""
-        assigned = [m for m in program.alive if m.assignment is not None]
+        assigned = [m for m in program.alive if m.assignment is not None and not m.is_leaving]
         if not assigned:
             return
         epoch = max(m.assignment.epoch for m in assigned if m.assignment is not None)
@@ -162,7 +162,8 @@ class Watch:
             self._check_failure(program, job)
         if job.state is JobState.CANCELED and not program.is_canceled:
             raise ViolationError(f"{name} is canceled, and no operator canceled it")
-        if job.state is JobState.DONE and program.work_left_s > 0 and not program.excuses:
+        is_whole = not program.excuses and not program.early
+        if job.state is JobState.DONE and program.work_left_s > 0 and is_whole:
             raise ViolationError(f"{name} is done with {program.work_left_s:g} s of work left")
 
     def _check_failure(self, program: Program, job: JobRecord) -> None:

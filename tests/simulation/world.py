@@ -175,6 +175,12 @@ class World:
         """A number that is the allocation's own: after the store was restored, the same epoch may be given again."""
         return self._allocations.setdefault((job, epoch), next(self._numbers))
 
+    def stored_rows(self) -> dict[str, int]:
+        """Of each table of the store."""
+        with contextlib.closing(sqlite3.connect(self._path)) as store:
+            tables = [n for (n,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return {t: store.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables}
+
     # ---- backups --------------------------------------------------------------------------------------
 
     @property
@@ -259,6 +265,11 @@ class World:
 
         request = pb.SubmitJobRequest(spec_yaml=spec.text, queue=spec.queue)
         self.call(f"submit {spec.name} on {', '.join(spec.workers)}", "SubmitJob", request, acknowledged)
+
+    def forget_programs(self) -> None:
+        """Those that have ended. What is kept of them is only to be compared with what comes later."""
+        self.programs = {n: p for n, p in self.programs.items() if p.alive}
+        self._allocations = {k: n for k, n in self._allocations.items() if k[0] in self.programs}
 
     def start_member(self, job: str, host: str) -> None:
         program = self.programs.get(job)
