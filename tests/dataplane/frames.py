@@ -36,6 +36,14 @@ def checksum(header: bytes) -> int:
     return ~int(total) & 0xFFFF
 
 
+def looks_like_netfold(frame: bytes, lanes: int) -> bool:
+    """Version, kind and lanes are those of a packet; False where they are cut off."""
+    if len(frame) < LANES_AT:
+        return False
+    first, count = frame[NETFOLD_AT], struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0]
+    return first >> 4 == VERSION and first & 15 <= Kind.RESET and count == lanes
+
+
 @dataclass(frozen=True)
 class Ip:
     """An IPv4 header; None stands for the right value."""

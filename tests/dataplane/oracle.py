@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
 
 import numpy as np
 
@@ -35,24 +34,20 @@ from tests.dataplane.frames import (
     IPV4,
     LANES_AT,
     NETFOLD_AT,
-    TCP,
     UDP,
     UDP_AT,
     checksum,
-    ip,
-    mac,
+    looks_like_netfold,
 )
 from tests.dataplane.node import MANAGED, ArpAnswer, Child, Management, Neighbor, Pass, Route, Setting, TreeAt
 from tests.dataplane.roce_frames import ROCE_PORT
 from tests.dataplane.roce_node import RoceHost, RoceWorker
 from tests.dataplane.roce_oracle import Contribution, RoceLeaf
+from tests.dataplane.router_oracle import QUOTED_BYTES, Router, is_icmp_error, with_checksum
 from tests.quorum_oracle import QuorumPool
 from tests.slot_oracle import SlotOutcome, SlotPool, SlotState, Sum
 
 _SENT_BACK_TTL = 64
-ICMP, ICMP_ERRORS = 1, (3, 4, 5, 11, 12)
-QUOTED_BYTES = 32
-"""Of an ICMP error, as far as the ports of what it quotes."""
 _EMPTY = SlotState(0, frozenset(), Flag(0), 0, np.zeros(1, np.int32))
 
 
@@ -75,9 +70,7 @@ class Oracle:
         self._flags = FLAGS if parses_options and lanes in FLOAT_LANES else FLAGS & ~Flag.FLOATS
         self._roce = RoceLeaf(lanes)
         self._trees: dict[int, _Installed] = {}
-        self._neighbors: dict[int, Neighbor] = {}
-        self._routes: dict[IPv4Network, int] = {}
-        self._arp: dict[IPv4Network, str] = {}
+        self._router = Router(lanes, self._roce, parses_options=parses_options)
         self._managed: set[int] = set()  # ports
         self._memory: dict[int, SlotState] = {}  # what the registers hold, from any writer
         self.verdicts: Counter[tuple[int, int]] = Counter()
@@ -95,12 +88,8 @@ class Oracle:
     def install(self, setting: Setting | RoceWorker | RoceHost) -> None:
         if isinstance(setting, TreeAt):
             self._trees[setting.tree] = self._installed(setting)
-        elif isinstance(setting, Neighbor):
-            self._neighbors[setting.port] = setting
-        elif isinstance(setting, Route):
-            (self._routes[IPv4Network(setting.prefix)],) = setting.ports
-        elif isinstance(setting, ArpAnswer):
-            self._arp[IPv4Network(setting.prefix)] = setting.mac
+        elif isinstance(setting, Neighbor | Route | ArpAnswer):
+            self._router.install(setting)
         elif isinstance(setting, Management):
             self._managed.add(setting.port)
         else:
@@ -142,7 +131,10 @@ class Oracle:
             return []
         kind = struct.unpack_from(">H", frame, 12)[0]
         if kind == ARP:
-            return self._answer_arp(port, frame)
+            answer = self._router.answer_arp(frame)
+            if answer is None:
+                return []
+            return [(port, self._packet_in(0) + answer if port == CPU_PORT else answer)]
         if kind != IPV4 or len(frame) < 34:
             return []
         if self._parses_options and self._quotes_a_job(frame):
@@ -154,7 +146,9 @@ class Oracle:
             return []
         if isinstance(sent, Contribution):
             return sorted(self._netfold(sent.port, sent.frame, sent.answer_port))
-        return sorted(self._netfold(port, frame, port) if self._is_netfold(frame) else self._forward(frame))
+        return sorted(
+            self._netfold(port, frame, port) if self._is_netfold(frame) else self._router.forward(frame)
+        )
 
     def _is_netfold(self, frame: bytes) -> bool:
         """UDP from a port of the range to the same one, also as a first fragment or behind options. Where options hide
@@ -243,7 +237,7 @@ class Oracle:
         udp_length = struct.unpack_from(">H", frame, UDP_AT + 4)[0]
         if len(frame) < NETFOLD_AT + size or length != 28 + size or udp_length != 8 + size:
             return False
-        return _looks_like_one(frame, self._lanes) and checksum(frame[IP_AT:UDP_AT]) == 0
+        return looks_like_netfold(frame, self._lanes) and checksum(frame[IP_AT:UDP_AT]) == 0
 
     def _result(
         self, at: TreeAt, port: int, child: int, epoch: int, frame: bytes
@@ -327,6 +321,10 @@ class Oracle:
         """What the controller finds before a packet that it sent in itself, or by way of another port."""
         return struct.pack(">H", port << 7) + bitmap.to_bytes(self._children // 8, "big")
 
+    def _deliver(self, port: int, frame: bytes | bytearray) -> tuple[int, bytes]:
+        """The last step of a packet of the protocol; a RoCE worker gets it as RoCE."""
+        return port, with_checksum(bytes(self._roce.delivered(port, self._router.address(port, frame))))
+
     def _reset(self, index: int) -> None:
         if index in self._memory:
             old = self._memory[index]
@@ -335,93 +333,6 @@ class Oracle:
             at = installed.at
             if installed.pool is not None and at.base <= index < at.base + at.slots:
                 installed.pool.reset(index - at.base)
-
-    def _forward(self, frame: bytes) -> Frames:
-        """RFC 1812 in short: verify, look up, decrement."""
-        version, words, ttl = frame[IP_AT] >> 4, frame[IP_AT] & 15, frame[IP_AT + 8]
-        end = IP_AT + 4 * words
-        if version != 4 or words < 5 or ttl <= 1:
-            return []
-        unseen = words > 5 and not self._parses_options
-        if not unseen and (len(frame) < end or checksum(frame[IP_AT:end]) != 0):
-            return []
-        if not unseen and len(frame) < end + self._read_behind_ip(frame, end):
-            return []
-        to = IPv4Address(frame[IP_AT + 16 : IP_AT + 20])
-        matching = [network for network in self._routes if to in network]
-        if not matching:
-            return []
-        port = self._routes[max(matching, key=lambda network: network.prefixlen)]
-        out = bytearray(frame)
-        out[IP_AT + 8] = ttl - 1
-        neighbor = self._neighbors.get(port)
-        if neighbor is not None:
-            out[:12] = mac(neighbor.dst) + mac(neighbor.src)
-        return [(port, _mended(frame, out) if unseen else with_checksum(bytes(out)))]
-
-    def _read_behind_ip(self, frame: bytes, at: int) -> int:
-        """How many bytes the switch reads behind the IPv4 header, and so wants to be there: the ports of TCP, of UDP
-        its header, of an ICMP error what it quotes, and of what looks like a packet of the protocol until it turns out
-        to be none."""
-        fragment = struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x3FFF
-        if at > UDP_AT and not self._parses_options:
-            return 0
-        if frame[IP_AT + 9] == TCP:
-            return 0 if fragment else 4
-        if frame[IP_AT + 9] == ICMP and self._parses_options and not fragment & 0x1FFF:
-            return QUOTED_BYTES if is_icmp_error(frame) else 1
-        if frame[IP_AT + 9] != UDP or fragment & 0x1FFF:
-            return 0
-        if (wanted := self._roce.reads(frame)) is not None:
-            return wanted
-        if at > UDP_AT or fragment or len(frame) < NETFOLD_AT:
-            return 8
-        source, destination, length = struct.unpack_from(">HHH", frame, UDP_AT)
-        size = 16 + 4 * self._lanes
-        in_range = all(PORT_FIRST <= port <= PORT_LAST for port in (source, destination))
-        if not in_range or (struct.unpack_from(">H", frame, IP_AT + 2)[0], length) != (28 + size, 8 + size):
-            return 8
-        return 8 + (size if _looks_like_one(frame, self._lanes) else 16)
-
-    def _answer_arp(self, port: int, frame: bytes) -> Frames:
-        if len(frame) < 42 or struct.unpack_from(">H", frame, 20)[0] != 1:
-            return []
-        target = IPv4Address(frame[38:42])
-        matching = [network for network in self._arp if target in network]
-        if not matching:
-            return []
-        own = mac(self._arp[max(matching, key=lambda network: network.prefixlen)])
-        asker, asked = frame[22:32], frame[38:42]
-        answer = frame[6:12] + own + frame[12:20] + b"\0\2" + own + asked + asker + frame[42:]
-        return [(port, self._packet_in(0) + answer if port == CPU_PORT else answer)]
-
-    def _deliver(self, port: int, frame: bytes | bytearray) -> tuple[int, bytes]:
-        """The last step of a netfold packet: the neighbor's addresses, no UDP checksum."""
-        out = bytearray(frame)
-        out[UDP_AT + 6 : UDP_AT + 8] = b"\0\0"
-        neighbor = self._neighbors.get(port)
-        if neighbor is not None:
-            out[:12] = mac(neighbor.dst) + mac(neighbor.src)
-            if neighbor.address is not None:
-                out[IP_AT + 16 : IP_AT + 20] = ip(neighbor.address)
-        return port, with_checksum(bytes(self._roce.delivered(port, out)))
-
-
-def is_icmp_error(frame: bytes) -> bool:
-    """Whole, or its first fragment."""
-    words, offset = frame[IP_AT] & 15, struct.unpack_from(">H", frame, IP_AT + 6)[0] & 0x1FFF
-    at = IP_AT + 4 * words
-    if frame[IP_AT] >> 4 != 4 or words < 5 or frame[IP_AT + 9] != ICMP or offset or len(frame) <= at:
-        return False
-    return frame[at] in ICMP_ERRORS
-
-
-def _looks_like_one(frame: bytes, lanes: int) -> bool:
-    """Version, kind and lanes are those of a packet; False where they are cut off."""
-    if len(frame) < LANES_AT:
-        return False
-    first, count = frame[NETFOLD_AT], struct.unpack_from(">H", frame, NETFOLD_AT + 14)[0]
-    return first >> 4 == VERSION and first & 15 <= Kind.RESET and count == lanes
 
 
 def _way(ways: tuple[Pass, ...], port: int, child: int) -> Pass | None:
@@ -436,24 +347,3 @@ def _carrying(frame: bytes, sums: Sum) -> bytearray:
     lanes = sums.lanes.astype(">i4").tobytes()
     out[LANES_AT : LANES_AT + len(lanes)] = lanes
     return out
-
-
-def _mended(before: bytes, after: bytearray) -> bytes:
-    """Its header checksum changed by what the time to live has (RFC 1624): one that was wrong stays wrong."""
-    held, old, new = (
-        struct.unpack_from(">H", data, at)[0]
-        for data, at in ((before, IP_AT + 10), (before, IP_AT + 8), (after, IP_AT + 8))
-    )
-    struct.pack_into(">H", after, IP_AT + 10, checksum(struct.pack(">HHH", held ^ 0xFFFF, old ^ 0xFFFF, new)))
-    return bytes(after)
-
-
-def with_checksum(frame: bytes) -> bytes:
-    """The IPv4 header checksum put right."""
-    if len(frame) < UDP_AT or struct.unpack_from(">H", frame, 12)[0] != IPV4:
-        return frame
-    end = IP_AT + 4 * (frame[IP_AT] & 15)
-    if frame[IP_AT] >> 4 != 4 or not UDP_AT <= end <= len(frame):
-        end = UDP_AT  # what the controller sends out broken stays so
-    header = frame[IP_AT : IP_AT + 10] + b"\0\0" + frame[IP_AT + 12 : end]
-    return frame[: IP_AT + 10] + struct.pack(">H", checksum(header)) + frame[IP_AT + 12 :]

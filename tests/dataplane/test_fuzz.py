@@ -14,7 +14,7 @@ from tests.dataplane.bench import Bench
 from tests.dataplane.fixtures import SETTINGS, TREE, UPLINK, inner, root, sent
 from tests.dataplane.frames import NETFOLD_AT, TCP, Ip, arp_request, ethernet, udp
 from tests.dataplane.node import MANAGED, TreeAt
-from tests.dataplane.oracle import with_checksum
+from tests.dataplane.router_oracle import with_checksum
 from tests.dataplane.test_forwarding import EVERYTHING
 
 FRAMES = 1000

@@ -20,7 +20,6 @@ from tests.dataplane.conftest import Fresh
 from tests.dataplane.fixtures import EPOCH, SERVER, TREE, UPLINK
 from tests.dataplane.frames import CE, ECT0, Ip, Netfold, gradient
 from tests.dataplane.node import Child, Pass, TreeAt
-from tests.dataplane.oracle import with_checksum
 from tests.dataplane.roce_fixtures import (
     FIRST_PSN,
     PEERS,
@@ -50,6 +49,7 @@ from tests.dataplane.roce_frames import (
     acknowledgment,
     roce,
 )
+from tests.dataplane.router_oracle import with_checksum
 
 PROGRAMS = (64, 256)
 
