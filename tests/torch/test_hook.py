@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import multiprocessing
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from queue import Empty
 from typing import Any
 
@@ -21,6 +20,7 @@ from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 from netfold.traffic.workloads.ring import GlooWorker, RingError
+from tests.traffic.serving import serving
 
 torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
 
@@ -47,18 +47,9 @@ def assignment(rank: int, children: tuple[int, ...] = ()) -> Assignment:
     return Assignment("torch", 1, PORT, LANES, rank, WORKERS, (tree,))
 
 
-@contextmanager
-def parameter_server() -> Iterator[None]:
+def parameter_server() -> AbstractContextManager[ParameterServer]:
     reply_to = [Address(host(rank), PORT) for rank in range(WORKERS)]
-    server = ParameterServer(assignment(0, tuple(range(WORKERS))), SERVER, reply_to)
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.stop()
-        thread.join()
-        server.close()
+    return serving(ParameterServer(assignment(0, tuple(range(WORKERS))), SERVER, reply_to))
 
 
 def on_all_ranks(what: Callable[..., Any], *arguments: Any, workers: int = WORKERS) -> list[Any]:

@@ -22,6 +22,7 @@ from netfold.traffic.numerics import BlockFloat, ReduceOp, Scheme
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.worker.worker import Worker
 from tests.traffic.oracle_server import Faults, LossySocket, OracleServer
+from tests.traffic.serving import serving
 
 NETWORK = "127.77." + os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]
 """Of each of pytest-xdist's processes its own: all count their ports from the first one."""
@@ -182,13 +183,9 @@ def rig(
     assignments = [assignment(rank, False) for rank in range(workers)]
     members = [Members(a) for a in assignments]
     team = [Worker(m, host, scheme, congestion) for m, host in zip(members, hosts, strict=True)]
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    try:
-        yield Rig(team, members, server, assignments, assignment(0, True), server_link)
-    finally:
-        for worker in team:
-            worker.close()
-        server.stop()
-        thread.join()
-        server.close()
+    with serving(server):
+        try:
+            yield Rig(team, members, server, assignments, assignment(0, True), server_link)
+        finally:
+            for worker in team:
+                worker.close()

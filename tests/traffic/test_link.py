@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from netfold.traffic.packets.transport import TransportError
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 from tests.traffic.rig import Members
+from tests.traffic.serving import serving
 
 PORT, LANES, SLOTS = 61500, 8, 8
 GATEWAY = "02:00:0a:ff:00:01"
@@ -72,17 +73,8 @@ def assignment(rank: int, workers: int, children: tuple[int, ...] = ()) -> Assig
     return Assignment("t", 1, PORT, LANES, rank, workers, (tree,))
 
 
-@contextmanager
-def serving(end: End, workers: int) -> Iterator[ParameterServer]:
-    server = ParameterServer(assignment(0, workers, tuple(range(workers))), link=end.link)
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join()
-        server.close()
+def server_at(end: End, workers: int) -> ParameterServer:
+    return ParameterServer(assignment(0, workers, tuple(range(workers))), link=end.link)
 
 
 class Hub:
@@ -127,7 +119,7 @@ def test_workers_and_their_server_add_up_over_links(ends: Callable[..., End]) ->
     members = [Members(assignment(rank, 3)) for rank in range(3)]
     arrays = [np.arange(1000, dtype=np.int32) * (rank + 1) for rank in range(3)]
     with ExitStack() as stack:
-        stack.enter_context(serving(server, 3))
+        stack.enter_context(serving(server_at(server, 3)))
         hub = stack.enter_context(Hub(server, workers))
         team = [
             stack.enter_context(Worker(m, link=end.link)) for m, end in zip(members, workers, strict=True)
@@ -191,7 +183,7 @@ NOT_FOR_THE_PORT = {
 def test_what_a_host_would_drop_is_dropped(ends: Callable[..., End], kind: str) -> None:
     """The contribution of child 0 is in `FIRST` in a frame that no host takes; child 1's alone completes no sum."""
     end = ends(SERVER)
-    with serving(end, 2):
+    with serving(server_at(end, 2)):
         end.socket.send(NOT_FOR_THE_PORT[kind])
         end.socket.send(bytes(frame_of(gradient(1, 7), "10.1.0.2")))
         end.socket.send(bytes(frame_of(gradient(0, 1), "10.1.0.1")))
@@ -201,7 +193,7 @@ def test_what_a_host_would_drop_is_dropped(ends: Callable[..., End], kind: str) 
 
 def test_a_right_checksum_is_taken_and_a_mark_is_seen(ends: Callable[..., End]) -> None:
     end = ends(SERVER)
-    with serving(end, 2):
+    with serving(server_at(end, 2)):
         end.socket.send(bytes(Ether(bytes(WITH_CHECKSUM))))
         marked = frame_of(gradient(1, 7), "10.1.0.2")
         marked[IP].tos = 3
@@ -216,7 +208,7 @@ def test_a_right_checksum_is_taken_and_a_mark_is_seen(ends: Callable[..., End]) 
 def test_frames_leave_at_the_rate_of_the_link(ends: Callable[..., End]) -> None:
     """The server answers each retransmission: 300 answers of 100 bytes or more at 1 Mbit/s."""
     end = ends(SERVER, 1e6)
-    with serving(end, 1):
+    with serving(server_at(end, 1)):
         end.socket.send(bytes(frame_of(FIRST)))
         size = len(end.socket.recv(65536))
         began = time.monotonic()
@@ -240,7 +232,7 @@ def test_a_worker_outlives_a_link_that_nothing_reads(ends: Callable[..., End]) -
 def test_a_new_epoch_keeps_the_link(ends: Callable[..., End]) -> None:
     server, one = ends(SERVER), ends("10.1.0.1")
     members = Members(assignment(0, 1))
-    with serving(server, 1) as root, Hub(server, [one]), Worker(members, link=one.link) as worker:
+    with serving(server_at(server, 1)) as root, Hub(server, [one]), Worker(members, link=one.link) as worker:
         for epoch in (1, 2, 3):
             root.assign(replace(assignment(0, 1, (0,)), epoch=epoch))
             members.change(replace(assignment(0, 1), epoch=epoch))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import multiprocessing
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.membership.base import StaticMembership
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
+from tests.traffic.serving import serving
 
 SERVER, CLIENT, PORT = "127.91.0.254", "127.91.0.1", 61601
 GRADIENT_MIB = 32
@@ -41,19 +41,14 @@ def peak_mib() -> float:
 
 
 def test_the_peak_is_below_twice_the_gradient_and_64_mib():
-    server = ParameterServer(assignment((0,)), SERVER)
-    thread = threading.Thread(target=server.serve)
-    thread.start()
     context = multiprocessing.get_context("spawn")
     answers: Any = context.Queue()
     process = context.Process(target=reduce_twice, args=(answers,), daemon=True)
-    process.start()
-    try:
-        peak = answers.get(timeout=120)
-    finally:
-        process.kill()
-        process.join()
-        server.stop()
-        thread.join()
-        server.close()
+    with serving(ParameterServer(assignment((0,)), SERVER)):
+        process.start()
+        try:
+            peak = answers.get(timeout=120)
+        finally:
+            process.kill()
+            process.join()
     assert 2 * GRADIENT_MIB < peak < 2 * GRADIENT_MIB + 64

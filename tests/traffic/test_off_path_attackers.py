@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 from netfold.traffic.workloads.ring import RingWorker
 from tests.traffic.off_path import ERRORS, Flow, Plan, attacking, parse_sockets
+from tests.traffic.serving import serving
 from tests.traffic.tls import Tls, reached
 
 pytestmark = [
@@ -47,17 +47,8 @@ def assignment(children: tuple[int, ...] = (), sources: tuple[tuple[str, ...], .
     return Assignment("attacked", 1, PORT, 64, 0, 1, (tree,))
 
 
-@contextmanager
-def serving() -> Iterator[ParameterServer]:
-    server = ParameterServer(assignment((0,), ((WORKER,),)), SERVER, [Address(WORKER, PORT)])
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join()
-        server.close()
+def parameter_server() -> ParameterServer:
+    return ParameterServer(assignment((0,), ((WORKER,),)), SERVER, [Address(WORKER, PORT)])
 
 
 def assert_calls_are_right(worker: Worker, calls: int) -> None:
@@ -72,14 +63,22 @@ def assert_calls_are_right(worker: Worker, calls: int) -> None:
 def test_well_quoted_icmp_errors_of_all_codes_fail_no_call(kind: int):
     codes = tuple(error for error in ERRORS if error[0] == kind)
     plan = Plan("icmp", FLOWS, (STRANGER, SERVER, WORKER), kinds=codes)
-    with serving(), Worker(StaticMembership(assignment()), WORKER) as worker, attacking(plan) as attack:
+    with (
+        serving(parameter_server()),
+        Worker(StaticMembership(assignment()), WORKER) as worker,
+        attacking(plan) as attack,
+    ):
         assert_calls_are_right(worker, 200)
     assert attack.sent > 0
 
 
 def flood_with_icmp(seed: int, calls: int) -> None:
     plan = Plan("icmp", FLOWS, (STRANGER, SERVER, WORKER), seed=seed)
-    with serving(), Worker(StaticMembership(assignment()), WORKER) as worker, attacking(plan) as attack:
+    with (
+        serving(parameter_server()),
+        Worker(StaticMembership(assignment()), WORKER) as worker,
+        attacking(plan) as attack,
+    ):
         assert_calls_are_right(worker, calls)
         while not (
             errors := worker.stats.socket_errors()
@@ -101,7 +100,7 @@ def test_a_long_flood_of_icmp_of_all_types_and_codes_fails_no_call(seed: int):
 def test_datagrams_of_a_process_without_rights_reach_no_sum_and_no_congestion_window():
     """They bear ECN marks: none is counted as a mark on the job's results."""
     plan = Plan("datagrams", FLOWS, (STRANGER, WORKER, SERVER), lanes=64, seed=2)
-    with serving() as server, Worker(StaticMembership(assignment()), WORKER) as worker:
+    with serving(parameter_server()) as server, Worker(StaticMembership(assignment()), WORKER) as worker:
         with attacking(plan):
             assert_calls_are_right(worker, 200)
             while not {"unadmitted", "malformed"} <= server.counts().keys():  # until some reached the server
@@ -152,7 +151,7 @@ def controller(tls: Tls) -> Iterator[tuple[JoinJobServicer, int]]:
 
 def test_resets_of_the_stream_to_the_controller_fail_no_call(tls: Tls, tmp_path: Path):
     """Even with the right sequence numbers, which an off-path attacker cannot know."""
-    with serving(), controller(tls) as (servicer, port):
+    with serving(parameter_server()), controller(tls) as (servicer, port):
         plan = Plan("resets", (Flow("127.0.0.1", "127.0.0.1", 0, port),))
         with attacking(plan) as attack:
             member = ControllerMembership(reached(f"127.0.0.1:{port}", tls, tmp_path), "attacked", "h1")

@@ -12,7 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 from tests.traffic.oracle_server import Faults, LossySocket
+from tests.traffic.serving import serving
 
 NETWORK = "127.79." + os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]
 ROOT, INNER = f"{NETWORK}.254", f"{NETWORK}.253"
@@ -102,23 +103,14 @@ def _serving(
         stopped.close()
 
 
-@contextmanager
 def engine_root(
     port: int, children: dict[int, str], receivers: list[str], slots: int = SLOTS
-) -> Iterator[ParameterServer]:
+) -> AbstractContextManager[ParameterServer]:
     part = TreeAssignment(
         TREE, 1.0, slots, slots // 2, 0, ROOT, tuple(children), tuple((a,) for a in children.values())
     )
     assignment = Assignment("t", EPOCH, port, LANES, 0, len(receivers), (part,))
-    server = ParameterServer(assignment, ROOT, [Address(a, port) for a in receivers])
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join()
-        server.close()
+    return serving(ParameterServer(assignment, ROOT, [Address(a, port) for a in receivers]))
 
 
 @contextmanager

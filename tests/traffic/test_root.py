@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
@@ -21,6 +20,7 @@ from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 from netfold.traffic.worker.worker import Worker
 from tests.slot_oracle import SlotPool
+from tests.traffic.serving import serving
 
 LANES, PORT, EPOCH = 5, 61671, 3
 HOSTS = [f"10.0.0.{i}" for i in range(1, 5)]
@@ -174,22 +174,18 @@ def test_workers_all_reduce_through_it_and_each_receives_every_result():
         return Assignment("job", 1, PORT, 64, rank, workers, (tree,))
 
     root = ParameterServer(assignment(0, (0, 1, 2)), server, [Address(host, PORT) for host in hosts])
-    serving = threading.Thread(target=root.serve)
-    serving.start()
     arrays = [
         np.random.default_rng(rank).standard_normal(50_000).astype(np.float32) for rank in range(workers)
     ]
     exact = np.sum(arrays, axis=0, dtype=np.float64)
     team = [Worker(StaticMembership(assignment(rank)), host) for rank, host in enumerate(hosts)]
-    try:
-        for handle in [worker.submit(array) for worker, array in zip(team, arrays, strict=True)]:
-            handle.wait(60)
-    finally:
-        for worker in team:
-            worker.close()
-        root.stop()
-        serving.join()
-        root.close()
+    with serving(root):
+        try:
+            for handle in [worker.submit(array) for worker, array in zip(team, arrays, strict=True)]:
+                handle.wait(60)
+        finally:
+            for worker in team:
+                worker.close()
     assert arrays[0].tobytes() == arrays[1].tobytes() == arrays[2].tobytes()
     np.testing.assert_allclose(arrays[0], exact, atol=1e-5)
     assert set(root.counts()) <= {"accumulated", "result_sent", "result_resent", "duplicate", "stale_chunk"}

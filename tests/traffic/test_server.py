@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -14,6 +13,7 @@ from netfold.protocol.wire import Flag, Kind, Packet, Verdict
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.packets.transport import TransportError
 from netfold.traffic.server.server import ParameterServer
+from tests.traffic.serving import serving
 
 SERVER, PORT = "127.55.0.9", 61660
 ONE, TWO, STRANGER = "127.55.0.1", "127.55.0.2", "127.55.0.3"
@@ -24,22 +24,14 @@ ASSIGNMENT = Assignment("t", 3, PORT, 4, 0, 2, (PART,))
 
 @contextmanager
 def running(part: TreeAssignment = PART) -> Iterator[tuple[ParameterServer, socket.socket, socket.socket]]:
-    server = ParameterServer(replace(ASSIGNMENT, trees=(part,)), SERVER)
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
-    try:
+    with ExitStack() as stack:
+        socks = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(2)]
+        server = stack.enter_context(serving(ParameterServer(replace(ASSIGNMENT, trees=(part,)), SERVER)))
         for number, sock in enumerate(socks):
             sock.bind((f"127.55.0.{number + 1}", PORT))
             sock.connect((SERVER, PORT))
             sock.settimeout(10)
         yield server, *socks
-    finally:
-        server.stop()
-        thread.join()
-        server.close()
-        for sock in socks:
-            sock.close()
 
 
 def gradient(child: int, lane: int, **changes: object) -> Packet:
