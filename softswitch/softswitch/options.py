@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -61,46 +61,40 @@ class ProgramOptions:
     ] = None
 
 
+def _per_port(metavar: str, help_text: str, *names: str) -> Any:
+    """An option that is given once for each port."""
+    return typer.Option(*names, metavar=metavar, help=help_text, show_default=False, rich_help_panel=PORTS)
+
+
 @dataclass(frozen=True)
 class PortOptions:
     """Ports, queues and captures."""
 
     interface: Annotated[
         list[str],
-        typer.Option(
+        _per_port(
+            "PORT@IFACE",
+            "Network interface of a port; repeatable. An absent interface is attached when it appears.",
             "-i",
             "--interface",
-            metavar="PORT@IFACE",
-            help="Network interface of a port; repeatable. An absent interface is attached when it appears.",
-            show_default=False,
-            rich_help_panel=PORTS,
         ),
     ] = field(default_factory=list)
     socket: Annotated[
         list[str],
-        typer.Option(
-            metavar="PORT=FD",
-            help="Port on an inherited Unix datagram socket, one frame a datagram; repeatable. Needs no rights.",
-            show_default=False,
-            rich_help_panel=PORTS,
+        _per_port(
+            "PORT=FD",
+            "Port on an inherited Unix datagram socket, one frame a datagram; repeatable. Needs no rights.",
         ),
     ] = field(default_factory=list)
     port_rate: Annotated[
         list[str],
-        typer.Option(
-            metavar="PORT=RATE",
-            help="Rate of the emulated link of a port: 1=100mbit, 2=2.5gbit; repeatable.",
-            show_default=False,
-            rich_help_panel=PORTS,
-        ),
+        _per_port("PORT=RATE", "Rate of the emulated link of a port: 1=100mbit, 2=2.5gbit; repeatable."),
     ] = field(default_factory=list)
     port_queue: Annotated[
         list[str],
-        typer.Option(
-            metavar="PORT=PACKETS",
-            help=f"Queue bound of a port with a rate, in packets (default {DEFAULT_QUEUE}); repeatable.",
-            show_default=False,
-            rich_help_panel=PORTS,
+        _per_port(
+            "PORT=PACKETS",
+            f"Queue bound of a port with a rate, in packets (default {DEFAULT_QUEUE}); repeatable.",
         ),
     ] = field(default_factory=list)
     priority_queues: Annotated[
