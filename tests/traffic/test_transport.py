@@ -16,7 +16,7 @@ import pytest
 from netfold.traffic.errors import AllReduceTimeoutError
 from netfold.traffic.membership.assignment import Assignment, TreeAssignment
 from netfold.traffic.membership.base import StaticMembership
-from netfold.traffic.packets.job_port import JobPort
+from netfold.traffic.packets.job_port import EpochSockets, JobPort
 from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint, check_mtu, drop_pending
 from netfold.traffic.worker.worker import Worker
 
@@ -73,6 +73,26 @@ def test_its_port_is_the_workers_at_every_address_of_the_host(epochs: int):
     finally:
         port.close()
     assert bound("127.34.0.77", PORT) is not None
+
+
+def test_the_sockets_of_each_epoch_lie_on_the_held_port_and_another_port_frees_it():
+    """The caller closes the descriptors of an epoch before the next."""
+    roots, sockets = ["127.34.1.0", "127.34.1.1"], EpochSockets("0.0.0.0")
+    try:
+        for _ in range(2):
+            ends = [socket.socket(fileno=end) for end in sockets.open(PORT, roots, 1040)]
+            assert [end.getpeername() for end in ends] == [(root, PORT) for root in roots]
+            for end in ends:
+                end.close()
+            assert bound(LOCAL, PORT) is None
+        for end in sockets.open(PORT + 1, roots[:1], 1040):
+            os.close(end)
+        assert bound(LOCAL, PORT) is not None
+        with pytest.raises(TransportError, match="exceeds the MTU"):
+            sockets.open(PORT + 1, roots, 65536)
+    finally:
+        sockets.close()
+    assert bound(LOCAL, PORT + 1) is not None
 
 
 class Prying:

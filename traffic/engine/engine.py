@@ -20,6 +20,7 @@ from netfold.traffic.congestion import Congestion
 from netfold.traffic.engine.native import HEADERS, library
 from netfold.traffic.errors import InvalidAssignmentError
 from netfold.traffic.membership.assignment import Assignment
+from netfold.traffic.membership.base import TreeStats
 from netfold.traffic.numerics import (
     DTYPES,
     BlockFloat,
@@ -179,6 +180,18 @@ def departures_of(assignment: Assignment) -> EngineDepartures:
         call_limit=left.call_limit,
         in_epoch=left.epoch == assignment.epoch,
         is_final=left.is_final,
+    )
+
+
+def stats_of(report: TreeReport) -> TreeStats:
+    return TreeStats(
+        report.tree,
+        report.results,
+        report.marked,
+        report.retransmits,
+        report.srtt * 1e3,
+        report.min_rtt * 1e3,
+        report.window,
     )
 
 

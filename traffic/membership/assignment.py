@@ -137,6 +137,11 @@ class Assignment:
     workers_left: WorkersLeft | None = None
     link_mbps: float = 0.0
 
+    @property
+    def roots(self) -> list[str]:
+        """Addresses that the trees' contributions go to, each once."""
+        return list(dict.fromkeys(part.destination for part in self.trees))
+
     def __post_init__(self) -> None:
         _check(1 <= self.epoch <= EPOCH_MAX, f"epoch is {self.epoch}; it must be 1 to {EPOCH_MAX}")
         _check(

@@ -24,11 +24,12 @@ from typing import Final
 from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.protocol.wire import packet_bytes
 from netfold.traffic.congestion import Congestion
-from netfold.traffic.engine.engine import SCHEMES, departures_of, to_engine_assignment
+from netfold.traffic.engine.engine import SCHEMES, departures_of, stats_of, to_engine_assignment
 from netfold.traffic.errors import AllReduceTimeoutError, TrafficError
 from netfold.traffic.membership.assignment import Assignment
-from netfold.traffic.membership.base import Stats, TreeStats
+from netfold.traffic.membership.base import Stats
 from netfold.traffic.membership.host import MemberHost, bindable, own_host
+from netfold.traffic.membership.job_options import LEASE_MS, JobOptions
 from netfold.traffic.membership.jobs import cancel_job, submit_job
 from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.mpi.messages import (
@@ -39,9 +40,8 @@ from netfold.traffic.mpi.messages import (
     ReportMessage,
 )
 from netfold.traffic.numerics import FLOAT32, Fixed, IntegerSum, scheme_for
-from netfold.traffic.packets.job_port import JobPort
-from netfold.traffic.packets.transport import Address, TransportError, check_mtu
-from netfold.traffic.pytorch.options import LEASE_MS, TorchOptions
+from netfold.traffic.packets.job_port import EpochSockets
+from netfold.traffic.packets.transport import TransportError
 
 STREAM_FD: Final = 3
 MESSAGE_BYTES: Final = 1 << 17
@@ -61,7 +61,7 @@ class _Job:
     membership: ControllerMembership
     changed: socket.socket
     """Readable when there is a new assignment, or the job has ended."""
-    port: JobPort | None = None
+    sockets: EpochSockets
     epoch: int = 0
     """The epoch that the worker has."""
 
@@ -70,7 +70,7 @@ class MemberAgent:
     """For the worker at the other end of `stream`."""
 
     def __init__(
-        self, stream: socket.socket, where: Connection, host: MemberHost, options: TorchOptions
+        self, stream: socket.socket, where: Connection, host: MemberHost, options: JobOptions
     ) -> None:
         self._stream = stream
         self._where = where
@@ -132,10 +132,7 @@ class MemberAgent:
     def _report(self, message: bytes) -> None:
         report = ReportMessage.from_buffer_copy(message)
         totals = report.totals
-        trees = tuple(
-            TreeStats(r.tree, r.results, r.marked, r.retransmits, r.srtt * 1e3, r.min_rtt * 1e3, r.window)
-            for r in report.trees[: report.tree_count]
-        )
+        trees = tuple(stats_of(tree) for tree in report.trees[: report.tree_count])
         stats = Stats(
             calls=report.calls,
             chunks=sum(tree.results for tree in trees),
@@ -180,7 +177,7 @@ class MemberAgent:
         notified, notify = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.setblocking(False)
         membership = ControllerMembership(self._where, name, self._host.name)
-        self._job = _Job(name, membership, notified)
+        self._job = _Job(name, membership, notified, EpochSockets(bindable(self._host.address)))
 
         def on_change() -> None:
             with contextlib.suppress(BlockingIOError):
@@ -212,24 +209,15 @@ class MemberAgent:
         while int.from_bytes(self._receive()[:8], "little") != MessageType.READY:
             if self._left:
                 return
-        local = bindable(self._host.address)
-        if job.port is None or job.port.local.port != assignment.udp_port:
-            if job.port is not None:
-                job.port.close()
-            job.port = JobPort(local, assignment.udp_port)
-        roots = list(dict.fromkeys(part.destination for part in assignment.trees))
-        peers = [Address(root, assignment.udp_port) for root in roots]
-        for peer in peers:
-            check_mtu(peer, packet_bytes(assignment.lanes))
         scheme = scheme_for(assignment.numerics, FLOAT32)
         message = AssignMessage(
             type=MessageType.ASSIGN,
             scheme=SCHEMES[type(scheme)],
             bits=scheme.bits if isinstance(scheme, Fixed) else 0,
             takes_floats=not isinstance(scheme, IntegerSum),
-            assignment=to_engine_assignment(assignment, roots, Congestion.PANAMA),
+            assignment=to_engine_assignment(assignment, assignment.roots, Congestion.PANAMA),
         )
-        sockets = [endpoint.detach() for endpoint in job.port.connect(peers)]
+        sockets = job.sockets.open(assignment.udp_port, assignment.roots, packet_bytes(assignment.lanes))
         try:
             self._send(bytes(message), sockets)
         finally:
@@ -246,7 +234,7 @@ def main() -> None:
     stream = socket.socket(fileno=STREAM_FD)
     try:
         where = connection()
-        agent = MemberAgent(stream, where, own_host(where), TorchOptions.of(None))
+        agent = MemberAgent(stream, where, own_host(where), JobOptions.from_environment())
     except (TrafficError, ConnectError, ValueError) as error:
         stream.sendall(MessageType.ENDED.to_bytes(8, "little") + f"{error}".encode())
         return

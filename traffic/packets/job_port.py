@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """A worker's hold on its job's UDP port: what tells it from other processes of its host
-(docs/explanation/security.md)."""
+(docs/explanation/security.md). `EpochSockets` opens the sockets of each epoch on it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address
 
-from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
+from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint, check_mtu
 
 _ANY = "0.0.0.0"
 
@@ -52,3 +52,33 @@ class JobPort:
         """The sockets stay open, and theirs alone what they are bound to."""
         if self._holder is not None:
             self._holder.close()
+
+
+class EpochSockets:
+    """The sockets of one epoch after another. The job's port is held from the first epoch until `close`. `local`: IPv4
+    address to bind (0.0.0.0: any)."""
+
+    def __init__(self, local: str) -> None:
+        self._local = local
+        self._port: JobPort | None = None
+
+    def open(self, port: int, roots: Sequence[str], packet_bytes: int) -> list[int]:
+        """Descriptors of connected sockets, one for each root, which are the caller's to close. Those of the epoch
+        before have to be closed. `packet_bytes`: what the path has to carry whole. Raises TransportError."""
+        peers = [Address(root, port) for root in roots]
+        for peer in peers:
+            check_mtu(peer, packet_bytes)
+        return [endpoint.detach() for endpoint in self._bound(port).connect(peers)]
+
+    def _bound(self, port: int) -> JobPort:
+        if self._port is not None and self._port.local.port != port:
+            self.close()
+        if self._port is None:
+            self._port = JobPort(self._local, port)
+        return self._port
+
+    def close(self) -> None:
+        """Open sockets stay open."""
+        if self._port is not None:
+            self._port.close()
+            self._port = None

@@ -5,45 +5,19 @@ variables."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
-_BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-_EXPECTED = {
-    "queue": "1, true, yes, 0, false or no",
-    "priority": "an integer",
-    "lease_ms": "an integer",
-    "rate": "a number",
-}
-
-
-LEASE_MS = 20_000
-"""A rank may stand still for seconds: it saves a checkpoint, or its machine is busy."""
+from netfold.traffic.membership.job_options import JobOptions
 
 
 @dataclass(frozen=True)
-class TorchOptions:
+class TorchOptions(JobOptions):
     """The job that rank 0 submits; None: the default of docs/reference/jobs.md. The environment may set each
     option as ``NETFOLD_`` and its name in capitals (``NETFOLD_NUMERICS=half``); the program's value takes precedence.
     """
 
-    job: str = ""
-    """Name of the job; "": a random one."""
-    numerics: str | None = None
-    """auto, block, half, quarter, float32, fixed or integer."""
-    scheme: str | None = None
-    """Planner."""
-    rate: float | None = None
-    """Maximum rate of each host, in the fabric's unit."""
-    priority: int | None = None
-    """Priority in the queue, -100 to 100."""
-    queue: bool = True
-    """Wait for capacity within the group's timeout, as a restarted program must until the lease of its dead job has
-    expired; False: fail at once."""
-    lease_ms: int | None = None
-    """A rank without a heartbeat for this time is lost, ms; None: LEASE_MS."""
     report: str = ""
     """Where rank 0 reports at the end why training is not faster: 1: on stderr; else the path of a JSON file. Only rank
     0's value counts."""
@@ -51,13 +25,9 @@ class TorchOptions:
     @classmethod
     def of(cls, given: Self | Mapping[str, object] | None) -> Self:
         """The program's options and the environment's. Raises ValueError, which names the option."""
-        found: dict[str, object] = {}
-        for field in fields(cls):
-            text = os.environ.get(f"NETFOLD_{field.name.upper()}")
-            if text:
-                found[field.name] = _read(field.name, text)
         if given is None:
-            return cls(**found)  # type: ignore[arg-type]
+            return cls.from_environment()
+        found = cls._read_environment()
         if not isinstance(given, cls | Mapping):
             raise ValueError(
                 f"pg_options is of type {type(given).__name__}; expected netfold.TorchOptions or a mapping"
@@ -70,26 +40,3 @@ class TorchOptions:
             if value != known[name] or name not in found:
                 found[name] = value
         return cls(**found)  # type: ignore[arg-type]
-
-    def job_file(self, name: str, hosts: Sequence[str]) -> dict[str, object]:
-        """The keys of the job file."""
-        keys: dict[str, object] = {"name": name, "workers": list(hosts), "parameter_servers": 0}
-        if self.numerics is not None:
-            keys["numerics"] = {"mode": self.numerics}
-        keys["lease_ms"] = LEASE_MS
-        for key in ("scheme", "rate", "priority", "lease_ms"):
-            value = getattr(self, key)
-            if value is not None:
-                keys[key] = value
-        return keys
-
-
-def _read(name: str, text: str) -> object:
-    try:
-        if name == "queue":
-            return _BOOLEANS[text.lower()]
-        if name in ("priority", "lease_ms"):
-            return int(text)
-        return float(text) if name == "rate" else text
-    except (KeyError, ValueError):
-        raise ValueError(f"NETFOLD_{name.upper()}='{text}': expected {_EXPECTED[name]}") from None

@@ -31,6 +31,7 @@ from netfold.traffic.engine.engine import (
     Status,
     departures_of,
     request_of,
+    stats_of,
     to_engine_assignment,
 )
 from netfold.traffic.errors import (
@@ -44,8 +45,8 @@ from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.membership.base import Membership, Stats, TreeStats
 from netfold.traffic.numerics import ReduceOp, Scheme
 from netfold.traffic.packets.host_link import HostLink
-from netfold.traffic.packets.job_port import JobPort
-from netfold.traffic.packets.transport import Address, TransportError, check_mtu
+from netfold.traffic.packets.job_port import EpochSockets
+from netfold.traffic.packets.transport import Address, TransportError
 from netfold.traffic.worker.handle import Handle
 from netfold.traffic.worker.outcome import (
     Contributors,
@@ -91,11 +92,10 @@ class Worker:
         link: HostLink | None = None,
     ) -> None:
         self._membership = membership
-        self._local = local
         self._link = link
         self._scheme = scheme
         self._congestion = congestion
-        self._port: JobPort | None = None
+        self._sockets = EpochSockets(local)
         self._engine = Engine()
         self.stats = Stats(trees=self._trees, socket_errors=self._engine.socket_errors)
         self._epoch_lock = threading.Lock()  # of the three below
@@ -283,27 +283,13 @@ class Worker:
                     f"assignment: lanes changed from {self._lanes} to {assignment.lanes} within a job"
                 )
             self._engine.close_sockets()
-            roots = list(dict.fromkeys(part.destination for part in assignment.trees))
-            port = assignment.udp_port
+            roots, port = assignment.roots, assignment.udp_port
             epoch = to_engine_assignment(assignment, roots, self._congestion)
-            peers = [Address(root, port) for root in roots]
             if self._link is None:
-                for peer in peers:
-                    check_mtu(peer, packet_bytes(assignment.lanes))
-                endpoints = self._bind_port(port).connect(peers)
-                self._engine.assign(epoch, [endpoint.detach() for endpoint in endpoints])
+                self._engine.assign(epoch, self._sockets.open(port, roots, packet_bytes(assignment.lanes)))
             else:
-                self._engine.assign_link(epoch, self._link, port, peers)
+                self._engine.assign_link(epoch, self._link, port, [Address(root, port) for root in roots])
             self._epoch, self._lanes, self._failure = assignment.epoch, assignment.lanes, None
-
-    def _bind_port(self, port: int) -> JobPort:
-        """The job's port, held from its first epoch until the worker is closed."""
-        if self._port is not None and self._port.local.port != port:
-            self._port.close()
-            self._port = None
-        if self._port is None:
-            self._port = JobPort(self._local, port)
-        return self._port
 
     def _on_assignment(self) -> None:
         """The membership has a new assignment, or the job ended. From any thread."""
@@ -390,10 +376,7 @@ class Worker:
 
     def _trees(self) -> tuple[TreeStats, ...]:
         """Counters of the trees of this epoch, for the controller."""
-        return tuple(
-            TreeStats(r.tree, r.results, r.marked, r.retransmits, r.srtt * 1e3, r.min_rtt * 1e3, r.window)
-            for r in self._engine.reports()
-        )
+        return tuple(stats_of(report) for report in self._engine.reports())
 
     def flows(self) -> list[dict[str, float]]:
         """Counters of the trees of this epoch: congestion windows in chunks, RTTs in milliseconds."""
@@ -430,8 +413,7 @@ class Worker:
             self._idle.wait_for(lambda: not self._in_flight)
         with self._epoch_lock:
             self._engine.close()
-            if self._port is not None:
-                self._port.close()
+            self._sockets.close()
 
     def __enter__(self) -> Self:
         return self
