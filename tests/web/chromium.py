@@ -40,10 +40,16 @@ def browser(profile: Path) -> Iterator[Any]:
             profile, executable_path=CHROMIUM, args=OPTIONS, headless=True, viewport=SIZE
         )
         context.set_default_timeout(TIMEOUT_MS)
+        playwright.expect.set_options(timeout=TIMEOUT_MS)
         try:
             yield context
         finally:
             context.close()
+
+
+def expect(locator: Any) -> Any:
+    """Playwright's assertions, which wait until the page shows what is expected."""
+    return pytest.importorskip("playwright.sync_api").expect(locator)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from netfold.controller.recording.recording_file import read_recording
 from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
-from tests.web.chromium import browser, needs_chromium, open_page
+from tests.web.chromium import browser, expect, needs_chromium, open_page
 from tests.web.test_server import get
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
@@ -133,7 +133,7 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             wait_for_state(page, system.workers[0], "working")
             wait_for_level(page, f"{system.workers[0]}->leaf1", "12345")
             wait_for_level(page, "ps1->leaf1", "0")
-            assert page.locator(".trees path").count() > 0
+            expect(page.locator(".trees path").first).to_be_attached()
             with flow(system, "ps1", "ps2", tmp_path):
                 wait_for_level(page, "ps1->leaf1", "5")
                 full_at = float(page.locator("body").get_attribute("data-drawn"))
@@ -142,15 +142,16 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
             system.net.switches[root].kill()
             wait_for_state(page, root, "away")
             wait_for_epoch(page, 2)
-            assert root in page.locator("#epochs").inner_text()
+            expect(page.locator("#epochs")).to_contain_text(root)
             page.wait_for_function(
                 "() => /chunks: [1-9]/.test([...document.querySelectorAll('#charts figure')].map(f => f.ariaLabel))"
             )
             page.click("#why")
             page.wait_for_selector("#steps li")
+            expect(page.locator("#answered")).to_contain_text("answered at ")
             screenshot(page, "job")
         with command("replay", recording) as address, open_page(context, address, dark=True) as page:
-            assert page.locator("#status").inner_text() == "recording"
+            expect(page.locator("#status")).to_have_text("recording")
             wait_for_state(page, root, "away")
             wait_for_epoch(page, 2)
             epochs = page.locator("#epochs li button")

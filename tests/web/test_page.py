@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from netfold.controller.jobs.lookup import default_job
 from netfold.controller.planning.planner import make_plan
+from netfold.controller.recording.history import History
 from netfold.controller.recording.lines import (
     RecordingSource,
     event_line,
@@ -23,10 +25,10 @@ from netfold.controller.recording.lines import (
     plan_row,
     state_line,
 )
-from netfold.controller.web.source import RecordingReplay
+from netfold.controller.web.source import LineSource, RecordingReplay, fill
 from netfold.topologies.generators import fat_tree, single_switch
 from netfold.topologies.spec import load_fabric
-from tests.web.chromium import browser, needs_chromium, open_page
+from tests.web.chromium import browser, expect, needs_chromium, open_page
 from tests.web.example_recording import (
     FULL_AT,
     LOST_AT,
@@ -46,14 +48,19 @@ SPINE = f'.node[data-id="{LOST_SWITCH}"]'
 FULL = '.direction[data-id="leaf1->spine1"]'
 
 
+def replayed(lines: list[str]) -> AbstractContextManager[str]:
+    """The address of a page that shows these lines."""
+    return shown(RecordingReplay(lines))
+
+
 @contextmanager
-def replayed(lines: list[str]) -> Iterator[str]:
-    """The address of a page that shows these lines; served by a thread, as Playwright blocks this one."""
+def shown(source: LineSource) -> Iterator[str]:
+    """The address of a source's page; served by a thread, as Playwright blocks this one."""
     ready, stop = threading.Event(), threading.Event()
     found: list[str] = []
 
     async def run() -> None:
-        async with served(RecordingReplay(lines)) as address:
+        async with served(source) as address:
             found.append(address)
             ready.set()
             await asyncio.to_thread(stop.wait)
@@ -130,9 +137,9 @@ def test_a_jobs_trees_are_drawn_up_and_down_and_leave_a_lost_switch(page: Any):
 
 def test_a_straggler_is_marked(page: Any):
     go_to(page, 55)
-    assert page.locator('#fabric .node[data-state="straggler"]').count() == 1
+    expect(page.locator('#fabric .node[data-state="straggler"]')).to_have_count(1)
     page.locator('#fabric .node[data-state="straggler"]').click()
-    assert "the other workers wait for it" in page.locator("#details").inner_text()
+    expect(page.locator("#details")).to_contain_text("the other workers wait for it")
 
 
 def test_a_jobs_time_line_has_its_epochs_with_reasons(page: Any):
@@ -173,6 +180,38 @@ def test_labels_of_epochs_are_whole_at_both_ends_of_the_time_line(context: Any):
             assert AXIS <= start < end <= width, text
 
 
+class Answering:
+    """A live source whose controller explains every job in the same way."""
+
+    is_live = True
+
+    def __init__(self, lines: list[str]) -> None:
+        self.history = History()
+        fill(self.history, lines)
+
+    async def run(self) -> None: ...
+
+    async def explain(self, job: str) -> list[str]:
+        return [f"{job} runs"]
+
+
+def test_an_answer_of_the_controller_has_its_time_and_goes_with_its_job(context: Any):
+    with shown(Answering(example())) as address, open_page(context, address) as page:
+        page.click("#tab-jobs")
+        page.click("#why")
+        expect(page.locator("#steps li")).to_have_text(["training runs"])
+        expect(page.locator("#answered")).to_have_text(re.compile(r"answered at \d\d:\d\d:\d\d"))
+        page.get_by_role("button", name="waiting").click()
+        expect(page.locator("#steps li")).to_have_count(0)
+        expect(page.locator("#answered")).to_have_text("")
+
+
+def test_a_recording_offers_no_controller_to_ask(page: Any):
+    page.click("#tab-jobs")
+    expect(page.locator("#answered")).to_have_text("A recording has no controller to ask.")
+    expect(page.locator("#why")).to_be_hidden()
+
+
 def test_a_recording_plays(page: Any):
     go_to(page, 0)
     page.select_option("#speed", "60")
@@ -191,14 +230,20 @@ def test_two_plans_lie_side_by_side(context: Any):
     lines = [fabric_line(fabric, RecordingSource.PLANNER), state_line(1.0, rows)]
     with replayed(lines) as address, open_page(context, address) as page:
         page.wait_for_selector("#panel-plans:visible")
-        assert page.locator("#plan-left").input_value() == "none"
-        assert page.locator("#plan-right").input_value() == "panama"
+        expect(page.locator("#plan-left")).to_have_value("none")
+        expect(page.locator("#plan-right")).to_have_value("panama")
         full = '[data-level="5"]'
-        assert page.locator(f"#fabric-left {full}").count() > 0, "hosts' links to the parameter server"
+        # hosts' links to the parameter server
+        expect(page.locator(f"#fabric-left {full}").first).to_be_attached()
         page.select_option("#plan-left", "panama")
-        drawn = [page.locator(f"#fabric-{side} .trees path").count() for side in ("left", "right")]
-        assert drawn[0] == drawn[1] > 0
-        assert "the links are too slow" in page.locator("#plans").inner_text()
+        page.wait_for_function(
+            """() => {
+                 const [left, right] = ['left', 'right'].map(
+                   side => document.querySelectorAll(`#fabric-${side} .trees path`).length);
+                 return left === right && left > 0;
+               }"""
+        )
+        expect(page.locator("#plans")).to_contain_text("the links are too slow")
 
 
 def test_five_hundred_switches_are_drawn_as_groups(context: Any):
@@ -210,14 +255,15 @@ def test_five_hundred_switches_are_drawn_as_groups(context: Any):
     }
     lines = [fabric_line(fabric, RecordingSource.CONTROLLER), state_line(1.0, rows)]
     with replayed(lines) as address, open_page(context, address) as page:
-        nodes = page.locator("#fabric .node")
-        assert nodes.count() <= 20
+        page.wait_for_function("() => document.querySelectorAll('#fabric .node').length <= 20")
         pods = page.locator('#fabric .node[data-state="part-away"]')
-        assert "39 of 40 switches ready" in pods.get_attribute("aria-label")
+        expect(pods).to_have_attribute("aria-label", re.compile("39 of 40 switches ready"))
         pods.focus()
         page.keyboard.press("Enter")
         page.wait_for_selector('#fabric .node[data-id="edge21"][data-state="away"]')
-        assert page.locator('#fabric .direction[data-id="agg21->edge21"]').get_attribute("data-level") == "5"
+        expect(page.locator('#fabric .direction[data-id="agg21->edge21"]')).to_have_attribute(
+            "data-level", "5"
+        )
         page.click("#ungroup")
         page.wait_for_function("() => document.querySelectorAll('#fabric .node').length < 30")
 
@@ -225,7 +271,7 @@ def test_five_hundred_switches_are_drawn_as_groups(context: Any):
 def test_an_address_can_name_a_moment(context: Any):
     with replayed(example()) as address, open_page(context, f"{address}#t={START_S + 12}") as page:
         page.wait_for_function("at => Number(document.body.dataset.drawn) === at", arg=START_S + 12)
-        assert page.locator("#live").get_attribute("aria-pressed") == "false"
+        expect(page.locator("#live")).to_have_attribute("aria-pressed", "false")
 
 
 def test_the_keyboard_reaches_everything(page: Any):
@@ -234,7 +280,7 @@ def test_the_keyboard_reaches_everything(page: Any):
     page.focus("#tab-fabric")
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.id") == "tab-jobs"
-    assert page.locator("#panel-jobs").is_visible()
+    expect(page.locator("#panel-jobs")).to_be_visible()
     page.keyboard.press("ArrowLeft")
     page.locator('.node[tabindex="0"]').focus()
     start = page.evaluate("document.activeElement.dataset.id")
@@ -242,8 +288,8 @@ def test_the_keyboard_reaches_everything(page: Any):
     after = page.evaluate("document.activeElement.dataset.id")
     assert after != start
     page.keyboard.press("Enter")
-    assert after in page.locator("#details").inner_text()
-    assert page.locator('.node[tabindex="0"]').count() == 1, "the fabric is one stop of the Tab key"
+    expect(page.locator("#details")).to_contain_text(after)
+    expect(page.locator('.node[tabindex="0"]')).to_have_count(1)  # the fabric is one stop of the Tab key
 
 
 def test_a_screen_reader_finds_names_and_roles(page: Any):
@@ -260,11 +306,11 @@ def test_a_screen_reader_finds_names_and_roles(page: Any):
         page.get_by_role("heading", name=heading, exact=True).wait_for()  # without its button's text
     page.get_by_role("table", name="Workers", exact=True).wait_for()
     page.click("#tab-fabric")
-    assert page.locator('[role="tab"][aria-selected="true"]').count() == 1
-    assert "switch leaf1; ready; 1024 of 4096 slots in use" in page.locator(
-        '.node[data-id="leaf1"]'
-    ).get_attribute("aria-label")
-    assert page.locator("#status").get_attribute("role") == "status"
+    expect(page.locator('[role="tab"][aria-selected="true"]')).to_have_count(1)
+    expect(page.locator('.node[data-id="leaf1"]')).to_have_attribute(
+        "aria-label", re.compile("switch leaf1; ready; 1024 of 4096 slots in use")
+    )
+    expect(page.locator("#status")).to_have_attribute("role", "status")
 
 
 HOSTILE = "<img src=x onerror=alert(1)>&quot;'\"</script><script>alert(1)</script>"
@@ -287,14 +333,14 @@ def test_hostile_names_are_text(context: Any):
     event = event_line(2.0, HOSTILE, HOSTILE, job=HOSTILE)
     with replayed([text, state_line(1.0, rows), event]) as address, open_page(context, address) as page:
         page.on("dialog", lambda _: pytest.fail("a script of the recording ran"))
-        assert HOSTILE in page.locator("#fabric-name").inner_text()
-        assert HOSTILE in page.locator("#away").inner_text()
+        expect(page.locator("#fabric-name")).to_contain_text(HOSTILE)
+        expect(page.locator("#away")).to_contain_text(HOSTILE)
         for tab in ("jobs", "events"):
             page.click(f"#tab-{tab}")
             page.wait_for_function(
                 "name => document.querySelector('main').innerText.includes(name)", arg=HOSTILE
             )
-        assert page.locator("main img, main script").count() == 0
+        expect(page.locator("main img, main script")).to_have_count(0)
 
 
 @pytest.mark.parametrize("dark", [False, True])

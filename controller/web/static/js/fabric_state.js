@@ -37,9 +37,9 @@ export function stateOf(state, node) {
   if (!rows.length) return { state: "unknown", mark: "", slots: 0, lines: [] };
   const away = rows.filter(([name, row]) => !row.ready || section(state, "failed").has(name));
   const slots = rows.reduce((sum, [, row]) => sum + row.slots_in_use, 0) / Math.max(1, rows.reduce((sum, [, row]) => sum + row.slots, 0));
-  const kind = away.length === rows.length ? "away" : away.length ? "part-away" : rows.some(([, row]) => row.drained) ? "drained" : "ready";
+  const kind = away.length === rows.length ? "away" : away.length ? "part-away" : "ready";
   const lines = rows.length === 1 ? switchLines(rows[0][1], away.length > 0) : [`${rows.length - away.length} of ${rows.length} switches ready`];
-  const mark = kind === "away" ? "✕ away" : kind === "part-away" ? `${away.length} away` : kind === "drained" ? "drained" : "";
+  const mark = kind === "away" ? "✕ away" : kind === "part-away" ? `${away.length} away` : "";
   return { state: kind, mark, slots, lines, packets: packetLines(state, node) };
 }
 

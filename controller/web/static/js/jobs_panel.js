@@ -16,8 +16,15 @@ export class JobsPanel {
     this._seek = seek;
     this._job = null;
     this._charts = new Charts(this._root.select("#charts").node(), seek);
+    this._note = "";
     this._root.select("#why").on("click", () => this._ask());
     this._root.select("#copy-workers").on("click", () => navigator.clipboard.writeText(this._csv()));
+  }
+
+  setHasController(hasController) {
+    this._root.select("#why").attr("hidden", hasController ? null : "");
+    this._note = hasController ? "" : "A recording has no controller to ask.";
+    if (this._root.select("#steps li").empty()) this._showAnswer([], this._note);
   }
 
   draw(state, time) {
@@ -39,7 +46,7 @@ export class JobsPanel {
         const row = enter.append("tr");
         row.append("th").attr("scope", "row").append("button").attr("type", "button").attr("class", "link").on("click", (_, [name]) => {
           this._job = name;
-          this._root.selectAll("#steps li").remove();
+          this._showAnswer([], this._note);
           this.draw(this._state, null);
         });
         return row;
@@ -107,12 +114,18 @@ export class JobsPanel {
   }
 
   async _ask() {
+    const job = this._job;
     let steps;
     try {
-      steps = await why(this._job);
+      steps = await why(job);
     } catch (error) {
       steps = [error.message];
     }
+    if (job === this._job) this._showAnswer(steps, `answered at ${timeOf(Date.now() / 1000)}`);
+  }
+
+  _showAnswer(steps, when) {
+    this._root.select("#answered").text(when);
     this._root.select("#steps").selectAll("li").data(steps).join("li").text((text) => text);
   }
 }

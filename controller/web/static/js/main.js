@@ -118,5 +118,6 @@ follow({
     pill.dataset.state = status;
     pill.textContent = STATUS[status];
     find("#live").textContent = status === "replay" ? "End" : "Live";
+    panels.jobs.setHasController(status !== "replay");
   },
 });
