@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 RECYCLE_EPOCH = LAST_EPOCH * 3 // 4
 PERIOD_S = 10.0
+"""Between two looks at free blocks. Few are near the limit, and none is needed soon: the pace spares the switches."""
 
 
 class Recycler:

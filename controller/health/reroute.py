@@ -27,6 +27,7 @@ from netfold.topologies.fabric import Fabric
 log = logging.getLogger(__name__)
 
 PERIOD_S = 0.25
+"""Of decisions, which depend on how long a load lasts; one job is planned in each."""
 
 
 class Mover(Protocol):

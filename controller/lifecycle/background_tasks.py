@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 NO_JOB = ""
 
 STORE_RETRY_S = 1.0
-"""Between two attempts of a change that the store refuses."""
+"""Between two attempts of a change that the store refuses: a full disk has no event for free space."""
 
 LATE_S = 0.5
 """A timer that fires so late belongs to a process that was suspended: messages have not been read yet."""

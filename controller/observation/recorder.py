@@ -16,6 +16,7 @@ from netfold.controller.recording.lines import change_line, event_line, state_li
 from netfold.controller.recording.recording_file import RecordingFile
 
 PERIOD_S = 0.5
+"""Loads and counters change without an event of the controller."""
 MIN_PAUSE_S = 0.02
 """Changes of one moment are one line."""
 

@@ -247,7 +247,7 @@ def top(
                 if iteration == iterations:
                     return
                 before = now
-                await asyncio.sleep(interval_s)
+                await asyncio.sleep(interval_s)  # the pace that the operator asked for
 
     with contextlib.suppress(KeyboardInterrupt):
         call_controller(where, watched)

@@ -31,6 +31,7 @@ from netfold.topologies.fabric import Fabric
 from netfold.traffic.congestion import MARK_FRACTION
 
 STANDBY_POLL_S = 0.2
+"""Of trying to lead."""
 
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Environment variables by which gRPC would connect to switches through a web proxy. finsy's channels have no option

@@ -21,6 +21,7 @@ from netfold.controller.switches.verdicts import NO_TREE
 from netfold.protocol.wire import Kind, Verdict
 
 SAMPLE_S = 0.5
+"""Between two readings of counters: their difference is what flows now."""
 SAMPLED_SLOTS = 32
 MAX_LINKS = 4
 

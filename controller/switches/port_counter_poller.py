@@ -29,4 +29,5 @@ class PortCounterPoller:
         while True:
             began = self._now()
             period_s = self._period_s * (FAST_POLL_FACTOR if await self._poll() else 1.0)
+            # counters have no event
             await asyncio.sleep(max(0.0, began + period_s - self._now()))

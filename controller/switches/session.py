@@ -40,6 +40,7 @@ from netfold.controller.switches.switch_health import Health, HealthReporter
 log = logging.getLogger(__name__)
 
 MIN_RECONNECT_S, MAX_RECONNECT_S = 0.1, 1.0
+"""Backoff between two connections: only an attempt shows whether the switch answers."""
 CLOSE_TIMEOUT_S = 5.0
 
 RPC_TIMEOUT_S = 5.0

@@ -21,6 +21,7 @@ from netfold.protocol.connection import Connection, open_aio_channel
 log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
+"""Only an attempt shows whether the controller is there again."""
 EXPLAIN_TIMEOUT_S = 30.0
 MAX_RECORDING_BYTES = 1 << 30
 

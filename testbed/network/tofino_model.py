@@ -143,7 +143,7 @@ def run(grpc: str, ports: Mapping[int, str], folder: Path, chip: Chip = Chip.TOF
         for command in commands(grpc, ports, folder, chip):
             words = [tool("setpriv"), "--pdeathsig", "KILL", *command]
             running[command[0]] = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL)
-        while not stop.wait(0.1):
+        while not stop.wait(0.1):  # no wait of the kernel's is for two processes and a signal
             for program, process in running.items():
                 if process.poll() is not None:
                     sys.stderr.write(f"{program} ended with {process.returncode}{reason}\n")
@@ -169,7 +169,7 @@ def _wait_free(port: int, stop: threading.Event) -> None:
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", port))
                 return
-        if stop.wait(0.05):
+        if stop.wait(0.05):  # the kernel does not report when a port is free
             return
 
 

@@ -90,7 +90,7 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
             else:
                 results.append(_attempt(loaded, update))
             if len(results) % WRITE_AT_ONCE == 0:
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # yields to other requests
         self._service()
         if any(results):
             details = (("grpc-status-details-bin", write_details(results)),)
