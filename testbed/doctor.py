@@ -17,7 +17,7 @@ from pathlib import Path
 from netfold.testbed.network.debian import make_mininet_importable
 from netfold.testbed.network.modes import KINDS, NetworkMode, try_mode
 from netfold.testbed.network.tools import ADMINISTRATOR
-from netfold.testbed.roce import packages
+from netfold.testbed.roce import packages, taps
 
 
 class Need(StrEnum):
@@ -104,11 +104,12 @@ def examine() -> list[Finding]:
             "make roce: RDMA endpoints in virtual machines",
             "apt-get install qemu-system-x86",
         ),
+        _tap_device(),
         Finding(
             "RoCE packages",
             Need.OPTIONAL,
             "make roce: Debian's kernel with rdma_rxe, verbs programs",
-            _path(packages.COMPLETE),
+            _path(packages.complete_mark()),
             "make roce downloads them with apt into a cache and installs nothing",
         ),
         Finding(
@@ -195,6 +196,14 @@ def _path(path: Path) -> str | None:
 
 def _python() -> str | None:
     return sys.version.split()[0] if sys.version_info >= (3, 11) else None
+
+
+def _tap_device() -> Finding:
+    obstacle = taps.find_obstacle()
+    found = str(taps.TUN) if obstacle is None else None
+    return Finding(
+        f"{taps.TUN}", Need.OPTIONAL, "make roce: links of the virtual machines", found, obstacle or ""
+    )
 
 
 def _mode(mode: NetworkMode) -> Finding:

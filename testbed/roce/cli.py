@@ -45,8 +45,8 @@ def run(
 
     Reduces arrays of all sizes with every element checked, with and without loss, and beside a plain connection;
     before, the same arrays in UDP and as a TCP ring of processes. Completed steps are shown and written even after an
-    error. Needs root and qemu-system-x86; Debian's kernel and verbs packages are downloaded with apt into a cache
-    folder, not installed.
+    error. Needs qemu-system-x86, and root or user namespaces with /dev/net/tun; Debian's kernel and verbs packages are
+    downloaded with apt into a cache folder, not installed.
 
     Exit codes: 0 all sums are right, 1 an error (one line explains it) or a wrong element."""
     from rich.console import Console

@@ -19,6 +19,7 @@ from netfold.protocol.connection import Connection
 from netfold.testbed.deployment import Deployment, Setup
 from netfold.testbed.errors import RunError, RunTimeoutError
 from netfold.testbed.managed import ManagedResource
+from netfold.testbed.roce import taps
 from netfold.testbed.roce.clocks import find_wrong_clocks
 from netfold.testbed.roce.image import make_image
 from netfold.testbed.roce.machine import BOOT_S, CommandResult, Machine, bridge
@@ -81,6 +82,8 @@ class Lab(ManagedResource):
     def _bring_up(self) -> None:
         if shutil.which(QEMU) is None:
             raise RunError(f"'{QEMU}' is missing: apt-get install qemu-system-x86")
+        if (obstacle := taps.find_obstacle()) is not None:
+            raise RunError(f"the machines' links cannot be made: {obstacle}")
         root = unpacked(self._on_step)
         self.deployment = self._open.enter_context(Deployment(self._setup, self._on_step))
         try:

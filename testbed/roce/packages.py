@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -33,10 +34,23 @@ QEMU = "qemu-system-x86_64"
 APT_TIMEOUT_S = 600.0
 
 CACHE = Path("/var/cache/netfold/roce")
-"""Cache of packages; networks of machines run as root."""
+"""Cache of packages for all users, which root fills."""
 
-COMPLETE = CACHE / "complete"
-"""Created last: marks a complete cache."""
+_COMPLETE = "complete"
+"""The file that is created last: marks a complete cache."""
+
+
+def cache_folder() -> Path:
+    """CACHE where it is complete or this user may fill it, else `$XDG_CACHE_HOME/netfold/roce`."""
+    above = next(folder for folder in (CACHE, *CACHE.parents) if folder.exists())
+    if (CACHE / _COMPLETE).exists() or os.access(above, os.W_OK):
+        return CACHE
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "netfold" / "roce"
+
+
+def complete_mark() -> Path:
+    """The file that a complete cache has."""
+    return cache_folder() / _COMPLETE
 
 
 def unpacked(on_step: Callable[[str], None]) -> Path:
@@ -44,9 +58,9 @@ def unpacked(on_step: Callable[[str], None]) -> Path:
     for program in ("apt-get", "apt-cache", "dpkg-deb"):
         if shutil.which(program) is None:
             raise RunError(f"'{program}' is missing: the machines consist of Debian packages")
-    folder = CACHE
+    folder, mark = cache_folder(), complete_mark()
     root = folder / "root"
-    if COMPLETE.exists():
+    if mark.exists():
         return root
     try:
         shutil.rmtree(folder, ignore_errors=True)
@@ -59,7 +73,7 @@ def unpacked(on_step: Callable[[str], None]) -> Path:
         for package in sorted((folder / "debs").glob("*.deb")):
             _run(["dpkg-deb", "-x", str(package), str(root)], folder)
         shutil.rmtree(folder / "debs")
-        COMPLETE.touch()
+        mark.touch()
     except OSError as error:
         raise RunError(f"cannot write packages to {folder}: {error.strerror}") from error
     return root

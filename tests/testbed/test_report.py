@@ -15,8 +15,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from netfold.testbed import cli, doctor
+from netfold.testbed.errors import RunError
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.report import AllReduce, RunReport
+from netfold.testbed.roce import taps
+from netfold.testbed.roce.lab import Lab
 
 PROMISED = {
     "accuracy", "reference_accuracy", "wrong_elements", "target", "workers", "link_mbps", "allreduce_ms_p50",
@@ -120,6 +123,26 @@ def test_doctor_says_which_networks_work_and_what_forbids_the_others(monkeypatch
         finding = found[f"--network {mode}"]
         assert (finding.found, finding.remedy, finding.ok) == (None, f"{mode}: a seccomp filter", True)
     assert found["mnexec"].need is doctor.Need.OPTIONAL, "of no use without namespaces"
+
+
+@pytest.mark.parametrize(
+    ("is_there", "remedy"), [(True, "root has to open it"), (False, "root has to load its module")]
+)
+def test_doctor_and_a_lab_say_that_a_user_can_make_no_taps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool, remedy: str
+) -> None:
+    device = tmp_path / "tun"
+    monkeypatch.setattr(taps, "TUN", device)
+    if is_there:
+        device.touch()
+        assert taps.find_obstacle() is None
+        monkeypatch.setattr("os.access", lambda path, mode: path != device)
+    finding = {f.name: f for f in doctor.examine()}[str(device)]
+    assert (finding.found, finding.ok) == (None, True)
+    assert remedy in finding.remedy
+    monkeypatch.setattr("shutil.which", lambda name, path=None: f"/usr/bin/{name}")
+    with pytest.raises(RunError, match=remedy), Lab():
+        pass
 
 
 def test_doctor_names_sudo_for_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
