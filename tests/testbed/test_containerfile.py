@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`Containerfile` installs what the Makefile needs, in steps that `tests.testbed.containerfile` can run in a chroot."""
+"""`Containerfile` installs what the Makefile needs, in steps that `tests.testbed.containerfile` can run in a chroot; of
+it the devcontainer is built."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 
 from tests.house.imports import REPOSITORY
 from tests.testbed.containerfile import RELEASES, steps
@@ -21,7 +24,23 @@ def test_a_chroot_can_run_each_step() -> None:
 def test_it_installs_the_packages_of_the_makefile() -> None:
     [wanted] = re.findall(r"^APT +:= (.+)$", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
     installed = next(s.argument for s in STEPS if "apt-get install" in s.argument)
-    assert {*wanted.removesuffix("$(HEADERS)").split(), "python3-dev"} <= set(installed.split())
+    assert {*wanted.split(), "python3-dev"} <= set(installed.split())
+
+
+def test_the_devcontainer_is_built_of_it_and_its_command_sets_up_the_tests() -> None:
+    folder = REPOSITORY / ".devcontainer"
+    settings = json.loads((folder / "devcontainer.json").read_text())
+    build = settings["build"]
+    assert (folder / build["dockerfile"]).resolve() == REPOSITORY / "Containerfile"
+    assert (folder / build["context"]).resolve() == REPOSITORY
+    capabilities = {a.removeprefix("--cap-add=") for a in settings["runArgs"] if a.startswith("--cap-add=")}
+    assert capabilities == {"SYS_ADMIN", "NET_ADMIN"}, (
+        "as docs/reference/environments.md asks for root's networks"
+    )
+    make, target = settings["postCreateCommand"].split()
+    test_needs = re.findall(r"^test: (\S+)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    assert [target.replace(".venv", "$(VENV)")] == test_needs
+    subprocess.run([make, "--dry-run", target], cwd=REPOSITORY, capture_output=True, check=True, timeout=60)
 
 
 def test_continued_lines_and_comments_are_one_step() -> None:
