@@ -18,16 +18,18 @@ DIST   ?= dist
 # Each test file runs in one of them; 0 runs all in one process.
 TEST_PROCESSES ?= 2
 
-# netifaces, which ptf imports, is compiled. Python of other sources has its headers.
-HEADERS := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev)
 # What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
-APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv $(HEADERS)
+APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
+# netifaces, which ptf imports, is compiled. Python of other sources has its headers.
+APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev)
 APT_TEST := tshark libibverbs-dev chromium fonts-dejavu-core
 APT_ROCE := qemu-system-x86
 APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
 
 # In namespaces of its own: as root, in a user namespace, or through sudo where those are forbidden.
 ISOLATED := $(BIN)/python -P -m netfold.testbed.network.isolated
+
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
 BENCHMARKS ?= switch_pps allreduce host_pps server_pps plan_time
 
@@ -83,7 +85,7 @@ doctor: $(VENV)/.ready ## what is here, what is missing and how to get it
 	$(BIN)/netfold doctor
 
 .PHONY: bench
-bench: $(VENV)/.ready ## the benchmarks, as ratios against peers in the same run
+bench: $(VENV)/.ready-dev ## the benchmarks, as ratios against peers in the same run
 	@for b in $(BENCHMARKS); do echo; echo "== $$b"; $(BIN)/python -m netfold.evaluation.speed.$$b; done
 
 # ---- working on it ----------------------------------------------------------------------------------------------
@@ -117,12 +119,12 @@ test-mpi: $(VENV)/.ready-test-mpi ## the tests with Open MPI and MPICH
 	$(ISOLATED) $(BIN)/pytest tests/mpi --timeout 600 $(PYTEST_ARGS)
 
 .PHONY: test-wheel
-test-wheel: $(VENV)/.ready ## build the wheel, and let pip install it with all that it needs
+test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs
 	$(BIN)/pytest tests/house/test_bounds.py tests/house/test_release.py -m long $(PYTEST_ARGS)
 
 # An index takes wheels by the oldest C library they run with; auditwheel finds it in the compiled code.
 .PHONY: wheels
-wheels: $(VENV)/.ready ## the source archives and wheels of a release, in DIST
+wheels: $(VENV)/.ready-dev ## the source archives and wheels of a release, in DIST
 	$(BIN)/python -m build --outdir $(DIST) .
 	$(BIN)/python -m build --outdir $(DIST) softswitch
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat auto --wheel-dir $(DIST) $(DIST)/netfold-*-linux_*.whl
@@ -141,37 +143,37 @@ diagrams: $(VENV)/.ready-test $(VENV)/.ready-docs ## renew the pictures of the p
 	$(BIN)/python docs/diagrams.py
 
 .PHONY: results
-results: $(VENV)/.ready ## renew the tables and plots of docs/results from their data
+results: $(VENV)/.ready-dev ## renew the tables and plots of docs/results from their data
 	$(BIN)/python docs/results/tables.py
 	$(BIN)/python docs/results/plots.py
 
 .PHONY: lint
-lint: $(VENV)/.ready ## ruff and mypy
+lint: $(VENV)/.ready-dev ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	cd softswitch && ../$(BIN)/mypy
 
 .PHONY: format
-format: $(VENV)/.ready ## format Python and C
+format: $(VENV)/.ready-dev ## format Python and C
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	git ls-files '*.[ch]' ':!p4src' | xargs $(BIN)/clang-format -i
 
 .PHONY: p4
-p4: $(VENV)/.ready ## compile the P4 programs (needs p4c-bm2-ss)
+p4: $(VENV)/.ready-dev ## compile the P4 programs (needs p4c-bm2-ss)
 	$(BIN)/python -m netfold.p4src.tools.p4build
 
 .PHONY: tofino
-tofino: $(VENV)/.ready ## compile the Tofino programs into what a switch takes (needs p4c with its Tofino back end)
+tofino: $(VENV)/.ready-dev ## compile the Tofino programs into what a switch takes (needs p4c with its Tofino back end)
 	$(BIN)/python -m netfold.p4src.tools.tofino
 
 .PHONY: p4-tofino
-p4-tofino: $(VENV)/.ready ## renew what is committed of the Tofino programs (needs p4c with its Tofino back end)
+p4-tofino: $(VENV)/.ready-dev ## renew what is committed of the Tofino programs (needs p4c with its Tofino back end)
 	$(BIN)/python -m netfold.p4src.tools.tofino_golden
 
 .PHONY: wire
-wire: $(VENV)/.ready ## write the constants of P4, C, Python, Lua and docs from protocol/wire.yaml
+wire: $(VENV)/.ready-dev ## write the constants of P4, C, Python, Lua and docs from protocol/wire.yaml
 	$(BIN)/python -m netfold.protocol.generate
 
 .PHONY: proto
@@ -179,7 +181,7 @@ proto: $(VENV)/.installed ## generate the stubs of protocol/netfold.proto (`make
 	$(BIN)/python -W ignore setup.py --quiet stubs
 
 .PHONY: lock
-lock: $(VENV)/.ready-docs ## renew requirements.lock from what is installed
+lock: $(VENV)/.ready-dev $(VENV)/.ready-docs ## renew requirements.lock from what is installed
 	$(BIN)/pip freeze --exclude-editable | grep -vE "^torch|@" > requirements.lock
 
 .PHONY: clean
@@ -194,7 +196,7 @@ distclean: clean ## remove the virtual environments too
 # ---- set-up -----------------------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: $(VENV)/.ready ## install what is needed to run
+setup: $(VENV)/.ready-all ## install what all commands need
 
 .PHONY: shell-env
 shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
@@ -207,7 +209,18 @@ $(VENV)/.installed: pyproject.toml setup.py softswitch/pyproject.toml requiremen
 	@$(call install-missing,$(APT))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "netfold needs Python 3.11 or newer; $$($(PYTHON) --version) is on PATH. Set PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ./softswitch --editable '.[dev]'
+	$(PIP_INSTALL) 'setuptools>=70.1' grpcio-tools  # build both packages, and the stubs whenever netfold.proto changes
+	$(PIP_INSTALL) --no-build-isolation --editable ./softswitch --editable '.[testbed,web]'
+	touch $@
+
+$(VENV)/.ready-all: $(VENV)/.ready
+	$(PIP_INSTALL) --no-build-isolation --editable '.[all]'
+	touch $@
+
+# Those of all commands, test frameworks and linters: all but what docs and PyTorch need.
+$(VENV)/.ready-dev: $(VENV)/.ready
+	@$(call install-missing,$(APT_DEV))
+	$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
 	touch $@
 
 # p4runtime-shell pins an old protobuf, so it lives alone: the operator's shell, and an independent client in the tests.
@@ -234,11 +247,11 @@ $(VENV)/.ready-roce: $(VENV)/.ready
 	@$(call install-missing,$(APT_ROCE))
 	touch $@
 
-$(VENV)/.ready-test-roce: $(VENV)/.ready-roce
+$(VENV)/.ready-test-roce: $(VENV)/.ready-roce $(VENV)/.ready-dev
 	@$(call install-missing,$(APT_TEST))
 	touch $@
 
-$(VENV)/.ready-test: $(VENV)/.ready $(SHELL_VENV)/.ready
+$(VENV)/.ready-test: $(VENV)/.ready-dev $(SHELL_VENV)/.ready
 	@$(call install-missing,$(APT_TEST))
 	touch $@
 
@@ -247,7 +260,7 @@ $(VENV)/.ready-test-mpi: $(VENV)/.ready-test
 	touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[docs]'
+	$(PIP_INSTALL) --editable '.[docs]'
 	touch $@
 
 define install-missing
