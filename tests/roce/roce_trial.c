@@ -379,7 +379,8 @@ int main(int count, char **words) {
         plan.special = 7, control.departure = FINAL, fault = FAULT_SOME, plan.seconds = 10;
     } else if (strcmp(scenario, "left-and-continued") == 0) {
         plan.special = 8, control.departure = CONTINUE, plan.seconds = 10;
-    } else if (strcmp(scenario, "left-and-continued-before-it-was-given") == 0) { /* a sum of all, given in an epoch of the rest */
+    } else if (strcmp(scenario, "left-and-continued-before-it-was-given") ==
+               0) { /* a sum of all, given in an epoch of the rest */
         plan.special = 8, control.departure = CONTINUE, control.awaits_leave = true, fault = FAULT_ENDS, plan.seconds = 10;
     } else if (strcmp(scenario, "left-while-the-rest-computes") == 0) {
         plan.special = 8, control.departure = CONTINUE, plan.seconds = 10, plan.rounds = 1, epochs = 1;
@@ -399,12 +400,7 @@ int main(int count, char **words) {
      * last message of the first call */
     bool some = fault == FAULT_SOME || fault == FAULT_ENDS;
     bool last = fault == FAULT_UNHEARD || fault == FAULT_UNSENT || fault == FAULT_BEHIND; /* message of the last call */
-    fake_start(workers, fault,
-               last                                 ? 17
-               : control.short_epoch                ? 0
-               : !some                              ? 2
-               : plan.dtype == NR_INT32 || plan.raw ? 5
-                                                    : 8);
+    fake_start(workers, fault, last ? 17 : control.short_epoch ? 0 : !some ? 2 : plan.dtype == NR_INT32 || plan.raw ? 5 : 8);
     if (plan.raw) fake_floats();
     start_control(workers, trees, window, numerics);
     all_work(plan, workers);
