@@ -217,6 +217,7 @@ class Controller:
         on(LeaseExpired, self.event_log.on_lease_expired)  # Leases
         on(JobStranded, self.event_log.on_job_stranded)  # Lifecycle, Members
         on(FailuresChanged, self.lifecycle.on_failures_changed)  # FailureMonitor
+        on(FailuresChanged, self.migrations.on_failures_changed)  # FailureMonitor
         on(ElementsFailed, self.migrations.on_elements_failed)  # FailureMonitor
         on(CapacityFreed, self.placements.on_capacity_freed)  # FailureMonitor, Lifecycle, Members
         on(JobRunning, self.members.on_job_running)  # Lifecycle

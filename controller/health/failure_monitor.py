@@ -53,6 +53,7 @@ class FailureMonitor:
         if self._fleet.health(switch).ready:
             self._up.add(switch)
             self._mark_known(switch)
+            self._failures.awaited -= {switch}
             if switch in self._failures.failed.switches:
                 self._publish_failed(
                     FailedElements(self._failures.failed.links, self._failures.failed.switches - {switch})
@@ -94,6 +95,7 @@ class FailureMonitor:
         """Jobs that can avoid the switch move; the others wait for it."""
         if self._fleet.health(switch).ready or switch in self._failures.failed.switches:
             return
+        self._failures.awaited |= {switch}
         self._publish_failed(
             FailedElements(self._failures.failed.links, self._failures.failed.switches | {switch})
         )
@@ -107,10 +109,14 @@ class FailureMonitor:
             return
         is_early = self._clock.monotonic_s() - health.since < seconds * 0.9
         if health.preempted or (is_early and was_preempted):
+            if not is_early:  # it may be held for ever
+                self._failures.awaited -= {switch}
+                self._events.publish(FailuresChanged())
             self._call_later(seconds, self._on_restart_timeout, switch, health.preempted)
             return
         if is_early:  # it was ready meanwhile, and has a timeout of its own
             return
+        self._failures.awaited -= {switch}
         why = f"switch {switch} is unreachable for {seconds:g} s ({health.error})"
         elements = FailedElements(switches=frozenset((switch,)))
         self._events.publish(ElementsFailed(elements, why, True))

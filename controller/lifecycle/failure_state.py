@@ -11,15 +11,28 @@ from netfold.controller.switches.fabric_config import FailedElements
 
 
 class FailureState:
-    """The failure monitor sets `failed` and `known`; routes and plans avoid what has failed.
+    """The failure monitor sets `failed`, `awaited` and `known`; routes and plans avoid what has failed.
 
-    known  each switch has been ready since the start, or its start timeout has passed
+    awaited  switches of `failed` that may soon be back: no job without another plan fails yet
+    changes  how often `failed` was set: what failed and is back may have refused a plan meanwhile
+    known    each switch has been ready since the start, or its start timeout has passed
     """
 
     def __init__(self) -> None:
-        self.failed = FailedElements()
+        self._failed = FailedElements()
+        self.changes = 0
+        self.awaited: frozenset[str] = frozenset()
         self.known = asyncio.Event()
         self._unresponsive: dict[str, frozenset[str]] = {}
+
+    @property
+    def failed(self) -> FailedElements:
+        return self._failed
+
+    @failed.setter
+    def failed(self, elements: FailedElements) -> None:
+        self._failed = elements
+        self.changes += 1
 
     def of(self, job: str) -> FailedElements:
         """What the job's plan avoids: what has failed, and switches that did not take its entries in time."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
 from netfold.controller.jobs.records import JobRecord, JobState, QueuePairs
 from netfold.controller.lifecycle.background_tasks import BackgroundTasks
@@ -120,14 +121,22 @@ class Lifecycle:
             and is_complete(job)
             and job.roce_installed_epoch != job.epoch
         ):
-            self._linking[job.name] = self.retarget()
-            seconds = self._timeouts.install
-            self._tasks.call_later(seconds, self._link_late, job.name, job.epoch, seconds, job=job.name)
+            self._await_link(job, self.retarget(), self._timeouts.install)
 
-    def _link_late(self, name: str, epoch: int, seconds: float) -> None:
+    def _await_link(self, job: JobRecord, version: int, seconds: float) -> None:
+        self._linking[job.name] = version
+        self._tasks.call_later(seconds, self._link_late, job.name, version, seconds, job=job.name)
+
+    def _link_late(self, name: str, version: int, seconds: float) -> None:
+        """Connections that were registered again have a version, and a timer, of their own."""
         job = self._registry.get(name)
-        if job.state is JobState.RUNNING and job.epoch == epoch and job.roce_installed_epoch != epoch:
-            self.end(name, JobState.FAILED, f"switches did not take its RoCE connections in {seconds:g} s")
+        if job.state is not JobState.RUNNING or self._linking.get(name) != version:
+            return
+        if late := self._late_switches(job, version):
+            why = f"switches did not take its RoCE connections in {seconds:g} s: {_listed(late)}"
+            self.end(name, JobState.FAILED, why)
+        else:  # only the store has not taken that they are installed
+            self._await_link(job, version, seconds)
 
     def retarget(self) -> int:
         return self._fleet.set_desired(
@@ -240,9 +249,11 @@ class Lifecycle:
         if job.state is not JobState.INSTALLING or job.epoch != epoch:
             return
         version = self._awaited.get(name, 0)
-        late = [s for s in self._new_switches(job) if not self._fleet.holds(s, version)]
-        errors = "; ".join(f"{s}: {self._fleet.health(s).error or 'busy'}" for s in late)
-        why = f"switches did not take its entries in {seconds:g} s: {errors}"
+        late = self._late_switches(job, version)
+        if not late:  # only the store has not taken that they are installed
+            self._await(job, version, seconds)
+            return
+        why = f"switches did not take its entries in {seconds:g} s: {_listed(late)}"
         if job.previous is not None and not uses_failed(
             job.previous.plan, self._failures.failed, job.excluded
         ):
@@ -250,6 +261,11 @@ class Lifecycle:
         else:
             self._failures.avoid(name, late)
             self._events.publish(JobStranded(name, why))
+
+    def _late_switches(self, job: JobRecord, version: int) -> dict[str, str]:
+        """Of its new placement, those that do not hold this version, with their errors."""
+        late = (s for s in self._new_switches(job) if not self._fleet.holds(s, version))
+        return {s: self._fleet.health(s).error or "busy" for s in late}
 
     def _go_back(self, job: JobRecord, why: str) -> None:
         """The job has run on its previous placement all the while, and goes on there in its old epoch."""
@@ -270,3 +286,7 @@ class Lifecycle:
         self._failures.forget(name)
         self._leases.end_job(name)
         self._tasks.forget(name)
+
+
+def _listed(errors: Mapping[str, str]) -> str:
+    return "; ".join(f"{switch}: {error}" for switch, error in errors.items())

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
-from netfold.controller.lifecycle.events import ElementsFailed, EpochsExhausted, JobStranded, MembersRejoining
+from netfold.controller.lifecycle.events import (
+    ElementsFailed,
+    EpochsExhausted,
+    FailuresChanged,
+    JobStranded,
+    MembersRejoining,
+)
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_admission import RefusedError
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
@@ -40,7 +46,7 @@ class _Repair:
 
 class MigrationScheduler:
     """Moves installed jobs, one at a time. A repair takes what reservations of queued jobs hold; a migration that only
-    gains does not."""
+    gains does not. What finds no plan while a switch may soon be back is postponed until it is, or is given up."""
 
     def __init__(
         self,
@@ -62,6 +68,8 @@ class MigrationScheduler:
         self._repairs: dict[str, _Repair] = {}
         self._admitting: set[str] = set()
         self._renewing: set[str] = set()
+        self._postponed: dict[tuple[str, str], Callable[[], None]] = {}
+        """By job and kind."""
 
     # ---- events ---------------------------------------------------------------------------------
 
@@ -80,6 +88,11 @@ class MigrationScheduler:
             uses_link = any(event.elements.links & p.links for p in job.placements)
             if uses_link or event.elements.switches & job.nodes:
                 self.repair(job.name, event.reason, fail=event.is_final)
+        if event.is_final:
+            self._retry_postponed()
+
+    def on_failures_changed(self, _: FailuresChanged) -> None:
+        self._retry_postponed()
 
     # ---- commands -------------------------------------------------------------------------------
 
@@ -111,7 +124,8 @@ class MigrationScheduler:
         """Migrate an installed job, in a task, to a plan with its rejoining members."""
 
         def on_error(error: Exception) -> None:
-            log.error("job %s: its new workers cannot be planned in: %s", name, error)
+            why = f"the planner crashed: {error}"
+            self._tasks.persist(self._refuse_newcomers, name, why, job=name)
 
         if name not in self._admitting:
             self._admitting.add(name)
@@ -158,11 +172,23 @@ class MigrationScheduler:
             log.info("job %s stays where it is: %s", job.name, error)
             return False
 
+    def _postpone(self, name: str, kind: str, retry: Callable[[], None]) -> bool:
+        """True if a switch may soon be back; then `retry` is called."""
+        if not self._failures.awaited:
+            return False
+        self._postponed[name, kind] = retry
+        return True
+
+    def _retry_postponed(self) -> None:
+        postponed, self._postponed = self._postponed, {}
+        for retry in postponed.values():
+            retry()
+
     # ---- planning tasks -------------------------------------------------------------------------
 
     async def _repair(self, name: str) -> None:
         def conditions() -> tuple[object, ...]:
-            return self._failures.failed, self._registry.get(name).excluded
+            return self._failures.changes, self._registry.get(name).excluded
 
         latest = self._repairs[name]
 
@@ -176,13 +202,10 @@ class MigrationScheduler:
                 await self._move(job, request.why, 0.0, (), is_urgent=True)
             except RefusedError as error:
                 latest = self._repairs[name]  # a request may have arrived in the meantime
-                must_retry = latest is not request and conditions() != before
+                must_retry = conditions() != before
                 log.warning("job %s: %s, and cannot move: %s", name, latest.why, error)
-                if (request.fail or (latest.fail and not must_retry)) and self._lifecycle.is_affected(
-                    self._registry.get(name)
-                ):
-                    why = f"{latest.why}, and there is no other plan: {error}"
-                    self._lifecycle.end(name, JobState.FAILED, why)
+                if latest.fail and not must_retry and self._lifecycle.is_affected(self._registry.get(name)):
+                    self._end_or_postpone(name, latest.why, error)
             finally:
                 latest = self._repairs.pop(name)
             if must_retry:
@@ -197,6 +220,11 @@ class MigrationScheduler:
             await asyncio.sleep(STORE_RETRY_S)
             self.repair(name, latest.why, fail=latest.fail)
 
+    def _end_or_postpone(self, name: str, why: str, error: RefusedError) -> None:
+        if not self._postpone(name, "repair", lambda: self.repair(name, why)):
+            reason = f"{why}, and there is no other plan: {error}"
+            self._lifecycle.end(name, JobState.FAILED, reason)
+
     async def _renew(self, name: str, epoch: int, why: str) -> None:
         async def work(_: bool) -> None:
             job = self._registry.get(name)
@@ -205,6 +233,8 @@ class MigrationScheduler:
             try:
                 await self._move(job, why, 0.0, (), is_urgent=True)
             except RefusedError as error:
+                if self._postpone(name, "epochs", lambda: self.renew(name, epoch, why)):
+                    return
                 if self._registry.get(name).state.is_installed:
                     reason = f"{why}, and it cannot move to other slots: {error}"
                     self._lifecycle.end(name, JobState.FAILED, reason)
@@ -227,10 +257,8 @@ class MigrationScheduler:
                 why = f"{', '.join(sorted(joining))} joined"
                 await self._move(job, why, 0.0, (), is_urgent=True, joining=joining)
             except RefusedError as error:
-                job = self._registry.get(name).no_longer_rejoining(joining)
-                why = f"there is no place for {', '.join(sorted(joining))}: {error}"
-                log.warning("job %s: %s", name, why)
-                self._lifecycle.commit(job.model_copy(update={"reason": why}))
+                if not self._postpone(name, "newcomers", lambda: self.admit(name)):
+                    self._refuse_newcomers(name, str(error))
 
         must_retry = False
         try:
@@ -245,6 +273,14 @@ class MigrationScheduler:
             self._admitting.discard(name)
         if must_retry:
             self.admit(name)
+
+    def _refuse_newcomers(self, name: str, why: str) -> None:
+        """Their streams end; other processes may try it again."""
+        job = self._registry.get(name)
+        if job.state.is_installed and job.rejoining:
+            why = f"there is no place for {', '.join(sorted(job.rejoining))}: {why}"
+            log.warning("job %s: %s", name, why)
+            self._lifecycle.commit(job.no_longer_rejoining(job.rejoining).model_copy(update={"reason": why}))
 
     async def _move(
         self,

@@ -68,12 +68,9 @@ class Actions:
 
     def add_worker(self, job: str, host: str) -> None:
         if program := self._world.programs.get(job):
-
-            def added(_: object) -> None:
-                program.added.add(host)
-
+            program.added.add(host)  # also if its answer is lost
             request = pb.AddWorkersRequest(name=job, hosts=[host])
-            self._world.call(f"add {host} to {job}", "AddWorkers", request, added)
+            self._world.call(f"add {host} to {job}", "AddWorkers", request)
 
     def request_epoch(self, job: str, host: str) -> None:
         if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
@@ -136,6 +133,17 @@ class Actions:
         self._world.note_change(switch)
         self._world.switches[switch].drop_connections()
 
+    def refuse_connections(self, switch: str, lasts_s: float) -> None:
+        """The switch loses them, and takes no others for a while. Its jobs' packets get through."""
+        self._say(f"{switch} refuses connections")
+        self._world.switches[switch].is_refusing = True
+        self._world.switches[switch].drop_connections()
+        self._for(f"refusal {switch}", lasts_s, lambda: self._accept_connections(switch))
+
+    def _accept_connections(self, switch: str) -> None:
+        self._say(f"{switch} accepts connections")
+        self._world.switches[switch].is_refusing = False
+
     def forget_elections(self, switch: str) -> None:
         self._say(f"{switch} forgets elections")
         self._world.note_change(switch)
@@ -197,6 +205,7 @@ class Actions:
             if not switch.is_up:
                 self._power_back(name)
             switch.is_running.set()
+            switch.is_refusing = False
             for rogue in list(switch.rogues):
                 self._dismiss(name, rogue)
         world.start()

@@ -9,6 +9,11 @@ import gc
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # imports of the controller wait until a mutant is applied
+    from tests.simulation.run import Outcome
+    from tests.simulation.scenario import Scenario
 
 HASH_SEED = "PYTHONHASHSEED"
 
@@ -25,6 +30,8 @@ def main() -> int:
         apply(mutant_named(options.mutant))
     if options.seed is not None:
         return _show(options.seed, options.lines, is_shrunk=options.shrink)
+    if options.scenario:
+        return _show_scenario(options.scenario, options.lines)
     return _search(options)
 
 
@@ -34,6 +41,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--seeds", default="0:20", help="first:last of the seeds to search (default: %(default)s)"
     )
+    parser.add_argument("--scenario", default="", help="run a scenario by hand (regressions.py)")
     parser.add_argument("--shrink", action="store_true", help="look for fewer steps that fail alike")
     parser.add_argument("--lines", type=int, default=100, help="lines of history (default: %(default)s)")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failing seed")
@@ -72,7 +80,20 @@ def _show(seed: int, lines: int, *, is_shrunk: bool) -> int:
     if outcome.violation and is_shrunk:
         scenario = shrink(scenario)
         outcome = run(scenario)
-    print(f"seed {seed}: {scenario.fabric}, reorder {scenario.reorder}, probes {scenario.probe_s} s")
+    print(f"seed {seed}")
+    return _print(scenario, outcome, lines)
+
+
+def _show_scenario(name: str, lines: int) -> int:
+    from tests.simulation.regressions import regression
+    from tests.simulation.run import run
+
+    scenario = regression(name)
+    return _print(scenario, run(scenario), lines)
+
+
+def _print(scenario: Scenario, outcome: Outcome, lines: int) -> int:
+    print(f"{scenario.fabric}, reorder {scenario.reorder}, probes {scenario.probe_s} s")
     print(f"  {scenario.intensity}")
     for step in scenario.steps:
         print(f"  {step}")

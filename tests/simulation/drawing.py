@@ -92,7 +92,7 @@ def scenario_of(seed: int) -> Scenario:
     theme = THEMES[theme_of(seed)]
     name = chosen.choice(list(FABRICS))
     fabric = FABRICS[name]()
-    steps = [*_jobs(chosen, fabric, theme), *_faults(chosen, fabric, theme)]
+    steps = [*_jobs(chosen, fabric, theme), *_faults(chosen, fabric, theme), *_extras(seed, fabric)]
     return Scenario(
         seed,
         name,
@@ -132,6 +132,25 @@ def _jobs(chosen: random.Random, fabric: Fabric, theme: Theme) -> Iterator[Step]
             yield from _added_workers(chosen, fabric, spec, at)
         for host in spec.workers:
             yield from _member_faults(chosen, theme, spec, host, at)
+
+
+MAX_REFUSAL_S = 5.0
+"""No job fails because a switch takes no connections for so long."""
+
+
+def _extras(seed: int, fabric: Fabric) -> Iterator[Step]:
+    """Of some seeds; the other draws do not depend on these: a switch that takes no connections for a moment, and a job
+    of a scheme that needs a parameter server, where there is none."""
+    chosen = random.Random(f"extras {seed}")
+    hosts = [h.name for h in fabric.hosts if not h.parameter_server]
+    if chosen.random() < 0.2:
+        switch = chosen.choice([s.name for s in fabric.switches])
+        at, lasts_s = chosen.uniform(0, HORIZON_S * 0.9), chosen.uniform(0.5, MAX_REFUSAL_S)
+        yield Step(at, "refuse_connections", (switch, lasts_s))
+    if len(hosts) == len(fabric.hosts) and chosen.random() < 0.1:
+        workers = tuple(chosen.sample(hosts, 2))
+        spec = JobSpec("impossible", workers, "none", 60, chosen.random() < 0.8, 0, False, work_s=5.0)
+        yield Step(chosen.uniform(0, HORIZON_S * 0.8), "submit", (spec,))
 
 
 def _job(chosen: random.Random, fabric: Fabric, theme: Theme, name: str) -> JobSpec:

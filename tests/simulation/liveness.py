@@ -19,8 +19,8 @@ STAY_S = 25.0
 """A job may stay so long over a switch or link that is down, if there is another plan; a worker may wait so long for
 its part in a job that runs."""
 
-IDLE_S = 30.0
-"""A job that would fit may wait so long."""
+IDLE_S, SLOW_IDLE_S = 30.0, 120.0
+"""A job that would fit may wait so long; and where each plan takes seconds, of which the queue wants many."""
 
 Thing = TypeVar("Thing", bound=Hashable)
 
@@ -110,7 +110,8 @@ class Liveness:
         others = background_of(jobs)
         waiting = world.controller.placements.queued()[:1]
         failed = world.controller.failures.failed
+        limit_s = SLOW_IDLE_S if world.plans.is_slow else IDLE_S
         fitting = [(j.name, j.seq) for j in waiting if fits(world, j, failed, others)]
-        for name, _ in self._fitting.update(fitting, IDLE_S):
+        for name, _ in self._fitting.update(fitting, limit_s):
             reason = world.controller.registry.get(name).reason
-            raise ViolationError(f"{name} waits for {IDLE_S:g} s though it fits ({reason})")
+            raise ViolationError(f"{name} waits for {limit_s:g} s though it fits ({reason})")

@@ -15,12 +15,14 @@ CONTROLLER = Path(__file__).resolve().parents[2] / "controller"
 
 @dataclass(frozen=True)
 class Mutant:
-    """`new` in place of `old` in a file of the controller."""
+    """`new` in place of `old` in a file of the controller. `scenario`: of a mutant that few seeds find, one by hand
+    (regressions.py) that finds it, too."""
 
     name: str
     file: str
     old: str
     new: str
+    scenario: str = ""
 
     @property
     def path(self) -> Path:
@@ -119,6 +121,7 @@ MUTANTS = (
         PLACEMENTS,
         "                if kept is None:\n                    await self._planning",
         "                if False:\n                    await self._planning",
+        "a job that can never run is submitted beside one that leaves no capacity",
     ),
     Mutant(
         "a job runs before its switches hold its entries",
@@ -192,10 +195,11 @@ MUTANTS = (
         "        with suppress",
     ),
     Mutant(
-        "a leaving worker's leave is lost when the disk is full",
-        MEMBERS,
-        "self._tasks.persist(self._leave, name, host, calls, job=name)",
-        "self._leave(name, host, calls)",
+        "a leave that the store refused is acknowledged",
+        "service/servicer.py",
+        "if isinstance(error, StoreError):",
+        "if False:",
+        "a worker leaves while the disk is full, and the controller dies before it has room",
     ),
     Mutant(
         "a job is no longer awaited though the store refused that it runs",
@@ -208,6 +212,7 @@ MUTANTS = (
         MEMBERS,
         "            self._end_if_left(name)\n            if self._registry.get(name).state.is_installed:",
         "            if self._registry.get(name).state.is_installed:",
+        "a worker of an elastic job is lost when the other has left",
     ),
     Mutant(
         "a queued job that lost a member is not tried again",
@@ -274,6 +279,27 @@ MUTANTS = (
         MIGRATIONS,
         "if plan.rate < min_rate or not job.state.is_installed or",
         "if plan.rate < min_rate or",
+    ),
+    Mutant(
+        "a repair without a plan ends its job though a switch may soon be back",
+        "scheduling/migration_scheduler.py",
+        "        if not self._failures.awaited:",
+        "        if True:",
+        "a worker leaves while the only spine takes no connections for a moment",
+    ),
+    Mutant(
+        "new workers wait on when the planner has crashed",
+        "scheduling/migration_scheduler.py",
+        "            self._tasks.persist(self._refuse_newcomers, name, why, job=name)\n",
+        "            log.error(why)\n",
+        "the planner crashes while a worker that comes again is planned in",
+    ),
+    Mutant(
+        "a RoCE job fails while only the disk has not taken that it is connected",
+        STATES,
+        "if late := self._late_switches(job, version):",
+        "if late := self._late_switches(job, version) or {'disk': 'full'}:",
+        "the disk is full when the connections of a RoCE job are installed",
     ),
 )
 

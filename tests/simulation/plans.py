@@ -18,6 +18,7 @@ class SimulatedPlans:
     """See PlanBackend. `crashes`: of the next plans, how many the process does not survive."""
 
     def __init__(self, fabric: Fabric, draws: Draws, *, is_slow: bool = False) -> None:
+        self.is_slow = is_slow
         self._fabric = fabric
         self._durations_s = (1.0, 3.0) if is_slow else (0.01, 0.05, 0.2, 1.0, 3.0)
         self._draws = draws

@@ -48,6 +48,8 @@ class SimulatedSwitch:
         self.is_up = True
         self.down_since = -1e9
         self.up_since = -1e9
+        self.refused_at = -1e9
+        self.is_refusing = False  # connections; packets get through
         self.is_running = asyncio.Event()  # cleared: it hangs
         self.is_running.set()
         self.highest_id = 0
@@ -124,6 +126,7 @@ class SimulatedSwitch:
         """Raises fy.P4ClientError at the first update that is refused; those before it are written."""
         for entity in batch.entities:
             if self.draws.happens("refused update", self.draws.intensity.refused_update):
+                self.refused_at = asyncio.get_running_loop().time()
                 raise rpc_error(grpc.StatusCode.UNKNOWN, "RESOURCE_EXHAUSTED: no room")
             is_there = entity.key in self.contents
             if batch.op is Op.INSERT and is_there:
@@ -179,7 +182,7 @@ class SimulatedConnection:
     async def _open(self) -> None:
         self._process.check()
         await self._travel()
-        if not self._switch.is_up:
+        if not self._switch.is_up or self._switch.is_refusing:
             raise rpc_error(grpc.StatusCode.UNAVAILABLE, "connection refused")
         await self._switch.is_running.wait()
         self._process.check()

@@ -21,20 +21,20 @@ def test_each_mutant_changes_one_place():
     assert [name for name, count in counts.items() if count != 1] == []
 
 
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.scenario], ids=lambda m: m.name)
+def test_a_scenario_by_hand_finds_its_mutant(mutant):
+    _assert_found("--scenario", mutant.scenario, "--mutant", mutant.name)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
 def test_a_mutant_is_found(mutant):
-    command = [
-        sys.executable,
-        "-m",
-        "tests.simulation",
-        "--seeds",
-        f"0:{SEEDS}",
-        "--mutant",
-        mutant.name,
-        "--lines",
-        "0",
-    ]
+    _assert_found("--seeds", f"0:{SEEDS}", "--mutant", mutant.name)
+
+
+def _assert_found(*options: str) -> None:
+    """By a violation, and not by an error of the simulation itself."""
+    command = [sys.executable, "-m", "tests.simulation", "--lines", "0", *options]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Orders of events that once went wrong, or that find a mutant (mutants.py) which few seeds find: a scenario each."""
+
+from __future__ import annotations
+
+from netfold.controller.jobs.records import Transport
+from tests.simulation.program import JobSpec
+from tests.simulation.scenario import Scenario, Step
+
+
+def job(name: str, *workers: str, **changes: object) -> JobSpec:
+    chosen = {
+        "scheme": "panama", "rate": 40, "queue": True, "priority": 0, "is_elastic": False, "work_s": 5.0, **changes,
+    }  # fmt: skip
+    return JobSpec(name, workers, **chosen)  # type: ignore[arg-type]
+
+
+def fill_disk(at_s: float, lasts_s: float) -> Step:
+    return Step(at_s, "fill_disk", (lasts_s,))
+
+
+NEEDS_SERVER = "none"
+"""A scheme; on a fabric without parameter servers its jobs can never run."""
+
+HOSTS = ("h1", "h2", "h3", "h4")
+
+SCENARIOS = {
+    "workers leave while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3"),)),
+        fill_disk(4.0, 20.0),
+    ),
+    "a lease runs out while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(8.0, "kill_member", ("a", "h1")),
+        fill_disk(9.0, 8.0),
+    ),
+    "a job is queued and could run while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=4.0),)),
+        Step(2.0, "submit", (job("b", "h1", "h3", rate=100),)),
+        Step(8.0, "cancel", ("a",)),
+        fill_disk(8.02, 10.0),
+    ),
+    "a running job's switches connect again while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=30.0),)),
+        Step(6.0, "request_epoch", ("a", "h1")),
+        fill_disk(6.05, 12.0),
+        Step(6.5, "drop_connections", ("leaf1",)),
+        Step(6.5, "drop_connections", ("leaf2",)),
+    ),
+    "a job has to move while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=30.0),)),
+        fill_disk(8.0, 6.0),
+        Step(8.1, "power_cut", ("spine1", 20.0)),
+    ),
+    "the planner crashes in a repair of a job that is done meanwhile": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=8.0),)),
+        Step(4.9, "crash_planner"),
+        Step(5.0, "hang", ("leaf2", 20.0)),
+    ),
+    "the store is restored, and a job gets slots that have seen a later epoch": (
+        Step(0.5, "back_up_store"),
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=2.0),)),
+        Step(2.0, "request_epoch", ("a", "h1")),
+        Step(12.0, "restore_store", (1.0,)),
+        Step(14.0, "submit", (job("b", "h2", "h4", work_s=2.0),)),
+    ),
+    "the store is restored, with a lower term than its switches have seen": (
+        Step(0.5, "back_up_store"),
+        Step(1.0, "restart_controller", (0.5,)),
+        Step(3.0, "restart_controller", (0.5,)),
+        Step(5.0, "restore_store", (1.0,)),
+        Step(8.0, "submit", (job("b", "h2", "h4", work_s=2.0),)),
+    ),
+    "a queued job is impossible once it has lost a worker": (
+        Step(1.0, "submit", (job("a", "h1", "h2", rate=100, work_s=10.0),)),
+        Step(2.0, "submit", (job("b", *HOSTS, rate=100, transport=Transport.ROCE, is_elastic=True),)),
+        Step(8.0, "kill_member", ("b", "h4")),
+    ),
+    "a queued job fits once it has lost a worker, beside a job that goes on": (
+        Step(1.0, "submit", (job("a", "h1", "h2", rate=100, work_s=90.0),)),
+        Step(2.0, "submit", (job("b", "h1", "h3", "h4", rate=100, is_elastic=True),)),
+        Step(12.0, "kill_member", ("b", "h1")),
+    ),
+    "a worker of an elastic job is lost when the other has left": (
+        Step(1.0, "submit", (job("a", "h1", "h3", is_elastic=True, work_s=60.0),)),
+        Step(7.99, "vanish_member", ("a", "h3")),
+        Step(8.0, "leave_member", ("a", "h1")),
+    ),
+    "a job that can never run is submitted beside one that leaves no capacity": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=30.0),)),
+        Step(8.0, "submit", (job("b", "h1", "h3", rate=100, scheme=NEEDS_SERVER),)),
+    ),
+    "a worker leaves while the disk is full, and the controller dies before it has room": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=2.0),)),
+        fill_disk(4.0, 20.0),
+        Step(6.0, "restart_controller", (0.5,)),
+    ),
+    "a worker leaves while the only spine takes no connections for a moment": (
+        Step(1.0, "submit", (job("a", "h1", "h2", "h4", is_elastic=True, work_s=30.0),)),
+        Step(8.5, "refuse_connections", ("spine1", 5.0)),
+        Step(8.7, "leave_member", ("a", "h2")),
+    ),
+    "the planner crashes while a worker that comes again is planned in": (
+        Step(1.0, "submit", (job("a", "h1", "h2", "h3", is_elastic=True, work_s=60.0),)),
+        Step(8.0, "kill_member", ("a", "h2")),
+        Step(18.0, "crash_planner"),
+        Step(18.1, "start_member", ("a", "h2")),
+    ),
+    "the disk is full when the connections of a RoCE job are installed": (
+        Step(1.0, "submit", (job("a", *HOSTS, transport=Transport.ROCE, work_s=20.0),)),
+        fill_disk(4.06, 14.5),
+    ),
+    "a worker ends while the controller is away": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=2.0),)),
+        Step(4.5, "restart_controller", (30.0,)),
+    ),
+}
+
+FABRIC_OF = {
+    "a worker leaves while the only spine takes no connections for a moment": "one spine",
+    "a job that can never run is submitted beside one that leaves no capacity": "three leaves, two spines",
+}
+"""Where another one is needed."""
+
+
+def regression(name: str) -> Scenario:
+    """One of SCENARIOS."""
+    return Scenario(1, FABRIC_OF.get(name, "two leaves, two spines"), SCENARIOS[name])
