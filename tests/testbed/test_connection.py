@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,15 +17,22 @@ from netfold.protocol.connection import connection
 
 
 @pytest.fixture
-def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder() -> Iterator[Path]:
+    """Its path leaves place for a socket's name, of at most 107 bytes, which one of pytest may not."""
+    with tempfile.TemporaryDirectory(prefix="nf-") as path:
+        yield Path(path)
+
+
+@pytest.fixture
+def users(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The socket of a controller that this user runs, and root's process under sudo."""
-    file = tmp_path / "netfold" / "controller.sock"
+    file = folder / "netfold" / "controller.sock"
     file.parent.mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(file))
     user = os.getuid()
-    monkeypatch.setattr(api, "_RUNTIME_FOLDERS", (f"{tmp_path.parent}/{{uid}}-none", str(tmp_path)))
-    monkeypatch.setattr("netfold.protocol.runtime.ROOTS_FOLDER", tmp_path / "roots")
+    monkeypatch.setattr(api, "_RUNTIME_FOLDERS", (f"{folder.parent}/{{uid}}-none", str(folder)))
+    monkeypatch.setattr("netfold.protocol.runtime.ROOTS_FOLDER", folder / "roots")
     monkeypatch.setattr(api, "check_default_socket", lambda: None)  # the folder is of a test's user
     for variable in ("NETFOLD_RUN_DIR", "NETFOLD_NAME"):
         monkeypatch.delenv(variable, raising=False)
