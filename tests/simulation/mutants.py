@@ -41,6 +41,7 @@ MUTANTS = (
         PLACEMENTS,
         "if self._queue_requests != requests:",
         "if False:",
+        "a job ends while another one is planned and refused",
     ),
     Mutant(
         "a request during a try of the queue is lost",
@@ -85,6 +86,7 @@ MUTANTS = (
         CORE,
         "        on(ElementsFailed, self.migrations.on_elements_failed)",
         "        #",
+        "a spine is away for long under a job",
     ),
     Mutant(
         "after a start a lease has its usual length",
@@ -115,6 +117,7 @@ MUTANTS = (
         "jobs/store.py",
         'term = max(int(self._fact("term")) + 1, int(self._now()))',
         'term = int(self._fact("term")) + 1',
+        "the store is restored, with a lower term than its switches have seen",
     ),
     Mutant(
         "an impossible job may wait",
@@ -154,6 +157,7 @@ MUTANTS = (
         "jobs/records.py",
         "return tuple(p for p in (self.placement, self.previous) if p is not None)",
         "return tuple(p for p in (self.placement,) if p is not None)",
+        "a job moves while one of its switches hangs",
     ),
     Mutant(
         "memory does not follow a store that refused a change",
@@ -175,6 +179,7 @@ MUTANTS = (
         "lifecycle/job_registry.py",
         "        self._store.put_member(job.name, member)\n",
         "",
+        "the controller dies when one worker has left and another one is about to",
     ),
     Mutant(
         "a preempted plan is not made again",
@@ -219,6 +224,7 @@ MUTANTS = (
         MEMBERS,
         "            else:  # without the member it may fit\n                self._events.publish(CapacityFreed())\n",
         "",
+        "a queued job fits once it has lost a worker, beside a job that goes on",
     ),
     Mutant(
         "entries of an ended job stay",

@@ -107,6 +107,25 @@ SCENARIOS = {
         Step(18.0, "crash_planner"),
         Step(18.1, "start_member", ("a", "h2")),
     ),
+    "a job ends while another one is planned and refused": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=4.0),)),
+        Step(5.0, "submit", (job("b", "h1", "h3", rate=100),)),
+    ),
+    "a spine is away for long under a job": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(8.0, "power_cut", ("spine1", 45.0)),
+    ),
+    "the controller dies when one worker has left and another one is about to": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=2.0),)),
+        Step(4.45, "break_stream", ("a", "h3", False)),
+        Step(4.6, "restart_controller", (0.5,)),
+    ),
+    "a job moves while one of its switches hangs": (
+        Step(1.0, "submit", (job("b", "h1", "h3", rate=60, work_s=4.0),)),
+        Step(4.0, "submit", (job("a", "h1", "h3", rate=100, work_s=60.0),)),
+        Step(20.0, "replan"),
+        Step(20.02, "hang", ("leaf2", 4.0)),
+    ),
     "the disk is full when the connections of a RoCE job are installed": (
         Step(1.0, "submit", (job("a", *HOSTS, transport=Transport.ROCE, work_s=20.0),)),
         fill_disk(4.06, 14.5),

@@ -40,6 +40,7 @@ class Watch:
         jobs = world.controller.registry.all()
         self._check_numbers(jobs)
         self._check_epochs(jobs)
+        self._check_moves(jobs)
         for program in world.programs.values():
             self._check_program(program)
         self._check_leases()
@@ -131,6 +132,21 @@ class Watch:
             )
             if job.state is JobState.RUNNING and job.epoch < told:
                 raise ViolationError(f"{job.name} runs in epoch {job.epoch}; members had {told}")
+
+    def _check_moves(self, jobs: list[JobRecord]) -> None:
+        """A job that moves runs on where it was until all is there: switches that nothing has happened to hold that."""
+        world = self._world
+        if world.draws.intensity.is_noisy:
+            return
+        for job in jobs:
+            if job.state is not JobState.INSTALLING or job.previous is None or job.name not in world.programs:
+                continue
+            for name, entity in world.programs[job.name].entities.get(job.previous.epoch, ()):
+                held = world.switches[name].contents.get(entity.key)
+                if name not in world.changed_at and held != entity:
+                    raise ViolationError(
+                        f"{job.name} moves from epoch {job.previous.epoch}, and {name} lacks {entity}"
+                    )
 
     def _check_leases(self) -> None:
         """Only members of jobs that have not ended have one."""
