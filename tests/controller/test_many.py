@@ -90,6 +90,36 @@ def test_a_member_that_joins_does_not_rewrite_the_whole_job_and_is_remembered(tm
     asyncio.run(scenario())
 
 
+def test_workers_that_end_together_notify_the_others_once(tmp_path):
+    """Not once for each that leaves: of a thousand workers that would be a million messages."""
+
+    async def scenario():
+        async with deployed(leaf_spine(2, 2, 28), tmp_path) as deployment:
+            await deployment.settled()
+            controller = deployment.controller
+            spec = "name: job\nscheme: switchml\nrate: 9\non_worker_loss: continue\n"
+            await controller.submit(spec, queue=False)
+            await deployment.runs("job")
+            hosts = controller.registry.get("job").workers
+            for host in hosts:
+                controller.members.heartbeat("job", host)
+            notifications = 0
+            notify = controller.changes.notify
+
+            def count(*jobs):
+                nonlocal notifications
+                notifications += bool(jobs)
+                notify(*jobs)
+
+            controller.changes.notify = count
+            for host in hosts:
+                controller.members.leave("job", host, calls=10)
+            assert controller.registry.get("job").state is JobState.DONE
+            assert notifications == 2, "that one has left, and that the job is done"
+
+    asyncio.run(scenario())
+
+
 def test_waiting_makes_a_job_more_important_until_it_is_the_first(tmp_path):
     async def scenario():
         async with deployed(single_switch(2), tmp_path) as deployment:
