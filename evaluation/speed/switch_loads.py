@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -21,10 +23,15 @@ from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, groups, tree_routes
 from netfold.controller.switches import roce as connections
 from netfold.controller.switches.entries import Codec, Encoded, Entity
+from netfold.controller.switches.program_limits import max_children
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, Flag, Kind, Packet
+from netfold.testbed.errors import RunError
 from netfold.traffic.scapy_roce import send
 
 ROOT = Path(__file__).resolve().parents[2]
+COMPILED = ROOT / "p4src" / "compiled"
+BITMAP_LANES = 64
+COMPILE_TIMEOUT_S = 600
 WORKERS, SLOTS = 4, 1024
 TREE, EPOCH, UDP_PORT = 1, 1, 0xF001
 QPN = 0x100
@@ -67,10 +74,12 @@ def _inserts(
     return tuple(p4r.Update(type=p4r.Update.INSERT, entity=entity.encode(schema)) for entity in entities)
 
 
-def aggregation(lanes: int, floats: bool = False) -> SwitchLoad:
+def aggregation(
+    lanes: int, *, floats: bool = False, program: Path | None = None, name: str = ""
+) -> SwitchLoad:
     """The switch is the root of a tree with a host behind each port: the sum of four frames goes to all four.
-    `floats`: of float32, which differ by host, in sign and in magnitude."""
-    config = _config(ROOT / "p4src" / "compiled" / f"netfold-v1model-{lanes}.json")
+    `floats`: of float32, which differ by host, in sign and in magnitude. `program`: None: the committed one."""
+    config = _config(program or COMPILED / f"netfold-v1model-{lanes}.json")
     codec = Codec(fy.P4Schema(config.p4info))
     made: list[Entity] = []
     for port in range(1, WORKERS + 1):
@@ -81,13 +90,43 @@ def aggregation(lanes: int, floats: bool = False) -> SwitchLoad:
     updates = _inserts(config, [codec.encode(entity) for entity in made])
     frames = tuple(_gradient(port, lanes, floats) for port in range(1, WORKERS + 1))
     at = FRAME_OVERHEAD_BYTES + 4
-    return SwitchLoad(f"{'float' if floats else 'netfold'}-{lanes}", config, updates, frames, at, at + 4)
+    name = name or f"{'float' if floats else 'netfold'}-{lanes}"
+    return SwitchLoad(name, config, updates, frames, at, at + 4)
+
+
+def bitmap(bits: int, folder: Path) -> SwitchLoad:
+    """`aggregation` by a program of 64 lanes whose nodes take `bits` children. One that is not committed is compiled
+    into `folder`. Raises RunError without a compiler."""
+    committed = COMPILED.glob(f"netfold-v1model-{BITMAP_LANES}*.p4info.txtpb")
+    found = next((path for path in committed if max_children(path) == bits), None)
+    if found is None:
+        program = _compiled(bits, folder)
+    else:
+        program = found.with_name(found.name.replace(".p4info.txtpb", ".json"))
+    return aggregation(BITMAP_LANES, program=program, name=f"bitmap-{bits}")
+
+
+def _compiled(bits: int, folder: Path) -> Path:
+    compiler = shutil.which("p4c-bm2-ss")
+    if compiler is None:
+        raise RunError(f"bitmap-{bits}: no committed program has {bits} bits; expected p4c-bm2-ss on PATH")
+    program = folder / f"bitmap-{bits}.json"
+    command = [compiler, "--std", "p4-16", "--Wdisable=unsupported", f"-DCHILDREN={bits}"]
+    command += [f"p4src/programs/v1model_{BITMAP_LANES}.p4", "-o", str(program)]
+    command += ["--p4runtime-files", str(program.with_suffix(".p4info.txtpb"))]
+    try:
+        subprocess.run(
+            command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise RunError(f"{' '.join(command)}: {error}; {error.stderr!s}") from error
+    return program
 
 
 def roce(lanes: int) -> SwitchLoad:
     """The same with RoCE: each host sends RC SENDs of one packet to the next host's QP and receives the sums in this
     form. The switch checks the ICRC of each packet that it receives and computes that of each packet that it sends."""
-    config = _config(ROOT / "p4src" / "compiled" / f"netfold-v1model-{lanes}.json")
+    config = _config(COMPILED / f"netfold-v1model-{lanes}.json")
     codec = Codec(fy.P4Schema(config.p4info))
     root = int(IPv4Address("10.0.0.254"))
     made: list[Entity] = []

@@ -3,6 +3,7 @@
 """Packets a second, and per second of processor time, of a switch; and its latency. Needs root.
 
 python -m netfold.evaluation.speed.switch_pps [--loads router,netfold-64] [--seconds 3] [--rounds 3]
+python -m netfold.evaluation.speed.switch_pps --loads bitmap-32,bitmap-64,bitmap-256 --targets softswitch --rounds 5
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,20 +24,39 @@ from rich.table import Table
 from netfold.evaluation.core.command import Words, expect, run_command, words
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.progress import one_by_one
-from netfold.evaluation.speed import switch_targets as targets
-from netfold.evaluation.speed.switch_loads import SLOTS, WORKERS, SwitchLoad, aggregation, roce, router
+from netfold.evaluation.speed import switch_targets
+from netfold.evaluation.speed.switch_loads import (
+    SLOTS,
+    WORKERS,
+    SwitchLoad,
+    aggregation,
+    bitmap,
+    roce,
+    router,
+)
 from netfold.evaluation.speed.switch_targets import Target, compiled, namespace, process
 from netfold.testbed.errors import RunError
 
 WINDOW = 128
 WARM_UP_S = 1.0
-LOADS: dict[str, Callable[[], SwitchLoad]] = {
-    "router": router,
-    "netfold-64": lambda: aggregation(64),
-    "netfold-256": lambda: aggregation(256),
-    "float-64": lambda: aggregation(64, floats=True),
-    "roce-64": lambda: roce(64),
-    "roce-256": lambda: roce(256),
+LOADS: dict[str, Callable[[Path], SwitchLoad]] = {
+    "router": lambda _: router(),
+    "netfold-64": lambda _: aggregation(64),
+    "netfold-256": lambda _: aggregation(256),
+    "float-64": lambda _: aggregation(64, floats=True),
+    "roce-64": lambda _: roce(64),
+    "roce-256": lambda _: roce(256),
+}
+"""Made with a folder for compiled programs."""
+BITMAPS: dict[str, Callable[[Path], SwitchLoad]] = {
+    f"bitmap-{bits}": partial(bitmap, bits) for bits in (32, 64, 128, 256)
+}
+"""Loads for comparison among each other: netfold-64 by programs of several widths. 128 bits need p4c."""
+TARGETS: dict[str, Target] = {
+    "softswitch": switch_targets.softswitch,
+    "forwarder": switch_targets.forwarder,
+    "forwarder_xdp": switch_targets.forwarder_xdp,
+    "bmv2": switch_targets.bmv2,
 }
 
 
@@ -79,28 +99,40 @@ class SwitchPps(Experiment[SwitchRow]):
     """Packets a second, and per second of processor time, of a switch. Needs root.
 
     Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
-    float32; roce), or the shortest frames that it routes. Targets are softswitch, BMv2 with the same program where it
-    is on PATH, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each round measures all targets in turn."""
+    float32; roce; bitmap, by the bits of a node's bitmap), or the shortest frames that it routes. Targets are
+    softswitch, BMv2 with the same program where it is on PATH, and two plain forwarders in C, by AF_PACKET and by
+    AF_XDP. Each round measures all loads at all targets in turn."""
 
     name = "bench-switch-pps"
     needs_namespaces = True
-    loads: Annotated[Words, words(f"Loads, some of {', '.join(LOADS)}.")] = Words(LOADS)
+    loads: Annotated[Words, words(f"Loads, some of {', '.join((*LOADS, *BITMAPS))}.")] = Words(LOADS)
+    targets: Annotated[Words, words(f"Targets, some of {', '.join(TARGETS)}.")] = Words(TARGETS)
     seconds: Annotated[float, typer.Option(help="Duration of each measurement.")] = 3.0
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds over all targets; the best counts.")] = 1
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds over all loads; the best counts.")] = 1
 
     def __post_init__(self) -> None:
-        expect("--loads", self.loads, tuple(LOADS))
+        expect("--loads", self.loads, (*LOADS, *BITMAPS))
+        expect("--targets", self.targets, tuple(TARGETS))
 
     @cached_property
-    def bmv2(self) -> targets.Bmv2Version | None:
+    def bmv2(self) -> switch_targets.Bmv2Version | None:
         with tempfile.TemporaryDirectory() as folder:
-            return targets.find_bmv2(Path(folder))
+            return switch_targets.find_bmv2(Path(folder))
 
     def rows(self, notify: Notify) -> Iterator[SwitchRow]:
-        """Raises RunError."""
+        """Of each load in the last round. Raises RunError."""
+        measured = [name for name in self.targets if name != "bmv2" or self.bmv2 is not None]
         with tempfile.TemporaryDirectory() as folder:
-            for name in one_by_one(self.loads, str, notify):
-                yield from self._measure(LOADS[name](), Path(folder))
+            loads = [{**LOADS, **BITMAPS}[name](Path(folder)) for name in self.loads]
+            best: dict[str, dict[str, SwitchRow]] = {load.name: {} for load in loads}
+            cases = [(number, load) for number in range(self.rounds) for load in loads]
+            for number, load in one_by_one(cases, lambda case: case[1].name, notify):
+                found = best[load.name]
+                for name in measured:
+                    row = one_row(name, TARGETS[name], load, self.seconds, Path(folder))
+                    found[name] = row if name not in found else better(row, found[name])
+                if number == self.rounds - 1:
+                    yield from (with_ratios(row, found) for row in found.values())
 
     def tables(self, rows: Sequence[SwitchRow]) -> Iterable[Table]:
         caption = (
@@ -111,23 +143,11 @@ class SwitchPps(Experiment[SwitchRow]):
     def document(self, rows: Sequence[SwitchRow]) -> dict[str, Any]:
         return {**super().document(rows), "bmv2": self.bmv2 and asdict(self.bmv2)}
 
-    def _measure(self, load: SwitchLoad, folder: Path) -> list[SwitchRow]:
-        measured: dict[str, Target] = {
-            "softswitch": targets.softswitch,
-            "forwarder": targets.forwarder,
-            "forwarder_xdp": targets.forwarder_xdp,
-        }
-        if self.bmv2 is not None:
-            measured["bmv2"] = targets.bmv2
-        best: dict[str, SwitchRow] = {}
-        for _ in range(self.rounds):
-            for name, target in measured.items():
-                row = one_row(name, target, load, self.seconds, folder)
-                latency = min(row.latency_us, best[name].latency_us) if name in best else row.latency_us
-                if name not in best or row.pps_per_cpu_s > best[name].pps_per_cpu_s:
-                    best[name] = row
-                best[name] = replace(best[name], latency_us=latency)
-        return [with_ratios(row, best) for row in best.values()]
+
+def better(a: SwitchRow, b: SwitchRow) -> SwitchRow:
+    """The row of the higher rate, with the lower latency."""
+    best = max(a, b, key=lambda row: row.pps_per_cpu_s)
+    return replace(best, latency_us=min(a.latency_us, b.latency_us))
 
 
 def with_ratios(row: SwitchRow, rows: dict[str, SwitchRow]) -> SwitchRow:

@@ -23,6 +23,7 @@ from netfold.evaluation.speed.allreduce import (
 from netfold.evaluation.speed.host_pps import HostPps
 from netfold.evaluation.speed.server_pps import ServerPps
 from netfold.evaluation.speed.simulator_size import SimulatorSize
+from netfold.testbed.errors import RunError
 
 STRICT = ["-O2", "-Wall", "-Wextra", "-Werror"]
 
@@ -54,6 +55,21 @@ def test_loads_have_a_frame_for_each_host(name: str):
     assert len(load.frames) == switch_loads.WORKERS
     assert len({len(frame) for frame in load.frames}) == 1
     assert load.updates
+
+
+@pytest.mark.parametrize("bits", [32, 64, 256])
+def test_a_load_of_a_bitmap_runs_the_program_of_that_width(bits: int, tmp_path: Path):
+    load = switch_loads.bitmap(bits, tmp_path)
+    (bitmaps,) = (r for r in load.config.p4info.registers if r.preamble.name.endswith("bitmaps"))
+    assert bitmaps.type_spec.bitstring.bit.bitwidth == bits
+    assert load.updates
+    assert load.name == f"bitmap-{bits}"
+
+
+def test_a_bitmap_that_is_not_committed_needs_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunError, match=r"bitmap-128.* expected p4c-bm2-ss on PATH"):
+        switch_loads.bitmap(128, tmp_path)
 
 
 def test_an_all_reduce_takes_as_long_as_at_its_slowest_worker():
