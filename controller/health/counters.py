@@ -28,7 +28,8 @@ SwitchTree = tuple[str, int]
 
 class Counters:
     """`totals[switch, job, verdict]` and `trees[switch, tree][verdict]`: packets since this controller first read them.
-    `readings` counts complete readings. `wait()` returns at the next change of any job."""
+    `jobs[switch, tree]`: whose the tree was at the last reading. `readings` counts
+    complete readings. `wait()` returns at the next change of any job."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Counters:
     ) -> None:
         self.totals: dict[tuple[str, str, Verdict], int] = defaultdict(int)
         self.trees: dict[SwitchTree, dict[Verdict, int]] = {}
+        self.jobs: dict[SwitchTree, str] = {}
         self.readings = 0
         self._fleet = fleet
         self._jobs = jobs
@@ -60,7 +62,7 @@ class Counters:
 
     async def refresh(self) -> None:
         """Read all switches that are ready; the others keep their last values."""
-        places = self._places()
+        places = self.jobs = self._places()
         for stale in self._raw.keys() - places.keys():
             del self._raw[stale]
             self.trees.pop(stale, None)
@@ -79,10 +81,8 @@ class Counters:
         for job in self._jobs():
             for placement in job.placements:
                 for planned, tree in zip(placement.trees, placement.plan.trees, strict=True):
-                    nodes = {n for pair in tree.result_links for n in pair} | {
-                        n for e in tree.edges for n in e.path
-                    }
-                    places.update({(n, planned.tree): job.name for n in nodes if n in self._fleet.sessions})
+                    switches = tree.touched & self._fleet.sessions.keys()
+                    places.update({(s, planned.tree): job.name for s in switches})
         return {p: job for p, job in places.items() if self._fleet.health(p[0]).ready}
 
     async def _read(self, switch: str, places: dict[SwitchTree, str]) -> None:

@@ -68,7 +68,7 @@ class _Record(BaseModel):
 class AllocatedTree(_Record):
     """netfold.controller.planning.plan.Tree with what the installation chose for it.
 
-    tree   number in the fabric, 1 ... 1023; also its tree_index and multicast group on every switch
+    tree   number, 1 ... 1023, which no other tree has on its switches; also its tree_index and multicast group there
     slots  A; bases are the first slots of the tree's ranges, by switch that adds up
     window W
     quorum contributions of a chunk that are enough once a deadline is over; 0: all are wanted

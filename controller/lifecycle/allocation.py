@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,18 +13,12 @@ from itertools import pairwise
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord, Placement, Transport
 from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
+from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
 from netfold.controller.lifecycle.switch_requirements import check_requirements, quorum_of
+from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
-from netfold.controller.switches.tree_entities import UnroutableError, tree_entities
-from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.topologies.fabric import Fabric
-from netfold.topologies.ports import Chip
-
-TREES = {None: 1023, Chip.TOFINO: 1023, Chip.TOFINO2: 511}
-UDP_PORTS = range(61440, 61696)
-ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS = 8192, 4096
-"""p4src/common/sizes.p4, p4src/tna/arch.p4. A tree's number is its index in every switch, so the smallest counts."""
 
 _LEAST_WINDOW, _MOST_WINDOW = 8, 2048
 _ROCE_WINDOW = 512
@@ -47,6 +41,7 @@ def allocate(
     plan: Plan,
     jobs: Iterable[JobRecord],
     numbers: AllocationState,
+    entries: AdmissionEntries,
     after_epoch: int,
     reserved: Iterable[Placement] = (),
 ) -> Placement:
@@ -59,21 +54,18 @@ def allocate(
     trees: list[AllocatedTree] = []
     quorum = quorum_of(fabric, order, plan)
     epoch = 0 if after_epoch == LAST_EPOCH else after_epoch
-    room = min(TREES[s.chip] for s in fabric.switches)
-    for number, tree in zip(_free_trees(room, placements, numbers.last_tree), plan.trees, strict=False):
+    tree_numbers = TreeNumbers(fabric, placements, numbers.last_tree)
+    for tree in plan.trees:
+        number = tree_numbers.take(tree, order.file.name)
         window = _window(fabric, wire, order, plan, tree)
         size, ranges = _take(fabric, tree, pools, 2 * window, order.file.name)
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
         bases = {s: r.base for s, r in ranges.items()}
         trees.append(AllocatedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
-    if len(trees) < len(plan.trees):
-        raise RefusedError(
-            f"job '{order.file.name}': all {room} tree numbers are in use; wait for a job to end"
-        )
     if epoch + 1 == after_epoch:
         raise RefusedError(f"job '{order.file.name}': the epochs of all free slots are used up")
     placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
-    _check_entries(fabric, placement, placements)
+    entries.check(placement, placements)
     return placement
 
 
@@ -96,23 +88,6 @@ def ranges_of(placement: Placement) -> dict[str, list[Range]]:
         for switch, base in tree.bases.items():
             ranges[switch].append(Range(base, max(tree.slots, BLOCK)))
     return ranges
-
-
-def free_udp_port(jobs: Iterable[JobRecord], last: int) -> int:
-    """The next free port after the last one that was handed out. Raises RefusedError."""
-    taken = {j.udp_port for j in jobs if not j.state.is_terminal}
-    first = last - UDP_PORTS.start + 1 if last else 0
-    for i in range(len(UDP_PORTS)):
-        port = UDP_PORTS[(first + i) % len(UDP_PORTS)]
-        if port not in taken:
-            return port
-    raise RefusedError(f"all {len(UDP_PORTS)} job ports are in use; wait for a job to end")
-
-
-def _free_trees(room: int, placements: Iterable[Placement], last: int) -> Iterable[int]:
-    """Numbers go round, so that one is used again as late as possible."""
-    taken = {t.tree for p in placements for t in p.trees}
-    return (n for i in range(room) if (n := (last + i) % room + 1) not in taken)
 
 
 def longest_delay_s(fabric: Fabric, tree: Tree) -> float:
@@ -168,19 +143,3 @@ def _take(
         return size, {n: pools[n].take(size) for n in nodes}
     except SlotsExhaustedError as error:  # the size was free on each, and no node occurs twice
         raise RefusedError(str(error)) from error
-
-
-def _check_entries(fabric: Fabric, placement: Placement, others: Iterable[Placement]) -> None:
-    """Every switch has room for the admission entries, and repeated results find their way."""
-    used: Counter[str] = Counter()
-    try:
-        for held in (placement, *others):
-            for planned, tree in zip(held.trees, held.plan.trees, strict=True):
-                entities = tree_entities(InstalledTree(fabric, planned, tree, held.epoch, UDP_PORTS.start))
-                used.update(s for s, e in entities if e.key[0] == "admission")
-    except UnroutableError as error:
-        raise RefusedError(str(error)) from error
-    for switch, count in used.items():
-        room = ADMISSION_ENTRIES if fabric.switch(switch).chip is None else ADMISSION_ENTRIES_OF_CHIPS
-        if count > room:
-            raise RefusedError(f"switch {switch} would hold {count} admission entries; it has {room}")

@@ -12,16 +12,17 @@ from netfold.controller.jobs.records import LAST_EPOCH, JobRecord, JobState, Mem
 from netfold.controller.jobs.revisions import Revision, is_known
 from netfold.controller.jobs.slot_allocator import SlotAllocator
 from netfold.controller.jobs.store import HISTORY
+from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.allocation import (
     AllocationState,
     allocate,
-    free_udp_port,
     ranges_of,
     slot_pools,
 )
 from netfold.controller.lifecycle.clock import Clock, SystemClock
 from netfold.controller.lifecycle.job_admission import PacketModel
 from netfold.controller.lifecycle.job_store import JobStore
+from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.fabric_config import FabricConfig
 
@@ -48,6 +49,7 @@ class JobRegistry:
         self._orders: dict[str, ResolvedJob] = {}
         self._revisions = self._stored_revisions()
         self._set_aside: set[tuple[str, int]] = set()
+        self._entries = AdmissionEntries(config.fabric)
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -212,11 +214,12 @@ class JobRegistry:
             plan,
             jobs,
             numbers,
+            self._entries,
             after_epoch=job.epoch,
             reserved=reserved,
         )
         self._use_slots(placement)
-        port = job.udp_port or free_udp_port(jobs, self._store.number("port"))
+        port = job.udp_port or free_udp_port(job, jobs, self._store.number("port"))
         self._store.set_number("tree", placement.trees[-1].tree)
         self._store.set_number("port", port)
         changes = {"state": JobState.INSTALLING, "placement": placement, "udp_port": port, "reason": ""}
@@ -226,7 +229,9 @@ class JobRegistry:
         """Where the job would be if only what is `reserved` were there. Raises RefusedError."""
         nothing = AllocationState(self._store.number("tree"), {})
         return allocate(
-            self._setting.fabric, self._wire, order, plan, (), nothing, after_epoch=0, reserved=reserved
+            *(self._setting.fabric, self._wire, order, plan, (), nothing, self._entries),
+            after_epoch=0,
+            reserved=reserved,
         )
 
     def with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:

@@ -32,6 +32,8 @@ from netfold.controller.lifecycle.leases import Leases
 from netfold.controller.lifecycle.member_status import MemberStatus
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
+from netfold.controller.lifecycle.tree_numbers import check_udp_port
+from netfold.protocol.listing import listing
 from netfold.protocol.wire import COUNT_MAX
 
 LEAST_LANES = 32
@@ -80,7 +82,7 @@ class Members:
         NotAMemberError."""
         job = self._registry.get(name)
         if job.member(host) is None:
-            members = ", ".join(m.host for m in job.members)
+            members = listing([m.host for m in job.members])
             raise NotAMemberError(f"'{host}' is no member of job '{name}'; its members are {members}")
         if (
             host in job.excluded
@@ -119,6 +121,7 @@ class Members:
                 raise RefusedError(f"'{host}' is no host of the fabric")
             if job.member(host) is not None or hosts.count(host) > 1:
                 raise RefusedError(f"'{host}' is a member of job '{name}' already")
+        check_udp_port(job, hosts, self._registry.all())
         self._lifecycle.commit(
             job.model_copy(
                 update={
@@ -178,7 +181,7 @@ class Members:
             self._raise(name, f"{host} asked for a new epoch")
             return
         hosts = tuple(m.host for m in job.departed)
-        why = f"{', '.join(hosts)} left before {host}"
+        why = f"{listing(hosts)} left before {host}"
         self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, *hosts), "reason": why}))
         self._events.publish(JobStranded(name, why))
 
@@ -321,4 +324,4 @@ class Members:
         absent = [m.host for m in job.members if not m.joined and self._registry.needs(job, m.host)]
         for host in absent if job.state.is_installed else ():
             seconds = self._registry.order(name).file.join_s
-            self.handle_loss(name, host, f"{', '.join(absent)} did not join within {seconds:g} s")
+            self.handle_loss(name, host, f"{listing(absent)} did not join within {seconds:g} s")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from netfold.controller.planning.hierarchy import Hierarchy, Ranks
 
@@ -51,6 +52,13 @@ class Tree:
         """The workers whose gradients are in the packets of `child`: itself, if it has no children."""
         below = self.children(child)
         return tuple(w for c in below for w in self.workers_below(c)) if below else (child,)
+
+    @cached_property
+    def touched(self) -> frozenset[str]:
+        """The hosts and switches that its packets touch."""
+        return frozenset(n for e in self.edges for n in e.path) | {
+            n for link in self.result_links for n in link
+        }
 
     @property
     def nodes(self) -> tuple[str, ...]:

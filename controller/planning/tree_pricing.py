@@ -103,7 +103,7 @@ class TreePricing:
 
 class _AtPrices:
     def __init__(self, pricing: TreePricing, problem: PackingProblem, prices: Floats) -> None:
-        self._pricing, self._problem, self._prices = pricing, problem, prices
+        self._pricing, self._problem = pricing, problem
         self._at, self._from, self._own = pricing._at, pricing._from, pricing._own
         self._link_cost = prices[problem.link]
         back = np.where(problem.back >= 0, prices[problem.back], np.inf)

@@ -123,11 +123,10 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
                     repaired_entries=health.repaired,
                 )
             )
-        jobs = {t.tree: j.name for j in controller.registry.all() for p in j.placements for t in p.trees}
         counters = [
             pb.TreeCounters(
                 switch=switch,
-                job=jobs.get(tree, ""),
+                job=controller.counters.jobs.get((switch, tree), ""),
                 tree=tree,
                 packets={v.label: n for v, n in counts.items() if n},
             )

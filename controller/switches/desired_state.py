@@ -40,13 +40,13 @@ def desired_contents(
 
 class DesiredState:
     """`desired_contents` with a cache: the base entries for the same failed elements, and the entities of each tree in
-    its epoch (a placement never changes, and a new one has new tree numbers)."""
+    its job's epoch (a placement never changes, and a new one of the job has new tree numbers)."""
 
     def __init__(self, config: FabricConfig) -> None:
         self._config = config
         self._base_entries = BaseEntries(config)
         self._base: tuple[FailedElements, dict[str, Contents]] | None = None
-        self._trees: dict[tuple[int, int], list[tuple[str, Entity]]] = {}
+        self._trees: dict[tuple[int, int, int], list[tuple[str, Entity]]] = {}
 
     @property
     def is_small(self) -> bool:
@@ -85,10 +85,12 @@ class DesiredState:
             add(contents[switch], revision_entry(cpu_port, self._config.management_tree, revision))
         return contents
 
-    def _tree_entities(self, job: JobRecord) -> Iterator[tuple[tuple[int, int], list[tuple[str, Entity]]]]:
+    def _tree_entities(
+        self, job: JobRecord
+    ) -> Iterator[tuple[tuple[int, int, int], list[tuple[str, Entity]]]]:
         for placement in job.placements:
             for numbers, tree in zip(placement.trees, placement.plan.trees, strict=True):
-                key = (numbers.tree, placement.epoch)
+                key = (job.seq, numbers.tree, placement.epoch)
                 entities = self._trees.get(key)
                 if not entities:
                     installed = InstalledTree(

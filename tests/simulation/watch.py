@@ -38,7 +38,7 @@ class Watch:
         if world.controller is None or world.process is None or not world.process.is_alive:
             return
         jobs = world.controller.registry.all()
-        self._check_numbers(jobs)
+        check_numbers(jobs)
         self._check_epochs(jobs)
         self._check_moves(jobs)
         for program in world.programs.values():
@@ -99,28 +99,6 @@ class Watch:
                             f"{owner} uses block {block} of {switch}, whose registers have seen epoch {seen}"
                         )
                     registers[block] = (placement.epoch, owner)
-
-    # ---- numbers --------------------------------------------------------------------------------------
-
-    def _check_numbers(self, jobs: list[JobRecord]) -> None:
-        trees: dict[int, str] = {}
-        blocks: dict[tuple[str, int], str] = {}
-        ports: dict[int, str] = {}
-        for job in jobs:
-            if job.state.is_installed and ports.setdefault(job.udp_port, job.name) != job.name:
-                raise ViolationError(f"{job.name} and {ports[job.udp_port]} share port {job.udp_port}")
-            for placement in (job.placement, job.previous) if job.state.is_installed else ():
-                for tree in () if placement is None else placement.trees:
-                    where = f"{job.name} in epoch {placement.epoch}"
-                    if trees.setdefault(tree.tree, where) != where:
-                        raise ViolationError(f"{where} and {trees[tree.tree]} share tree {tree.tree}")
-                    for switch, base in tree.bases.items():
-                        for block in Range(base, max(tree.slots, BLOCK)).blocks:
-                            mine = f"{where}, tree {tree.tree}"
-                            if blocks.setdefault((switch, block), mine) != mine:
-                                raise ViolationError(
-                                    f"{mine} and {blocks[switch, block]} share block {block} of {switch}"
-                                )
 
     def _check_epochs(self, jobs: list[JobRecord]) -> None:
         """A job goes back to its previous epoch, whose placement still runs, only while no member had the new one."""
@@ -189,3 +167,33 @@ class Watch:
         plan = possible_plan(self._world, job)
         if plan:
             raise ViolationError(f"{job.name} failed ({job.reason}), though {plan}")
+
+
+def check_numbers(jobs: list[JobRecord]) -> None:
+    """No two jobs share a port of a host, a tree number of a switch, or a slot. Raises ViolationError."""
+    trees: dict[tuple[str, int], str] = {}
+    blocks: dict[tuple[str, int], str] = {}
+    ports: dict[tuple[str, int], str] = {}
+    for job in jobs:
+        for host in [m.host for m in job.members] if job.state.is_installed else ():
+            if ports.setdefault((host, job.udp_port), job.name) != job.name:
+                other = ports[host, job.udp_port]
+                raise ViolationError(f"{job.name} and {other} share port {job.udp_port} of {host}")
+        for placement in (job.placement, job.previous) if job.state.is_installed else ():
+            if placement is None:
+                continue
+            for index, (tree, planned) in enumerate(
+                zip(placement.trees, placement.plan.trees, strict=True), 1
+            ):
+                where = f"{job.name} in epoch {placement.epoch}, tree {index} of the plan"
+                for place in {(node, tree.tree) for node in planned.touched}:
+                    if trees.setdefault(place, where) != where:
+                        raise ViolationError(
+                            f"{where} and {trees[place]} share tree {tree.tree} of {place[0]}"
+                        )
+                for switch, base in tree.bases.items():
+                    for block in Range(base, max(tree.slots, BLOCK)).blocks:
+                        if blocks.setdefault((switch, block), where) != where:
+                            raise ViolationError(
+                                f"{where} and {blocks[switch, block]} share block {block} of {switch}"
+                            )

@@ -11,7 +11,7 @@ from itertools import product
 
 import pytest
 
-from netfold.controller.lifecycle.allocation import UDP_PORTS
+from netfold.controller.lifecycle.tree_numbers import UDP_PORTS
 from netfold.testbed.counters import read_verdicts
 from netfold.testbed.deployment import Deployment, Setup
 from tests.testbed.test_scenarios import FINISH_S, assert_exact
