@@ -21,7 +21,7 @@ from netfold.controller.drawing.options import ThemeOption
 from netfold.controller.drawing.palette import Theme
 from netfold.controller.jobs.lookup import ExampleJob, default_job, load_job
 from netfold.controller.lifecycle.job_admission import cap_rate
-from netfold.controller.operator.controller_client import call_controller
+from netfold.controller.operator.controller_client import call_controller, note
 from netfold.controller.operator.live_loads import live_loads
 from netfold.controller.planning.document import plan_document
 from netfold.controller.planning.hierarchy import Hierarchy
@@ -39,7 +39,7 @@ from netfold.controller.recording.lines import (
 )
 from netfold.controller.recording.recording_file import RecordingError, write_recording
 from netfold.protocol.options import ControllerOptions, reaches_controller
-from netfold.topologies.fabric import Fabric, FabricError
+from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
 from netfold.topologies.spec import load_fabric
 
 app = typer.Typer(add_completion=False)
@@ -104,6 +104,7 @@ def plan(
             _compare(known, example, as_json, record, loads)
         else:
             _show(known, example, as_json, plot, theme, record, loads)
+        _note_children(known)
     except (FabricError, _BadOptionError) as error:
         errors.print(f"netfold plan: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
@@ -114,6 +115,15 @@ def plan(
 
 class _BadOptionError(Exception):
     pass
+
+
+def _note_children(fabric: Fabric) -> None:
+    """Says which switch is given more children than any program takes."""
+    if fabric.widest_children > PROGRAM_CHILDREN:
+        from netfold.controller.switches.compiled_programs import beyond_programs  # imports P4Runtime
+
+        if beyond := beyond_programs(fabric):
+            note(beyond)
 
 
 def _with_options(example: ExampleJob, algorithm: str | None, roundings: int | None) -> ExampleJob:

@@ -26,6 +26,7 @@ from netfold.simulator.scenario import Job, Scenario
 from netfold.simulator.schemes.catalog import SchemeName, SchemeOptions, scheme_of
 from netfold.simulator.workloads.models import model
 from netfold.testbed.errors import RunError
+from netfold.topologies.fabric import PROGRAM_CHILDREN
 from netfold.topologies.generators import GBIT, fat_tree
 
 SCHEMES = (SchemeName.PANAMA, SchemeName.RING)
@@ -64,6 +65,16 @@ class SimulatorSize(Experiment[SimulatorSizeRow]):
     name = "bench-simulator-size"
     sizes: Annotated[Integers, integers("k of the fat-trees.")] = Integers((6, 16, 32, 64))
 
+    @property
+    def notes(self) -> Sequence[str]:
+        beyond = [k for k in self.sizes if k > PROGRAM_CHILDREN]
+        if not beyond:
+            return ()
+        return (
+            f"Nodes have up to {max(beyond)} children here, and ordinary programs take {PROGRAM_CHILDREN}: what is "
+            "measured is the simulator's size, not a job that a controller would install.",
+        )
+
     def rows(self, notify: Notify) -> Iterator[SimulatorSizeRow]:
         """Raises RunError."""
         cases = list(product(self.sizes, SCHEMES))
@@ -90,9 +101,7 @@ def measure(k: int, scheme: SchemeName, answer: Connection) -> None:
     fabric = fat_tree(k, rate=100, unit=GBIT)
     hosts = tuple(h.name for h in fabric.hosts)
     built = time.process_time()
-    options = SchemeOptions(
-        max_children=k
-    )  # at k = 64 more than a switch takes: the simulator's size counts here
+    options = SchemeOptions(max_children=k)
     planned_scheme = scheme_of(scheme, fabric, hosts, options)
     job = Job("j", hosts, model("resnet-50"), planned_scheme, iterations=ITERATIONS)
     planned = time.process_time()

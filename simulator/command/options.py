@@ -83,6 +83,11 @@ def console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
 
 
+def remark(text: str) -> None:
+    """A line on standard error."""
+    Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def refusal(command: str, reason: str, code: int = EXIT_BAD_INPUT) -> typer.Exit:
     """Prints the reason to standard error. The caller raises the result."""
     Console(stderr=True).print(

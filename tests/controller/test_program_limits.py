@@ -12,16 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from netfold.controller.operator.plan_command import app as plan_app
 from netfold.controller.planning.plan import InvalidPlanError, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.scheme_registry import BUILT_IN_SCHEMES
 from netfold.controller.planning.validate import validate
-from netfold.controller.switches.compiled_programs import lanes_for, program_for
+from netfold.controller.switches.compiled_programs import beyond_programs, lanes_for, program_for
 from netfold.controller.switches.program_limits import limit_children, max_children
 from netfold.p4src.tools.p4build import PROFILES, Profile
+from netfold.simulator.command.cli import app as simulate_app
 from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
 from netfold.topologies.generators import leaf_spine, single_switch
+from netfold.topologies.ports import Chip
 from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import deployed
 from tests.planning.cases import job_on
@@ -109,6 +113,36 @@ def test_a_controller_without_lanes_takes_the_most_of_a_program_that_fits(
 def test_a_fabric_that_no_program_takes_is_refused(children: int | None, lanes: int, expected: str) -> None:
     with pytest.raises(FabricError, match=expected):
         program_for(with_children(leaf_spine(2, 2, 2), children).switches, lanes)
+
+
+@pytest.mark.parametrize(("children", "chip", "most"), [(300, None, 256), (64, Chip.TOFINO, 32)])
+def test_a_plan_for_more_children_than_any_program_takes_says_so(
+    children: int, chip: Chip | None, most: int
+) -> None:
+    """Planners obey the fabric's file, and no controller installs such a plan."""
+    fabric = with_children(leaf_spine(2, 2, 2), children)
+    ports = fabric.ports
+    switches = (replace(s, chip=chip, ports=tuple(ports[s.name].items())) for s in fabric.switches)
+    fabric = replace(fabric, switches=tuple(switches))
+    said = beyond_programs(fabric)
+    assert said.startswith(f"switch 'leaf1' of {fabric.name} is said to take {children} children, ")
+    assert said.endswith(f"expected 'children' of at most {most}")
+    assert not beyond_programs(with_children(leaf_spine(2, 2, 2), 256))
+    assert not beyond_programs(with_children(leaf_spine(2, 2, 2), None))
+
+
+@pytest.mark.parametrize("command", ["plan", "simulate"])
+def test_commands_without_a_controller_say_so(command: str, tmp_path: Path) -> None:
+    fabric, job = tmp_path / "fabric.yaml", tmp_path / "job.yaml"
+    fabric.write_text(
+        "name: wide\ndefaults: {link: {rate: 100}, switch: {capacity: 9000, children: 300}}\n"
+        "switches: {s1: {}}\nhosts: {h1: {at: s1}, h2: {at: s1}}\n"
+    )
+    job.write_text("name: j\nworkers: 2\nelements: 1000\n")
+    app = {"plan": plan_app, "simulate": simulate_app}[command]
+    result = CliRunner().invoke(app, [str(fabric), str(job)])
+    assert result.exit_code == 0, result.output
+    assert "netfold: switch 's1' of wide is said to take 300 children" in result.stderr
 
 
 def test_a_program_without_a_bitmap_is_none_of_ours(tmp_path: Path) -> None:
