@@ -32,6 +32,7 @@ from netfold.controller.operator.controller_client import (
     plain,
     print_json,
 )
+from netfold.controller.operator.job_text import headline, job_line, job_lines, plan_of
 from netfold.controller.operator.top import Snapshot, connected_members, document
 from netfold.controller.operator.top_screen import screen
 from netfold.protocol import netfold_pb2 as pb
@@ -75,7 +76,7 @@ def submit(
         answer: pb.Job = await stub.SubmitJob(request, timeout=120)
         if wait:
             if answer.state == pb.QUEUED:
-                note(f"{_line(answer, headline(answer.reason))}; waiting until it runs")
+                note(f"{job_line(answer, headline(answer.reason))}; waiting until it runs")
             async for latest in stub.WatchJob(pb.JobName(name=answer.name)):
                 answer = latest
                 if answer.state in (pb.RUNNING, *_TERMINAL):
@@ -177,7 +178,7 @@ def watch(
             if as_json:
                 typer.echo(json.dumps(_job_document(answer)))
             else:
-                typer.echo(_line(answer))
+                typer.echo(job_line(answer))
         return answer
 
     if call_controller(where, watched).state != pb.DONE:
@@ -262,7 +263,7 @@ def jobs_table(jobs: Iterable[pb.Job]) -> Table:
     columns = [Column(name, **whole) for name in ("job", "state", "epoch", "scheme", "rate", "connected")]
     table = Table(*columns, "reason", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for row in jobs:
-        plan = _plan_of(row)
+        plan = plan_of(row)
         rate = f"{plan['rate']:.4g} {plan['unit']}" if plan else ""
         state = pb.JobState.Name(row.state).lower()
         reason = Text(headline(row.reason), no_wrap=True, overflow="ellipsis")
@@ -272,35 +273,10 @@ def jobs_table(jobs: Iterable[pb.Job]) -> Table:
     return table
 
 
-def _plan_of(answer: pb.Job) -> dict[str, Any]:
-    plan: dict[str, Any] = json.loads(answer.plan_json) if answer.plan_json else {}
-    return plan
-
-
 def _job_document(answer: pb.Job) -> dict[str, Any]:
     document = plain(answer)
     del document["plan_json"]
-    return {**document, "state": document["state"].lower(), "plan": _plan_of(answer) or None}
-
-
-def headline(reason: str) -> str:
-    """The first clause of a reason, for one line of a table: what binds. `job explain` prints all clauses."""
-    first, _, rest = reason.partition("; ")
-    return f"{first} ..." if rest else first
-
-
-def _line(answer: pb.Job, reason: str | None = None) -> str:
-    reason = answer.reason if reason is None else reason
-    state = pb.JobState.Name(answer.state).lower()
-    has_ended = answer.state in (pb.FAILED, pb.DONE, pb.CANCELED)
-    connected = "" if has_ended else f", {connected_members(answer)} connected"
-    return f"{answer.name}: {state}, epoch {answer.epoch}{connected}" + (f": {reason}" if reason else "")
-
-
-def _presence(member: pb.Member) -> str:
-    if member.left:
-        return "left"
-    return "connected" if member.connected else "not used by the plan" if member.unused else "absent"
+    return {**document, "state": document["state"].lower(), "plan": plan_of(answer) or None}
 
 
 def _show_job(answer: pb.Job, as_json: bool) -> None:
@@ -308,19 +284,5 @@ def _show_job(answer: pb.Job, as_json: bool) -> None:
     if as_json:
         print_json(_job_document(answer))
         return
-    typer.echo(_line(answer))
-    plan = _plan_of(answer)
-    if plan:
-        bound = f", bound {plan['bound']:g}" if plan["bound"] else ""
-        typer.echo(f"  plan: {plan['algorithm']}, {plan['rate']:g} {plan['unit']} a worker{bound}")
-        if plan.get("hierarchy"):
-            typer.echo(f"  ranks: {plan['hierarchy']['why']}")
-        for tree, numbers in zip(plan["trees"], plan["installed"], strict=True):
-            nodes = "; ".join(f"{n} <- {', '.join(c)}" for n, c in tree["nodes"].items())
-            typer.echo(
-                f"  tree {numbers['tree']}: root {tree['root']}, share {tree['share']:.3f}, "
-                f"{numbers['slots']} slots, window {numbers['window']}: {nodes}"
-            )
-    for member in answer.members:
-        kind = "parameter server" if member.parameter_server else "worker"
-        typer.echo(f"  {kind} {member.host}: {_presence(member)}")
+    for line in job_lines(answer):
+        typer.echo(line)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from netfold.controller.core import Controller
+from netfold.controller.health.counters import SwitchTree
 from netfold.controller.health.link_room import MIN_KEPT_FRACTION
 from netfold.controller.jobs.file import Reroute
 from netfold.controller.jobs.records import MISMATCHED, AllocatedTree, JobRecord, JobState
@@ -18,12 +19,15 @@ from netfold.controller.planning.pipes import pipe_of_node
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.controller.switches.verdicts import NO_TREE
+from netfold.protocol.listing import listing
 from netfold.protocol.wire import Kind, Verdict
 
 SAMPLE_S = 0.5
 """Between two readings of counters: their difference is what flows now."""
 SAMPLED_SLOTS = 32
 MAX_LINKS = 4
+MAX_SWITCHES = 8
+"""Switches of a tree whose packets are shown one by one."""
 
 _FORWARD = {
     Verdict.ACCUMULATED,
@@ -48,7 +52,7 @@ async def explain(controller: Controller, name: str) -> list[str]:
     job = controller.registry.get(name)
     steps = explain_from_store(job)
     if job.state is JobState.QUEUED and (ends := controller.placements.awaited_ends(name)):
-        steps.append(f"It fits at the latest when these jobs have ended: {', '.join(ends)}.")
+        steps.append(f"It fits at the latest when these jobs have ended: {listing(ends)}.")
     if not job.state.is_installed:
         return steps
     steps += _switches(controller, job)
@@ -60,8 +64,9 @@ async def explain(controller: Controller, name: str) -> list[str]:
     await asyncio.sleep(SAMPLE_S)
     after = await _read_counters(controller)
     for planned, tree, epoch in _trees(job):
-        steps += _packet_rates(controller, planned, before, after)
-        if not _completes(planned, before, after):
+        places = [p for p in sorted(after) if p[1] == planned.tree and p[0] in tree.touched]
+        steps += _packet_rates(planned, places, before, after)
+        if not _completes(places, before, after):
             steps += await _missing_children(controller, planned, tree, epoch)
     steps += _unknown_packets(before, after)
     return steps
@@ -75,7 +80,7 @@ def explain_from_store(job: JobRecord) -> list[str]:
     return [*steps, *_plan(job)] if job.state.is_installed else steps
 
 
-Counts = dict[tuple[str, int], dict[Verdict, int]]
+Counts = dict[SwitchTree, dict[Verdict, int]]
 
 
 async def _read_counters(controller: Controller) -> Counts:
@@ -92,7 +97,7 @@ def _trees(job: JobRecord) -> Iterator[tuple[AllocatedTree, Tree, int]]:
 def _plan(job: JobRecord) -> Iterator[str]:
     if job.placement is not None:
         plan = job.placement.plan
-        roots = ", ".join(f"{t.root} ({t.share:.0%})" for t in plan.trees)
+        roots = listing([f"{t.root} ({t.share:.0%})" for t in plan.trees])
         yield f"Epoch {job.epoch}, planned by {plan.algorithm} at {plan.rate:g} {plan.unit} a worker; roots: {roots}."
         if quorum := job.placement.quorum:
             yield f"A sum is sealed with {quorum} contributions once a worker's deadline is over."
@@ -105,7 +110,7 @@ def _switches(controller: Controller, job: JobRecord) -> Iterator[str]:
     for switch in unready:
         yield f"Switch {switch} is not ready: {controller.fleet.health(switch).error}."
     if not unready:
-        yield f"All its switches are ready: {', '.join(controller.lifecycle.switches_of(job))}."
+        yield f"All its switches are ready: {listing(controller.lifecycle.switches_of(job))}."
 
 
 def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
@@ -115,17 +120,17 @@ def _members(controller: Controller, job: JobRecord) -> Iterator[str]:
         why = "no chunk is complete without every worker"
         if job.placement is not None and (quorum := job.placement.quorum):
             why = f"once all have joined, sums are sealed with {quorum} of the workers"
-        yield f"Not connected: {', '.join(absent)}; {why}."
+        yield f"Not connected: {listing(absent)}; {why}."
     elif needed:
         yield f"All {len(needed)} members are connected."
     awaited = [h for h in job.excluded if h in job.added and h not in job.rejoining]
     lost = [h for h in job.excluded if h not in job.added and h not in job.rejoining]
     if lost:
-        yield f"It continues without {', '.join(lost)}; a new worker there may join again."
+        yield f"It continues without {listing(lost)}; a new worker there may join again."
     if awaited:
-        yield f"Its workers at {', '.join(awaited)} were added and have not joined yet."
+        yield f"Its workers at {listing(awaited)} were added and have not joined yet."
     if job.rejoining:
-        yield f"{', '.join(job.rejoining)} joined and take part from the next epoch."
+        yield f"{listing(job.rejoining)} joined and take part from the next epoch."
 
 
 def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
@@ -136,7 +141,7 @@ def _connections(controller: Controller, job: JobRecord) -> Iterator[str]:
         yield f"RoCE ring at {leaf}: {' -> '.join([*ring, ring[0]])}."
     absent = [w for w in job.workers if w not in job.registered]
     if absent:
-        yield f"No connections of epoch {job.epoch} are registered by {', '.join(absent)}; workers wait for all."
+        yield f"No connections of epoch {job.epoch} are registered by {listing(absent)}; workers wait for all."
     elif job.roce_installed_epoch != job.epoch:
         yield "All workers have registered their connections; the leaves do not have all of them yet."
     else:
@@ -185,29 +190,47 @@ def _tree_reports(controller: Controller, job: JobRecord) -> Iterator[str]:
 
 
 def _packet_rates(
-    controller: Controller, planned: AllocatedTree, before: Counts, after: Counts
+    planned: AllocatedTree, places: Sequence[SwitchTree], before: Counts, after: Counts
 ) -> Iterator[str]:
-    for (switch, tree), counts in sorted(after.items()):
-        if tree != planned.tree:
-            continue
-        earlier = before.get((switch, tree), {})
-        rates = {v: (n - earlier.get(v, 0)) / SAMPLE_S for v, n in counts.items()}
-        seen = ", ".join(f"{v.label} {counts[v]} (+{rates[v]:.0f}/s)" for v in Verdict if counts[v])
-        yield f"Tree {tree} at {switch}: {seen or 'no packet yet'}."
-        for verdict, meaning in _PROBLEMS.items():
-            if rates[verdict] > 0.01 * sum(rates[v] for v in _FORWARD) and rates[verdict]:
-                yield f"At {switch} {rates[verdict]:.0f} packets a second {meaning}."
+    """Of each switch of the tree, of many switches together; then the problems."""
+    rates = {p: _rates(before.get(p, {}), after[p]) for p in places}
+    if len(places) <= MAX_SWITCHES:
+        for place in places:
+            yield f"Tree {planned.tree} at {place[0]}: {_seen(after[place], rates[place]) or 'no packet yet'}."
+    else:
+        counts, together = _sum(after[p] for p in places), _sum(rates[p] for p in places)
+        seen = _seen(counts, together) or "no packet yet"
+        yield f"Tree {planned.tree} at its {len(places)} switches: {seen}."
+        silent = [switch for switch, _ in places if not any(after[switch, planned.tree].values())]
+        if silent and any(counts.values()):
+            yield f"Tree {planned.tree} has had no packet yet at {listing(silent)}."
+    for verdict, meaning in _PROBLEMS.items():
+        found = {
+            p[0]: r[verdict] for p, r in rates.items() if r[verdict] > 0.01 * sum(r[v] for v in _FORWARD)
+        }
+        if found:
+            yield f"At {listing(list(found))} {sum(found.values()):.0f} packets a second {meaning}."
 
 
-def _completes(planned: AllocatedTree, before: Counts, after: Counts) -> bool:
+def _rates(before: Mapping[Verdict, float], after: Mapping[Verdict, float]) -> dict[Verdict, float]:
+    return {v: (n - before.get(v, 0)) / SAMPLE_S for v, n in after.items()}
+
+
+def _sum(counts: Iterable[Mapping[Verdict, float]]) -> Counter[Verdict]:
+    total: Counter[Verdict] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
+
+
+def _seen(counts: Mapping[Verdict, float], rates: Mapping[Verdict, float]) -> str:
+    return ", ".join(f"{v.label} {counts[v]:.0f} (+{rates[v]:.0f}/s)" for v in Verdict if counts[v])
+
+
+def _completes(places: Sequence[SwitchTree], before: Counts, after: Counts) -> bool:
     """Whether a sum of the tree was completed between the two readings."""
     done = (Verdict.RESULT_SENT, Verdict.MULTICAST)
-    return any(
-        counts[v] > before.get(place, {}).get(v, 0)
-        for place, counts in after.items()
-        if place[1] == planned.tree
-        for v in done
-    )
+    return any(after[place][v] > before.get(place, {}).get(v, 0) for place in places for v in done)
 
 
 async def _missing_children(
@@ -228,7 +251,7 @@ async def _missing_children(
         open_slots = [v for v in views if v.epoch == epoch and v.bitmap != full]
         missing = Counter(c for v in open_slots for i, c in enumerate(children) if not v.bitmap >> i & 1)
         if missing:
-            workers = ", ".join(f"{c} in {n}" for c, n in missing.most_common())
+            workers = listing([f"{c} in {n}" for c, n in missing.most_common()])
             steps.append(
                 f"Of {len(views)} slots read at {switch}, {len(open_slots)} wait; they lack {workers}."
             )

@@ -8,7 +8,7 @@ import asyncio
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
-from netfold.controller.operator.job_commands import headline
+from netfold.controller.operator.job_text import headline
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, deployed
 from tests.controller.test_races import HeldPlans

@@ -12,6 +12,7 @@ import grpc
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
+from netfold.protocol.listing import listing
 
 MAX_HOSTS = 16
 """Names in a message; of the others their number."""
@@ -28,7 +29,7 @@ def describe_stall(where: Connection, job: str, timeout_s: float) -> str:
 
 def stall_of(job: pb.Job) -> str:
     absent = [m.host for m in job.members if not (m.connected or m.left or m.unused)]
-    clauses = [f"not connected to the controller: {_listed(absent)}"] if absent else []
+    clauses = [f"not connected to the controller: {listing(absent, MAX_HOSTS)}"] if absent else []
     if not absent and job.members and not job.standby_of:
         clauses.append("all members are connected, so a worker is not in the call, or packets are lost")
     return "; ".join([*clauses, *_trees(job.plan_json)])
@@ -42,10 +43,5 @@ def _trees(plan_json: str) -> list[str]:
     rows = []
     for tree, numbers in zip(plan["trees"], plan["installed"], strict=True):
         nodes = [tree["root"], *(n for n in tree["nodes"] if n != tree["root"])]
-        rows.append(f"tree {numbers['tree']} adds up at {_listed(nodes)}")
+        rows.append(f"tree {numbers['tree']} adds up at {listing(nodes, MAX_HOSTS)}")
     return rows
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - MAX_HOSTS
-    return ", ".join(names[:MAX_HOSTS]) + (f" and {more} more" if more > 0 else "")
