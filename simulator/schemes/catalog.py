@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What each scheme of the literature puts on the links of a fabric for a job, by its name: a ring, or the trees of the
-plan that the controller would make."""
+"""What each scheme of the literature puts on the links of a fabric for a job, by its name: a ring, binary trees of
+hosts, or the trees of the plan that the controller would make."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from netfold.simulator.scenario import (
     Scheme,
     TcpVariant,
 )
+from netfold.simulator.schemes.binary_trees import double_binary_tree
 from netfold.simulator.schemes.rings import hierarchical_ring, ring
 from netfold.simulator.schemes.straight import straight_plan
 from netfold.topologies.fabric import Fabric
@@ -30,6 +31,7 @@ from netfold.traffic.congestion import Congestion
 class SchemeName(StrEnum):
     RING = "ring"
     HIERARCHICAL_RING = "hierarchical-ring"
+    DOUBLE_BINARY_TREE = "double-binary-tree"
     SWITCHML = "switchml"
     SWITCHML_BALANCED = "switchml-lb"
     ATP = "atp"
@@ -78,6 +80,8 @@ def scheme_of(
         return replace(plain, lockstep=own.ring_lockstep, parallel=own.parallel)
     if name is SchemeName.HIERARCHICAL_RING:
         return hierarchical_ring(racks_of(fabric, workers), own.transport)
+    if name is SchemeName.DOUBLE_BINARY_TREE:
+        return double_binary_tree(in_racks(fabric, workers), own.transport)
     if name is SchemeName.IDEAL:
         return ideal(fabric, workers)
     plan = _plan(name, fabric, tuple(workers), own)
