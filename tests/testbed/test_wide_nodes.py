@@ -1,19 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A leaf with more workers than an ordinary program takes children: real workers, real packets, one node."""
+"""Real workers and real packets where the children of a node bind: a leaf with more workers than an ordinary program
+takes, and trees with more levels of nodes than the fabric has tiers."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
 
+from netfold.controller.planning.plan import Tree
 from netfold.testbed.deployment import Deployment, Setup
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet, pytest.mark.long]
 
 WORKERS = 48
+LEAVES, SPINES, HOSTS_PER_LEAF, CHILDREN = 11, 4, 2, 4
+"""As 66 workers over 33 leaves with 32 children, only smaller."""
 
 
 def test_forty_eight_workers_under_one_leaf_are_one_node(tmp_path: Path) -> None:
@@ -34,3 +39,38 @@ def test_forty_eight_workers_under_one_leaf_are_one_node(tmp_path: Path) -> None
     assert sum(r["wrong_elements"] for r in results.values()) == 0
     assert min(r["checked_elements"] for r in results.values()) > 0
     assert len({r["digest"] for r in results.values()}) == 1
+
+
+def test_eleven_leaves_are_added_up_by_nodes_of_four_children(tmp_path: Path) -> None:
+    """No spine takes eleven leaves: spines add up some of them each, and another node adds up the spines."""
+    leaves = [f"leaf{number}" for number in range(1, LEAVES + 1)]
+    spines = [f"spine{number}" for number in range(1, SPINES + 1)]
+    spec = {
+        "name": "deep",
+        "defaults": {"link": {"rate": 20}, "switch": {"capacity": 1000, "children": CHILDREN}},
+        "switches": {**{leaf: {"role": "leaf"} for leaf in leaves}, **{s: {"role": "spine"} for s in spines}},
+        "hosts": {f"h{n}": {"at": leaves[(n - 1) // HOSTS_PER_LEAF]} for n in range(1, 2 * LEAVES + 1)},
+        "links": [{"between": [leaf, spine]} for leaf in leaves for spine in spines],
+    }
+    fabric = tmp_path / "deep.yaml"
+    fabric.write_text(yaml.safe_dump(spec))
+    with Deployment(Setup(str(fabric), "softswitch", 64, name="deep", first_grpc_port=9850)) as system:
+        flags = ["--workload", "alexnet", "--scale", "0.0001", "--iterations", 2, "--timeout", 60]
+        job = system.start_job("deep", flags, scheme="packing")
+        results = system.finish(job, 150)
+    for tree in job.plan.trees:
+        assert max(Counter(edge.parent for edge in tree.edges).values()) <= CHILDREN
+        assert max(levels_above(worker, tree) for worker in results) > 2
+    assert len(results) == HOSTS_PER_LEAF * LEAVES
+    assert sum(r["wrong_elements"] for r in results.values()) == 0
+    assert min(r["checked_elements"] for r in results.values()) > 0
+    assert len({r["digest"] for r in results.values()}) == 1
+
+
+def levels_above(worker: str, tree: Tree) -> int:
+    """Nodes between a worker and the root, the root included."""
+    parents = {edge.child: edge.parent for edge in tree.edges}
+    levels, at = 0, worker
+    while at in parents:
+        at, levels = parents[at], levels + 1
+    return levels

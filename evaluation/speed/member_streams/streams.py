@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A process of many members: each has a connection and a JoinJob stream of its own, and sends heartbeats with reports
+as a worker does."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import grpc
+
+from netfold.controller.service.connection_limits import raise_file_limit
+from netfold.evaluation.speed.member_streams.pipes import received
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+
+HEARTBEATS_A_LEASE = 3
+
+
+@dataclass(frozen=True)
+class Join:
+    """All hosts of the process join the job."""
+
+    job: str
+    lease_s: float
+
+
+@dataclass(frozen=True)
+class Lose:
+    """The member of this host falls silent. Answered with the time of its last heartbeat (CLOCK_MONOTONIC, s)."""
+
+    host: str
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """All members of the process have their assignment in `epoch`, the last of them at `at_s` (CLOCK_MONOTONIC).
+    `workers`: of the job, as each assignment says."""
+
+    epoch: int
+    workers: int
+    at_s: float
+
+
+def members(address: str, hosts: tuple[str, ...], pipe: Connection) -> None:
+    """Obeys Join and Lose, and sends Assigned for each epoch."""
+    asyncio.run(Group(address, hosts, pipe).run())
+
+
+class Group:
+    """The members of one process."""
+
+    def __init__(self, address: str, hosts: tuple[str, ...], pipe: Connection) -> None:
+        self._address = address
+        self._pipe = pipe
+        self._members = {host: Member(host, self) for host in hosts}
+        self._reported = 0
+
+    async def run(self) -> None:
+        raise_file_limit()
+        running: list[asyncio.Task[None]] = []
+        async for message in received(self._pipe):
+            if isinstance(message, Join):
+                work = [member.run(self._address, message) for member in self._members.values()]
+                running += [asyncio.create_task(w) for w in work]
+            elif isinstance(message, Lose):
+                self._pipe.send(self._members.pop(message.host).die())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def on_assignment(self, assignment: pb.Assignment) -> None:
+        epochs = {member.epoch for member in self._members.values()}
+        if epochs == {assignment.epoch} and assignment.epoch > self._reported:
+            self._reported = assignment.epoch
+            self._pipe.send(Assigned(assignment.epoch, assignment.workers, time.monotonic()))
+
+
+class Member:
+    """`epoch`: of its newest assignment; 0: none."""
+
+    def __init__(self, host: str, group: Group) -> None:
+        self.host = host
+        self.epoch = 0
+        self._group = group
+        self._process = secrets.randbits(64)
+        self._trees: tuple[int, ...] = ()
+        self._last_beat_s = 0.0
+        self._beating: asyncio.Task[None] | None = None
+
+    async def run(self, address: str, join: Join) -> None:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(address, options=options) as channel:
+            call = rpc.ControllerStub(channel).JoinJob()
+            self._beating = asyncio.create_task(self._beat(call, join))
+            try:
+                async for update in call:
+                    if update.HasField("assignment"):
+                        self.epoch = update.assignment.epoch
+                        self._trees = tuple(tree.tree for tree in update.assignment.trees)
+                        self._group.on_assignment(update.assignment)
+            finally:
+                self._beating.cancel()
+
+    def die(self) -> float:
+        """No further heartbeat; the connection stays. Returns the time of the last one."""
+        assert self._beating is not None
+        self._beating.cancel()
+        return self._last_beat_s
+
+    async def _beat(
+        self, call: grpc.aio.StreamStreamCall[pb.MemberUpdate, pb.ControllerUpdate], join: Join
+    ) -> None:
+        for number in itertools.count():
+            report = pb.Report(
+                chunks=number, trees=[pb.TreeReport(tree=t, results=number) for t in self._trees]
+            )
+            own = {"epoch": self.epoch, "process": self._process, "stream": 1}
+            await call.write(pb.MemberUpdate(job=join.job, host=self.host, report=report, **own))
+            self._last_beat_s = time.monotonic()
+            await asyncio.sleep(join.lease_s / HEARTBEATS_A_LEASE)
