@@ -249,11 +249,6 @@ class Fabric:
     def is_host(self, name: str) -> bool:
         return name in self._hosts
 
-    @property
-    def widest_children(self) -> int:
-        """The most children that one of its switches takes as a node of a tree."""
-        return max((s.max_children for s in self.switches), default=0)
-
     def link(self, a: str, b: str) -> Link:
         link: Link = self.graph.edges[a, b]["link"]
         return link

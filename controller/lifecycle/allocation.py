@@ -41,13 +41,13 @@ def allocate(
     plan: Plan,
     jobs: Iterable[JobRecord],
     numbers: AllocationState,
-    entries: AdmissionEntries,
     after_epoch: int,
     reserved: Iterable[Placement] = (),
+    entries: AdmissionEntries | None = None,
 ) -> Placement:
     """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
     which the new one is made before the old one is broken) and what is reserved for others. After the last epoch they
-    start again at 1: trees and slots are others. Raises RefusedError."""
+    start again at 1: trees and slots are others. `entries`: None: no tree is counted yet. Raises RefusedError."""
     check_requirements(fabric, wire, order, plan)
     placements = [*(p for j in jobs for p in j.placements), *reserved]
     pools = slot_pools(fabric, placements, numbers.epochs)
@@ -65,7 +65,7 @@ def allocate(
     if epoch + 1 == after_epoch:
         raise RefusedError(f"job '{order.file.name}': the epochs of all free slots are used up")
     placement = Placement(plan=plan, trees=tuple(trees), epoch=epoch + 1)
-    entries.check(placement, placements)
+    (entries or AdmissionEntries(fabric)).check(placement, placements)
     return placement
 
 

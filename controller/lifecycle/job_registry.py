@@ -214,9 +214,9 @@ class JobRegistry:
             plan,
             jobs,
             numbers,
-            self._entries,
             after_epoch=job.epoch,
             reserved=reserved,
+            entries=self._entries,
         )
         self._use_slots(placement)
         port = job.udp_port or free_udp_port(job, jobs, self._store.number("port"))
@@ -229,9 +229,10 @@ class JobRegistry:
         """Where the job would be if only what is `reserved` were there. Raises RefusedError."""
         nothing = AllocationState(self._store.number("tree"), {})
         return allocate(
-            *(self._setting.fabric, self._wire, order, plan, (), nothing, self._entries),
+            *(self._setting.fabric, self._wire, order, plan, (), nothing),
             after_epoch=0,
             reserved=reserved,
+            entries=self._entries,
         )
 
     def with_new_epoch(self, job: JobRecord, why: str) -> JobRecord:

@@ -39,7 +39,8 @@ from netfold.controller.recording.lines import (
 )
 from netfold.controller.recording.recording_file import RecordingError, write_recording
 from netfold.protocol.options import ControllerOptions, reaches_controller
-from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
+from netfold.topologies.children import beyond_programs
+from netfold.topologies.fabric import Fabric, FabricError
 from netfold.topologies.spec import load_fabric
 
 app = typer.Typer(add_completion=False)
@@ -104,7 +105,8 @@ def plan(
             _compare(known, example, as_json, record, loads)
         else:
             _show(known, example, as_json, plot, theme, record, loads)
-        _note_children(known)
+        if beyond := beyond_programs(known):
+            note(beyond)
     except (FabricError, _BadOptionError) as error:
         errors.print(f"netfold plan: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
@@ -115,15 +117,6 @@ def plan(
 
 class _BadOptionError(Exception):
     pass
-
-
-def _note_children(fabric: Fabric) -> None:
-    """Says which switch is given more children than any program takes."""
-    if fabric.widest_children > PROGRAM_CHILDREN:
-        from netfold.controller.switches.compiled_programs import beyond_programs  # imports P4Runtime
-
-        if beyond := beyond_programs(fabric):
-            note(beyond)
 
 
 def _with_options(example: ExampleJob, algorithm: str | None, roundings: int | None) -> ExampleJob:

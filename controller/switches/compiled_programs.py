@@ -11,7 +11,7 @@ from pathlib import Path
 
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.program_limits import max_children
-from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError, Switch
+from netfold.topologies.fabric import FabricError, Switch
 
 PROGRAMS = Path(str(resources.files("netfold"))) / "p4src" / "compiled"
 _SUFFIX = ".p4info.txtpb"
@@ -49,22 +49,6 @@ def lanes_for(switches: Sequence[Switch], most: int, folder: Path = PROGRAMS) ->
     return max(fitting, default=most)
 
 
-def beyond_programs(fabric: Fabric, folder: Path = PROGRAMS) -> str:
-    """A sentence if the fabric's file gives a switch more children than any program of its kind takes: a plan for it is
-    one that no controller installs. Else empty."""
-    for switch in fabric.switches:
-        if switch.children is None or switch.children <= PROGRAM_CHILDREN:
-            continue
-        paths = [folder / f"netfold-{switch.chip.value}{_SUFFIX}"] if switch.chip else _all_p4infos(folder)
-        most = max(map(max_children, paths))
-        if switch.children > most:
-            return (
-                f"switch '{switch.name}' of {fabric.name} is said to take {switch.children} children, and programs "
-                f"take at most {most}: no controller installs such a plan; expected 'children' of at most {most}"
-            )
-    return ""
-
-
 def _most_children(switches: Sequence[Switch]) -> int:
     return max((switch.children or 0 for switch in switches), default=0)
 
@@ -76,12 +60,8 @@ def _elsewhere(folder: Path, lanes: int) -> str:
     return "".join(f", or --lanes {n} for at most {most}" for n, most in wider.items() if most > here)
 
 
-def _all_p4infos(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.glob(f"*{_SUFFIX}")) if _lanes_of(path) is not None]
-
-
 def _p4infos(folder: Path, lanes: int) -> list[Path]:
-    return [path for path in _all_p4infos(folder) if _lanes_of(path) == lanes]
+    return [path for path in sorted(folder.glob(f"*{_SUFFIX}")) if _lanes_of(path) == lanes]
 
 
 def _lanes(folder: Path) -> list[int]:

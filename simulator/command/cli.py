@@ -33,7 +33,8 @@ from netfold.simulator.command.simulation_spec import (
 from netfold.simulator.schemes.catalog import SchemeName
 from netfold.simulator.workloads.models import MODELS
 from netfold.simulator.workloads.sizes import SIZES
-from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
+from netfold.topologies.children import beyond_programs
+from netfold.topologies.fabric import FabricError
 from netfold.topologies.spec import load_fabric
 
 app = typer.Typer(add_completion=False)
@@ -133,7 +134,8 @@ def simulate(
     for run in runs:
         if "refused" in run.found:
             raise refusal("simulate", f"{run.scheme}: {run.found['refused']}", EXIT_NO_PLAN)
-    _note_children(known_fabric)
+    if beyond := beyond_programs(known_fabric):
+        remark(f"netfold: {beyond}")
     if out is not None:
         try:
             save(simulation_plot(specs[0], runs), out, theme)
@@ -151,15 +153,6 @@ def simulate(
             screen.print(table)
         for note in notes(specs[0], runs):
             screen.print(f"- {note}", markup=False, highlight=False)
-
-
-def _note_children(fabric: Fabric) -> None:
-    """Says which switch is given more children than any program takes."""
-    if fabric.widest_children > PROGRAM_CHILDREN:
-        from netfold.controller.switches.compiled_programs import beyond_programs  # imports P4Runtime
-
-        if beyond := beyond_programs(fabric):
-            remark(f"netfold: {beyond}")
 
 
 def _record(file: Path, specs: dict[str, SimulationSpec]) -> None:

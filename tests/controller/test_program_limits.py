@@ -19,10 +19,11 @@ from netfold.controller.planning.plan import InvalidPlanError, Plan
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.scheme_registry import BUILT_IN_SCHEMES
 from netfold.controller.planning.validate import validate
-from netfold.controller.switches.compiled_programs import beyond_programs, lanes_for, program_for
+from netfold.controller.switches.compiled_programs import lanes_for, program_for
 from netfold.controller.switches.program_limits import limit_children, max_children
 from netfold.p4src.tools.p4build import PROFILES, Profile
 from netfold.simulator.command.cli import app as simulate_app
+from netfold.topologies.children import WIDEST_CHILDREN, beyond_programs
 from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.ports import Chip
@@ -61,6 +62,10 @@ def test_ordinary_programs_take_what_planners_without_a_controller_assume(name: 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 def test_a_program_takes_the_children_of_its_profile(profile: Profile) -> None:
     assert max_children(COMPILED / profile.p4info) == profile.children
+
+
+def test_the_widest_program_is_the_limit_of_planning_without_a_controller() -> None:
+    assert max(profile.children for profile in PROFILES) == WIDEST_CHILDREN
 
 
 def test_a_wider_bitmap_takes_more_children() -> None:

@@ -169,7 +169,7 @@ def assigned(group: Connection, workers: int, after_epoch: int) -> Assigned:
 
 def share_of_core(controller: Connection, seconds: float) -> float:
     before, began = processor_s(controller), time.monotonic()
-    time.sleep(seconds)
+    time.sleep(seconds)  # the duration of the measurement
     return (processor_s(controller) - before) / (time.monotonic() - began)
 
 

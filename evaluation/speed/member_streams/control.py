@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 from contextlib import AsyncExitStack
 from multiprocessing.connection import Connection
@@ -36,6 +37,7 @@ def control(fabric: Fabric, folder: Path, pipe: Connection) -> None:
 
 
 async def _control(fabric: Fabric, folder: Path, pipe: Connection) -> None:
+    logging.basicConfig(level=logging.ERROR)  # the end of the measurement is a loss of all switches
     raise_file_limit()
     pipeline = program_for(fabric.switches, LANES)
     limited = limit_children(fabric, program_of(fabric, pipeline, {}))

@@ -49,16 +49,16 @@ class Assigned:
 
 def members(address: str, hosts: tuple[str, ...], pipe: Connection) -> None:
     """Obeys Join and Lose, and sends Assigned for each epoch."""
-    asyncio.run(Group(address, hosts, pipe).run())
+    asyncio.run(MemberGroup(address, hosts, pipe).run())
 
 
-class Group:
+class MemberGroup:
     """The members of one process."""
 
     def __init__(self, address: str, hosts: tuple[str, ...], pipe: Connection) -> None:
         self._address = address
         self._pipe = pipe
-        self._members = {host: Member(host, self) for host in hosts}
+        self._members = {host: StreamMember(host, self) for host in hosts}
         self._reported = 0
 
     async def run(self) -> None:
@@ -81,10 +81,10 @@ class Group:
             self._pipe.send(Assigned(assignment.epoch, assignment.workers, time.monotonic()))
 
 
-class Member:
+class StreamMember:
     """`epoch`: of its newest assignment; 0: none."""
 
-    def __init__(self, host: str, group: Group) -> None:
+    def __init__(self, host: str, group: MemberGroup) -> None:
         self.host = host
         self.epoch = 0
         self._group = group
@@ -120,7 +120,15 @@ class Member:
             report = pb.Report(
                 chunks=number, trees=[pb.TreeReport(tree=t, results=number) for t in self._trees]
             )
-            own = {"epoch": self.epoch, "process": self._process, "stream": 1}
-            await call.write(pb.MemberUpdate(job=join.job, host=self.host, report=report, **own))
+            await call.write(
+                pb.MemberUpdate(
+                    job=join.job,
+                    host=self.host,
+                    report=report,
+                    epoch=self.epoch,
+                    process=self._process,
+                    stream=1,
+                )
+            )
             self._last_beat_s = time.monotonic()
             await asyncio.sleep(join.lease_s / HEARTBEATS_A_LEASE)

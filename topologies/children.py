@@ -1,0 +1,27 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the children that a fabric's file gives its switches are what any program of netfold takes."""
+
+from __future__ import annotations
+
+from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, Switch
+
+WIDEST_CHILDREN = 256
+"""Children of a node that the widest program of v1model takes. Chips take PROGRAM_CHILDREN."""
+
+
+def beyond_programs(fabric: Fabric) -> str:
+    """A sentence if a switch is given more children than any program of its kind takes: planners obey the file, and no
+    controller installs such a plan. Else empty."""
+    for switch in fabric.switches:
+        most = _most(switch)
+        if switch.max_children > most:
+            return (
+                f"switch '{switch.name}' of {fabric.name} is said to take {switch.max_children} children, and programs "
+                f"take at most {most}: no controller installs such a plan; expected 'children' of at most {most}"
+            )
+    return ""
+
+
+def _most(switch: Switch) -> int:
+    return WIDEST_CHILDREN if switch.chip is None else PROGRAM_CHILDREN
