@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from netfold.controller.jobs.file import ResolvedJob
-from netfold.controller.jobs.records import AllocatedTree, JobRecord
+from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.job_admission import PacketModel
-from netfold.controller.lifecycle.timing import link_rate_of, pace_of, timing_of
-from netfold.controller.planning.plan import Tree
+from netfold.controller.lifecycle.timing import frame_part, link_rate_of, pace_of, timing_of
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.quorum_feature import indirect_senders
 from netfold.traffic.membership.assignment import Timing
@@ -45,43 +44,64 @@ class MemberAssignment:
     trees: tuple[MemberTree, ...]
 
 
-def assignment_of(
-    config: FabricConfig, wire: PacketModel, job: JobRecord, order: ResolvedJob, host: str
-) -> MemberAssignment:
-    """Of a member of an installed job."""
-    assert job.placement is not None
-    plan = job.placement.plan
-    workers = [w for w in order.workers if w not in job.excluded]
-    serves = host not in workers
-    trees = [
-        _tree(config, allocated, tree, host, serves)
-        for allocated, tree in zip(job.placement.trees, plan.trees, strict=True)
-        if not serves or tree.root == host
-    ]
-    return MemberAssignment(
-        rank=0 if serves else workers.index(host),
-        workers=len(workers),
-        rate_bps=pace_of(config, plan, wire),
-        link_bps=link_rate_of(config, plan, wire, host),
-        timing=timing_of(config, plan, wire),
-        address=config.addresses.ip(host),
-        trees=tuple(trees),
-    )
+class EpochAssignments:
+    """The assignments of all members of an installed job in one epoch. What members have in common is computed once:
+    a thousand of them ask within a second."""
 
+    def __init__(self, config: FabricConfig, wire: PacketModel, job: JobRecord, order: ResolvedJob) -> None:
+        assert job.placement is not None
+        self._config, self._wire = config, wire
+        self._placement, self._plan = job.placement, job.placement.plan
+        self._key = self._key_of(job, order)
+        workers = [w for w in order.workers if w not in set(job.excluded)]
+        self._ranks = {worker: rank for rank, worker in enumerate(workers)}
+        self._numbers = [{e.child: n for n, e in enumerate(tree.edges)} for tree in self._plan.trees]
+        self._timing = timing_of(config, self._plan, wire)
+        self._rate_bps = pace_of(config, self._plan, wire)
+        self._frame_part = frame_part(config, self._plan, wire)
 
-def _tree(config: FabricConfig, allocated: AllocatedTree, tree: Tree, host: str, serves: bool) -> MemberTree:
-    numbers = {e.child: n for n, e in enumerate(tree.edges)}
-    direct = list(tree.children(host)) if serves else []
-    indirect = [tree.edges[n].child for n in indirect_senders(tree)] if serves and allocated.quorum else []
-    senders = direct + indirect
-    return MemberTree(
-        tree=allocated.tree,
-        share=tree.share,
-        slots=allocated.slots,
-        window=allocated.window,
-        child=numbers.get(host, 0),
-        destination=config.addresses.ip(tree.root),
-        children=tuple(numbers[s] for s in senders),
-        sources=tuple(tuple(config.addresses.ip(w) for w in tree.workers_below(s)) for s in senders),
-        direct_children=len(direct) if serves and allocated.quorum else 0,
-    )
+    def is_of(self, job: JobRecord, order: ResolvedJob) -> bool:
+        """Whether the job is still in this epoch with these members."""
+        return self._key == self._key_of(job, order)
+
+    def of(self, host: str) -> MemberAssignment:
+        """Of a worker or parameter server of the job."""
+        serves = host not in self._ranks
+        trees = [
+            self._tree(number, host, serves=serves)
+            for number, tree in enumerate(self._plan.trees)
+            if not serves or tree.root == host
+        ]
+        return MemberAssignment(
+            rank=0 if serves else self._ranks[host],
+            workers=len(self._ranks),
+            rate_bps=self._rate_bps,
+            link_bps=link_rate_of(self._config, self._wire, host) * self._frame_part,
+            timing=self._timing,
+            address=self._config.addresses.ip(host),
+            trees=tuple(trees),
+        )
+
+    @staticmethod
+    def _key_of(job: JobRecord, order: ResolvedJob) -> tuple[object, ...]:
+        return job.seq, job.epoch, job.excluded, order.workers
+
+    def _tree(self, number: int, host: str, *, serves: bool) -> MemberTree:
+        allocated, tree = self._placement.trees[number], self._plan.trees[number]
+        numbers, ip = self._numbers[number], self._config.addresses.ip
+        direct = list(tree.children(host)) if serves else []
+        indirect = (
+            [tree.edges[n].child for n in indirect_senders(tree)] if serves and allocated.quorum else []
+        )
+        senders = direct + indirect
+        return MemberTree(
+            tree=allocated.tree,
+            share=tree.share,
+            slots=allocated.slots,
+            window=allocated.window,
+            child=numbers.get(host, 0),
+            destination=ip(tree.root),
+            children=tuple(numbers[s] for s in senders),
+            sources=tuple(tuple(ip(w) for w in tree.workers_below(s)) for s in senders),
+            direct_children=len(direct) if serves and allocated.quorum else 0,
+        )

@@ -48,16 +48,16 @@ def timing_of(setting: FabricConfig, plan: Plan, wire: PacketModel) -> Timing:
 def pace_of(setting: FabricConfig, plan: Plan, wire: PacketModel) -> float:
     """Bits a second, of frames, that a worker may send."""
     bits = wire.bits_per_second(setting.fabric, plan.rate if plan.pacing_rate is None else plan.pacing_rate)
-    return bits * _frame_part(setting, plan, wire)
+    return bits * frame_part(setting, plan, wire)
 
 
-def link_rate_of(setting: FabricConfig, plan: Plan, wire: PacketModel, host: str) -> float:
-    """Bits a second, of frames, that the host's link carries."""
+def link_rate_of(setting: FabricConfig, wire: PacketModel, host: str) -> float:
+    """Bits a second of the host's link."""
     link = setting.fabric.link(host, setting.fabric.attachment(host))
-    return wire.bits_per_second(setting.fabric, link.rate) * _frame_part(setting, plan, wire)
+    return wire.bits_per_second(setting.fabric, link.rate)
 
 
-def _frame_part(setting: FabricConfig, plan: Plan, wire: PacketModel) -> float:
+def frame_part(setting: FabricConfig, plan: Plan, wire: PacketModel) -> float:
     """Part of a link's time that its frames take: a chip's link also sends preamble and gap, an emulated one does
     not."""
     switches = {node for tree in plan.trees for node in _switches(setting, tree)}

@@ -14,7 +14,7 @@ from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.departures import departures_of
 from netfold.controller.lifecycle.job_registry import UnknownJobError
-from netfold.controller.lifecycle.member_assignment import assignment_of
+from netfold.controller.lifecycle.member_assignment import EpochAssignments
 from netfold.controller.lifecycle.member_status import OpenStream
 from netfold.controller.lifecycle.members import NotAMemberError
 from netfold.controller.service.connections import queue_pairs_from, ring_message
@@ -51,6 +51,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
+        self._assignments: dict[str, EpochAssignments] = {}
 
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.Job:
         try:
@@ -270,8 +271,12 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
     def _assignment(self, job: JobRecord, host: str) -> pb.Assignment:
         controller = self._controller
         order, wire = controller.registry.order(job.name), controller.options.wire
-        part = assignment_of(controller.config, wire, job, order, host)
-        return assignment_message(job, order, wire, part, departures_of(job, order.file))
+        found = self._assignments.get(job.name)
+        if found is None or not found.is_of(job, order):
+            jobs = controller.registry
+            self._assignments = {n: a for n, a in self._assignments.items() if jobs.has_live(n)}
+            found = self._assignments[job.name] = EpochAssignments(controller.config, wire, job, order)
+        return assignment_message(job, order, wire, found.of(host), departures_of(job, order.file))
 
     # ---- helpers ---------------------------------------------------------------------------------
 

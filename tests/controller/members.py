@@ -21,8 +21,9 @@ SPEC = "name: job\nscheme: switchml\nworkers: [h1, h2, h3]\nlease_ms: 400\non_wo
 class Members:
     """Open streams by host."""
 
-    def __init__(self, stub) -> None:
+    def __init__(self, stub, beat_s: float = 0.1) -> None:
         self.stub = stub
+        self._beat_s = beat_s
         self.streams: dict[str, MemberStream] = {}
         self._beats: dict[str, asyncio.Task[None]] = {}
 
@@ -70,7 +71,7 @@ class Members:
 
     async def _beat(self, stream: MemberStream) -> None:
         while True:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(self._beat_s)
             await stream.say()
 
 
@@ -81,6 +82,7 @@ async def running(
     plans: PlanBackend | None = None,
     fabric: Fabric | None = None,
     hosts: tuple[str, ...] = ("h1", "h2", "h3"),
+    beat_s: float = 0.1,
 ) -> AsyncIterator[tuple[Deployment, Members]]:
     """A running job of `hosts`, all of which have joined."""
     async with (
@@ -90,7 +92,7 @@ async def running(
         await deployment.settled()
         await deployment.controller.submit(spec, queue=False)
         await deployment.runs("job")
-        members = Members(stub)
+        members = Members(stub, beat_s)
         for host in hosts:
             await members.join(host)
         first = await members.told(len(hosts))

@@ -18,6 +18,7 @@ from netfold.controller.switches.switch_health import Health
 from netfold.protocol.wire import Verdict
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import deployed
+from tests.controller.members import running
 
 
 @pytest.mark.timeout(1800)
@@ -116,6 +117,30 @@ def test_workers_that_end_together_notify_the_others_once(tmp_path):
                 controller.members.leave("job", host, calls=10)
             assert controller.registry.get("job").state is JobState.DONE
             assert notifications == 2, "that one has left, and that the job is done"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("size", [8, pytest.param(32, marks=pytest.mark.long)])
+def test_each_of_many_members_gets_each_epoch(size, tmp_path):
+    """64 members, or 1,024: all have their own part of the first epoch. One is lost, and all others have the next
+    epoch without it."""
+
+    async def scenario():
+        fabric = leaf_spine(size, 4, size)
+        hosts = tuple(h.name for h in fabric.hosts)
+        spec = "name: job\nscheme: panama\nlease_ms: 60000\non_worker_loss: continue\n"
+        async with running(tmp_path, spec, fabric=fabric, hosts=hosts, beat_s=15.0) as (deployment, members):
+            job = deployment.controller.registry.get("job")
+            members.die(hosts[0])
+            deployment.controller.members.handle_loss("job", hosts[0], f"the lease of {hosts[0]} expired")
+            told = await members.told(len(hosts) - 1, after_epoch=job.epoch)
+            assert sorted(told) == sorted(hosts[1:])
+            assert sorted(a.rank for a in told.values()) == list(range(len(hosts) - 1))
+            children = [tuple(t.child for t in a.trees) for a in told.values()]
+            assert len(set(children)) == len(children), "each has a child number of its own"
+            assert deployment.controller.registry.get("job").excluded == (hosts[0],)
 
     asyncio.run(scenario())
 
