@@ -38,7 +38,10 @@ def result_plot(result: ResultTable, spec: PlotSpec) -> Plot:
             axes.plot(places, values, label=plain(result.columns[column]), **series(number))
         axes.set_xticks(places, [plain(row[spec.x]) for row in result.rows])
         axes.set(xlabel=plain(result.columns[spec.x]), ylabel=spec.label)
-        axes.set_ylim(bottom=0)
+        if spec.is_logarithmic:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
         axes.legend()
 
     return Plot(draw, SIZE)

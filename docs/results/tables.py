@@ -22,13 +22,15 @@ BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- table: end -->)", re.D
 
 
 class PlotSpec(BaseModel):
-    """Which columns a plot shows (plots.py): `series` over `x`, by number; `label`: of the vertical axis."""
+    """Which columns a plot shows (plots.py): `series` over `x`, by number; `label`: of the vertical axis, which may be
+    logarithmic."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     x: int
     series: tuple[int, ...]
     label: str
+    is_logarithmic: bool = False
 
 
 class ResultTable(BaseModel):

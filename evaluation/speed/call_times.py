@@ -45,13 +45,15 @@ MAX_PLANNED = 1024
 STRAIGHT_TREES = 4
 SMALLEST = 4
 """Bytes of the call whose time is all latency."""
+COMPUTED = 1.1
+"""A step is bound by computation if it takes less than so many times its passes."""
 PLOT_SIZE = (9.6, 3.6)  # inches
 
 
 @dataclass(frozen=True)
 class CallTimeRow(Row):
     """`what`: the bytes of a call, or the model of a step. `binds`: latency where the smallest call takes more than
-    half as long; else the fullest link, or what a step computes where that is most of it."""
+    half as long; else the fullest link. A step that takes hardly longer than its passes is bound by computation."""
 
     workers: int
     scheme: str
@@ -156,8 +158,8 @@ def run(fabric: Fabric, workers: tuple[str, ...], scheme: Scheme, load: Model) -
 def binds(
     fabric: Fabric, result: SimulationResult, seconds: float, latency_s: float, compute_s: float
 ) -> str:
-    """What most of the time goes to."""
-    if 2 * compute_s > seconds:
+    """What the time depends on most."""
+    if seconds < COMPUTED * compute_s:
         return "computation"
     if 2 * latency_s > seconds:
         return "latency"
