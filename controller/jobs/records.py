@@ -151,6 +151,9 @@ class Member(_Record):
     calls: int = 0
 
 
+_PLACES = "_known_places"
+
+
 class JobRecord(_Record):
     """A job.
 
@@ -236,8 +239,23 @@ class JobRecord(_Record):
         return self.model_copy(update={"rejoining": tuple(h for h in self.rejoining if h not in removed)})
 
     def member(self, host: str) -> Member | None:
-        return next((m for m in self.members if m.host == host), None)
+        place = self._places.get(host)
+        return None if place is None else self.members[place]
 
     def with_member(self, host: str, **changes: bool | int) -> JobRecord:
-        members = tuple(m.model_copy(update=changes) if m.host == host else m for m in self.members)
-        return self.model_copy(update={"members": members})
+        """Another record with one of its members changed."""
+        place = self._places[host]
+        changed = self.members[place].model_copy(update=changes)
+        return self.model_copy(
+            update={"members": (*self.members[:place], changed, *self.members[place + 1 :])}
+        )
+
+    @property
+    def _places(self) -> dict[str, int]:
+        """Of each host its place in `members`: each heartbeat of a thousand members looks its member up. A copy of the
+        record has this one's places, until its members are others."""
+        known: tuple[tuple[Member, ...], dict[str, int]] | None = self.__dict__.get(_PLACES)
+        if known is None or known[0] is not self.members:
+            known = self.members, {m.host: place for place, m in enumerate(self.members)}
+            self.__dict__[_PLACES] = known  # as functools.cached_property; pydantic's fields stay as they are
+        return known[1]
