@@ -31,6 +31,7 @@ COMMANDS = [
 def user_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = {NetworkMode.ROOTLESS: "No space left on device (sysctl user.max_user_namespaces is 0)"}
     monkeypatch.delenv(NAMESPACE_VARIABLE)
+    monkeypatch.delenv(isolation.MODE_VARIABLE, raising=False)  # make test runs in the user's own namespaces
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr(isolation, "choose", lambda wanted: ModeChoice(None, refused))
 
@@ -60,7 +61,7 @@ def test_where_user_namespaces_are_forbidden_it_runs_itself_through_sudo_and_say
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("os.execv", execv)
     result = CliRunner().invoke(command, arguments)
-    assert result.exit_code == 7
+    assert result.exit_code == 7, result.output
     assert [c[0] for c in ran] == ["/usr/bin/sudo"]
     assert "user.max_user_namespaces is 0" in result.output
 

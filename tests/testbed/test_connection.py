@@ -37,6 +37,9 @@ def users(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in ("NETFOLD_RUN_DIR", "NETFOLD_NAME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(
+        "netfold.protocol.runtime._user_map", lambda: [(0, 0, 1 << 32)]
+    )  # that of the machine
     monkeypatch.setenv("SUDO_UID", str(user))
     monkeypatch.delenv("NETFOLD_CONTROLLER", raising=False)
     return file
