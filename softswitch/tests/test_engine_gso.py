@@ -17,7 +17,16 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import PcapReader
-from testnet import DEADLINE_S, ETH_P_ALL, Namespace, SwitchProcess, ip, needs_root, wait_for
+from testnet import (
+    DEADLINE_S,
+    ETH_P_ALL,
+    Namespace,
+    SwitchProcess,
+    ip,
+    needs_root,
+    raise_receive_buffer,
+    wait_for,
+)
 
 pytestmark = needs_root
 PORTS = ("-i", "1@sw1", "-i", "2@sw2")
@@ -54,7 +63,7 @@ class Hosts:
             made = socket.socket(socket.AF_INET, kind)
         made.settimeout(DEADLINE_S)
         if kind == socket.SOCK_DGRAM:
-            made.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
+            raise_receive_buffer(made)
         made.bind((f"10.9.0.{number}", PORT))
         return made
 
@@ -63,7 +72,7 @@ class Hosts:
         with self._ends[number - 1].entered():
             made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
             made.bind((f"h{number}", 0))
-        made.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
+        raise_receive_buffer(made)
         made.settimeout(DEADLINE_S)
         return made
 
@@ -246,7 +255,7 @@ def test_a_listener_on_the_switchs_end_sees_packets(
     with namespace.entered():
         tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         tap.bind(("sw2", 0))
-    tap.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
+    raise_receive_buffer(tap)
     with tap, hosts.socket(1) as one, hosts.socket(2) as two:
         tap.settimeout(DEADLINE_S)
         while switch.port(2)["merges"]:  # a busy port looks around ten times a second

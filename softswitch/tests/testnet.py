@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import itertools
 import os
 import select
@@ -24,6 +25,7 @@ PROGRAMS = Path(__file__).parent / "p4runtime_program"
 DEADLINE_S = 20.0
 ETH_P_ALL = 3
 PACKET_IGNORE_OUTGOING = 23
+_BUFFER_BYTES = 8 << 20
 _numbers = itertools.count()
 
 needs_root = [
@@ -38,11 +40,45 @@ def ip(*arguments: object) -> None:
     subprocess.run(["ip", *map(str, arguments)], check=True, capture_output=True, timeout=DEADLINE_S)
 
 
+_FOLDER = Path("/run/netns")
+_MAKE_FOLDER = """
+if [ -d /run/netns ]; then exec mount -t tmpfs tmpfs /run/netns; fi
+before=$(mktemp -d)
+mount --rbind /run "$before"
+mount -t tmpfs tmpfs /run
+for folder in "$before"/*/; do
+    here=/run/$(basename "$folder")
+    mkdir "$here"
+    mount --rbind "$folder" "$here"
+done
+mkdir /run/netns
+"""
+"""In a mount namespace of a user's own, /run is still the machine's: names of namespaces get a file system of their own
+there, and all else in /run stays."""
+
+
+def _make_folder() -> None:
+    """`ip netns` has a folder that it may write to. Tests in several processes share it."""
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.access(_FOLDER if _FOLDER.exists() else _FOLDER.parent, os.W_OK):
+            subprocess.run(["sh", "-ec", _MAKE_FOLDER], check=True, capture_output=True, timeout=DEADLINE_S)
+
+
+def raise_receive_buffer(sock: socket.socket) -> None:
+    """As far as the machine allows, in a user's own namespaces."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, 33, _BUFFER_BYTES)  # SO_RCVBUFFORCE
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
+
+
 class Namespace:
     """sw1..swN are the switch's ends of the links, h1..hN the hosts'."""
 
     def __init__(self, links: int = 2) -> None:
         self.name = f"nf{os.getpid()}-{next(_numbers)}"
+        _make_folder()
         ip("netns", "add", self.name)
         try:
             self.run(
@@ -99,7 +135,7 @@ class Host:
     def __init__(self, ifname: str) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self._socket.setsockopt(263, PACKET_IGNORE_OUTGOING, 1)  # SOL_PACKET
-        self._socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
+        raise_receive_buffer(self._socket)
         self._socket.bind((ifname, 0))
 
     def send(self, frame: bytes) -> None:
