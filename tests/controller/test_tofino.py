@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from netfold.controller.jobs.records import JobState
 from netfold.controller.jobs.slot_allocator import Range
-from netfold.controller.lifecycle.allocation import ADMISSION_ENTRIES, ADMISSION_ENTRIES_OF_CHIPS, TREES
+from netfold.controller.lifecycle.admission_entries import MAX_ENTRIES, MAX_ENTRIES_OF_CHIPS
+from netfold.controller.lifecycle.tree_numbers import MAX_TREES
 from netfold.controller.operator.controller_commands import app
 from netfold.controller.switches.base_entries import BaseEntries
 from netfold.controller.switches.devicefile import read_devices
@@ -199,11 +200,11 @@ def test_the_controller_knows_the_sizes_of_every_program(chip):
         pytest.skip(f"{path.name} is not there: the sizes of that program are not compared")
     schema = fy.P4Schema(path)
     sizes = {t.alias.rpartition(".")[2]: t.size for t in schema.tables}
-    entries = ADMISSION_ENTRIES if chip is None else ADMISSION_ENTRIES_OF_CHIPS
+    entries = MAX_ENTRIES if chip is None else MAX_ENTRIES_OF_CHIPS
     assert sizes["admission"] == entries
-    assert sizes["uplink"] > TREES[chip], "a tree's number is its index"
-    assert sizes["downlink"] > TREES[chip]
-    assert schema.counters["verdicts"].size == 32 * (TREES[chip] + 1)
+    assert sizes["uplink"] > MAX_TREES[chip], "a tree's number is its index"
+    assert sizes["downlink"] > MAX_TREES[chip]
+    assert schema.counters["verdicts"].size == 32 * (MAX_TREES[chip] + 1)
 
 
 # ---- the file ------------------------------------------------------------------------------------
