@@ -24,7 +24,7 @@ from netfold.controller.service.servicer import Service
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
-from netfold.controller.switches.program_limits import limit_children, program_of
+from netfold.controller.switches.program_limits import check_lanes, limit_children, program_of
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
@@ -64,7 +64,9 @@ async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], No
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    limited = limit_children(fabric, program_of(fabric, options.controller.pipeline, options.devices))
+    programs = program_of(fabric, options.controller.pipeline, options.devices)
+    check_lanes(programs, options.controller.wire.lanes)
+    limited = limit_children(fabric, programs)
     store = Store(options.state, fingerprint(fabric))
     assigned = addresses(fabric, options.first_grpc_port)
     setting = FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices)

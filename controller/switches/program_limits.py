@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""How many children a node takes, which the program of its switch says: a bit of its bitmap for each (P4Info)."""
+"""How many children a node takes and lanes a packet has, by the program of a switch (P4Info): a bit of a bitmap
+for each child, a register for each lane."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -17,6 +19,7 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.topologies.fabric import Fabric, FabricError
 
 _BITMAPS = "bitmaps"
+_LANE = re.compile(r"lane_[0-9a-f]+")
 
 
 @cache
@@ -26,6 +29,23 @@ def max_children(p4info: Path) -> int:
         if register.alias.rsplit(".", 1)[-1] == _BITMAPS and isinstance(register.type_spec, P4BitsType):
             return register.type_spec.bitwidth
     raise FabricError(f"{p4info}: the program has no register '{_BITMAPS}'; expected a program of netfold")
+
+
+@cache
+def lanes_of(p4info: Path) -> int:
+    """The lanes of a program's packets: it has a register for each."""
+    return sum(_LANE.fullmatch(r.alias.rsplit(".", 1)[-1]) is not None for r in fy.P4Schema(p4info).registers)
+
+
+def check_lanes(p4infos: Mapping[str, Path], lanes: int) -> None:
+    """That all switches run programs of the lanes that packets have: a tree has one lane count, and a program takes no
+    other one. Raises FabricError, which names the switch."""
+    for switch, p4info in p4infos.items():
+        if (own := lanes_of(p4info)) != lanes:
+            raise FabricError(
+                f"switch '{switch}' runs a program of {own} lanes ({p4info.name}), and packets have {lanes}; expected "
+                f"a program of {lanes} lanes, or --lanes {own} and such programs at all switches"
+            )
 
 
 def program_of(fabric: Fabric, default: Pipeline, devices: Mapping[str, Device]) -> dict[str, Path]:

@@ -20,7 +20,7 @@ from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.scheme_registry import BUILT_IN_SCHEMES
 from netfold.controller.planning.validate import validate
 from netfold.controller.switches.compiled_programs import lanes_for, program_for
-from netfold.controller.switches.program_limits import limit_children, max_children
+from netfold.controller.switches.program_limits import check_lanes, lanes_of, limit_children, max_children
 from netfold.p4src.tools.p4build import PROFILES, Profile
 from netfold.simulator.command.cli import app as simulate_app
 from netfold.topologies.children import WIDEST_CHILDREN, beyond_programs
@@ -62,6 +62,21 @@ def test_ordinary_programs_take_what_planners_without_a_controller_assume(name: 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 def test_a_program_takes_the_children_of_its_profile(profile: Profile) -> None:
     assert max_children(COMPILED / profile.p4info) == profile.children
+
+
+@pytest.mark.parametrize("name", ["tofino", "tofino2", *(profile.name for profile in PROFILES)])
+def test_a_program_has_the_lanes_of_its_profile(name: str) -> None:
+    lanes = {"tofino": 32, "tofino2": 64, **{profile.name: profile.lanes for profile in PROFILES}}
+    assert lanes_of(COMPILED / f"netfold-{name}.p4info.txtpb") == lanes[name]
+
+
+def test_programs_of_two_lane_counts_in_one_fabric_are_refused() -> None:
+    """A tree over both would add up nothing: a switch takes packets of its own lanes only."""
+    narrow, wide = (COMPILED / Profile(lanes).p4info for lanes in (64, 256))
+    check_lanes({"leaf1": narrow, "leaf2": narrow}, 64)
+    expected = r"switch 'leaf2' runs a program of 256 lanes \(netfold-v1model-256.*packets have 64; expected"
+    with pytest.raises(FabricError, match=expected):
+        check_lanes({"leaf1": narrow, "leaf2": wide}, 64)
 
 
 def test_the_widest_program_is_the_limit_of_planning_without_a_controller() -> None:
