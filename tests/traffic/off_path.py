@@ -9,6 +9,7 @@ packets it sent. PLAN is a `Plan` as JSON."""
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import select
@@ -25,6 +26,7 @@ from functools import partial
 from itertools import cycle, islice
 from random import Random
 
+from netfold.protocol.runtime import is_only_user
 from netfold.protocol.wire import Kind
 from tests.dataplane.frames import ARP, TCP, Ip, Netfold, arp_request, checksum, ethernet, ip, mac
 
@@ -40,6 +42,7 @@ ERRORS = (
 _MTUS = (0, 1, 67, 68, 256, 552, NEXT_MTU, 1067, 1068, 1500, 65535)
 _ROUND = 4096  # different packets, which are sent again and again
 _BATCH = 64
+_CAPABILITY_VERSION = 0x20080522  # of capset(2)
 _RESET_AFTER = 20  # segments of a connection
 _ALL_FRAMES = 0x0003  # ETH_P_ALL
 
@@ -279,7 +282,11 @@ def _has_input_ended(*awaited: socket.socket) -> bool:
 
 
 def _drop_rights() -> None:
-    if os.geteuid() == 0:
+    if is_only_user():  # in a user's own namespaces there is no other user, but rights can go
+        header, no_capabilities = struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)
+        if ctypes.CDLL(None, use_errno=True).capset(header, no_capabilities):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    elif os.geteuid() == 0:
         os.setgroups([])
         os.setgid(UNPRIVILEGED)
         os.setuid(UNPRIVILEGED)
