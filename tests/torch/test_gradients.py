@@ -65,13 +65,14 @@ def alone(steps: int = STEPS, clip: float = 0.0) -> Any:
 def train(kind: str) -> Any:
     model = DistributedDataParallel(perceptron(), bucket_cap_mb=0.02)
     if kind != "not named":
-        compress_gradients(model, warm_up_steps=2 if kind == "warm-up" else 0)
+        has_feedback = kind.startswith("feedback")
+        compress_gradients(model, warm_up_steps=2 if kind == "warm-up" else 0, error_feedback=has_feedback)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**14, enabled=kind == "scaler")
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**14, enabled="scaler" in kind)
     for step in range(STEPS):
         optimizer.zero_grad()
         scaler.scale(loss_of(model, step * RANKS + dist.get_rank())).backward()
-        if kind in ("clipped", "scaler"):
+        if "clipped" in kind or "scaler" in kind:
             scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_(model.parameters(), 0.1)
         scaler.step(optimizer)
@@ -79,11 +80,11 @@ def train(kind: str) -> Any:
     return weights(model.module)
 
 
-@pytest.mark.parametrize("kind", ["plain", "clipped", "scaler", "warm-up"])
+@pytest.mark.parametrize("kind", ["plain", "clipped", "scaler", "warm-up", "feedback", "feedback, scaler"])
 def test_ddp_ends_near_one_machine_with_the_same_bits_at_all_ranks(ranks: World, kind: str):
     ours, theirs = ranks.run(train, kind)
     assert ours.tobytes() == theirs.tobytes()
-    expected = alone(clip=0.1 if kind in ("clipped", "scaler") else 0.0)
+    expected = alone(clip=0.1 if "clipped" in kind or "scaler" in kind else 0.0)
     assert 1e-5 < distance(ours, expected, weights(perceptron())) < 0.05
 
 
@@ -92,9 +93,37 @@ def test_gradients_that_the_program_does_not_name_are_exact(ranks: World):
     assert distance(ours, alone(), weights(perceptron())) < 1e-5
 
 
-def overflowing() -> tuple[float, bool]:
+def warm_up_ends() -> list[bool]:
+    """Of each step, whether its gradients had the error of half."""
     model = DistributedDataParallel(perceptron())
-    compress_gradients(model)
+    state = compress_gradients(model, warm_up_steps=3)
+    assert state is not None
+    found = []
+    for step in range(6):
+        model.zero_grad()
+        loss_of(model, dist.get_rank()).backward()
+        assert state.step == step + 1
+        mean = torch.cat([p.grad.reshape(-1) for p in model.parameters() if p.grad is not None]).double()
+        exact = exact_mean()
+        found.append(float((mean - exact).norm() / exact.norm()) < 1e-3)
+    return found
+
+
+def exact_mean() -> Any:
+    """Of the gradients that the ranks have in `loss_of(model, rank)`."""
+    model = perceptron()
+    for rank in range(RANKS):
+        (loss_of(model, rank) / RANKS).backward()
+    return torch.cat([p.grad.reshape(-1) for p in model.parameters() if p.grad is not None]).double()
+
+
+def test_the_steps_of_a_warm_up_are_half(ranks: World):
+    assert ranks.run(warm_up_ends) == [[True, True, True, False, False, False]] * RANKS
+
+
+def overflowing(error_feedback: bool) -> tuple[float, bool]:
+    model = DistributedDataParallel(perceptron())
+    compress_gradients(model, error_feedback=error_feedback)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     for step in range(6):
@@ -110,8 +139,9 @@ def overflowing() -> tuple[float, bool]:
     return scaler.get_scale(), before.tobytes() == weights(model).tobytes()
 
 
-def test_a_scaler_skips_the_step_at_all_ranks_when_one_overflows(ranks: World):
-    assert ranks.run(overflowing) == [(512.0, True)] * RANKS
+@pytest.mark.parametrize("error_feedback", [False, True])
+def test_a_scaler_skips_the_step_at_all_ranks_when_one_overflows(ranks: World, error_feedback: bool):
+    assert ranks.run(overflowing, error_feedback) == [(512.0, True)] * RANKS
 
 
 def sharded() -> Any:

@@ -98,11 +98,20 @@ class Core:
         *,
         lossy: bool = False,
         follows_all: bool = False,
+        warm_up: bool = False,
+        remainder: np.ndarray | None = None,
     ) -> int:
         request = request_of(
-            array, op, scheme or BlockFloat(), deadline, lossy=lossy, follows_all=follows_all
+            array,
+            op,
+            scheme or BlockFloat(),
+            deadline,
+            lossy=lossy,
+            follows_all=follows_all,
+            warm_up=warm_up,
+            remainder=remainder,
         )
-        self._arrays.append(array)
+        self._arrays += [array] if remainder is None else [array, remainder]
         handle: int = self._code.nf_core_submit(self._core, ctypes.byref(request))
         return handle
 

@@ -61,3 +61,24 @@ def test_a_gradient_of_another_dtype_is_refused_before_anything_is_sent(dtype):
             with pytest.raises(UnsupportedDtypeError, match="lossy=True takes float32, float16, bfloat16"):
                 worker.all_reduce(np.ones(5, dtype), lossy=True)
         assert reduce(fabric.workers, gradients(0), lossy=True) < 0.06
+
+
+def test_memory_that_cannot_hold_the_remainder_is_refused_before_anything_is_sent():
+    with rig(WORKERS, lanes=16, slots=32, scheme=RotatedQuarter()) as fabric:
+        for worker in fabric.workers:
+            for remainder, lossy, message in (
+                (
+                    np.zeros(ELEMENTS - 1, np.float32),
+                    True,
+                    "the remainder is 4999 x float32; expected 5000 x float32",
+                ),
+                (
+                    np.zeros(ELEMENTS, np.float64),
+                    True,
+                    "the remainder is 5000 x float64; expected 5000 x float32",
+                ),
+                (np.zeros(ELEMENTS, np.float32), False, "a remainder is of a call with lossy=True"),
+            ):
+                with pytest.raises(ValueError, match=message):
+                    worker.submit(np.ones(ELEMENTS, np.float32), lossy=lossy, remainder=remainder)
+        assert reduce(fabric.workers, gradients(0), lossy=True) < 0.06

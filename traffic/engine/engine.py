@@ -115,10 +115,11 @@ class TreeReport(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Call:
-    """A submitted call. The array must live until the call is finished."""
+    """A submitted call. Its arrays must live until the call is finished."""
 
     handle: int
     array: NDArray[Any]
+    remainder: NDArray[np.float32] | None = None
 
 
 def to_engine_assignment(
@@ -204,8 +205,9 @@ def request_of(
     lossy: bool = False,
     follows_all: bool = False,
     warm_up: bool = False,
+    remainder: NDArray[np.float32] | None = None,
 ) -> Request:
-    """`context`, `lossy`, `follows_all`, `warm_up`: see `Worker.submit`."""
+    """`context`, `lossy`, `follows_all`, `warm_up`, `remainder`: see `Worker.submit`."""
     scheme = scheme_for(scheme, array.dtype, lossy)
     return Request(
         array=array.ctypes.data,
@@ -214,6 +216,7 @@ def request_of(
         op=_OPS[op],
         scheme=SCHEMES[type(scheme)],
         bits=scheme.bits if isinstance(scheme, Fixed) else 0,
+        remainder=None if remainder is None else remainder.ctypes.data,
         follows_all=follows_all,
         is_warm_up=warm_up,
         context=context,
@@ -263,11 +266,18 @@ class Engine:
         """Closes the sockets."""
         self._code.nf_engine_close_sockets(self._engine)
 
-    def submit(self, array: NDArray[Any], request: Request, background: bool) -> Call:
+    def submit(
+        self,
+        array: NDArray[Any],
+        request: Request,
+        background: bool,
+        remainder: NDArray[np.float32] | None = None,
+    ) -> Call:
+        """`remainder`: of the request."""
         handle = self._code.nf_engine_submit(self._engine, ctypes.byref(request), int(background))
         if not handle:
             raise MemoryError(f"no memory for a copy of {array.nbytes} bytes")
-        return Call(handle, array)
+        return Call(handle, array, remainder)
 
     def wait(self, call: Call, until: float) -> Status:
         """Runs the I/O loop until the call is finished. PENDING: it is `until`, a signal arrived, or another epoch is

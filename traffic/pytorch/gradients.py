@@ -10,7 +10,7 @@ with gradients():  # or by hand
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
+from netfold.traffic.pytorch.error_feedback import ErrorFeedback
 from netfold.traffic.pytorch.tensor_call import Gradient
 
 ROTATED_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -32,10 +33,12 @@ _gradient: ContextVar[Gradient | None] = ContextVar("netfold_gradient", default=
 
 
 @contextmanager
-def gradients(follows_all: bool = False, warm_up: bool = False) -> Iterator[None]:
+def gradients(
+    follows_all: bool = False, warm_up: bool = False, remainder: torch.Tensor | None = None
+) -> Iterator[None]:
     """Names the sums and averages that this thread starts within as those of gradients, if they are of float32, float16
-    or bfloat16. `follows_all`, `warm_up`: as in `Worker.submit`. Equal at all ranks."""
-    token = _gradient.set(Gradient(follows_all, warm_up))
+    or bfloat16. `follows_all`, `warm_up`, `remainder`: as in `tensor_call.Gradient`; with `remainder`, of one sum."""
+    token = _gradient.set(Gradient(follows_all, warm_up, remainder))
     try:
         yield
     finally:
@@ -50,26 +53,49 @@ def current_gradient() -> Gradient | None:
 @dataclass
 class GradientState:
     """Of `gradient_hook`. `group`: None is the world. `warm_up_steps`: the first steps, made as half; the first call of
-    each bucket is in any case. `step`: counts backward passes."""
+    each bucket is in any case. `feedback`: adds what rounding lost to the next gradient. `step`: counts backward
+    passes."""
 
     group: Any = None
     warm_up_steps: int = 0
+    feedback: ErrorFeedback | None = None
     step: int = 0
 
     def __post_init__(self) -> None:
         if self.warm_up_steps < 0:
             raise ValueError(f"warm_up_steps is {self.warm_up_steps}; expected 0 or more")
 
+    def state_dict(self, model: torch.nn.Module) -> dict[str, Any]:
+        """Of this rank, for its checkpoint. `model`: whose gradients these are."""
+        remainders = {} if self.feedback is None else self.feedback.named(model)
+        return {"step": self.step, "remainders": remainders}
+
+    def load_state_dict(self, model: torch.nn.Module, state: Mapping[str, Any]) -> None:
+        """Raises ValueError for remainders of another model."""
+        if self.feedback is not None:
+            self.feedback.load(model, state["remainders"])
+        self.step = state["step"]
+
 
 # Without annotations: DDP compares them with torch's types, and here they would be strings.
 def gradient_hook(state, bucket):  # type: ignore[no-untyped-def]
     """Averages a `torch.distributed.GradBucket` as gradients. Returns a Future of the flat gradient."""
     buffer, is_warm_up = bucket.buffer(), state.step < state.warm_up_steps
-    with gradients(follows_all=bucket.index() == 0, warm_up=is_warm_up):
+    remainder = None if state.feedback is None else state.feedback.add_to(bucket)
+    with gradients(follows_all=bucket.index() == 0, warm_up=is_warm_up, remainder=remainder):
         work = dist.all_reduce(buffer, dist.ReduceOp.AVG, group=state.group, async_op=True)
     if bucket.is_last():
         state.step += 1
-    return work.get_future().then(lambda future: future.value()[0])
+
+    def averaged(future):  # type: ignore[no-untyped-def]
+        try:
+            return future.value()[0]
+        except RuntimeError:
+            if remainder is not None:
+                remainder.zero_()
+            raise
+
+    return work.get_future().then(averaged)
 
 
 class _GradientReduceScatter:
@@ -90,29 +116,37 @@ class _GradientReduceScatter:
             return _reduce_scatter(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
 
 
-def compress_gradients(model: torch.nn.Module, warm_up_steps: int = 0) -> None:
-    """Names the gradients of a model: of DistributedDataParallel, by a communication hook, or of `fully_shard`, whose
-    reduce-scatters it replaces. `warm_up_steps`: of DistributedDataParallel; as in `GradientState`.
+def compress_gradients(
+    model: torch.nn.Module, warm_up_steps: int = 0, error_feedback: bool = False
+) -> GradientState | None:
+    """Names the gradients of a model: of DistributedDataParallel, by a communication hook whose state it returns, or of
+    `fully_shard`, whose reduce-scatters it replaces. `warm_up_steps`, `error_feedback`: of DistributedDataParallel; as
+    in `GradientState`.
 
     Raises TypeError for another model, and ValueError if the model's group is not of the backend netfold.
     """
     if isinstance(model, DistributedDataParallel):
         _check_backend(model.process_group)
-        model.register_comm_hook(GradientState(model.process_group, warm_up_steps), gradient_hook)
-        return
+        feedback = ErrorFeedback() if error_feedback else None
+        state = GradientState(model.process_group, warm_up_steps, feedback)
+        model.register_comm_hook(state, gradient_hook)
+        return state
     sharded = [module for module in model.modules() if isinstance(module, FSDPModule)]
     if not sharded:
         raise TypeError(
             f"compress_gradients takes a model of DistributedDataParallel or fully_shard, not {type(model).__name__}"
         )
-    if warm_up_steps:
-        raise ValueError("warm_up_steps is of DistributedDataParallel; fully_shard's calls have no step")
+    if warm_up_steps or error_feedback:
+        raise ValueError(
+            "warm_up_steps and error_feedback are of DistributedDataParallel; fully_shard's calls have no step"
+        )
     if not hasattr(FSDPModule, "set_custom_reduce_scatter"):
         raise TypeError(
             f"fully_shard of torch {torch.__version__} has no custom reduce-scatter; expected 2.8 or later"
         )
     for module in sharded:
         module.set_custom_reduce_scatter(_GradientReduceScatter())
+    return None
 
 
 def _check_backend(group: Any) -> None:

@@ -83,6 +83,8 @@ class HostReducer:
             add_up(total, inputs, self._ranks_per_host if call.op is ReduceOp.AVERAGE else 1.0)
 
             def done(error: Exception | None) -> None:
+                if call.op is ReduceOp.AVERAGE:
+                    self._scale_remainder(call)
                 self._complete(number, call, inputs, total, error)
 
             if self._hosts is None:
@@ -91,6 +93,13 @@ class HostReducer:
                 self._hosts.start(replace(call, tensor=total, done=done))
         except Exception as error:
             self._complete(number, call, inputs, None, error)
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def _scale_remainder(self, call: TensorCall) -> None:
+        """The remainder is of the mean over this host's ranks. This rank adds it to its next input, of which the mean
+        takes a part."""
+        if call.gradient is not None and call.gradient.remainder is not None:
+            call.gradient.remainder.mul_(self._ranks_per_host)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _complete(

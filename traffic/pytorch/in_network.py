@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
+
 from netfold.protocol.connection import Connection
 from netfold.traffic.membership.jobs import cancel_job
 from netfold.traffic.pytorch.tensor_call import NetworkUse, TensorCall
@@ -63,5 +65,6 @@ def submit_to_worker(worker: Worker, call: TensorCall) -> None:
         lossy=gradient is not None,
         follows_all=gradient is not None and gradient.follows_all,
         warm_up=gradient is not None and gradient.warm_up,
+        remainder=None if gradient is None or gradient.remainder is None else np.asarray(gradient.remainder),
     )
     handle.add_done_callback(on_done)

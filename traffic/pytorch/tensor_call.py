@@ -36,11 +36,13 @@ def _ready() -> None:
 
 @dataclass(frozen=True)
 class Gradient:
-    """What a call of gradients may be: approximate, if the job's numerics are quarter. `follows_all`, `warm_up`: as in
-    `Worker.submit`. Equal at all ranks."""
+    """What a call of gradients may be: approximate, if the job's numerics are quarter. `follows_all`, `warm_up`,
+    `remainder`: as in `Worker.submit`. All but `remainder` are equal at all ranks; it is of zeros before the call, and
+    stays so at a rank whose array does not travel by itself: the first rank of its host gets that of the host."""
 
     follows_all: bool = False
     warm_up: bool = False
+    remainder: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,24 @@ def check_lossy(array: NDArray[Any], lossy: bool) -> None:
         raise UnsupportedDtypeError(f"all_reduce with lossy=True takes {names}; this is {array.dtype}")
 
 
+def check_remainder(array: NDArray[Any], remainder: NDArray[np.float32] | None, lossy: bool) -> None:
+    """Raises ValueError for memory that cannot hold what the codes leave of `array`."""
+    if remainder is None:
+        return
+    if not lossy:
+        raise ValueError("a remainder is of a call with lossy=True")
+    flags = remainder.flags
+    if (
+        remainder.dtype != np.float32
+        or remainder.size != array.size
+        or not (flags.c_contiguous and flags.writeable)
+    ):
+        raise ValueError(
+            f"the remainder is {remainder.size} x {remainder.dtype}; expected {array.size} x float32, in C order and "
+            "writable"
+        )
+
+
 def workers_left_error(assignment: Assignment, call: int) -> WorkersLeftError:
     """For a call that cannot be completed without workers that have left."""
     left = assignment.workers_left

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from netfold.protocol.wire import packet_bytes
@@ -54,6 +55,7 @@ from netfold.traffic.worker.outcome import (
     check_lossy,
     check_numerics,
     check_quorum,
+    check_remainder,
     contributors_of,
     error_of,
     workers_left_error,
@@ -177,6 +179,7 @@ class Worker:
         lossy: bool = False,
         follows_all: bool = False,
         warm_up: bool = False,
+        remainder: NDArray[np.float32] | None = None,
     ) -> Handle:
         """As `all_reduce`, but returns at once. All workers must submit their calls in the same order. The array must
         not be used until its call is done. Raises those errors of `all_reduce` that are found before anything is
@@ -184,8 +187,11 @@ class Worker:
         workers with different ones raise CollectiveMismatchError. `lossy`: as in `all_reduce`. `follows_all`: the call
         starts when all calls before it are finished, and sums of these predict its ranges, too; equal at all workers.
         Of the first gradients of a training step, before which nothing is in flight anyway. `warm_up`: a lossy call is
-        made as half; equal at all workers."""
+        made as half; equal at all workers. `remainder`: of a lossy call, as many elements as
+        `array`. It gets what the codes of numerics quarter left of this worker's array: its values less those of its
+        codes, 0 where it did not travel in codes. Undefined after an error."""
         check_array(array)
+        check_remainder(array, remainder, lossy)
         handle = Handle(array)
         if array.size == 0:
             handle.finish(None)
@@ -205,12 +211,13 @@ class Worker:
                 lossy=lossy,
                 follows_all=lossy and follows_all,
                 warm_up=warm_up,
+                remainder=remainder,
             )
             with (
                 self._state_lock
             ):  # the completion thread may see the call done before it is in `_background`
                 self._refuse_if_closed()
-                call = self._engine.submit(array, request, background=True)
+                call = self._engine.submit(array, request, background=True, remainder=remainder)
                 self._background[call.handle] = _BackgroundCall(handle, call, started, deadline)
                 self._in_flight += 1  # until the completion thread has finished the handle
                 if self._completion_thread is None:

@@ -35,6 +35,7 @@ static int reset(struct call_ranges *ranges, int64_t count) {
 int ranges_choose_scheme(struct nf_call *c, const struct nf_assignment *a, struct nf_scale_predictor *p) {
     struct call_ranges *ranges = &c->ranges;
     ranges->is_predicted = 0;
+    if (c->request.remainder) memset(c->request.remainder, 0, (size_t)c->request.elements * sizeof *c->request.remainder);
     if (!is_rotatable(&c->request)) return (int)c->request.scheme;
     if (a->quorum) return NF_PACKED_HALF;
     ranges->width = row_width(a->lanes);

@@ -175,6 +175,13 @@ uint8_t nf_row_unpack_rotated(const struct nf_codec *c, void *to, int64_t count,
     return observed;
 }
 
+void nf_row_remainder(const struct nf_codec *c, float *to, int64_t count, const void *row, uint8_t exponent, uint8_t range,
+                      const struct nf_rotation *r) {
+    float buffer[NF_ROW_MAX], left[NF_ROW_MAX];
+    nf_rotate_remainder(left, load(c, buffer, row, c->width), c->width, exponent, range, r);
+    memcpy(to, left, (size_t)count * sizeof *to);
+}
+
 /* Of eight partial sums, so that compilers may use vectors and every processor adds in the same order. The square of a float32 is
  * exact as a float64. */
 double nf_row_energy(const struct nf_codec *c, const void *row, int64_t count) {

@@ -198,3 +198,12 @@ uint8_t nf_rotate_unpack(float *to, const uint32_t *from, int64_t width, uint8_t
     to_floats(to, values, words, (float)(step / sqrt((double)block) / divisor), width);
     return nf_range_of((double)energy * (step * step) / (double)width);
 }
+
+void nf_rotate_remainder(float *to, const float *from, int64_t width, uint8_t exponent, uint8_t range,
+                         const struct nf_rotation *r) {
+    uint32_t lanes[NF_LANES_MAX];
+    float values[NF_ROTATED_MAX];
+    nf_rotate_pack(lanes, from, width, exponent, range, r);
+    nf_rotate_unpack(values, lanes, width, range, 1, r);
+    for (int64_t i = 0; i < width; i++) to[i] = from[i] - values[i];
+}

@@ -34,6 +34,10 @@ NF_API int nf_rotate_pack(uint32_t *to, const float *from, int64_t width, uint8_
 NF_API uint8_t nf_rotate_unpack(float *to, const uint32_t *from, int64_t width, uint8_t range, double divisor,
                                 const struct nf_rotation *r);
 
+/* What the codes of nf_rotate_pack leave of `width` floats that fit: `from` less the values of their codes. */
+NF_API void nf_rotate_remainder(float *to, const float *from, int64_t width, uint8_t exponent, uint8_t range,
+                                const struct nf_rotation *r);
+
 /* The smallest range byte that holds sums of this mean square. NF_UNKNOWN_RANGE: it is not finite. */
 NF_API uint8_t nf_range_of(double mean_square);
 
