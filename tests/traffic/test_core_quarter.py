@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -253,6 +254,49 @@ def test_only_lossy_calls_are_approximate():
             while any(core.status(call) is Status.PENDING for core, call in calls):
                 fabric.step()
             np.testing.assert_allclose(arrays[0], exact, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "setting", ["one does not name the gradient", "one warms up", "one has other numerics"]
+)
+@pytest.mark.parametrize("calls_before", [0, 6])
+def test_workers_whose_settings_differ_get_an_error_and_never_a_sum(setting, calls_before):
+    fabric = team(3)
+    for call in range(calls_before):
+        reduce(fabric, gradients(3, 4 * WIDTH, call))
+    hows: list[dict[str, object]] = [{"scheme": RotatedQuarter(), "lossy": True} for _ in range(3)]
+    hows[1].update(
+        {
+            "one does not name the gradient": {"lossy": False},
+            "one warms up": {"warm_up": True},
+            "one has other numerics": {"scheme": PackedHalf(), "lossy": False},
+        }[setting]
+    )
+    arrays = gradients(3, 4 * WIDTH, 6)
+    calls = [
+        (core, core.submit(array, **how)) for core, array, how in zip(fabric.cores, arrays, hows, strict=True)
+    ]
+    while any(core.status(call) is Status.PENDING for core, call in calls):
+        fabric.step()
+    statuses = {core.status(call) for core, call in calls}
+    alike = setting == "one warms up" and calls_before == 0  # the first call is half for all
+    assert statuses == {Status.DONE if alike else Status.MISMATCH}
+
+
+@pytest.mark.parametrize("allow_newcomers", [False, True])
+def test_errors_of_equal_gradients_do_not_repeat(allow_newcomers):
+    """Each call has dithers of its own, also where call numbers are compared modulo 9: the mean of many sums is nearer
+    than one."""
+    fabric = Fabric([Core() for _ in range(2)], random.Random(1))
+    lanes = 32  # newcomers need as many
+    fabric.begin(
+        [replace(assignment(rank, 2, lanes, SLOTS), allow_newcomers=allow_newcomers) for rank in range(2)]
+    )
+    inputs = gradients(2, 4 * 4 * lanes, 7)
+    exact = np.sum(inputs, axis=0, dtype=np.float64)
+    errors = np.array([reduce(fabric, inputs)[0] - exact for _ in range(70)][6:])
+    assert len({error.tobytes() for error in errors}) == len(errors)
+    assert (errors.mean(axis=0) ** 2).mean() < 2 * (errors**2).mean() / len(errors)
 
 
 def test_workers_with_other_ranges_are_in_other_calls():

@@ -23,6 +23,8 @@ void fingerprint_compute(struct nf_call *c) {
 void fingerprint_add_division(struct nf_call *c) {
     struct call_attempt *a = &c->attempt;
     if (a->balance) a->fingerprint = nf_mix(a->fingerprint, (uint64_t)a->balance->stripes);
+    /* numbers of calls are few then (fingerprint_compute), and each call needs dithers of its own */
+    if (is_rotated(c) && a->has_newcomers) a->fingerprint = nf_mix(a->fingerprint, (uint64_t)c->ranges.occurrence);
     for (int64_t row = 0; is_rotated(c) && row < c->ranges.count; row++)
         a->fingerprint = nf_mix(a->fingerprint, c->ranges.predicted[row]);
     for (int64_t i = 0; a->has_predicted_scales && i < a->tree_count; i++) {
