@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from weakref import ref
 
 from netfold.controller.jobs.records import AllocatedTree, Placement
 from netfold.controller.lifecycle.job_admission import RefusedError
@@ -17,44 +18,36 @@ from netfold.topologies.fabric import Fabric
 MAX_ENTRIES, MAX_ENTRIES_OF_CHIPS = 8192, 4096
 """p4src/common/sizes.p4, p4src/tna/arch.p4."""
 
-SPARE = 1024
-"""Trees that are gone and still remembered: jobs are admitted against several sets of placements."""
-
 
 class AdmissionEntries:
-    """Entries that each tree takes at each switch, computed once for each tree."""
+    """Entries that each tree takes at each switch, computed once while the tree is alive."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
-        self._known: dict[int, tuple[Tree, Counter[str]]] = {}
+        self._known: dict[int, tuple[ref[Tree], Counter[str]]] = {}
+        """By identity: the hash of a tree takes as long as its edges are many."""
 
     def check(self, new: Placement, others: Iterable[Placement]) -> None:
         """Raises RefusedError if a switch has no room for the entries of `new` beside `others`, or if repeated results
         of a tree do not find their way."""
-        placements = [new, *others]
+        used: Counter[str] = Counter()
         try:
-            counts = [counted for held in placements for counted in self._counts(held)]
+            for placement in (new, *others):
+                for numbers, tree in zip(placement.trees, placement.plan.trees, strict=True):
+                    used.update(self._of(numbers, tree))
         except UnroutableError as error:
             raise RefusedError(str(error)) from error
-        used: Counter[str] = Counter()
-        for _, counted in counts:
-            used.update(counted)
-        if len(self._known) > 2 * len(counts) + SPARE:
-            self._known = {id(tree): (tree, counted) for tree, counted in counts}
         for switch, count in used.items():
             most = MAX_ENTRIES if self._fabric.switch(switch).chip is None else MAX_ENTRIES_OF_CHIPS
             if count > most:
                 raise RefusedError(f"switch {switch} would hold {count} admission entries; it has {most}")
 
-    def _counts(self, placement: Placement) -> Iterable[tuple[Tree, Counter[str]]]:
+    def _of(self, numbers: AllocatedTree, tree: Tree) -> Counter[str]:
         """Raises UnroutableError."""
-        for numbers, tree in zip(placement.trees, placement.plan.trees, strict=True):
-            if id(tree) not in self._known:
-                self._known[id(tree)] = (
-                    tree,
-                    self._count(numbers, tree),
-                )  # with the tree: an id may be used again
-            yield self._known[id(tree)]
+        key = id(tree)
+        if key not in self._known:
+            self._known[key] = ref(tree, lambda _: self._known.pop(key)), self._count(numbers, tree)
+        return self._known[key][1]
 
     def _count(self, numbers: AllocatedTree, tree: Tree) -> Counter[str]:
         entities = tree_entities(InstalledTree(self._fabric, numbers, tree, epoch=1, udp_port=0))
