@@ -6,7 +6,7 @@ equal parts."""
 from __future__ import annotations
 
 from netfold.controller.planning.plan import Plan
-from netfold.controller.planning.relaxed import relax_and_round
+from netfold.controller.planning.relax_and_round import relax_and_round
 from netfold.controller.planning.scheme import Task
 
 

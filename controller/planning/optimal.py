@@ -23,7 +23,7 @@ from netfold.controller.planning.layout import feasible_rate, finish, fit_shares
 from netfold.controller.planning.models import FixedShares, FreeShares
 from netfold.controller.planning.packing import packing_bound
 from netfold.controller.planning.plan import Plan, PlanningError
-from netfold.controller.planning.relaxed import upper_bound
+from netfold.controller.planning.relax_and_round import upper_bound
 from netfold.controller.planning.rounding import drafts_of
 from netfold.controller.planning.scheme import Task
 from netfold.controller.planning.search import improve

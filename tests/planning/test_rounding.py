@@ -18,7 +18,7 @@ from netfold.controller.planning.layout import feasible_rate, total_load
 from netfold.controller.planning.models import FixedShares, FreeShares
 from netfold.controller.planning.packing import packing_bound
 from netfold.controller.planning.planner import make_plan
-from netfold.controller.planning.relaxed import free_routing_bound
+from netfold.controller.planning.relax_and_round import free_routing_bound
 from netfold.controller.planning.residual_network import Limits, ResidualNetwork
 from netfold.controller.planning.rounding import repair, round_once
 from netfold.topologies.fabric import Fabric

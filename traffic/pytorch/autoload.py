@@ -16,6 +16,6 @@ def register() -> None:
 
 # torch calls it with _DistributedBackendOptions and the program's pg_options.
 def _create(options, program_options):  # type: ignore[no-untyped-def]
-    from netfold.traffic.pytorch.backend import create  # noqa: PLC0415
+    from netfold.traffic.pytorch.create_group import create  # noqa: PLC0415
 
     return create(options, program_options)

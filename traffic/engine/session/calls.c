@@ -41,6 +41,11 @@ void calls_finish_first(struct nf_core *core, int64_t status) {
     calls_release_stable(core);
 }
 
+void calls_finish_closing(struct nf_core *core) {
+    struct nf_call *call = core->first;
+    if (call && call->progress.state == CALL_CLOSING) calls_finish_first(core, call->result);
+}
+
 void calls_end_all(struct nf_core *core, int64_t status) {
     struct nf_call *call;
     for (int is_first = 1; (call = core->first); is_first = 0) {

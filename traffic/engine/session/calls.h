@@ -13,6 +13,9 @@ void calls_append(struct nf_core *core, struct nf_call *call);
 /* The first call has its result: it finishes with `status`, and is retained. */
 void calls_finish_first(struct nf_core *core, int64_t status);
 
+/* A first call that only waits for its closing chunk has its result: it finishes. */
+void calls_finish_closing(struct nf_core *core);
+
 /* Ends all calls without results: the first one with this status, the others as aborted. */
 void calls_end_all(struct nf_core *core, int64_t status);
 

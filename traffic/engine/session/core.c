@@ -9,11 +9,12 @@
 
 #include "core.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../parts/parts.h"
 #include "calls.h"
+#include "departures.h"
+#include "missing_results.h"
 #include "scheduler.h"
 #include "state.h"
 #include "synchronize.h"
@@ -47,14 +48,8 @@ void nf_core_destroy(struct nf_core *core) {
     free(core);
 }
 
-/* A call that only waits for its closing chunk has its result. */
-static void finish_closing_call(struct nf_core *core) {
-    struct nf_call *call = core->first;
-    if (call && call->progress.state == CALL_CLOSING) calls_finish_first(core, call->result);
-}
-
 int nf_core_assign(struct nf_core *core, const struct nf_assignment *a, double now) {
-    finish_closing_call(core);
+    calls_finish_closing(core);
     core->totals.restarts += core->first && core->first->progress.state != CALL_WAITING;
     stop_trees(core);
     for (struct nf_call *call = core->retained; call; call = call->next)
@@ -95,60 +90,12 @@ void nf_core_release(struct nf_core *core, struct nf_call *call) {
 
 /* ---- failures ---- */
 
-static int64_t lowest_missing(const struct tree *t, const struct segment *s) {
-    int64_t lowest = -1;
-    for (int64_t k = 0; k < t->channel_count; k++) {
-        const struct channel *c = &t->channels[k];
-        int64_t chunk = c->next_place - s->base;
-        if (c->is_in_flight && c->segment == s && (lowest < 0 || chunk < lowest)) lowest = chunk;
-    }
-    return lowest;
-}
-
-static void describe_missing(const struct nf_core *core, char *to, size_t capacity) {
-    size_t used = 0;
-    for (int64_t i = 0; i < core->tree_count && used < capacity; i++) {
-        const struct tree *t = &core->trees[i];
-        const struct segment *s = t->streams[MAIN].first ? t->streams[MAIN].first : t->streams[CONTROL].first;
-        if (!s) continue;
-        int64_t lowest = lowest_missing(t, s);
-        char name[24];
-        snprintf(name, sizeof name, "%lld", (long long)lowest);
-        int wrote = snprintf(to + used, capacity - used,
-                             "%stree %lld (to %s): %lld of %lld results missing, %lld in flight, the first is chunk %s",
-                             used ? "; " : "", (long long)t->spec.tree, t->spec.destination, (long long)s->remaining,
-                             (long long)s->count, (long long)t->in_flight, lowest < 0 ? "none" : name);
-        if (wrote < 0) return;
-        used += (size_t)wrote;
-    }
-}
-
-/* Needed results are to be handed over in this epoch. */
-static int is_handover_incomplete(const struct nf_core *core) {
-    return !core->is_synchronized || core->next_handover < core->handover_end || core->resume.outstanding ||
-           core->first->progress.state == CALL_HANDOVER;
-}
-
-/* What becomes of the first call after workers have left. A call that one of them has finished has all contributions: it ends as
- * if the worker were there. */
-static int64_t departures_step(struct nf_core *core) {
-    const struct nf_departures *d = &core->assignment.departures;
-    if (!d->is_limited || !core->first) return STEP_WAIT;
-    if (is_handover_incomplete(core)) return d->in_epoch ? STEP_NEW_EPOCH : STEP_WAIT;
-    if (core->first->progress.state == CALL_CLOSING) {
-        finish_closing_call(core);
-        return STEP_AGAIN;
-    }
-    if (core->next_call < d->call_limit) return STEP_WAIT;
-    return d->is_final ? NF_WORKERS_LEFT : STEP_NEW_EPOCH;
-}
-
 /* A call failed half-way: chunk numbers differ between workers from here on, so nothing more is sent in this epoch, and later
  * calls cannot continue. Retained results stay. */
 static void fail_epoch(struct nf_core *core, int64_t status) {
-    finish_closing_call(core);
+    calls_finish_closing(core);
     struct nf_call *call = core->first;
-    if (call && status == NF_TIMEOUT) describe_missing(core, call->outcome.message, sizeof call->outcome.message);
+    if (call && status == NF_TIMEOUT) missing_results_describe(core, call->outcome.message, sizeof call->outcome.message);
     core->totals.has_failed_call = core->assignment.epoch > 0;
     core->totals.unusable_epoch = 0;
     core->is_newcomer |= status == NF_STRAGGLED;
@@ -243,7 +190,7 @@ static void check_deadlines(struct nf_core *core, double now) {
     for (struct nf_call *call = core->first; call; call = call->next) {
         if (now < call->request.deadline) continue;
         if (call->progress.state == CALL_CLOSING)
-            finish_closing_call(core);
+            calls_finish_closing(core);
         else
             fail_epoch(core, NF_TIMEOUT);
         return;
