@@ -42,6 +42,10 @@ class JobFailedError(TrafficError):
         self.done = done
 
 
+class JobRefusedError(JobFailedError):
+    """The controller did not admit the job."""
+
+
 class ControllerUnreachableError(TrafficError):
     """No controller answered within the lease, so the job's slots may belong to another job by now."""
 

@@ -69,6 +69,10 @@ def different_collectives() -> None:
     dist.all_reduce(tensor) if dist.get_rank() == 0 else dist.broadcast(tensor, 1)
 
 
+def different_operations() -> None:
+    dist.all_reduce(torch.ones(5), dist.ReduceOp.MAX if dist.get_rank() == 0 else dist.ReduceOp.MIN)
+
+
 def different_groups() -> None:
     """Two groups of all ranks, in another order at each."""
     groups = [dist.new_group(), dist.new_group()]
@@ -77,7 +81,9 @@ def different_groups() -> None:
 
 
 @pytest.mark.parametrize("hosts", [["h1", "h2"], ["h1", "h1"]])
-@pytest.mark.parametrize("what", [different_roots, different_collectives, different_groups])
+@pytest.mark.parametrize(
+    "what", [different_roots, different_collectives, different_operations, different_groups]
+)
 def test_ranks_in_different_collectives_get_an_error(
     tmp_path: Path, hosts: list[str], what: Callable[[], None]
 ):

@@ -116,3 +116,58 @@ def test_a_group_whose_job_is_refused_is_an_error_at_its_ranks_and_the_world_goe
     for rank, (message, mean) in enumerate(answers):
         assert ("link h2-leaf1 has nothing left" in message) == (rank in (1, 3))
         assert mean == RANKS
+
+
+HSDP_STEPS = 3
+
+
+def trained_in_a_mesh(rate: float | None) -> tuple[list[bytes], list[str]]:
+    """HSDP over two by two ranks; the groups of its mesh have jobs of their own by the environment, or by options."""
+    from torch.distributed.device_mesh import init_device_mesh  # noqa: PLC0415
+    from torch.distributed.fsdp import fully_shard  # noqa: PLC0415
+
+    override = None if rate is None else {0: ("netfold", netfold.TorchOptions(rate=rate))}
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"), backend_override=override)
+    torch.manual_seed(5)
+    model = torch.nn.Sequential(torch.nn.Linear(60, 50), torch.nn.ReLU(), torch.nn.Linear(50, 2))
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(HSDP_STEPS):
+        optimizer.zero_grad()
+        inputs = torch.randn(8, 60, generator=torch.Generator().manual_seed(RANKS * step + dist.get_rank()))
+        model(inputs).square().mean().backward()
+        optimizer.step()
+    names = [type(mesh.get_group(dim)).__name__ for dim in (0, 1)]
+    found = [p.full_tensor().detach().numpy().tobytes() for p in model.parameters()]
+    for dim in (0, 1):
+        dist.destroy_process_group(mesh.get_group(dim))
+    return found, names
+
+
+def alone() -> list[Any]:
+    torch.manual_seed(5)
+    model = torch.nn.Sequential(torch.nn.Linear(60, 50), torch.nn.ReLU(), torch.nn.Linear(50, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(HSDP_STEPS):
+        optimizer.zero_grad()
+        for rank in range(RANKS):
+            inputs = torch.randn(8, 60, generator=torch.Generator().manual_seed(RANKS * step + rank))
+            (model(inputs).square().mean() / RANKS).backward()
+        optimizer.step()
+    return [p.detach() for p in model.parameters()]
+
+
+def check_trained(answers: list[tuple[list[bytes], list[str]]]) -> None:
+    assert [weights for weights, _ in answers] == [answers[0][0]] * RANKS
+    for ours, reference in zip(answers[0][0], alone(), strict=True):
+        found = torch.frombuffer(bytearray(ours), dtype=torch.float32).view(reference.shape)
+        torch.testing.assert_close(found, reference, rtol=1e-4, atol=1e-5)
+
+
+def test_a_dimension_of_a_mesh_has_jobs_by_its_options(ranks: tuple[World, Fabric]):
+    processes, fabric = ranks
+    before = len(fabric.controller.jobs)
+    answers = processes.run(trained_in_a_mesh, 10)
+    check_trained(answers)
+    assert [names for _, names in answers] == [["NetfoldGroup", "ProcessGroup"]] * RANKS
+    assert [job["rate"] for job in fabric.controller.jobs[before:]] == [10] * 2

@@ -15,6 +15,7 @@ _EXPECTED = {
     "priority": "an integer",
     "lease_ms": "an integer",
     "rate": "a number",
+    "group_rate": "a number",
 }
 
 LEASE_MS = 20_000
@@ -76,6 +77,6 @@ def _read(name: str, text: str) -> object:
             return _BOOLEANS[text.lower()]
         if name in ("priority", "lease_ms"):
             return int(text)
-        return float(text) if name == "rate" else text
+        return float(text) if name in ("rate", "group_rate") else text
     except (KeyError, ValueError):
         raise ValueError(f"NETFOLD_{name.upper()}='{text}': expected {_EXPECTED[name]}") from None

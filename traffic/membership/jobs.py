@@ -12,17 +12,17 @@ import grpc
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
-from netfold.traffic.errors import JobFailedError
+from netfold.traffic.errors import JobRefusedError
 
 
 def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> None:
-    """`keys` are those of a job file (docs/reference/jobs.md). Raises JobFailedError with the controller's reason."""
+    """`keys` are those of a job file (docs/reference/jobs.md). Raises JobRefusedError with the controller's reason."""
     request = pb.SubmitJobRequest(spec_yaml=json.dumps(dict(keys)), queue=queue)  # what is JSON is YAML
     with open_channel(where) as channel:
         try:
             rpc.ControllerStub(channel).SubmitJob(request, timeout=timeout, wait_for_ready=True)
         except grpc.RpcError as error:
-            raise JobFailedError(
+            raise JobRefusedError(
                 f"job {keys['name']}: the controller at {where.address} refused it: {error.details()}"
             ) from error
 

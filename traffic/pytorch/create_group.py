@@ -11,7 +11,7 @@ from typing import Any
 import torch.distributed as dist
 
 from netfold.protocol.connection import ConnectError
-from netfold.traffic.errors import TrafficError
+from netfold.traffic.errors import JobRefusedError, TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.pytorch.group import NetfoldGroup
 from netfold.traffic.pytorch.options import TorchOptions
@@ -26,22 +26,31 @@ def create(options: Any, program_options: Any) -> Any:
     pg_options. Raises DistBackendError."""
     world = dist.distributed_c10d.GroupMember.WORLD
     if not isinstance(world, NetfoldGroup) or program_options is not None:
-        return _create_with_job(options, program_options)
+        return create_with_job(options, program_options)
     store = dist.PrefixStore(f"netfold/{world.layout.session}", options.store)
-    gloo = _create_gloo(options, store, world.layout, world.rank())
     if options.group_size == world.size():
-        return NetfoldGroup(options, world.layout, world.session, gloo, owns_session=False)
+        gloo = _create_gloo(options, store, world.layout, world.rank())
+        return NetfoldGroup(options, world.layout, world.session, gloo, world.options, owns_session=False)
+    if world.layout.group_rate is not None:
+        try:
+            return create_with_job(options, world.options.of_a_group(world.layout.group_rate))
+        except dist.DistBackendError as error:
+            if not isinstance(error.__cause__, JobRefusedError):
+                raise
+            log.warning("group %s: %s", options.group_id, error)
+    gloo = _create_gloo(options, store, world.layout, world.rank())
     log.info("group %s: %d of %d ranks, by Gloo", options.group_id, options.group_size, world.size())
     return gloo
 
 
-def _create_with_job(options: Any, program_options: Any) -> NetfoldGroup:
+def create_with_job(options: Any, program_options: Any) -> NetfoldGroup:
     """The world, or a group that requests a job of its own by options."""
     seconds = options.timeout.total_seconds()
     rank, size = options.group_rank, options.group_size
     store = dist.PrefixStore("netfold", options.store)
     try:
-        layout = rendezvous(store, rank, size, TorchOptions.of(program_options), seconds)
+        job_options = TorchOptions.of(program_options)
+        layout = rendezvous(store, rank, size, job_options, seconds)
         store = dist.PrefixStore(layout.session, store)
         session = open_session(layout, store, rank, seconds)
     except (TrafficError, ConnectError, ValueError) as error:
@@ -49,9 +58,8 @@ def _create_with_job(options: Any, program_options: Any) -> NetfoldGroup:
     if rank == 0:
         where = f"job {layout.job} over {layout.hosts} hosts" if layout.job else "one host, in shared memory"
         log.info("%d ranks: %s", size, where)
-    return NetfoldGroup(
-        options, layout, session, _create_gloo(options, store, layout, rank), owns_session=True
-    )
+    gloo = _create_gloo(options, store, layout, rank)
+    return NetfoldGroup(options, layout, session, gloo, job_options, owns_session=True)
 
 
 def _create_gloo(options: Any, store: Any, layout: RankLayout, rank: int) -> Any:

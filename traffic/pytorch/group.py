@@ -20,7 +20,9 @@ import torch
 import torch.distributed as dist
 
 from netfold.traffic.numerics import ReduceOp
+from netfold.traffic.pytorch.gathered_ops import GatheredOp, float_sum, gathered_op
 from netfold.traffic.pytorch.gradients import ROTATED_DTYPES, current_gradient
+from netfold.traffic.pytorch.options import TorchOptions
 from netfold.traffic.pytorch.rendezvous import RankLayout
 from netfold.traffic.pytorch.session import Session
 from netfold.traffic.pytorch.staging import Staging
@@ -40,7 +42,8 @@ log = logging.getLogger("netfold.torch")
 
 _OPS = {dist.ReduceOp.SUM: ReduceOp.SUM, dist.ReduceOp.AVG: ReduceOp.AVERAGE}
 GATHER_MAX_BYTES = 1 << 16
-"""Size S of the whole up to which an all-gather of n ranks is a sum. A sum takes one RTT but moves S on a host's link,
+"""Size S of the whole up to which an all-gather of n ranks is a sum; maxima and the like are reductions of what is
+gathered. A sum takes one RTT but moves S on a host's link,
 Gloo's ring (n - 1) / n S. Reduce-scatter is a sum of any size: Gloo's reduces the whole at every rank, which moves
 2 (n - 1) / n S."""
 EXACT_MAX_BYTES = 1 << 12
@@ -60,9 +63,16 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
     """
 
     def __init__(
-        self, options: Any, layout: RankLayout, session: Session, gloo: Any, owns_session: bool
+        self,
+        options: Any,
+        layout: RankLayout,
+        session: Session,
+        gloo: Any,
+        job_options: TorchOptions,
+        owns_session: bool,
     ) -> None:
         super().__init__(options.group_rank, options.group_size)
+        self.options = job_options
         self.layout = layout
         self.session = session
         self._group_id: str = options.group_id
@@ -86,8 +96,8 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @without_dynamo
     def allreduce(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
-        op = _op_of(opts)
-        if op is None or len(tensors) != 1 or not self._are_supported(tensors):
+        op = self._op_of(opts, tensors) if len(tensors) == 1 else None
+        if op is None:
             return self._fallback_to_gloo("allreduce", tensors, opts)
         (tensor,) = tensors
         whole = tensor.detach()
@@ -98,12 +108,12 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             if flat.data_ptr() != whole.data_ptr():
                 whole.copy_(flat.view_as(whole))
 
-        return self._sum("all-reduce", flat, op, tensors, opts, copy_back)
+        return self._reduce_to_all("all-reduce", flat, op, tensors, opts, copy_back)
 
     @without_dynamo
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
-        op = _op_of(opts)
-        if op is None or not self._are_supported(tensors):
+        op = self._op_of(opts, tensors)
+        if op is None:
             return self._fallback_to_gloo("allreduce_coalesced", tensors, opts)
         for tensor in tensors:
             check_writable(tensor.detach())
@@ -113,7 +123,7 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
                 tensor.detach().copy_(part.view_as(tensor))
 
-        return self._sum("all-reduce", flat, op, tensors, opts, copy_back)
+        return self._reduce_to_all("all-reduce", flat, op, tensors, opts, copy_back)
 
     @without_dynamo
     def broadcast(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
@@ -182,8 +192,8 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
     @without_dynamo
     def reduce_scatter_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
         check_size("reduce-scatter", tensor, output, self.size())
-        op = _op_of(opts)
-        if op is None or not self._are_supported([tensor]):
+        op = self._op_of(opts, [tensor])
+        if op is None:
             return self._fallback_to_gloo("_reduce_scatter_base", output, tensor, opts)
         return self._scatter([output], tensor.detach().reshape(self.size(), -1).clone(), op, opts)
 
@@ -195,8 +205,8 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
     ) -> Any:
         for output, tensor in zip(outputs, inputs, strict=True):
             check_size("reduce-scatter", tensor, output, self.size())
-        op = _op_of(opts)
-        if op is None or not self._are_supported(inputs):
+        op = self._op_of(opts, inputs)
+        if op is None:
             return self._fallback_to_gloo("reduce_scatter_single_coalesced", outputs, inputs, opts)
         rows = torch.cat([t.detach().reshape(self.size(), -1) for t in inputs], 1)
         return self._scatter(outputs, rows, op, opts)
@@ -207,10 +217,10 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
     def reduce_scatter(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[Sequence[torch.Tensor]], opts: Any = None
     ) -> Any:
-        op = _op_of(opts)
         parts = inputs[0]
         even = len(inputs) == 1 and all(p.numel() == outputs[0].numel() for p in parts)
-        if op is None or not even or not self._are_supported(parts):
+        op = self._op_of(opts, parts) if even else None
+        if op is None:
             return self._fallback_to_gloo("reduce_scatter", outputs, inputs, opts)
         return self._scatter(outputs, torch.stack([p.detach().reshape(-1) for p in parts]), op, opts)
 
@@ -262,7 +272,7 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         return whole
 
     def _scatter(
-        self, outputs: Sequence[torch.Tensor], rows: torch.Tensor, op: ReduceOp, opts: Any
+        self, outputs: Sequence[torch.Tensor], rows: torch.Tensor, op: ReduceOp | GatheredOp, opts: Any
     ) -> NetfoldWork:
         """Reduces `rows`, one for each rank; `outputs` divide this rank's."""
 
@@ -271,20 +281,22 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             for output, part in zip(outputs, parts, strict=True):
                 output.detach().copy_(part.view_as(output))
 
-        return self._sum("reduce-scatter", rows.view(-1), op, outputs, opts, copy_back)
+        return self._reduce_to_all("reduce-scatter", rows.view(-1), op, outputs, opts, copy_back)
 
-    def _sum(
+    def _reduce_to_all(
         self,
         name: str,
         flat: torch.Tensor,
-        op: ReduceOp,
+        op: ReduceOp | GatheredOp,
         results: Sequence[torch.Tensor],
         opts: Any,
         copy_back: _CopyBack,
     ) -> NetfoldWork:
-        """Replaces `flat` by its sum or average over all ranks. Averages of integers are truncated, as NCCL's."""
+        """Replaces `flat` by its reduction over all ranks. Averages of integers are truncated, as NCCL's."""
+        if isinstance(op, GatheredOp):
+            return self._reduce_gathered(name, flat, op, results, opts, copy_back)
         if flat.is_floating_point() and nbytes(flat) * self.size() <= EXACT_MAX_BYTES:
-            return self._sum_exactly(name, flat, op, results, opts, copy_back)
+            return self._reduce_gathered(name, flat, float_sum(op), results, opts, copy_back)
         if flat.is_floating_point() or op is ReduceOp.SUM:
             return self._reduce(name, flat, op, results, opts, copy_back)
 
@@ -294,24 +306,23 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         return self._reduce(name, flat, ReduceOp.SUM, results, opts, divide)
 
-    def _sum_exactly(
+    def _reduce_gathered(
         self,
         name: str,
         flat: torch.Tensor,
-        op: ReduceOp,
+        op: GatheredOp,
         results: Sequence[torch.Tensor],
         opts: Any,
         copy_back: _CopyBack,
     ) -> NetfoldWork:
-        """Gathers all ranks' floats and adds them in float64, in the order of ranks."""
+        """Gathers all ranks' tensors and reduces them at each rank."""
         whole, size = self._placed(bytes_of(flat)), nbytes(flat) * self.size()
 
-        def add() -> None:
-            inputs = bytes_of(whole)[:size].view(flat.dtype).view(self.size(), -1).double()
-            flat.copy_(inputs.sum(0) if op is ReduceOp.SUM else inputs.mean(0))
+        def apply() -> None:
+            flat.copy_(op.apply(bytes_of(whole)[:size].view(flat.dtype).view(self.size(), -1)))
             copy_back()
 
-        return self._reduce(name, whole, ReduceOp.SUM, results, opts, add)
+        return self._reduce(f"{name}{op.name}", whole, ReduceOp.SUM, results, opts, apply)
 
     def _reduce(
         self,
@@ -354,12 +365,18 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             return float(own.total_seconds())
         return float(self._gloo_backend.options._timeout.total_seconds())
 
-    def _are_supported(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether the engine reduces these tensors as one."""
+    def _op_of(self, opts: Any, tensors: Sequence[torch.Tensor]) -> ReduceOp | GatheredOp | None:
+        """How these tensors are reduced as one; None: by Gloo. torch's options hold the operation in one of two
+        ways."""
         alike = {(t.dtype, t.device) for t in tensors}
-        return (
-            len(alike) == 1 and tensors[0].dtype in SUPPORTED_DTYPES and all(is_dense([t]) for t in tensors)
-        )
+        if len(alike) != 1 or not all(is_dense([t]) for t in tensors):
+            return None
+        op = dist.ReduceOp.SUM if opts is None else getattr(opts.reduceOp, "op", opts.reduceOp)
+        dtype = tensors[0].dtype
+        if op in _OPS and dtype in SUPPORTED_DTYPES:
+            return _OPS[op]
+        fits = sum(map(nbytes, tensors)) * self.size() <= GATHER_MAX_BYTES
+        return gathered_op(op, dtype) if fits else None
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
@@ -370,6 +387,9 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             self.session.close()
 
     def abort(self) -> None:
+        """Ends the calls in flight at all ranks, and the job."""
+        if self._owns_session:
+            self.session.abort("its process group is aborted")
         self.shutdown()
 
     def _exit(self) -> None:
@@ -382,8 +402,3 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
             return
         with contextlib.suppress(RuntimeError):  # from Python 3.12 on no thread can be started this late
             self.session.abort(f"its program raised {sys.last_value!r}")
-
-
-def _op_of(opts: Any) -> ReduceOp | None:
-    """None: an operation of Gloo's. torch's options hold theirs in one of two ways."""
-    return _OPS.get(getattr(opts.reduceOp, "op", opts.reduceOp)) if opts is not None else ReduceOp.SUM

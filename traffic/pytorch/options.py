@@ -6,7 +6,7 @@ variables."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from netfold.traffic.membership.job_options import JobOptions
@@ -18,15 +18,26 @@ class TorchOptions(JobOptions):
     option as ``NETFOLD_`` and its name in capitals (``NETFOLD_NUMERICS=half``); the program's value takes precedence.
     """
 
+    group_rate: float | None = None
+    """Maximum rate of each host in the job of a group of some ranks. Such groups have no options of their own; one that
+    the controller refuses goes by Gloo. None: all of them do. Only rank 0's value counts. Needs `rate`."""
     report: str = ""
     """Where rank 0 reports at the end why training is not faster: 1: on stderr; else the path of a JSON file. Only rank
     0's value counts."""
+
+    @property
+    def _timeout(self) -> None:
+        """DeviceMesh reads it of options: none of their own."""
+
+    def of_a_group(self, rate: float) -> Self:
+        """Those of a group without options."""
+        return replace(self, job="", rate=rate, group_rate=None, queue=False, report="")
 
     @classmethod
     def of(cls, given: Self | Mapping[str, object] | None) -> Self:
         """The program's options and the environment's. Raises ValueError, which names the option."""
         if given is None:
-            return cls.from_environment()
+            return cls.from_environment()._checked()
         found = cls._read_environment()
         if not isinstance(given, cls | Mapping):
             raise ValueError(
@@ -39,4 +50,9 @@ class TorchOptions(JobOptions):
                 raise ValueError(f"pg_options has '{name}'; the options are {', '.join(known)}")
             if value != known[name] or name not in found:
                 found[name] = value
-        return cls(**found)  # type: ignore[arg-type]
+        return cls(**found)._checked()  # type: ignore[arg-type]
+
+    def _checked(self) -> Self:
+        if self.group_rate is not None and self.rate is None:
+            raise ValueError("group_rate needs rate: a job without rate leaves groups nothing")
+        return self

@@ -23,7 +23,7 @@ from typing import Any, Self
 import torch.distributed as dist
 
 from netfold.protocol.connection import ConnectError, Connection, connection
-from netfold.traffic.errors import TrafficError, UnknownHostError
+from netfold.traffic.errors import JobRefusedError, TrafficError, UnknownHostError
 from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
 from netfold.traffic.membership.jobs import submit_job
 from netfold.traffic.pytorch.options import TorchOptions
@@ -60,7 +60,7 @@ class HostInfo:
 class RankLayout:
     """`places`: the host number of each rank; hosts are numbered in the order of their first ranks. `names`,
     `addresses`: of the hosts. `job`: "" if all ranks share one host, which needs no network. `session`: prefix of all
-    keys of this world in torch's store. `report`: of TorchOptions."""
+    keys of this world in torch's store. `report`, `group_rate`: of TorchOptions."""
 
     session: str
     job: str
@@ -68,6 +68,7 @@ class RankLayout:
     names: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     report: str = ""
+    group_rate: float | None = None
 
     @property
     def hosts(self) -> int:
@@ -104,7 +105,10 @@ def _publish_layout(
     try:
         layout = _make_layout(session, infos, options, timeout)
     except (TrafficError, ConnectError, ValueError) as error:
-        store.set(f"{session}/layout", json.dumps({"nonces": nonces, "error": f"{error}"}))
+        refused = isinstance(error, JobRefusedError)
+        store.set(
+            f"{session}/layout", json.dumps({"nonces": nonces, "error": f"{error}", "refused": refused})
+        )
         raise
     store.set(f"{session}/layout", json.dumps({"nonces": nonces, **asdict(layout)}))
     return layout
@@ -127,9 +131,11 @@ def _await_layout(store: Any, rank: int, timeout: float, info: HostInfo) -> Rank
             time.sleep(_RETRY_S)  # a torch store has no wait for a changed key
             continue
         if "error" in found:
-            raise TrafficError(f"rank 0: {found['error']}")
+            kind = JobRefusedError if found["refused"] else TrafficError
+            raise kind(f"rank 0: {found['error']}")
         places, names, addresses = (tuple(found[key]) for key in ("places", "names", "addresses"))
-        return RankLayout(session, found["job"], places, names, addresses, found["report"])
+        report, group_rate = found["report"], found["group_rate"]
+        return RankLayout(session, found["job"], places, names, addresses, report, group_rate)
     raise TrafficError(f"timeout: rank 0 published no layout within {timeout:g} s")
 
 
@@ -145,7 +151,8 @@ def _make_layout(
     name = options.job or f"torch-{secrets.token_hex(4)}"
     names = tuple(host.name for host in known)
     submit_job(where, options.job_file(name, names), options.queue, timeout)
-    return RankLayout(session, name, places, names, tuple(host.address for host in known), options.report)
+    addresses = tuple(host.address for host in known)
+    return RankLayout(session, name, places, names, addresses, options.report, options.group_rate)
 
 
 def _find_hosts(where: Connection, infos: Iterable[HostInfo]) -> list[MemberHost]:

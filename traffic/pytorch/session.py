@@ -72,6 +72,11 @@ class Session:
                 self._reducer.abort(f"{error}")
         call.done(error)
 
+    @property
+    def failure(self) -> Exception | None:
+        """Why no further call is possible."""
+        return self._failure
+
     def abort(self, cause: str) -> None:
         """Notifies the other ranks that this one cannot continue."""
         self._reducer.abort(cause)

@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation on every dtype gives what Gloo gives, or Gloo's error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
+
+import torch.distributed as dist  # noqa: E402
+
+from tests.torch.world import World, world  # noqa: E402
+
+RANKS = 3
+DTYPES = (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
+)  # fmt: skip
+OPS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR")
+SMALL, LARGE = 50, 40_000
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Two ranks share a host."""
+    with world(["h1", "h2", "h2"], tmp_path_factory.mktemp("world")) as (found, _):
+        yield found
+
+
+def values(rank: int, dtype: Any, size: int) -> Any:
+    numbers = torch.randint(-3, 4, (size,), generator=torch.Generator().manual_seed(rank))
+    return (numbers if dtype.is_signed else numbers.abs()).to(dtype)
+
+
+def outcome(reduced: Any) -> Any:
+    try:
+        return reduced()
+    except (RuntimeError, ValueError) as error:
+        return type(error)
+
+
+def compared(dtype_name: str, size: int) -> list[str]:
+    """The operations in which netfold differs from Gloo, by sizes and collectives."""
+    dtype, rank, gloo = getattr(torch, dtype_name), dist.get_rank(), dist.new_group(backend="gloo")
+    wrong = []
+
+    def all_reduced(op: Any, group: Any) -> Any:
+        tensor = values(rank, dtype, size)
+        dist.all_reduce(tensor, op, group=group)
+        return tensor
+
+    def coalesced(op: Any, group: Any) -> Any:
+        tensors = [values(rank, dtype, size), values(rank + 7, dtype, 3)]
+        dist.all_reduce_coalesced(tensors, op, group=group)
+        return torch.cat(tensors)
+
+    def scattered(op: Any, group: Any) -> Any:
+        part = torch.empty(size, dtype=dtype)
+        dist.reduce_scatter_tensor(part, values(rank, dtype, RANKS * size), op, group=group)
+        return part
+
+    for name in OPS:
+        op = getattr(dist.ReduceOp, name)
+        for collective in (all_reduced, coalesced, scattered):
+            theirs = outcome(lambda c=collective, o=op: c(o, gloo))
+            ours = outcome(lambda c=collective, o=op: c(o, None))
+            if not isinstance(theirs, torch.Tensor):
+                continue  # where Gloo has an error, netfold may have one, or do better
+            same = isinstance(ours, torch.Tensor) and torch.allclose(ours, theirs, rtol=2e-2, atol=1e-2)
+            if not same:
+                wrong.append(f"{collective.__name__} {name}: {ours} and {theirs} by Gloo")
+    dist.destroy_process_group(gloo)
+    return wrong
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_operation_gives_what_gloo_gives(ranks: World, dtype: str, size: int):
+    assert ranks.run(compared, dtype, size) == [[]] * RANKS
+
+
+def in_the_network(op_name: str, dtype_name: str) -> tuple[list[float], int]:
+    """A reduction, and the packets of this rank's worker for it."""
+    session = dist.group.WORLD.session
+    before = session._reducer.network_use()
+    tensor = values(dist.get_rank(), getattr(torch, dtype_name), SMALL)
+    dist.all_reduce(tensor, getattr(dist.ReduceOp, op_name))
+    after = session._reducer.network_use()
+    return tensor.double().tolist(), after.packets - before.packets if after else 0
+
+
+@pytest.mark.parametrize("op", ["MAX", "MIN", "PRODUCT"])
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "float64", "bfloat16"])
+def test_small_maxima_go_through_the_network(ranks: World, op: str, dtype: str):
+    answers = ranks.run(in_the_network, op, dtype)
+    rows = torch.stack([values(rank, getattr(torch, dtype), SMALL) for rank in range(RANKS)]).double()
+    expected = {"MAX": rows.amax(0), "MIN": rows.amin(0), "PRODUCT": rows.prod(0)}[op]
+    assert [numbers for numbers, _ in answers] == [expected.tolist()] * RANKS
+    assert answers[0][1] > 0
+
+
+def special(op_name: str) -> list[float]:
+    """NaN at the second rank, and infinities."""
+    tensor = torch.tensor(
+        [float("nan") if dist.get_rank() == 1 else 1.0, -float("inf"), float(dist.get_rank())]
+    )
+    dist.all_reduce(tensor, getattr(dist.ReduceOp, op_name))
+    return tensor.tolist()[1:] if tensor[0].isnan() else []
+
+
+def test_a_maximum_with_a_nan_is_nan_at_all_ranks(ranks: World):
+    assert ranks.run(special, "MAX") == [[-float("inf"), 2.0]] * RANKS
+    assert ranks.run(special, "MIN") == [[-float("inf"), 0.0]] * RANKS

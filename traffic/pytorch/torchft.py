@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A process group that torchft's manager reconfigures: `torchft.Manager(pg=ProcessGroupNetfold(...))`.
+
+Each quorum is a job of its own. The manager aborts the group of the quorum before, which cancels its job: a replica
+that died holds no share of the links until its lease ends.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+from torchft.process_group import ProcessGroupWrapper
+
+from netfold.traffic.pytorch.backend import create_with_job
+from netfold.traffic.pytorch.options import TorchOptions
+
+
+class ProcessGroupNetfold(ProcessGroupWrapper):  # type: ignore[misc]
+    """`timeout`: of `configure`, and of each collective. `options`: of the quorums' jobs; their names are drawn."""
+
+    def __init__(
+        self, timeout: timedelta = timedelta(seconds=60), options: TorchOptions | None = None
+    ) -> None:
+        super().__init__(timeout)
+        self._options = options
+        self._group: Any = None
+
+    def _create_pg(self, store: Any, rank: int, world_size: int) -> Any:
+        """Called by `configure`. Raises DistBackendError."""
+        options = dist.distributed_c10d._DistributedBackendOptions()
+        options.store = store
+        options.group_rank = rank
+        options.group_size = world_size
+        options.timeout = self._timeout
+        options.group_id = f"torchft-{self._quorum_id}"
+        self._group = create_with_job(options, self._options)
+        return self._group
+
+    def errored(self) -> Exception | None:
+        """Why the group cannot continue, which requires another quorum; None: it can."""
+        failure: Exception | None = None if self._group is None else self._group.session.failure
+        return failure
+
+    def abort(self, errored: bool = True) -> None:
+        """Ends the calls in flight at all replicas."""
+        self._group = None
+        super().abort(errored)
+
+    def shutdown(self) -> None:
+        """Leaves the job."""
+        if self._group is not None:
+            self._group.shutdown()
+            self._group = None
+        super().shutdown()
+
+    def getBackendName(self) -> str:  # noqa: N802 (torchft's name)
+        return "torchft-netfold"
