@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.simulation --seed 7` replays a run and prints its history; `--seeds 0:200` searches."""
+"""`python -m tests.simulation --seed 7` replays a run and prints its history; `--seeds 0:200` searches,
+`--jobs 240,320` looks after so many jobs at what they leave behind."""
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import sys
 import time
@@ -28,6 +30,8 @@ def main() -> int:
         from tests.simulation.mutants import apply, mutant_named
 
         apply(mutant_named(options.mutant))
+    if options.jobs:
+        return _show_left_behind([int(n) for n in options.jobs.split(",")])
     if options.seed is not None:
         return _show(options.seed, options.lines, is_shrunk=options.shrink)
     if options.scenario:
@@ -42,6 +46,7 @@ def _options() -> argparse.Namespace:
         "--seeds", default="0:20", help="first:last of the seeds to search (default: %(default)s)"
     )
     parser.add_argument("--scenario", default="", help="run a scenario by hand (regressions.py)")
+    parser.add_argument("--jobs", default="", help="numbers of jobs, after which all objects are counted")
     parser.add_argument("--shrink", action="store_true", help="look for fewer steps that fail alike")
     parser.add_argument("--lines", type=int, default=100, help="lines of history (default: %(default)s)")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failing seed")
@@ -90,6 +95,20 @@ def _show_scenario(name: str, lines: int) -> int:
 
     scenario = regression(name)
     return _print(scenario, run(scenario), lines)
+
+
+def _show_left_behind(counts: list[int]) -> int:
+    """A line of JSON for each look."""
+    from tests.simulation.many_jobs import looks_after
+    from tests.simulation.world import ViolationError
+
+    try:
+        for look in looks_after(*counts):
+            print(json.dumps(look))
+    except ViolationError as error:
+        print(error)
+        return 1
+    return 0
 
 
 def _print(scenario: Scenario, outcome: Outcome, lines: int) -> int:

@@ -12,11 +12,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.simulation.actions import Actions
+from tests.simulation.faults import Draws, Intensity
+from tests.simulation.history import History
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.plans import forget_plans
 from tests.simulation.program import JobSpec
 from tests.simulation.rest import assert_clean, assert_ended
-from tests.simulation.scenario import Step
+from tests.simulation.run import virtual_time
+from tests.simulation.scenario import FABRICS, Step
+from tests.simulation.watch import Watch
 from tests.simulation.world import ViolationError, World
 
 WAVE = 4
@@ -71,13 +75,49 @@ async def _until_ended(world: World, names: list[str]) -> None:
     raise ViolationError(f"{', '.join(names)} have not ended within {WAVE_S:g} s")
 
 
-def census(world: World) -> tuple[int, Counter[str]]:
-    """Blocks of memory that Python has given out, and the objects that it can follow, by type; without what the
-    simulation itself remembers."""
+Look = dict[str, dict[str, int]]
+
+
+def look(world: World) -> Look:
+    """The objects that Python can follow, by type, the blocks of memory that it has given out, and the rows of each
+    table of the store; without what the simulation itself remembers."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     loop.drop_canceled_timers()
     forget_plans()
     world.history.lines.clear()
     gc.collect()
-    return sys.getallocatedblocks(), Counter(type(o).__name__ for o in gc.get_objects())
+    blocks, objects = sys.getallocatedblocks(), Counter(type(o).__name__ for o in gc.get_objects())
+    return {"objects": dict(objects), "memory": {"blocks": blocks}, "rows": world.stored_rows()}
+
+
+def looks_after(*counts: int) -> list[Look]:
+    """What is there after so many jobs. Raises ViolationError."""
+    history = History()
+    with virtual_time(1, 0.0, history) as place:
+        draws = Draws(1, Intensity())
+        world = World(FABRICS["three leaves, two spines"](), place.folder, draws, history, probe_s=1.0)
+        looks = place.loop.run_until_complete(_looks(world, Watch(world), counts))
+        if place.error:
+            raise ViolationError(place.error)
+    return looks
+
+
+async def _looks(world: World, watch: Watch, counts: tuple[int, ...]) -> list[Look]:
+    looks: list[Look] = []
+    done = 0
+    world.start()
+    for count in counts:
+        watching = asyncio.create_task(watch.run())
+        jobs = asyncio.create_task(run_jobs(world, done, count - done))
+        await asyncio.wait([watching, jobs], return_when=asyncio.FIRST_COMPLETED)
+        for task in (watching, jobs):
+            if task.done():
+                task.result()
+        watching.cancel()
+        del watching, jobs
+        done = count
+        looks.append(look(world))
+    world.kill()
+    await asyncio.sleep(1.0)
+    return looks
