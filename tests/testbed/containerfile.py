@@ -4,6 +4,10 @@
 registry of images is. Its CMD runs there too, as `sealed` root (environments.py), as in a default container.
 
     python -m tests.testbed.containerfile FOLDER [COMMAND...]    # as root; COMMAND in place of CMD
+    python -m tests.testbed.containerfile --devcontainer FOLDER [COMMAND...]
+
+`--devcontainer` runs the postCreateCommand of `.devcontainer` first, and both as root with the capabilities that its
+runArgs add.
 
 Not in it: layers, and the engine's own mounts but /proc, /sys, /dev and /tmp.
 """
@@ -20,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.house.imports import REPOSITORY
-from tests.testbed.environments import Environment
+from tests.testbed.environments import Environment, bounded
 
 RELEASES = {"debian:12": "bookworm"}
 MACHINE = (
@@ -106,14 +110,37 @@ class Image:
         shutil.copyfile("/etc/ssl/certs/ca-certificates.crt", self.folder / CERTIFICATES)
 
 
+@dataclass(frozen=True)
+class DevContainer:
+    """What `.devcontainer/devcontainer.json` adds to the image."""
+
+    command: tuple[str, ...]
+    capabilities: tuple[str, ...]
+
+    @classmethod
+    def read(cls) -> DevContainer:
+        settings = json.loads((REPOSITORY / ".devcontainer/devcontainer.json").read_text())
+        flag = "--cap-add="
+        added = [a.removeprefix(flag).lower() for a in settings["runArgs"] if a.startswith(flag)]
+        return cls(tuple(settings["postCreateCommand"].split()), tuple(added))
+
+
 def main(arguments: Sequence[str]) -> None:
-    image = Image(Path(arguments[0]).resolve())
+    is_devcontainer = arguments[0] == "--devcontainer"
+    folder, *words = arguments[1:] if is_devcontainer else arguments
+    image = Image(Path(folder).resolve())
     for step in steps((REPOSITORY / "Containerfile").read_text()):
         print(f"== {step.instruction} {step.argument}", flush=True)  # noqa: T201
         image.apply(step)
-    command = list(arguments[1:]) or image.command
-    print("== as root of a default container:", *command, flush=True)  # noqa: T201
-    image.run(command, [".venv/bin/python", "tests/testbed/environments.py", Environment.SEALED])
+    command = words or image.command
+    prefix = [".venv/bin/python", "tests/testbed/environments.py", Environment.SEALED]
+    if is_devcontainer:
+        container = DevContainer.read()
+        prefix = bounded(container.capabilities)
+        print("==", *container.command, flush=True)  # noqa: T201
+        image.run(container.command, prefix)
+    print(f"== as root of a {'dev' if is_devcontainer else 'default '}container:", *command, flush=True)  # noqa: T201
+    image.run(command, prefix)
 
 
 if __name__ == "__main__":

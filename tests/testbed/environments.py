@@ -4,6 +4,7 @@
 
 root       as it is
 user       an ordinary user, without groups and capabilities
+neighbor   another one
 container  root with the capabilities of a default container, in which user namespaces work
 sealed     root as in `container`; unshare(2) and setns(2) are refused by a seccomp filter, as by a default container
 
@@ -27,8 +28,8 @@ from typing import NoReturn
 
 from netfold.testbed.network import namespaces
 
-USER = 64_321
-"""Number of a user without a name."""
+USER, NEIGHBOR = 64_321, 64_322
+"""Numbers of users without names."""
 
 CONTAINER_CAPABILITIES = (
     "chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,sys_chroot,mknod,"
@@ -46,8 +47,13 @@ _PR_SET_SECCOMP, _MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 class Environment(StrEnum):
     ROOT = "root"
     USER = "user"
+    NEIGHBOR = "neighbor"
     CONTAINER = "container"
     SEALED = "sealed"
+
+    @property
+    def uid(self) -> int:
+        return {Environment.USER: USER, Environment.NEIGHBOR: NEIGHBOR}.get(self, 0)
 
     def prefix(self) -> list[str]:
         """The words before a command."""
@@ -90,22 +96,27 @@ def reach_python() -> None:
             subprocess.run([str(word) for word in command], check=True, timeout=30)
 
 
-def become_user() -> None:
+def become_user(uid: int) -> None:
     os.setgroups([])
-    os.setresgid(USER, USER, USER)
-    os.setresuid(USER, USER, USER)
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def bounded(added: Sequence[str] = ()) -> list[str]:
+    """The words before a command that root of a container runs, who has these capabilities too."""
+    only = ",".join(f"+{c}" for c in (*CONTAINER_CAPABILITIES.split(","), *added))
+    return ["setpriv", f"--bounding-set=-all,{only}", "--inh-caps=-all", "--"]
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    environment, *command = arguments
-    if environment == Environment.USER:
+    environment, command = Environment(arguments[0]), list(arguments[1:])
+    if environment.uid:
         reach_python()
-        become_user()
-    if environment == Environment.SEALED:
+        become_user(environment.uid)
+    if environment is Environment.SEALED:
         seal()
     if environment in (Environment.CONTAINER, Environment.SEALED):
-        only = ",".join(f"+{c}" for c in CONTAINER_CAPABILITIES.split(","))
-        command = ["setpriv", f"--bounding-set=-all,{only}", "--inh-caps=-all", "--", *command]
+        command = [*bounded(), *command]
     os.execvp(command[0], command)
 
 

@@ -10,7 +10,7 @@ import re
 import subprocess
 
 from tests.house.imports import REPOSITORY
-from tests.testbed.containerfile import RELEASES, steps
+from tests.testbed.containerfile import RELEASES, DevContainer, steps
 
 STEPS = list(steps((REPOSITORY / "Containerfile").read_text()))
 
@@ -33,11 +33,11 @@ def test_the_devcontainer_is_built_of_it_and_its_command_sets_up_the_tests() -> 
     build = settings["build"]
     assert (folder / build["dockerfile"]).resolve() == REPOSITORY / "Containerfile"
     assert (folder / build["context"]).resolve() == REPOSITORY
-    capabilities = {a.removeprefix("--cap-add=") for a in settings["runArgs"] if a.startswith("--cap-add=")}
-    assert capabilities == {"SYS_ADMIN", "NET_ADMIN"}, (
+    container = DevContainer.read()
+    assert {*container.capabilities} == {"sys_admin", "net_admin"}, (
         "as docs/reference/environments.md asks for root's networks"
     )
-    make, target = settings["postCreateCommand"].split()
+    make, target = container.command
     test_needs = re.findall(r"^test: (\S+)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
     assert [target.replace(".venv", "$(VENV)")] == test_needs
     subprocess.run([make, "--dry-run", target], cwd=REPOSITORY, capture_output=True, check=True, timeout=60)

@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Twenty runs in each environment, each ended by a signal in its middle: no process, namespace, mount or file stays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import select
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.testbed.environment_runs import MARKS, SMALL, finish, home_of, may_run, start
+from tests.testbed.environments import Environment
+
+STARTS = 20
+SEED = 26
+ENDING = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+LEAVE_S = 60.0
+MARK = "NETFOLD_TEST_RUN"
+"""A variable that all processes of a run inherit."""
+
+pytestmark = [*MARKS, pytest.mark.long, pytest.mark.timeout(3600)]
+
+
+def processes_with(mark: str) -> dict[int, str]:
+    """Their commands."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (
+            FileNotFoundError,
+            ProcessLookupError,
+            PermissionError,
+        ):  # the machine's first process may be closed
+            continue
+    return found
+
+
+def namespaces_of(pids: list[int] | None = None) -> set[str]:
+    """Those of these processes, or of all, such as net:[4026531840]."""
+    names = set()
+    folders = [Path(f"/proc/{p}") for p in pids] if pids is not None else Path("/proc").glob("[0-9]*")
+    for folder in folders:
+        try:
+            names |= {str(entry.readlink()) for entry in (folder / "ns").iterdir()}
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return {name.replace("_for_children", "") for name in names}
+
+
+def mounts() -> list[str]:
+    return Path("/proc/self/mountinfo").read_text().splitlines()
+
+
+def end(process: subprocess.Popen[str], mark: str, line: int, number: signal.Signals) -> set[str]:
+    """Signals a run after so many lines of its output; the namespaces that it had until then."""
+    assert process.stdout is not None
+    for _ in range(line):
+        if not process.stdout.readline():
+            break
+    running = list(processes_with(mark))
+    assert process.pid in running or process.poll() is not None
+    used = namespaces_of(running)
+    process.send_signal(number)
+    reader = threading.Thread(target=finish, args=(process,))
+    reader.start()
+    reader.join(LEAVE_S)
+    assert not reader.is_alive(), f"{number.name} after line {line} did not end it"
+    return used
+
+
+def wait_until_none_is_left(mark: str) -> dict[int, str]:
+    """Orphans of a killed run clean up by themselves; the processes that stay."""
+    deadline = time.monotonic() + LEAVE_S
+    while (left := processes_with(mark)) and time.monotonic() < deadline:
+        with contextlib.suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(min(left))
+            select.select([descriptor], [], [], deadline - time.monotonic())
+            os.close(descriptor)
+    return left
+
+
+@pytest.mark.parametrize(
+    "environment", [Environment.ROOT, Environment.USER, Environment.CONTAINER, Environment.SEALED]
+)
+def test_nothing_is_left_of_runs_that_are_killed(environment: Environment) -> None:
+    may_run(environment)
+    choice = random.Random(f"{SEED} {environment}")
+    with home_of(environment) as home:
+        whole = finish(start(environment, home, "run", *SMALL))
+        assert whole.returncode == 0, whole.stdout + whole.stderr
+        lines = len(whole.stdout.splitlines())
+        standing = namespaces_of([os.getpid()])
+        for turn in range(STARTS):
+            number, line = ENDING[turn % len(ENDING)], choice.randrange(lines)
+            what = f"turn {turn}: {number.name} after line {line} of {lines}"
+            mark = uuid.uuid4().hex
+            process = start(environment, home, "run", *SMALL, variables={MARK: mark})
+            used = end(process, mark, line, number) - standing
+            assert wait_until_none_is_left(mark) == {}, what
+            assert not used & namespaces_of(), what
+            pinned = [m for m in mounts() if str(home) in m or any(name in m for name in used)]
+            assert pinned == [], what
+            left = {str(p.relative_to(home / "run")) for p in (home / "run").rglob("*")}
+            assert {p for p in left if "logs" not in p.split("/")} <= {"nf", "nf/lock"}, what
