@@ -234,7 +234,7 @@ $(TORCH_VENV)/.ready: pyproject.toml protocol/netfold.proto requirements.lock re
 	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
 	rm -rf netfold.egg-info  # an older one would hide the entry point that tells PyTorch of netfold
 	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
-	  --constraint requirements-torch.lock --editable '.[torch]' pytest pytest-timeout hypothesis
+	  --constraint requirements-torch.lock --editable '.[torch]' expecttest pytest pytest-timeout hypothesis
 	touch $@
 
 $(TORCH_VENV)/.ready-frameworks: $(TORCH_VENV)/.ready

@@ -57,7 +57,7 @@ def test_a_network_that_is_gone_ends_backward_in_an_error(tmp_path: Path):
         for good, text in ranks.answers():
             assert not good
             assert "DistBackendError: netfold: rank" in text
-            assert "timeout; missing" in text
+            assert "timeout before the results; missing" in text
 
 
 def different_roots() -> None:

@@ -62,6 +62,15 @@ def test_the_verdict_names_what_binds(ranks: list[StepTime], network: NetworkUse
     assert any(verdict in line for line in found.lines())
 
 
+def test_the_report_has_what_no_communication_would_give_and_the_last_rank():
+    late = replace(STEP, exposed=10, first=2)
+    waiting = replace(STEP, first=42)
+    lines = report(late, waiting, waiting).lines()
+    assert "  computing                   50.0 ms   a step without any communication" in lines
+    assert "  last to arrive          rank 0 in 100% of steps, 40.0 ms" in lines
+    assert lines[-1] == "  binds                   rank 0 comes 40 ms late (100% of steps)"
+
+
 def test_ranks_without_times_are_named_and_the_others_steps_are_compared_from_the_end():
     late = replace(STEP, first=5)
     found = summarize(

@@ -28,7 +28,7 @@ import torch, torchft
 from torch import nn
 from torch.distributed import TCPStore
 import netfold
-from netfold.traffic.pytorch.torchft import ProcessGroupNetfold
+from netfold.traffic.pytorch.fault_tolerance import ProcessGroupNetfold
 
 number, dies_at, lighthouse = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)

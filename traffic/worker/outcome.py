@@ -132,7 +132,9 @@ def error_of(
             )
             stall = membership.describe_stall()
             known = f"; {stall}" if stall else ""
-            return AllReduceTimeoutError(f"{where}: timeout; missing: {outcome.text}{survived}{known}")
+            return AllReduceTimeoutError(
+                f"{where}: timeout before the results; missing: {outcome.text}{survived}{known}"
+            )
         case Status.MISMATCH:
             return CollectiveMismatchError(
                 f"{where}, call {outcome.number}: the workers called with different sizes, dtypes, operations, "

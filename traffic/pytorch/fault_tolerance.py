@@ -14,7 +14,7 @@ from typing import Any
 import torch.distributed as dist
 from torchft.process_group import ProcessGroupWrapper
 
-from netfold.traffic.pytorch.backend import create_with_job
+from netfold.traffic.pytorch.create_group import create_with_job
 from netfold.traffic.pytorch.options import TorchOptions
 
 

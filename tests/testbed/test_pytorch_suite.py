@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's own tests of torch.distributed over a real switch: netfold passes what Gloo passes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.torchrun import TORCH_PYTHON
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
+
+RANKS = 4
+REPOSITORY = Path(__file__).parents[2]
+NOT_APPLICABLE: dict[str, str] = {}
+"""Tests that Gloo passes and netfold cannot, with the reason."""
+
+
+def outcomes(system: Deployment, backend: str) -> dict[str, str]:
+    """By test: passed, skipped, or what failed."""
+    written = system.directory / f"{backend}.json"
+    environment = {
+        **os.environ, "NETFOLD_CONTROLLER": system.service.address, "GLOO_SOCKET_IFNAME": "eth0",
+        "PYTHONPATH": str(REPOSITORY), "TEMP_DIR": str(system.directory), "WORLD_SIZE": str(RANKS),
+        "NETFOLD_LEASE_MS": "4000",
+    }  # fmt: skip
+    pids = ",".join(str(system.net.hosts[host].pid) for host in system.workers)
+    command = [
+        TORCH_PYTHON,
+        Path(__file__).with_name("pytorch_suite.py"),
+        "--backend",
+        backend,
+        "--pids",
+        pids,
+    ]
+    with (system.directory / f"{backend}.log").open("w") as log:
+        subprocess.run(
+            [*command, "--out", written], env=environment, stdout=log, stderr=subprocess.STDOUT, check=True
+        )
+    found: dict[str, str] = json.loads(written.read_text())
+    return found
+
+
+@pytest.mark.skipif(not TORCH_PYTHON.exists(), reason="needs PyTorch in .venv-torch")
+def test_netfold_passes_what_gloo_passes(tmp_path: Path):
+    fabric = tmp_path / "leaf.yaml"
+    fabric.write_text(
+        f"name: leaf\ngenerate:\n  single_switch: {{hosts: {RANKS}, parameter_servers: 0, rate: 1000, queue: 256}}\n"
+    )
+    with Deployment(Setup(str(fabric), "softswitch", 256, name="suite", first_grpc_port=9920)) as system:
+        gloo, ours = outcomes(system, "gloo"), outcomes(system, "netfold")
+    passed = {name for name, outcome in gloo.items() if outcome == "passed"}
+    assert len(passed) > 80
+    failed = {name: ours[name] for name in passed - NOT_APPLICABLE.keys() if ours[name] != "passed"}
+    assert not failed, failed
