@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -233,6 +233,9 @@ def run_server(
         ),
     ] = "",
     local: Local = "0.0.0.0",
+    threads: Annotated[
+        int, typer.Option(min=1, max=64, help="Threads that divide the slots, each with its own socket.")
+    ] = 1,
     timeout: Timeout = 60.0,
     out: Out = None,
 ) -> None:
@@ -250,7 +253,8 @@ def run_server(
         mine = members.wait(timeout)
         workers = [Address(a.strip(), mine.udp_port) for a in reply_to.split(",") if a.strip()]
         link = HostLink.from_environment()
-        _write(out, {"host": host, "job": mine.job, "verdicts": serve(members, local, workers, link)})
+        served = serve(members, local, workers, link, threads)
+        _write(out, {"host": host, "job": mine.job, **asdict(served)})
 
 
 @send.command("send")

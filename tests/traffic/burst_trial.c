@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "io/sockets.h"
+#include "wire/header.h"
 
 enum { LANES = 60, STRIDE = NF_HEADER_BYTES + 4 * LANES, PACKETS = 150 };
 
@@ -122,7 +123,10 @@ int main(int argc, char **argv) {
     refusal = atoi(argv[1]);
     pending = atoi(argv[3]);
     pending_in_a_row = atoi(argv[4]);
-    for (int i = 0; i < PACKETS; i++) memset(packets[i], i, STRIDE);
+    for (int i = 0; i < PACKETS; i++) {
+        memset(packets[i], i, STRIDE);
+        ((struct header *)packets[i])->slot = __builtin_bswap16((uint16_t)i);
+    }
     int a = open_socket(29711, 29712), b = open_socket(29712, 29711), off = 0;
     struct sockets *from = sockets_create(), *to = sockets_create();
     check(from && to && !sockets_open(from, (int32_t[]){a}, 1, LANES), "sockets");

@@ -1,8 +1,9 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Two engines and a parameter server over loopback, each used by as many threads as a worker has, with a new epoch in the
- * middle; as test_engine_sanitized.py builds it, under the thread sanitizer. Argument: how many calls. */
+/* Two engines and a parameter server of two threads over loopback, each engine used by as many threads as a worker has, with a new epoch in the
+ * middle; as test_engine_sanitized.py builds it, under the thread sanitizer. Arguments: how many calls; with a second one
+ * nothing steers, so that packets are handed over. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,7 +20,17 @@
 #include "io/engine.h"
 #include "server/root.h"
 
-enum { WORKERS = 2, LANES = 16, SLOTS = 16, ELEMENTS = 700, PORT = 61691, TREE = 5, FOREGROUND = 5, CALLS_MAX = 1000 };
+enum {
+    WORKERS = 2,
+    LANES = 16,
+    SLOTS = 64,
+    SHARDS = 2,
+    ELEMENTS = 700,
+    PORT = 61691,
+    TREE = 5,
+    FOREGROUND = 5,
+    CALLS_MAX = 1000
+};
 
 struct worker {
     struct nf_engine *engine;
@@ -28,8 +39,8 @@ struct worker {
     pthread_t submitter, finisher, watcher;
 };
 
-static struct nf_root *root;
-static int root_wake, epoch_of_root = 1, ended; /* atomic */
+static struct nf_root *roots[SHARDS];
+static int root_wakes[SHARDS], epoch_of_root = 1, ended; /* atomic */
 static struct worker workers[WORKERS];
 
 static void check(int ok, const char *what) {
@@ -52,12 +63,15 @@ static struct sockaddr_in address(int host) {
 static int open_socket(int host, int peer) {
     struct sockaddr_in here = address(host), there = address(peer);
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    int on = 1;
+    check(peer || !setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), "share");
     check(fd >= 0 && !bind(fd, (struct sockaddr *)&here, sizeof here), "bind");
     if (peer) check(!connect(fd, (struct sockaddr *)&there, sizeof there), "connect");
     return fd;
 }
 
-static void *serve(void *none) {
+static void *serve(void *shard) {
+    struct nf_root *root = *(struct nf_root **)shard;
     uint16_t children[WORKERS];
     int64_t starts[WORKERS + 1] = {0};
     int planted = 0;
@@ -70,12 +84,12 @@ static void *serve(void *none) {
         }
         check(!nf_root_serve(root, 1), "serve");
     }
-    return none;
+    return NULL;
 }
 
 static void wake_root(void) {
     uint64_t one = 1;
-    check(write(root_wake, &one, sizeof one) == sizeof one, "wake");
+    for (int i = 0; i < SHARDS; i++) check(write(root_wakes[i], &one, sizeof one) == sizeof one, "wake");
 }
 
 static void assign(struct worker *w, int epoch) {
@@ -145,14 +159,22 @@ static void *watch(void *worker) {
 }
 
 int main(int argc, char **argv) {
-    check(argc == 2 && atoi(argv[1]) <= CALLS_MAX - FOREGROUND, "usage: engine_threads CALLS");
-    static int64_t verdicts[NF_VERDICTS];
+    check(argc >= 2 && atoi(argv[1]) <= CALLS_MAX - FOREGROUND, "usage: engine_threads CALLS [unsteered]");
+    static int64_t verdicts[SHARDS][NF_VERDICTS];
     struct sockaddr_in hosts[WORKERS] = {address(1), address(2)};
-    pthread_t server;
-    root_wake = eventfd(0, EFD_NONBLOCK);
-    int fd = open_socket(9, 0);
-    root = nf_root_create(fd, root_wake, LANES, PORT, hosts, WORKERS, verdicts);
-    check(root && !pthread_create(&server, NULL, serve, NULL), "server");
+    pthread_t servers[SHARDS];
+    int fds[SHARDS];
+    struct nf_shards *shards = nf_shards_create(SHARDS, LANES);
+    check(shards != NULL, "shards");
+    for (int i = 0; i < SHARDS; i++) {
+        root_wakes[i] = eventfd(0, EFD_NONBLOCK);
+        fds[i] = open_socket(9, 0);
+        roots[i] = nf_root_create(fds[i], root_wakes[i], LANES, PORT, hosts, WORKERS, verdicts[i]);
+        check(roots[i] != NULL, "server");
+        nf_root_set_shard(roots[i], shards, i);
+    }
+    if (argc == 2) check(!nf_shards_steer(fds[0], SHARDS), "steer"); /* else the kernel chooses by flow */
+    for (int i = 0; i < SHARDS; i++) check(!pthread_create(&servers[i], NULL, serve, &roots[i]), "server");
     for (int i = 0; i < WORKERS; i++) {
         struct worker *w = &workers[i];
         *w = (struct worker){.engine = nf_engine_create(), .rank = i, .calls = atoi(argv[1])};
@@ -171,9 +193,16 @@ int main(int argc, char **argv) {
         check(!pthread_join(workers[i].submitter, NULL) && !pthread_join(workers[i].finisher, NULL), "join");
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
     wake_root();
-    pthread_join(server, NULL);
-    nf_root_destroy(root);
-    close(fd);
+    int64_t handed_over = 0;
+    for (int i = 0; i < SHARDS; i++) {
+        pthread_join(servers[i], NULL);
+        handed_over += nf_root_handed_over(roots[i]);
+        check(verdicts[i][NF_RESULT_SENT] > 0, "results of each shard");
+        nf_root_destroy(roots[i]);
+        close(fds[i]);
+    }
+    nf_shards_destroy(shards);
+    check((handed_over > 0) == (argc > 2), "what is handed over");
     for (int i = 0; i < WORKERS; i++) {
         struct worker *w = &workers[i];
         pthread_join(w->watcher, NULL);

@@ -32,7 +32,9 @@ def write_assignment(path: Path, rank: int, workers: int, children: list[int] | 
 def test_two_workers_train_through_a_parameter_server(tmp_path):
     hosts = ["127.44.0.1", "127.44.0.2"]
     server_file = write_assignment(tmp_path / "ps.json", 0, 2, [0, 1])
-    server = netfold("ps", "--assignment", server_file, "--local", SERVER, "--reply-to", ",".join(hosts))
+    server = netfold(
+        "ps", "--assignment", server_file, "--local", SERVER, "--reply-to", ",".join(hosts), "--threads", "2"
+    )
     workers = []
     try:
         for rank, host in enumerate(hosts):

@@ -48,7 +48,8 @@ def assignment(children: tuple[int, ...] = (), sources: tuple[tuple[str, ...], .
 
 
 def parameter_server() -> ParameterServer:
-    return ParameterServer(assignment((0,), ((WORKER,),)), SERVER, [Address(WORKER, PORT)])
+    """Of two threads, which share what one socket has alone."""
+    return ParameterServer(assignment((0,), ((WORKER,),)), SERVER, [Address(WORKER, PORT)], threads=2)
 
 
 def assert_calls_are_right(worker: Worker, calls: int) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -166,14 +167,17 @@ def test_a_sum_of_seventy_children_is_complete_with_the_last_one(order, values):
         root.close()
 
 
-def test_workers_all_reduce_through_it_and_each_receives_every_result():
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_workers_all_reduce_through_it_and_each_receives_every_result(threads: int):
     hosts, server, workers = [f"127.56.0.{i + 1}" for i in range(3)], "127.56.0.9", 3
 
     def assignment(rank: int, children: tuple[int, ...] = ()) -> Assignment:
         tree = TreeAssignment(1, 1.0, 64, 32, rank, server, children)
         return Assignment("job", 1, PORT, 64, rank, workers, (tree,))
 
-    root = ParameterServer(assignment(0, (0, 1, 2)), server, [Address(host, PORT) for host in hosts])
+    root = ParameterServer(
+        assignment(0, (0, 1, 2)), server, [Address(host, PORT) for host in hosts], None, threads
+    )
     arrays = [
         np.random.default_rng(rank).standard_normal(50_000).astype(np.float32) for rank in range(workers)
     ]

@@ -19,14 +19,22 @@ SERVER, PORT = "127.55.0.9", 61660
 ONE, TWO, STRANGER = "127.55.0.1", "127.55.0.2", "127.55.0.3"
 PART = TreeAssignment(7, 1.0, 4, 2, 0, SERVER, (10, 20), ((ONE,), (TWO, "127.55.0.4")))
 IP_RECVTOS = 13  # not in Python's socket module
+OPTIONS = {"threads": 1}
 ASSIGNMENT = Assignment("t", 3, PORT, 4, 0, 2, (PART,))
+
+
+@pytest.fixture(params=[1, 3], ids=["one thread", "three threads"], autouse=True)
+def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPTIONS, "threads", request.param)
 
 
 @contextmanager
 def running(part: TreeAssignment = PART) -> Iterator[tuple[ParameterServer, socket.socket, socket.socket]]:
     with ExitStack() as stack:
         socks = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(2)]
-        server = stack.enter_context(serving(ParameterServer(replace(ASSIGNMENT, trees=(part,)), SERVER)))
+        server = stack.enter_context(
+            serving(ParameterServer(replace(ASSIGNMENT, trees=(part,)), SERVER, **OPTIONS))
+        )
         for number, sock in enumerate(socks):
             sock.bind((f"127.55.0.{number + 1}", PORT))
             sock.connect((SERVER, PORT))
@@ -165,4 +173,4 @@ def test_a_port_that_is_taken_is_an_error_that_names_it():
         running(),
         pytest.raises(TransportError, match=f"no UDP socket at {SERVER}:{PORT}: Address already in use"),
     ):
-        ParameterServer(ASSIGNMENT, SERVER)
+        ParameterServer(ASSIGNMENT, SERVER, **OPTIONS)

@@ -36,7 +36,7 @@ def library() -> ctypes.CDLL:
         code = _built_in() or ctypes.CDLL(str(build(SOURCES, cache_folder(), recipe.OPTIONS)))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # RuntimeError: no home directory
         raise EngineUnavailableError(f"the engine (C code) cannot be compiled here: {error}") from error
-    HEADERS.declare(code, "nf_engine_", "nf_root_")
+    HEADERS.declare(code, "nf_engine_", "nf_root_", "nf_shards_")
     return code
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import FrameType
 
 from netfold.traffic.errors import JobFailedError, TrafficError
@@ -16,12 +17,24 @@ from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 
 
+@dataclass(frozen=True)
+class Served:
+    """Packets by verdict, and those that one thread handed over to another."""
+
+    verdicts: dict[str, int]
+    handed_over: int
+
+
 def serve(
-    members: Membership, local: str, reply_to: Sequence[Address], link: HostLink | None = None
-) -> dict[str, int]:
-    """Serves until the job ends, or SIGTERM or SIGINT; must run in the main thread. Returns the packets by verdict.
+    members: Membership,
+    local: str,
+    reply_to: Sequence[Address],
+    link: HostLink | None = None,
+    threads: int = 1,
+) -> Served:
+    """Serves until the job ends, or SIGTERM or SIGINT; must run in the main thread.
     Raises JobFailedError (not if all workers left), ControllerUnreachableError, TransportError."""
-    server = ParameterServer(members.current(), local, reply_to, link)
+    server = ParameterServer(members.current(), local, reply_to, link, threads)
     members.report(Stats(socket_errors=lambda: server.socket_errors))
     failure: list[TrafficError] = []
     ended = threading.Event()
@@ -50,4 +63,4 @@ def serve(
         server.close()
     if failure and not ended.is_set() and not (isinstance(failure[0], JobFailedError) and failure[0].done):
         raise failure[0]
-    return server.counts()
+    return Served(server.counts(), server.handed_over)

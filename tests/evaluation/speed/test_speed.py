@@ -33,8 +33,9 @@ def test_small_benchmarks_give_rows(tmp_path: Path):
     plain, own = evaluate(HostPps(Integers([32]), 0.2), output)
     assert plain.over_plain == 1
     assert own.packets_s > plain.packets_s
-    (server,) = evaluate(ServerPps(Integers([64]), 0.2), output)
-    assert server.packets_cpu_s > 0
+    servers = evaluate(ServerPps(Integers([64]), Integers([1, 2]), 0.2), output)
+    assert [server.threads for server in servers] == [1, 2]
+    assert all(server.packets_cpu_s > 0 and server.drained_s > 0 for server in servers)
     sizes = evaluate(SimulatorSize(Integers([4])), output)
     assert [(r.servers, r.scheme) for r in sizes] == [(16, "panama"), (16, "ring")]
     assert json.loads((tmp_path / "bench-server-pps.json").read_text())["rows"][0]["lanes"] == 64

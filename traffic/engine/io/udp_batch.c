@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "../wire/header.h"
+
 #ifndef UDP_SEGMENT /* linux/udp.h */
 #define UDP_SEGMENT 103
 #define UDP_GRO 104
@@ -83,6 +85,15 @@ static int is_same(const struct sockaddr_in *a, const struct sockaddr_in *b) {
     return a->sin_addr.s_addr == b->sin_addr.s_addr && a->sin_port == b->sin_port;
 }
 
+static int64_t slot_range(const uint8_t *packet) {
+    return __builtin_bswap16(((const struct header *)packet)->slot) / UDP_RUN_SLOTS;
+}
+
+/* Whether the kernel may send both as one. */
+static int is_run(const uint8_t *const *packets, const struct sockaddr_in *to, int64_t i) {
+    return (!to || is_same(&to[i - 1], &to[i])) && slot_range(packets[i - 1]) == slot_range(packets[i]);
+}
+
 /* Makes messages of packets [from, count); returns their number. */
 static unsigned pack_messages(struct udp_batch *b, int max_packets, const uint8_t *const *packets, const struct sockaddr_in *to,
                               int64_t from, int64_t count) {
@@ -90,7 +101,7 @@ static unsigned pack_messages(struct udp_batch *b, int max_packets, const uint8_
     unsigned messages = 0;
     for (int64_t i = from; i < count; i++) {
         b->out_iov[i] = (struct iovec){(void *)(uintptr_t)packets[i], (size_t)b->packet_bytes};
-        if (last && (int)last->msg_iovlen < max_packets && (!to || is_same(&to[i - 1], &to[i]))) {
+        if (last && (int)last->msg_iovlen < max_packets && is_run(packets, to, i)) {
             last->msg_iovlen++;
             last->msg_control = b->segment.bytes;
             last->msg_controllen = sizeof b->segment;

@@ -13,7 +13,8 @@
 
 enum {
     UDP_BATCH_OUT = 128, /* packets of one udp_batch_send, at most */
-    UDP_BATCH_IN = 64    /* datagrams of one udp_batch_receive, at most */
+    UDP_BATCH_IN = 64,   /* datagrams of one udp_batch_receive, at most */
+    UDP_RUN_SLOTS = 16   /* packets that are one send have slots of one such range: they are one shard's (server/shards.h) */
 };
 
 struct batch_socket {

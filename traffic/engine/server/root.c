@@ -38,6 +38,8 @@ struct nf_root {
     uint8_t first[UDP_BATCH_OUT]; /* their receivers, and whether each is the first result of its sum */
     int64_t waiting;
     struct udp_batch_errors errors;
+    struct nf_shards *shards; /* NULL: all slots are this thread's */
+    int64_t shard, handed_over;
 };
 
 static int64_t packet_bytes(const struct nf_root *r) { return NF_HEADER_BYTES + 4 * r->lanes; }
@@ -90,6 +92,11 @@ void nf_root_destroy(struct nf_root *r) {
     free(r->reply_to);
     free(r->rows);
     free(r);
+}
+
+void nf_root_set_shard(struct nf_root *r, struct nf_shards *shards, int64_t shard) {
+    r->shards = shards;
+    r->shard = shard;
 }
 
 void nf_root_start_epoch(struct nf_root *r, int64_t epoch) {
@@ -209,6 +216,21 @@ static void take(void *context, const uint8_t *packet, int64_t length, int marke
     if (r->waiting == UDP_BATCH_OUT) flush(r);
 }
 
+/* A packet of another length has no slot: any thread counts it. */
+static void take_or_hand_over(void *context, const uint8_t *packet, int64_t length, int marked,
+                              const struct sockaddr_in *from) {
+    struct nf_root *r = context;
+    int64_t owner = r->shard;
+    if (r->shards && length == packet_bytes(r))
+        owner = shards_of_slot(r->shards, __builtin_bswap16(((const struct header *)packet)->slot));
+    if (owner == r->shard) {
+        take(r, packet, length, marked, from);
+        return;
+    }
+    r->handed_over++;
+    if (!shards_hand_over(r->shards, r->shard, owner, packet, marked, from)) r->errors.survived++;
+}
+
 static struct timespec timespec_of(double seconds) {
     if (seconds < 0) seconds = 0;
     time_t whole = (time_t)seconds;
@@ -217,7 +239,9 @@ static struct timespec timespec_of(double seconds) {
 
 static int64_t receive(struct nf_root *r) {
     if (r->link) return link_receive(r->link, take, r, &r->errors);
-    return udp_batch_receive(r->udp_batch, &r->socket, take, r, &r->errors);
+    int64_t count = udp_batch_receive(r->udp_batch, &r->socket, take_or_hand_over, r, &r->errors);
+    if (r->shards) shards_notify(r->shards, r->shard);
+    return count;
 }
 
 int64_t nf_root_serve(struct nf_root *r, double seconds) {
@@ -228,12 +252,15 @@ int64_t nf_root_serve(struct nf_root *r, double seconds) {
         flush(r);
         if (r->link) link_flush(r->link, now, &r->errors);
         if (r->errors.fatal) return r->errors.fatal;
-        struct pollfd polled[] = {{r->link ? link_fd(r->link) : r->socket.fd, POLLIN, 0}, {r->wake, POLLIN, 0}};
+        struct pollfd polled[] = {{r->link ? link_fd(r->link) : r->socket.fd, POLLIN, 0},
+                                  {r->wake, POLLIN, 0},
+                                  {r->shards ? shards_fd(r->shards, r->shard) : -1, POLLIN, 0}};
         if (r->link && link_is_full(r->link)) polled[0].events |= POLLOUT;
         double due = r->link ? link_next_due(r->link) : until;
         struct timespec wait = timespec_of(count ? 0 : (due < until ? due : until) - now);
-        int found = ppoll(polled, 2, &wait, NULL);
+        int found = ppoll(polled, sizeof polled / sizeof *polled, &wait, NULL);
         if (found < 0) return errno == EINTR ? 0 : errno;
+        if (polled[2].revents) shards_take(r->shards, r->shard, take, r);
         uint64_t value;
         if (polled[1].revents && read(r->wake, &value, sizeof value) >= 0) return 0;
     }
@@ -241,3 +268,5 @@ int64_t nf_root_serve(struct nf_root *r, double seconds) {
 }
 
 int64_t nf_root_socket_errors(const struct nf_root *r) { return r->errors.survived; }
+
+int64_t nf_root_handed_over(const struct nf_root *r) { return r->handed_over; }

@@ -13,6 +13,7 @@
 
 #include "../io/link.h"
 #include "../wire/export.h"
+#include "shards.h"
 #include "slot_pool.h"
 
 struct nf_root;
@@ -25,6 +26,9 @@ NF_API struct nf_root *nf_root_create(int fd, int wake, int64_t lanes, int64_t p
 NF_API struct nf_root *nf_root_create_on_link(const struct nf_link_end *end, int wake, int64_t lanes, int64_t port,
                                               int64_t *verdicts);
 NF_API void nf_root_destroy(struct nf_root *r);
+
+/* Before it serves: it has this shard's slots, packets of other slots go to their threads. `shards` stays the caller's. */
+NF_API void nf_root_set_shard(struct nf_root *r, struct nf_shards *shards, int64_t shard);
 
 /* Starts an epoch, without trees. */
 NF_API void nf_root_start_epoch(struct nf_root *r, int64_t epoch);
@@ -43,6 +47,9 @@ NF_API int64_t nf_root_serve(struct nf_root *r, double seconds);
 
 /* Errors of the socket that nf_root_serve survived: ICMP errors, and packets that the kernel dropped. Not while it runs. */
 NF_API int64_t nf_root_socket_errors(const struct nf_root *r);
+
+/* Packets that reached this thread and were handed over to another one. Not while it serves. */
+NF_API int64_t nf_root_handed_over(const struct nf_root *r);
 
 /* Handles one packet without the socket: its verdict, and the packet to send. */
 NF_API enum nf_verdict nf_root_packet(struct nf_root *r, const uint8_t *packet, int64_t length, int marked,
