@@ -196,6 +196,12 @@ def test_results_are_coalesced_while_a_quarter_of_the_chunks_in_flight_returns()
     assert core.coalescing_delay() == 0, "the last few are waited for one by one"
 
 
+def test_a_delay_that_a_timer_costs_more_than_is_left_out():
+    core = opened(1024, 512, 100, rate_mbps=74 * 8 * 0.4)  # 400,000 packets a second
+    assert 8 <= len(core.send(0.0)) < 160
+    assert core.coalescing_delay() == 0
+
+
 def test_without_pacing_results_are_not_coalesced():
     core = opened(64, 28, 100)
     core.send(0.0)

@@ -36,6 +36,17 @@ struct udp_batch {
     uint8_t *buffers;
 };
 
+/* The kernel changes the first `count` messages, which it filled. */
+static void prepare_receive(struct udp_batch *b, int count) {
+    for (int i = 0; i < count; i++)
+        b->in[i].msg_hdr = (struct msghdr){.msg_iov = &b->in_iov[i],
+                                           .msg_iovlen = 1,
+                                           .msg_control = b->control[i],
+                                           .msg_controllen = CONTROL_BYTES,
+                                           .msg_name = &b->names[i],
+                                           .msg_namelen = sizeof b->names[i]};
+}
+
 struct udp_batch *udp_batch_create(int64_t packet_bytes) {
     struct udp_batch *b = calloc(1, sizeof *b);
     if (!b) return NULL;
@@ -50,6 +61,7 @@ struct udp_batch *udp_batch_create(int64_t packet_bytes) {
     uint16_t segment = (uint16_t)packet_bytes;
     memcpy(CMSG_DATA(&b->segment.aligned), &segment, sizeof segment);
     for (int64_t i = 0; i < UDP_BATCH_IN; i++) b->in_iov[i] = (struct iovec){b->buffers + i * buffer_bytes, DATAGRAM_MAX};
+    prepare_receive(b, UDP_BATCH_IN);
     return b;
 }
 
@@ -193,15 +205,9 @@ static int receive_messages(struct udp_batch *b, int fd, struct udp_batch_errors
 
 int64_t udp_batch_receive(struct udp_batch *b, struct batch_socket *s, on_datagram *take, void *context,
                           struct udp_batch_errors *errors) {
-    for (int i = 0; i < UDP_BATCH_IN; i++)
-        b->in[i].msg_hdr = (struct msghdr){.msg_iov = &b->in_iov[i],
-                                           .msg_iovlen = 1,
-                                           .msg_control = b->control[i],
-                                           .msg_controllen = CONTROL_BYTES,
-                                           .msg_name = &b->names[i],
-                                           .msg_namelen = sizeof b->names[i]};
     int count = receive_messages(b, s->fd, errors);
     for (int i = 0; i < count; i++) deliver(b, i, take, context);
+    prepare_receive(b, count);
     if (count >= 0) return count;
     if (is_loss(errno))
         errors->survived++;

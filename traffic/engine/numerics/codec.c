@@ -137,7 +137,7 @@ static void unpack_floats(const struct nf_codec *c, void *to, int64_t count, con
     float buffer[NF_ROW_MAX];
     int direct = c->dtype == NF_FLOAT32 && count == c->width;
     float *values = direct ? to : buffer;
-    double scale = ldexp(1, -bits) / (double)c->divisor;
+    double scale = nf_power_of_two(-bits) / (double)c->divisor;
     if (c->format == NF_LANE_FLOAT32)
         nf_load_float_lanes(values, lanes, (double)c->divisor, c->lanes);
     else

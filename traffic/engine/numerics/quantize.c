@@ -38,12 +38,12 @@ void nf_clear_special(float *values, int64_t count) {
 }
 
 NF_VECTOR void nf_quantize(uint32_t *restrict to, const float *restrict from, int bits, int64_t lanes) {
-    float scale = ldexpf(1, bits);
+    float scale = (float)nf_power_of_two(bits);
     for (int64_t i = 0; i < lanes; i++) to[i] = __builtin_bswap32((uint32_t)__builtin_irintf(from[i] * scale));
 }
 
 NF_VECTOR int nf_quantize_saturating(uint32_t *restrict to, const float *restrict from, int bits, int64_t lanes) {
-    float scale = ldexpf(1, bits);
+    float scale = (float)nf_power_of_two(bits);
     int saturated = 0;
     for (int64_t i = 0; i < lanes; i++) {
         float value = rintf(from[i] * scale);
@@ -57,8 +57,10 @@ NF_VECTOR int nf_quantize_saturating(uint32_t *restrict to, const float *restric
 /* Whether float32 arithmetic is as exact as float64: the scale is a power of two, and normal. The sum is rounded to float32
  * first, and a sum that this rounds has so many bits that its product is not subnormal. */
 static int is_exact(double scale) {
-    int exponent;
-    return frexp(scale, &exponent) == 0.5 && exponent - 1 >= -SCALE_BITS_MAX && exponent - 1 <= SCALE_BITS_MAX;
+    uint64_t bits;
+    memcpy(&bits, &scale, sizeof bits);
+    int64_t exponent = (int64_t)(bits >> 52) - 1023;
+    return !(bits & ((1ull << 52) - 1)) && exponent >= -SCALE_BITS_MAX && exponent <= SCALE_BITS_MAX;
 }
 
 static NF_VECTOR void dequantize_exactly(float *restrict to, const uint32_t *restrict from, float scale, int64_t lanes) {
@@ -77,7 +79,7 @@ void nf_dequantize(float *to, const uint32_t *from, double scale, int64_t lanes)
 }
 
 NF_VECTOR void nf_quantize_16x2(uint32_t *restrict to, const float *restrict from, int bits, int64_t lanes) {
-    float scale = ldexpf(1, bits);
+    float scale = (float)nf_power_of_two(bits);
     for (int64_t i = 0; i < lanes; i++) {
         uint32_t high = (uint32_t)__builtin_irintf(from[i] * scale), low = (uint32_t)__builtin_irintf(from[lanes + i] * scale);
         to[i] = __builtin_bswap32((high << 16) + low);

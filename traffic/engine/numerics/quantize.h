@@ -7,6 +7,7 @@
 #ifndef NETFOLD_QUANTIZE_H
 #define NETFOLD_QUANTIZE_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -31,6 +32,15 @@ static inline float nf_float_of(uint32_t u) {
     float f;
     memcpy(&f, &u, 4);
     return f;
+}
+
+/* 2^bits; a normal one without a call of the library. */
+static inline double nf_power_of_two(int bits) {
+    uint64_t exponent = (uint64_t)(bits + 1023) << 52;
+    double power;
+    if (bits < -1022 || bits > 1023) return ldexp(1, bits);
+    memcpy(&power, &exponent, sizeof power);
+    return power;
 }
 
 /* Exponent byte of `count` floats: all magnitudes are below 2^(byte - 126). NF_NOT_FINITE: one is NaN or infinite. */

@@ -16,6 +16,9 @@ enum {
     MIN_COALESCED = 8     /* with fewer chunks in flight results are read at once */
 };
 
+/* A timer and the wakeup that it causes take longer than a shorter delay saves. */
+static const double MIN_COALESCING_S = 100e-6;
+
 static void init_stream(struct tree *t, enum stream_id id, int64_t from, int64_t count, int64_t rounds) {
     t->streams[id] = (struct stream){.from = from, .count = count, .limit = 2 * rounds * count, .ready = t->ready + from};
     for (int64_t i = 0; i < count; i++) t->channels[from + i].next_place = i;
@@ -263,5 +266,6 @@ double tree_next_deadline(const struct tree *t, double now) {
 
 double tree_coalescing_delay(const struct tree *t) {
     if (t->pacer.rate == 0 || t->in_flight < MIN_COALESCED) return 0;
-    return (double)t->in_flight / (4 * t->pacer.rate);
+    double delay = (double)t->in_flight / (4 * t->pacer.rate);
+    return delay < MIN_COALESCING_S ? 0 : delay;
 }
