@@ -134,6 +134,39 @@ def test_ternary_follows_the_model(tables: tuple[Pipeline, Switch]) -> None:
     )
 
 
+def test_packets_in_a_row_get_entries_of_their_own_keys(tables: tuple[Pipeline, Switch]) -> None:
+    """The entry of the packet before is that of the next one only if no better one may match."""
+    pipeline, switch = tables
+    rng = random.Random(SEED)
+    keys = [(0xFFFFFFFF, 3, 9), (0xFFFF0000, 2, 8), (0xF, 1, 7), (0, 0, 1)]
+    for mask, v, priority in keys:
+        match: dict[str, Match] = (
+            {"hdr.key.ip": Ternary(by(0x50003 & mask, 32), by(mask, 32))} if mask else {}
+        )
+        pipeline.table_insert(IN + "ternary_t", TableEntry(match, set_a(v), priority))
+    for step in range(200):
+        ip = rng.choice([0x50003, 0x50004, 0x60003, 0x60004])
+        expected = next(v for mask, v, _ in keys if ip & mask == 0x50003 & mask)
+        assert look(switch, ip=ip)["a"] == expected, f"seed {SEED}, step {step}"
+
+
+def test_a_change_of_a_table_counts_for_the_next_packet(tables: tuple[Pipeline, Switch]) -> None:
+    pipeline, switch = tables
+    broad: dict[str, Match] = {"hdr.key.ip": Ternary(by(5, 32), by(0xFF, 32))}
+    narrow: dict[str, Match] = {"hdr.key.ip": Ternary(by(5, 32), by(0xFFFF, 32))}
+    assert look(switch, ip=5)["e"] & 0x10000
+    pipeline.table_insert(IN + "ternary_t", TableEntry(broad, set_a(1), 1))
+    assert [look(switch, ip=5)["a"] for _ in range(2)] == [1, 1]
+    pipeline.table_insert(IN + "ternary_t", TableEntry(narrow, set_a(2), 2))
+    assert [look(switch, ip=5)["a"] for _ in range(2)] == [2, 2]
+    pipeline.table_modify(IN + "ternary_t", TableEntry(narrow, set_a(3), 2))
+    assert look(switch, ip=5)["a"] == 3
+    pipeline.table_delete(IN + "ternary_t", narrow, 2)
+    assert [look(switch, ip=5)["a"] for _ in range(2)] == [1, 1]
+    pipeline.table_delete(IN + "ternary_t", broad, 1)
+    assert look(switch, ip=5)["e"] & 0x10000
+
+
 def test_equal_priorities_go_to_the_older_entry(tables: tuple[Pipeline, Switch]) -> None:
     pipeline, switch = tables
     for v, mask in ((1, 0xFF), (2, 0xFFFF), (3, 0xF)):

@@ -42,6 +42,13 @@ def test_one_loop_replaces_the_groups(name: str) -> None:
     assert translation.source.count("ss_sadd32(") <= 2, "once for the loop, once for an index out of range"
 
 
+def test_a_row_is_prefetched_where_its_index_is_set_and_never_out_of_range() -> None:
+    source = translate(program("lanes")).source
+    (call,) = re.findall(r"if \(SS_LIKELY\(t\d+ < 64u\)\) \{\s*ss_prefetch\(.*, 128\);", source)
+    assert "K->pl->banks[0]" in call
+    assert "ss_prefetch(" not in translate(program("state")).source, "a cell alone is as quickly loaded"
+
+
 @pytest.mark.parametrize(
     "path",
     [PROGRAMS / "lanes.json", PROGRAMS / "lanes_ternary.json", pytest.param(LANES_64, marks=needs_netfold)],

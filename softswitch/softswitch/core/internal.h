@@ -29,6 +29,8 @@ struct ss_pool {
 };
 struct ss_packet *ss_packet_new(struct ss_switch *sw, struct ss_pipeline *pl);
 struct ss_packet *ss_packet_copy(struct ss_switch *sw, const struct ss_packet *k);
+void ss_packet_renumber(struct ss_switch *sw, struct ss_packet *k); /* makes it the next copy of its frame: requests of
+                                                                      * primitives, truncation too, are not inherited */
 void ss_packet_free(struct ss_switch *sw, struct ss_packet *k);
 int ss_packet_keep(struct ss_switch *sw,
                    struct ss_packet *k); /* copies the payload, which otherwise is valid within ss_receive only */

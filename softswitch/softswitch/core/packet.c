@@ -27,22 +27,27 @@ struct ss_packet *ss_packet_new(struct ss_switch *sw, struct ss_pipeline *pl) {
     memset(k, 0, sizeof *k);
     pl->program->clear_phv(k->phv);
     k->pl = pl;
+    k->memos = pl->memos;
     k->truncate = UINT32_MAX;
     return k;
 }
 
-/* A copy with its own PHV, as BMv2's clone_with_phv: requests of primitives (truncation too) are not inherited. */
+void ss_packet_renumber(struct ss_switch *sw, struct ss_packet *k) {
+    k->next = NULL;
+    k->copy = ++sw->copies;
+    k->clone = k->clone_list = k->resubmit = k->recirculate = k->digest = 0;
+    k->exited = k->failed = 0;
+    k->truncate = UINT32_MAX;
+}
+
+/* A copy with its own PHV, as BMv2's clone_with_phv. */
 struct ss_packet *ss_packet_copy(struct ss_switch *sw, const struct ss_packet *k) {
     struct ss_packet *c = take(sw, k->pl);
     if (!c) return NULL;
     memcpy(c, k, sizeof *c);
     k->pl->program->copy_phv(c->phv, k->phv);
     if (c->buf) c->buf->refs++;
-    c->next = NULL;
-    c->copy = ++sw->copies;
-    c->clone = c->clone_list = c->resubmit = c->recirculate = c->digest = 0;
-    c->exited = c->failed = 0;
-    c->truncate = UINT32_MAX;
+    ss_packet_renumber(sw, c);
     return c;
 }
 

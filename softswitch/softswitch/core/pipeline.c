@@ -30,6 +30,7 @@ static int make_state(struct ss_pipeline *pl) {
     const struct ss_program *g = pl->program;
     pl->profiles = zeroed(g->n_profiles, sizeof *pl->profiles);
     pl->tables = zeroed(g->n_tables, sizeof *pl->tables);
+    pl->memos = zeroed(g->n_tables, sizeof *pl->memos);
     pl->counters = zeroed(g->n_counters, sizeof *pl->counters);
     pl->meters = zeroed(g->n_meters, sizeof *pl->meters);
     pl->banks = zeroed(g->n_banks, sizeof *pl->banks);
@@ -37,8 +38,8 @@ static int make_state(struct ss_pipeline *pl) {
     pl->digest_on = zeroed(g->n_digests, 1);
     pl->scratch = malloc(SS_MAX_FRAME + 8192);
     pl->pre = ss_pre_new();
-    if (!pl->profiles || !pl->tables || !pl->counters || !pl->meters || !pl->banks || !pl->vsets || !pl->digest_on ||
-        !pl->scratch || !pl->pre)
+    if (!pl->profiles || !pl->tables || !pl->memos || !pl->counters || !pl->meters || !pl->banks || !pl->vsets ||
+        !pl->digest_on || !pl->scratch || !pl->pre)
         return SS_E_MEMORY;
     for (uint32_t i = 0; i < g->n_tables; i++) ss_table_init(&pl->tables[i], &g->tables[i], pl->profiles);
     for (uint32_t i = 0; i < g->n_counters; i++)
@@ -89,6 +90,7 @@ void ss_pipeline_close(struct ss_pipeline *pl) {
     for (uint32_t i = 0; pl->banks && i < g->n_banks; i++) bank_free(pl->banks[i]);
     for (uint32_t i = 0; pl->vsets && i < g->n_vsets; i++) free(pl->vsets[i].members);
     free(pl->tables);
+    free(pl->memos);
     free(pl->profiles);
     free(pl->counters);
     free(pl->meters);

@@ -8,6 +8,7 @@ int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_p
     memset(t, 0, sizeof *t);
     t->words = d->words;
     t->ranges = d->ranges;
+    t->changes = 1;
     t->profile = d->profile >= 0 ? &profiles[d->profile] : NULL;
     t->default_entry.action = SS_NONE;
     return SS_OK;

@@ -67,17 +67,24 @@ static void enqueue(struct ss_switch *sw, struct ss_packet *k, uint32_t port) {
     }
 }
 
-/* Makes one copy per replica; consumes `k`. */
+/* Makes one copy per replica, the last one of `k` itself; consumes `k`. */
 static void replicate(struct ss_switch *sw, struct ss_packet *k, const struct ss_replicas *r) {
-    if (r->count == 0) sw->stats.empty_group++;
+    if (r->count == 0) {
+        sw->stats.empty_group++;
+        ss_packet_free(sw, k);
+    }
     for (uint32_t i = 0; i < r->count; i++) {
-        struct ss_packet *c = ss_packet_copy(sw, k);
-        if (!c) break;
         TRACE(k, "Replicating packet on port %u", r->list[i].port);
+        int is_last = i + 1 == r->count;
+        struct ss_packet *c = is_last ? k : ss_packet_copy(sw, k);
+        if (!c) {
+            ss_packet_free(sw, k);
+            break;
+        }
+        if (is_last) ss_packet_renumber(sw, k);
         std_of(c)->egress_rid = r->list[i].rid;
         enqueue(sw, c, r->list[i].port);
     }
-    ss_packet_free(sw, k);
 }
 
 /* A packet for a new pass of `frame` through the parser. */

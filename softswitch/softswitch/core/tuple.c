@@ -105,6 +105,7 @@ static void rank(struct ss_table *t, struct ss_tuple *tu) {
 }
 
 int ss_tuple_link(struct ss_table *t, struct ss_entry *e, uint32_t handle) {
+    t->changes++;
     struct ss_tuple *tu = tuple_for(t, e->key + t->words);
     if (!tu) return SS_E_MEMORY;
     if ((tu->count * 2 >= tu->capacity && grow(t, tu) != SS_OK) ||
@@ -148,6 +149,7 @@ static void remove_slot(const struct ss_table *t, struct ss_tuple *tu, uint32_t 
 }
 
 void ss_tuple_unlink(struct ss_table *t, struct ss_entry *e, uint32_t handle) {
+    t->changes++;
     struct ss_tuple *tu = tuple_for(t, e->key + t->words);
     int found;
     uint32_t at = find_slot(t, tu, e->key, &found);

@@ -14,6 +14,11 @@
 #define SS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* Loads `bytes`, a constant, into the cache, to be written. */
+SS_INLINE void ss_prefetch(const uint8_t *p, unsigned bytes) {
+    for (unsigned i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 1);
+}
+
 SS_INLINE uint16_t ss_ld16(const uint8_t *p) {
     uint16_t v;
     memcpy(&v, p, 2);

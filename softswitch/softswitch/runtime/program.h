@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 6u
+#define SS_ABI 7u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -31,6 +31,7 @@ struct ss_buf; /* a shared, counted byte buffer; core/packet.c */
 struct ss_packet {
     struct ss_packet *next;
     struct ss_pipeline *pl;
+    struct ss_memo *memos; /* by table; of the thread that runs the packet */
     const uint8_t *frame; /* what the parser reads; valid until ingress is over */
     uint32_t frame_len;
     uint32_t payload_len;
@@ -128,6 +129,7 @@ struct ss_profile {
 
 struct ss_table {
     uint32_t words, ranges;
+    uint64_t changes; /* of the set of entries, from 1; see struct ss_memo */
     uint32_t n_tuples, count;
     struct ss_tuple *tuples; /* by falling `best` */
     struct ss_entry **entries;
@@ -136,6 +138,15 @@ struct ss_table {
     struct ss_heap by_due; /* those with a timeout */
     struct ss_profile *profile;
     struct ss_entry default_entry; /* the default action */
+};
+
+/* The last result of a table's lookup: all keys that are equal to `words` under the mask behind it have this entry (NULL: none),
+ * as long as the table has the same `changes`. Packets of a run mostly have the entries of the packet before. */
+#define SS_MEMO_WORDS 3u
+struct ss_memo {
+    uint64_t changes;
+    struct ss_entry *entry;
+    uint64_t words[2 * SS_MEMO_WORDS]; /* n words of a masked key, then n words of mask */
 };
 
 /* The objects that a program declares, with their sizes. */
@@ -193,6 +204,7 @@ struct ss_pipeline {
     struct ss_switch *owner;
     uint32_t drop_port; /* of the owner */
     struct ss_table *tables;
+    struct ss_memo *memos; /* by table */
     struct ss_profile *profiles;
     struct ss_counter **counters;
     struct ss_meter **meters;
@@ -271,6 +283,23 @@ SS_INLINE struct ss_entry *ss_lookup(const struct ss_table *t, const uint64_t *k
             break;
         }
     }
+    return found;
+}
+
+/* ss_lookup for a table of at most SS_MEMO_WORDS words and without ranges. An entry above the best of all other tuples is that of
+ * all keys with its masked key; any other result is that of its key alone. */
+SS_INLINE struct ss_entry *ss_lookup_remembered(const struct ss_table *t, struct ss_memo *m, const uint64_t *key, unsigned n) {
+    uint64_t differs = m->changes ^ t->changes;
+    for (unsigned i = 0; i < n; i++) differs |= (key[i] & m->words[n + i]) ^ m->words[i];
+    if (SS_LIKELY(!differs)) return m->entry;
+    struct ss_entry *found = ss_lookup(t, key, n, 0, 0);
+    int is_above = found && (t->n_tuples == 1 || t->tuples[1].best < found->priority);
+    for (unsigned i = 0; i < n; i++) {
+        m->words[i] = is_above ? found->key[i] : key[i];
+        m->words[n + i] = is_above ? found->key[n + i] : ~0ULL;
+    }
+    m->entry = found;
+    m->changes = t->changes;
     return found;
 }
 

@@ -11,6 +11,7 @@ from softswitch.translate.code import Code
 from softswitch.translate.expr import Expr, FieldRef, HeaderRef, Node
 from softswitch.translate.layout import params_of
 from softswitch.translate.model import Field, Model
+from softswitch.translate.prefetch import emit_prefetches
 from softswitch.translate.primitive import Banks, Primitives, Shared
 from softswitch.translate.reroll import Finder, Key, Run
 from softswitch.translate.statements import (
@@ -73,6 +74,7 @@ class ActionEmitter:
             _, f = self.model.field(header, name)
             self.code.add(f"{native_type(*field_range(f.width, f.signed))} {variable} = 0; (void){variable};")
         self.statements(self.body)
+        emit_prefetches(self.shared.rows, self.shared.banks, self.body, self.ex)
         return self.code.text()
 
     def statements(self, body: Sequence[Statement]) -> None:

@@ -22,6 +22,8 @@ from softswitch.translate.trace import fragment, where
 from softswitch.translate.value import Val
 
 HEAD = "  struct phv *P = (struct phv *)K->phv;\n  (void)P;"
+MEMO_WORDS = 3
+"""SS_MEMO_WORDS of runtime/program.h."""
 MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "valid")
 
 
@@ -156,9 +158,10 @@ class ControlEmitter:
             ex.code.add(
                 f"uint64_t {ranges}[{len(bounds)}] = {{{', '.join(b.as_type('uint64_t') for b in bounds)}}};"
             )
-        ex.code.add(
-            f"struct ss_entry *E = T->count ? ss_lookup(T, {key}, {words}, {ranges}, {len(bounds)}) : 0;"
-        )
+        found = f"ss_lookup(T, {key}, {words}, {ranges}, {len(bounds)})"
+        if 0 < words <= MEMO_WORDS and not bounds:
+            found = f"ss_lookup_remembered(T, &K->memos[{t.index}], {key}, {words})"
+        ex.code.add(f"struct ss_entry *E = T->count ? {found} : 0;")
         widths = [self._key_width(k) for k in t.node["key"]]
         self.shared.trace.lookup(ex.code, t.node, widths, t.keys, key, ranges)
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from softswitch.errors import PipelineError
@@ -51,6 +51,8 @@ class Shared:
     meter_bytes: dict[str, bool]
     egress_spec_width: int = 9
     trace: Trace = field(default_factory=Trace)
+    rows: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
+    """prefetch.Rows"""
 
 
 class Primitives:

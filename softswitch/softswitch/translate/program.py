@@ -27,6 +27,7 @@ from softswitch.translate.locals import action_locals
 from softswitch.translate.model import Model, array_size, load, times_frames, unsupported, version
 from softswitch.translate.parser import ParserEmitter, sum_words
 from softswitch.translate.phv import emit_begin, emit_phv, note_touched
+from softswitch.translate.prefetch import indexed_rows
 from softswitch.translate.primitive import Shared, element_bytes
 from softswitch.translate.refs import identifier
 from softswitch.translate.reroll import Finder, Key, Run
@@ -105,6 +106,8 @@ class _Translator:
             egress_spec.width,
             trace,
         )
+        bodies = () if trace.on else self.bodies.values()
+        self.shared.rows = indexed_rows(self.shared.banks, bodies)
 
     def _runs(self) -> list[Run]:
         if self.trace.on:
