@@ -54,10 +54,15 @@ BITMAPS: dict[str, Callable[[Path], SwitchLoad]] = {
 """Loads for comparison among each other: netfold-64 by programs of several widths. 128 bits need p4c."""
 TARGETS: dict[str, Target] = {
     "softswitch": switch_targets.softswitch,
+    "softswitch_runs": switch_targets.softswitch_runs,
     "forwarder": switch_targets.forwarder,
     "forwarder_xdp": switch_targets.forwarder_xdp,
     "bmv2": switch_targets.bmv2,
 }
+
+
+RUNS = ("softswitch_runs",)
+"""Targets whose hosts send runs of frames as one, and whose links carry them whole."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,8 @@ class SwitchPps(Experiment[SwitchRow]):
 
     Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
     float32; roce; bitmap, by the bits of a node's bitmap), or the shortest frames that it routes. Targets are
-    softswitch, BMv2 with the same program where it is on PATH, and two plain forwarders in C, by AF_PACKET and by
-    AF_XDP. Each round measures all loads at all targets in turn."""
+    softswitch (with runs of 16 frames as one, too), BMv2 with the same program where it is on PATH, and two plain
+    forwarders in C, by AF_PACKET and by AF_XDP. Each round measures all loads at all targets in turn."""
 
     name = "bench-switch-pps"
     needs_namespaces = True
@@ -164,8 +169,8 @@ def with_ratios(row: SwitchRow, rows: dict[str, SwitchRow]) -> SwitchRow:
 
 def one_row(name: str, target: Target, load: SwitchLoad, seconds: float, folder: Path) -> SwitchRow:
     """Raises RunError. Each of the two runs has a switch of its own: the slots of a used one hold newer tags."""
-    chunks, elapsed, used, retransmitted = drive(target, load, WINDOW, seconds, folder)
-    alone, alone_elapsed, _, _ = drive(target, load, 1, min(seconds, 1.0), folder)
+    chunks, elapsed, used, retransmitted = drive(target, load, WINDOW, seconds, folder, name in RUNS)
+    alone, alone_elapsed, _, _ = drive(target, load, 1, min(seconds, 1.0), folder, name in RUNS)
     if not chunks or not alone:
         raise RunError(f"{name} completed no chunk of {load.name}")
     packets, latency_us = chunks * WORKERS, alone_elapsed / alone * 1e6
@@ -176,17 +181,23 @@ def one_row(name: str, target: Target, load: SwitchLoad, seconds: float, folder:
 
 
 def drive(
-    target: Target, load: SwitchLoad, window: int, seconds: float, folder: Path
+    target: Target, load: SwitchLoad, window: int, seconds: float, folder: Path, runs: bool
 ) -> tuple[int, float, float, int]:
     """Completed chunks, seconds, the target's processor time, retransmitted chunks."""
-    with namespace(f"nfpps{os.getpid()}") as space, target(space, load, folder) as running:
-        return _drive(space, load, window, seconds, running, folder)
+    with namespace(f"nfpps{os.getpid()}", runs) as space, target(space, load, folder) as running:
+        return _drive(space, load, window, seconds, running, folder, runs)
 
 
 def _drive(
-    space: str, load: SwitchLoad, window: int, seconds: float, target: subprocess.Popen[str], folder: Path
+    space: str,
+    load: SwitchLoad,
+    window: int,
+    seconds: float,
+    target: subprocess.Popen[str],
+    folder: Path,
+    runs: bool,
 ) -> tuple[int, float, float, int]:
-    numbers = (window, SLOTS, load.tag_at, load.slot_at, WARM_UP_S, seconds)
+    numbers = (*(("-r",) if runs else ()), window, SLOTS, load.tag_at, load.slot_at, WARM_UP_S, seconds)
     ports = [f"h{port}" for port in range(1, WORKERS + 1)]
     command = ("ip", "netns", "exec", space, compiled("workers", folder), *numbers, *ports)
     with process(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as workers:

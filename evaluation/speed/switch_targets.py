@@ -23,6 +23,8 @@ from finsy.proto import p4r, p4r_grpc
 from netfold.evaluation.speed.switch_loads import WORKERS, SwitchLoad
 
 COMMAND_TIMEOUT_S = 60
+ENGINE_PARTS = ("checksum.c", "packet_ring.c", "segments.c", "xsk.c")
+"""Files of softswitch's engine that this folder's programs use."""
 SOFTSWITCH = "from softswitch.cli import main; main()"
 
 Target = Callable[[str, SwitchLoad, Path], AbstractContextManager[subprocess.Popen[str]]]
@@ -39,8 +41,12 @@ class Bmv2Version:
     has_logging_macros: bool
 
 
+OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "tx-udp-segmentation")
+
+
 @contextmanager
-def namespace(name: str) -> Iterator[str]:
+def namespace(name: str, runs: bool = False) -> Iterator[str]:
+    """`runs`: the links carry runs of frames whole."""
     run("ip", "netns", "add", name)
     try:
         run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
@@ -48,6 +54,9 @@ def namespace(name: str) -> Iterator[str]:
             run("ip", "-n", name, "link", "add", f"sw{port}", "type", "veth", "peer", "name", f"h{port}")
             for end in ("sw", "h"):
                 run("ip", "-n", name, "link", "set", f"{end}{port}", "up")
+                if runs:
+                    states = [word for offload in OFFLOADS for word in (offload, "on")]
+                    run("ip", "netns", "exec", name, "ethtool", "-K", f"{end}{port}", *states, "gro", "off")
         yield name
     finally:
         subprocess.run(["ip", "netns", "del", name], check=False, timeout=COMMAND_TIMEOUT_S)
@@ -79,8 +88,9 @@ def compiled(name: str, folder: Path, flags: Sequence[str] = ("-O2", "-march=nat
         engine = find_spec("softswitch.engine")
         assert engine is not None
         assert engine.origin is not None
-        own, xsk = Path(__file__).with_name(f"{name}.c"), Path(engine.origin).with_name("xsk.c")
-        run("gcc", *flags, f"-I{xsk.parent}", "-o", target, own, xsk)
+        own, folder_of_engine = Path(__file__).with_name(f"{name}.c"), Path(engine.origin).parent
+        parts = (folder_of_engine / part for part in ENGINE_PARTS)
+        run("gcc", *flags, f"-I{folder_of_engine}", "-o", target, own, *parts)
     return target
 
 
@@ -107,11 +117,17 @@ def interfaces() -> list[str]:
     return [part for port in range(1, WORKERS + 1) for part in ("-i", f"{port}@sw{port}")]
 
 
+def softswitch_runs(
+    space: str, load: SwitchLoad, folder: Path
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    return softswitch(space, load, folder, "--gso")
+
+
 @contextmanager
-def softswitch(space: str, load: SwitchLoad, folder: Path) -> Iterator[subprocess.Popen[str]]:
+def softswitch(space: str, load: SwitchLoad, folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     address = f"unix:{folder}/softswitch.sock"
     reader, writer = os.pipe()
-    command = ["ip", "netns", "exec", space, sys.executable, "-c", SOFTSWITCH, *interfaces()]
+    command = ["ip", "netns", "exec", space, sys.executable, "-c", SOFTSWITCH, *interfaces(), *options]
     command += [
         "--grpc-server-addr",
         address,

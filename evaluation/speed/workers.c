@@ -1,13 +1,14 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* workers WINDOW SLOTS TAG_AT SLOT_AT WARM_UP SECONDS INTERFACE... < templates: one worker behind each interface, all adding
+/* workers [-r] WINDOW SLOTS TAG_AT SLOT_AT WARM_UP SECONDS INTERFACE... < templates: one worker behind each interface, all adding
  * up one endless gradient, WINDOW chunks at a time.
  *
  * Standard input: for each interface a native 32-bit length and the frame of its worker. Chunk c is sent as that frame with
  * tag + c / SLOTS at TAG_AT (32 bits) and c mod SLOTS at SLOT_AT (16 bits), big-endian. A chunk is done when each
  * interface got a frame of that chunk; then the chunk WINDOW further goes out. With 0 for SLOT_AT the frames are RoCE's: c is in the
  * low 24 bits at TAG_AT, and the ICRC at the end follows it. A chunk that rests for 2 s is sent again.
+ * With -r frames cross the link in runs of 16, which the kernel carries as one frame; else one by one.
  * Prints "begin" after WARM_UP seconds, and then "end CHUNKS SECONDS REPEATED". */
 
 #define _GNU_SOURCE
@@ -24,6 +25,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "packet_ring.h"
+#include "segments.h"
+
 enum { FRAME_SIZE = 2048, RING = 2048, BATCH = 64, WORKERS_MAX = 16, WINDOW_MAX = 4096 };
 
 struct worker {
@@ -35,6 +39,10 @@ struct worker {
     struct iovec vector[BATCH];
     struct mmsghdr message[BATCH];
     uint8_t copy[BATCH][FRAME_SIZE];
+    struct ss_packet_ring runs; /* in place of `ring` */
+    struct iovec run_vector[BATCH][2];
+    struct virtio_net_hdr run_header[BATCH];
+    uint8_t run[BATCH][SS_RUN_FRAMES * FRAME_SIZE];
 };
 
 struct chunk {
@@ -47,6 +55,7 @@ static struct worker worker[WORKERS_MAX];
 static struct chunk window[WINDOW_MAX];
 static uint32_t workers, window_size, slots, tag_at, slot_at;
 static uint64_t done, repeated;
+static int in_runs;
 
 static void check(int ok, const char *what) {
     if (ok) return;
@@ -60,18 +69,27 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static void open_worker(struct worker *w, const char *interface) {
-    int one = 1, size = 8 * 1024 * 1024, version = TPACKET_V2;
-    w->fd = socket(AF_PACKET, SOCK_RAW, 0);
-    check(w->fd >= 0, "socket");
-    check(!setsockopt(w->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof one), "PACKET_IGNORE_OUTGOING");
-    check(!setsockopt(w->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one), "PACKET_QDISC_BYPASS");
-    setsockopt(w->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
+static void open_ring(struct worker *w) {
+    int version = TPACKET_V2;
     struct tpacket_req ring = {65536, RING * FRAME_SIZE / 65536, FRAME_SIZE, RING};
     check(!setsockopt(w->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version), "PACKET_VERSION");
     check(!setsockopt(w->fd, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring), "PACKET_RX_RING");
     w->ring = mmap(NULL, (size_t)RING * FRAME_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
     check(w->ring != MAP_FAILED, "mmap");
+}
+
+static void open_worker(struct worker *w, const char *interface) {
+    int one = 1, size = 8 * 1024 * 1024;
+    w->fd = socket(AF_PACKET, SOCK_RAW, 0);
+    check(w->fd >= 0, "socket");
+    check(!setsockopt(w->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof one), "PACKET_IGNORE_OUTGOING");
+    check(!setsockopt(w->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one), "PACKET_QDISC_BYPASS");
+    setsockopt(w->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
+    if (in_runs) {
+        check(!ss_ring_open(&w->runs, w->fd, SS_RUN_FRAMES * FRAME_SIZE), "ring");
+    } else {
+        open_ring(w);
+    }
     struct sockaddr_ll address = {
         .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex(interface)};
     check(address.sll_ifindex && !bind(w->fd, (struct sockaddr *)&address, sizeof address), interface);
@@ -125,13 +143,37 @@ static void read_template(struct worker *w) {
         memcpy(w->copy[i], w->frame, w->length);
         w->vector[i] = (struct iovec){w->copy[i], w->length};
         w->message[i].msg_hdr = (struct msghdr){.msg_iov = &w->vector[i], .msg_iovlen = 1};
+        if (!in_runs) continue;
+        w->run_vector[i][0] = (struct iovec){&w->run_header[i], sizeof w->run_header[i]};
+        w->run_vector[i][1].iov_base = w->run[i];
+        w->message[i].msg_hdr = (struct msghdr){.msg_iov = w->run_vector[i], .msg_iovlen = 2};
     }
 }
 
+/* Makes runs of the queued frames; returns their number. */
+static uint32_t merge(struct worker *w) {
+    uint32_t runs = 0;
+    struct ss_run run;
+    for (uint32_t i = 0; i < w->queued; i++) {
+        if (runs && ss_run_continues(&run, w->run[runs - 1], w->copy[i], w->length)) {
+            memcpy(w->run[runs - 1] + run.bytes, w->copy[i] + run.header_bytes, w->length - run.header_bytes);
+            ss_run_append(&run, w->run[runs - 1], w->copy[i], w->length);
+        } else {
+            run = ss_run_of(w->copy[i], w->length);
+            memcpy(w->run[runs++], w->copy[i], w->length);
+        }
+        w->run_vector[runs - 1][1].iov_len = run.bytes;
+        int is_last = i + 1 == w->queued || !ss_run_continues(&run, w->run[runs - 1], w->copy[i + 1], w->length);
+        if (is_last) w->run_header[runs - 1] = ss_run_finish(&run, w->run[runs - 1]);
+    }
+    return runs;
+}
+
 static void flush(struct worker *w) {
-    for (uint32_t sent = 0; sent < w->queued;) {
-        int count = sendmmsg(w->fd, w->message + sent, w->queued - sent, 0);
-        sent += count > 0 ? (uint32_t)count : 1;
+    uint32_t count = in_runs ? merge(w) : w->queued;
+    for (uint32_t sent = 0; sent < count;) {
+        int done_now = sendmmsg(w->fd, w->message + sent, count - sent, 0);
+        sent += done_now > 0 ? (uint32_t)done_now : 1;
     }
     w->queued = 0;
 }
@@ -170,9 +212,23 @@ static void take(uint32_t index, const uint8_t *data, uint32_t length, double no
     send_chunk(chunk, now);
 }
 
+struct taker {
+    uint32_t index;
+    double now;
+};
+
+static void take_of_run(void *context, uint8_t *frame, uint32_t length) {
+    const struct taker *t = context;
+    take(t->index, frame, length, t->now);
+}
+
 static int receive(uint32_t index, double now) {
     struct worker *w = &worker[index];
     int taken = 0;
+    if (in_runs) {
+        struct ss_ring_losses losses = {0};
+        return (int)ss_ring_receive(&w->runs, w->fd, BATCH, take_of_run, &(struct taker){index, now}, &losses);
+    }
     for (; taken < BATCH; taken++, w->next++) {
         struct tpacket2_hdr *frame = (void *)(w->ring + (size_t)(w->next % RING) * FRAME_SIZE);
         if (!(__atomic_load_n(&frame->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER)) break;
@@ -204,8 +260,11 @@ static void run_until(double end) {
 }
 
 int main(int count, char **argument) {
+    in_runs = count > 1 && !strcmp(argument[1], "-r");
+    count -= in_runs;
+    argument += in_runs;
     if (count < 8 || count - 7 > WORKERS_MAX) {
-        fprintf(stderr, "usage: workers WINDOW SLOTS TAG_AT SLOT_AT WARM_UP SECONDS INTERFACE... < templates\n");
+        fprintf(stderr, "usage: workers [-r] WINDOW SLOTS TAG_AT SLOT_AT WARM_UP SECONDS INTERFACE... < templates\n");
         return 2;
     }
     window_size = (uint32_t)strtoul(argument[1], NULL, 10);
