@@ -103,7 +103,7 @@ def become_user(uid: int) -> None:
 
 
 def bounded(added: Sequence[str] = ()) -> list[str]:
-    """The words before a command that root of a container runs, who has these capabilities too."""
+    """The words before a command that root of a container runs, with these capabilities too."""
     only = ",".join(f"+{c}" for c in (*CONTAINER_CAPABILITIES.split(","), *added))
     return ["setpriv", f"--bounding-set=-all,{only}", "--inh-caps=-all", "--"]
 
