@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""MPI programs on hosts of a testbed: namespaces, switches that add up, and links for the MPI library's own messages."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.mpirun import start_mpirun
+from netfold.traffic.mpi.launch import MpiProgram
+from tests.mpi.launcher import DEADLINE_S, Mpi
+
+LANES = 64
+RATE_MBPS = 400
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Two leaves below a spine."""
+
+    system: Deployment
+
+    def run(
+        self,
+        mpi: Mpi,
+        *program: object,
+        ranks: int = 4,
+        uses_netfold: bool = True,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        timeout_s: float = DEADLINE_S,
+    ) -> subprocess.CompletedProcess[str]:
+        """`ranks` of the program, on the hosts in turn. Its collectives go through the switches, or, without netfold,
+        over TCP."""
+        yields = ("--mca", "mpi_yield_when_idle", "1") if mpi.name == "openmpi" else ()
+        launched = MpiProgram(
+            program,
+            ranks,
+            self.system.workers,
+            options=(*yields, *options),
+            environment={"NETFOLD_MPI_REQUIRED": "1", **(environment or {})},
+        )
+        process = start_mpirun(
+            self.system,
+            launched,
+            mpirun=f"mpirun.{mpi.name}",
+            uses_netfold=uses_netfold,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)  # the launcher ends the ranks
+            raise
+        finally:
+            if process.poll() is None:
+                process.kill()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@contextmanager
+def running_hosts(folder: Path, hosts: int = 4, name: str = "mpi") -> Iterator[Hosts]:
+    fabric = folder / "fabric.yaml"
+    fabric.write_text(
+        f"name: mpi\ngenerate:\n  leaf_spine: {{leaves: 2, spines: 1, hosts_per_leaf: {hosts // 2}, "
+        f"parameter_servers: 0, rate: {RATE_MBPS}, fabric_rate: {2 * RATE_MBPS}}}\n"
+    )
+    with Deployment(Setup(str(fabric), "softswitch", LANES, name=name)) as system:
+        yield Hosts(system)
