@@ -122,6 +122,30 @@ static void test_overflow(MPI_Comm comm) {
     check(memcmp(in, out, sizeof in) == 0, "a sum in place that does not fit", 0);
 }
 
+/* Operations that hosts make themselves, and the operands that tell them apart. */
+static void test_operations(MPI_Comm comm) {
+    uint32_t word = rank == 1 ? 0x80000000u : 7u, found, one = 0x80000000u, seven = 7u;
+    MPI_Reduce_local(&one, &seven, 1, MPI_UINT32_T, MPI_MAX); /* MPICH 4.0 compares as if they had a sign */
+    MPI_Allreduce(&word, &found, 1, MPI_UINT32_T, MPI_MAX, comm);
+    check(found == seven, "MPI_MAX of unsigned integers", (int)found);
+    MPI_Allreduce(&word, &found, 1, MPI_INT, MPI_MIN, comm);
+    check(found == 0x80000000u, "MPI_MIN of signed integers", (int)found);
+    int64_t power = rank == 0 ? INT64_MIN / 4 : 2, product = 0;
+    MPI_Reduce(&power, &product, 1, MPI_INT64_T, size == 3 ? MPI_PROD : MPI_MIN, size - 1, comm);
+    check(rank != size - 1 || product == (size == 3 ? INT64_MIN : INT64_MIN / 4), "a reduction of 64 bits", 0);
+    int bits[2] = {1 << rank, rank != 1}, both[2];
+    MPI_Allreduce(bits, both, 1, MPI_INT, MPI_BOR, comm);
+    MPI_Allreduce(bits + 1, both + 1, 1, MPI_INT, MPI_LAND, comm);
+    check(both[0] == (1 << size) - 1 && both[1] == 0, "operations on bits", both[0]);
+    double tiny[2] = {rank ? 1e-300 : -1e300, rank ? -0.5 : 0.5}, least[2];
+    MPI_Allreduce(tiny, least, 2, MPI_DOUBLE, MPI_MIN, comm);
+    check(least[0] == -1e300 && least[1] == -0.5, "MPI_MIN of doubles, which is exact", 0);
+    MPI_Request request;
+    MPI_Iallreduce(&rank, &found, 1, MPI_INT, MPI_MAX, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check((int)found == size - 1, "MPI_Iallreduce of MPI_MAX", (int)found);
+}
+
 /* A message that is outstanding while its receiver is in a collective: only if that lets the MPI library work does the sender reach
  * the collective. */
 static void test_progress(MPI_Comm comm) {
@@ -157,6 +181,7 @@ static void test_order(MPI_Comm comm) {
 
 static void test_nonblocking(MPI_Comm comm) {
     MPI_Comm_rank(comm, &rank);
+    test_operations(comm);
     for (int count = 0; count < 20000; count = count * 19 + 1) {
         test_nonblocking_float(count, comm);
         test_nonblocking_double(count, comm);

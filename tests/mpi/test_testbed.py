@@ -17,6 +17,5 @@ pytestmark = [pytest.mark.mpi, pytest.mark.root]
 def test_switches_give_the_collectives_what_mpi_promises(mpi: Mpi, tmp_path: Path):
     with running_hosts(tmp_path) as found:
         program = mpi.compile("collectives.c", tmp_path)
-        for ranks in (4, 6):
-            done = found.run(mpi, program, ranks=ranks)
-            assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
+        done = found.run(mpi, program, ranks=6)
+        assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr

@@ -11,8 +11,9 @@
 
 /* What the ranks have to agree on, in 61 bits. */
 static int64_t context_of(const struct nm_call *call) {
-    const uint64_t parts[] = {(uint64_t)call->communicator->id, (uint64_t)call->operation, (uint64_t)call->root, call->elements,
-                              call->bytes};
+    const uint64_t parts[] = {
+        (uint64_t)call->communicator->id, (uint64_t)call->operation, (uint64_t)call->root, call->elements, call->bytes,
+        (uint64_t)nm_op_number(call->op)};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         hash += parts[i] + UINT64_C(0x9e3779b97f4a7c15);
@@ -32,13 +33,19 @@ static struct nm_result reduce_by_mpi(const struct nm_call *call, const void *in
     void *to = output ? output : scratch;
     const void *from = !input ? scratch : input == to ? MPI_IN_PLACE : input;
     if (from == to) from = MPI_IN_PLACE;
-    int code = PMPI_Allreduce(from, to, (int)elements, nm_datatype_of(call->dtype), MPI_SUM, call->own);
+    MPI_Datatype datatype = call->op == MPI_SUM ? nm_datatype_of(call->dtype) : call->datatype;
+    int code = PMPI_Allreduce(from, to, (int)elements, datatype, call->op, call->own);
     free(scratch);
     return code == MPI_SUCCESS ? (struct nm_result){NM_DONE, ""} : (struct nm_result){NM_FAILED, "MPI's own reduction failed"};
 }
 
 static struct nm_result reduce_segments(const struct nm_call *call, const void *input, void *output) {
-    const struct nm_reduction reduction = {call->communicator, context_of(call), call->dtype, call->is_refused};
+    const struct nm_reduction reduction = {.communicator = call->communicator,
+                                           .context = context_of(call),
+                                           .dtype = call->dtype,
+                                           .op = call->op,
+                                           .datatype = call->datatype,
+                                           .is_refused = call->is_refused};
     size_t itemsize = (size_t)nf_itemsize(call->dtype), most = nm_world.segment_bytes / itemsize;
     struct nm_result result = {NM_DONE, ""};
     for (size_t at = 0; at < call->elements && result.status == NM_DONE; at += most) {
@@ -56,6 +63,7 @@ static struct nm_result meet(const struct nm_call *call) {
     struct nm_call empty = *call;
     empty.elements = 1;
     empty.dtype = NF_INT32;
+    empty.op = MPI_SUM;
     empty.bytes = SIZE_MAX;
     return reduce_segments(&empty, NULL, NULL);
 }

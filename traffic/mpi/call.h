@@ -18,6 +18,8 @@ struct nm_call {
     void *output;      /* NULL: not wanted. May be the input */
     size_t elements;   /* of the input */
     enum nf_dtype dtype;
+    MPI_Op op;             /* MPI_SUM also of what is no reduction */
+    MPI_Datatype datatype; /* of the elements, where `op` is not MPI_SUM */
     size_t bytes;      /* of a broadcast, whose elements are words */
     MPI_Comm own;      /* for MPI's own reductions: no other call uses it meanwhile */
     int is_refused;    /* of nm_reduction */

@@ -50,21 +50,35 @@ static int finish(const struct nm_call *call, const char *operation) {
 
 /* -1: the network does not make this reduction. */
 static int reduced_dtype(int64_t count, MPI_Datatype datatype, MPI_Op op) {
-    if (!nm_world.is_active || op != MPI_SUM || count < 0) return -1;
+    if (!nm_world.is_active || count < 0) return -1;
     int dtype = nm_dtype_of(datatype);
+    if (dtype < 0 || !nm_op_takes(op, (enum nf_dtype)dtype)) return -1;
+    if (op != MPI_SUM) return nm_is_gathered((size_t)count * (size_t)nf_itemsize((enum nf_dtype)dtype)) ? dtype : -1;
     return (dtype == NF_FLOAT32 || dtype == NF_FLOAT64) && !nm_world.takes_floats ? -1 : dtype;
 }
 
 static struct nm_call call_of(const struct nm_communicator *c, enum nm_operation operation, int64_t count, int dtype) {
-    return (struct nm_call){
-        .communicator = c, .operation = operation, .elements = (size_t)count, .dtype = (enum nf_dtype)dtype, .own = c->comm};
+    return (struct nm_call){.communicator = c,
+                            .operation = operation,
+                            .elements = (size_t)count,
+                            .dtype = (enum nf_dtype)dtype,
+                            .op = MPI_SUM,
+                            .own = c->comm};
+}
+
+static struct nm_call reduction_of(const struct nm_communicator *c, enum nm_operation operation, int64_t count,
+                                   MPI_Datatype datatype, MPI_Op op) {
+    struct nm_call call = call_of(c, operation, count, nm_dtype_of(datatype));
+    call.op = op;
+    call.datatype = datatype;
+    return call;
 }
 
 int nm_allreduce(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *code) {
     int dtype = reduced_dtype(count, datatype, op);
     const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
     if (!c) return 0;
-    struct nm_call call = call_of(c, NM_ALLREDUCE, count, dtype);
+    struct nm_call call = reduction_of(c, NM_ALLREDUCE, count, datatype, op);
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = recv;
     *code = finish(&call, "MPI_Allreduce");
@@ -76,7 +90,7 @@ int nm_reduce_to(const void *send, void *recv, int64_t count, MPI_Datatype datat
     int dtype = reduced_dtype(count, datatype, op);
     const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
     if (!c || root < 0 || root >= c->size) return 0;
-    struct nm_call call = call_of(c, NM_REDUCE, count, dtype);
+    struct nm_call call = reduction_of(c, NM_REDUCE, count, datatype, op);
     call.root = root;
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = root == c->rank ? recv : NULL;
@@ -94,10 +108,10 @@ int nm_barrier(MPI_Comm comm, int *code) {
 
 int nm_reduce_scatter_block(const void *send, void *recv, int64_t count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                             int *code) {
-    int dtype = reduced_dtype(count, datatype, op);
+    int dtype = op == MPI_SUM ? reduced_dtype(count, datatype, op) : -1;
     const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of(comm);
     if (!c) return 0;
-    struct nm_call call = call_of(c, NM_REDUCE_SCATTER_BLOCK, count * c->size, dtype);
+    struct nm_call call = reduction_of(c, NM_REDUCE_SCATTER_BLOCK, count * c->size, datatype, op);
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = recv;
     *code = finish(&call, "MPI_Reduce_scatter_block");
@@ -151,7 +165,7 @@ int nm_iallreduce(const void *send, void *recv, int64_t count, MPI_Datatype data
     int dtype = reduced_dtype(count, datatype, op);
     const struct nm_communicator *c = dtype < 0 ? NULL : nm_communicator_of_nonblocking(comm);
     if (!c) return 0;
-    struct nm_call call = call_of(c, NM_ALLREDUCE, count, dtype);
+    struct nm_call call = reduction_of(c, NM_ALLREDUCE, count, datatype, op);
     call.input = send == MPI_IN_PLACE ? recv : send;
     call.output = recv;
     *code = start(&call, request);

@@ -66,7 +66,6 @@ static void agree(struct nm_communicator *c) {
 static struct nm_communicator *find(MPI_Comm comm) {
     struct nm_communicator *c;
     int is_known = 0;
-    if (key == MPI_KEYVAL_INVALID) PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, release, &key, NULL);
     PMPI_Comm_get_attr(comm, key, &c, &is_known);
     return is_known ? c : NULL;
 }
@@ -89,6 +88,11 @@ static struct nm_communicator *add(MPI_Comm comm) {
     return c;
 }
 
+void nm_communicators_start(void) {
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, release, &key, NULL);
+    add(MPI_COMM_WORLD);
+}
+
 const struct nm_communicator *nm_communicator_of(MPI_Comm comm) {
     if (!nm_world.is_active || comm == MPI_COMM_NULL || comm == MPI_COMM_SELF) return NULL;
     struct nm_communicator *c = find(comm);
@@ -99,7 +103,6 @@ const struct nm_communicator *nm_communicator_of(MPI_Comm comm) {
 const struct nm_communicator *nm_communicator_of_nonblocking(MPI_Comm comm) {
     if (!nm_world.is_active || !nm_world.is_threaded || comm == MPI_COMM_NULL) return NULL;
     struct nm_communicator *c = find(comm);
-    if (!c && comm == MPI_COMM_WORLD) c = add(comm);
     return c && c->is_admitted && (comm == MPI_COMM_WORLD || nm_world.is_ordered) ? c : NULL;
 }
 
@@ -110,7 +113,6 @@ int nm_communicator_takes_nonblocking(void) {
 }
 
 void nm_communicators_stop(void) {
-    if (key == MPI_KEYVAL_INVALID) return;
-    if (find(MPI_COMM_WORLD)) PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
+    PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
     PMPI_Comm_free_keyval(&key);
 }

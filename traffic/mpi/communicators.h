@@ -33,6 +33,9 @@ int nm_communicator_takes_nonblocking(void);
 /* The same for a communicator on which nonblocking calls are possible at all; without communication. */
 const struct nm_communicator *nm_communicator_of_nonblocking(MPI_Comm comm);
 
+/* Before any call: threads may call at the same time. */
+void nm_communicators_start(void);
+
 /* Forgets MPI_COMM_WORLD; others are forgotten when they are freed. */
 void nm_communicators_stop(void);
 

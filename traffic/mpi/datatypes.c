@@ -28,6 +28,20 @@ int nm_dtype_of(MPI_Datatype d) {
     return -1;
 }
 
+enum { OPS_OF_ALL = 4 /* the first ones, which take floats, too */ };
+
+int nm_op_number(MPI_Op op) {
+    const MPI_Op ops[] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (op == ops[i]) return (int)i;
+    return -1;
+}
+
+int nm_op_takes(MPI_Op op, enum nf_dtype dtype) {
+    int number = nm_op_number(op), is_float = dtype == NF_FLOAT32 || dtype == NF_FLOAT64;
+    return number >= 0 && (!is_float || number < OPS_OF_ALL);
+}
+
 MPI_Datatype nm_datatype_of(enum nf_dtype dtype) {
     return dtype == NF_FLOAT32 ? MPI_FLOAT : dtype == NF_FLOAT64 ? MPI_DOUBLE : dtype == NF_INT64 ? MPI_INT64_T : MPI_INT32_T;
 }

@@ -14,6 +14,12 @@
 /* The elements of a predefined datatype; -1: not one that the network adds. Unsigned integers are added as signed ones. */
 int nm_dtype_of(MPI_Datatype datatype);
 
+/* A number of a predefined operation that all ranks give it: handles of Open MPI are addresses. -1: not one that hosts reduce by; 0: MPI_SUM. */
+int nm_op_number(MPI_Op op);
+
+/* Whether the operation takes these elements. */
+int nm_op_takes(MPI_Op op, enum nf_dtype dtype);
+
 /* The MPI datatype of these elements. */
 MPI_Datatype nm_datatype_of(enum nf_dtype dtype);
 

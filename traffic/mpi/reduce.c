@@ -10,6 +10,8 @@
 
 #include "world.h"
 
+enum { GATHERED_BYTES = 8192 /* of all hosts: more is faster by algorithms of the MPI library */ };
+
 static struct nm_result failed(const char *message) {
     struct nm_result result = {NM_FAILED, ""};
     snprintf(result.message, sizeof result.message, "%.*s", NM_MESSAGE_BYTES - 1, message);
@@ -31,6 +33,15 @@ static void add(void *restrict to, const void *restrict from, size_t elements, e
         ADD(uint32_t);
 }
 
+static void combine(const struct nm_reduction *r, void *to, void *from, size_t elements) {
+    if (r->op == MPI_SUM)
+        add(to, from, elements, r->dtype);
+    else
+        PMPI_Reduce_local(from, to, (int)elements, r->datatype, r->op);
+}
+
+int nm_is_gathered(size_t bytes) { return bytes * (size_t)nm_world.host_count <= GATHERED_BYTES; }
+
 /* At a rank that is not its host's leader. */
 static struct nm_result reduce_by_leader(const struct nm_post *post, const void *input, void *output, size_t bytes) {
     struct nm_world *w = &nm_world;
@@ -41,7 +52,7 @@ static struct nm_result reduce_by_leader(const struct nm_post *post, const void 
     return result;
 }
 
-/* Adds the inputs of this host's other ranks. 0: a rank made another call; -1: a rank has ended. */
+/* Reduces the inputs of this host's other ranks. 0: a rank made another call; -1: a rank has ended. */
 static int add_local(const struct nm_reduction *r, const struct nm_post *own, void *to) {
     struct nm_world *w = &nm_world;
     int agree = 1;
@@ -52,15 +63,33 @@ static int add_local(const struct nm_reduction *r, const struct nm_post *own, vo
         if (post->context != own->context || post->elements != own->elements || post->dtype != own->dtype)
             agree = 0;
         else if (post->has_input)
-            add(to, nm_host_area(w->host, rank), (size_t)own->elements, r->dtype);
+            combine(r, to, nm_host_area(w->host, rank), (size_t)own->elements);
     }
     return agree;
+}
+
+/* The host's values in a field of their own, among zeros. Elements are whole words. */
+static struct nf_outcome reduce_gathered(const struct nm_reduction *r, void *array, size_t elements, int64_t context) {
+    struct nm_world *w = &nm_world;
+    struct nf_outcome outcome = {.status = NF_NO_MEMORY, .message = "no memory"};
+    size_t bytes = elements * (size_t)nf_itemsize(r->dtype);
+    char *fields = calloc((size_t)w->host_count, bytes);
+    if (!fields) return outcome;
+    memcpy(fields + (size_t)w->host_number * bytes, array, bytes);
+    outcome = nm_member_reduce(w->member, fields, (size_t)w->host_count * bytes / 4, NF_INT32, context);
+    if (outcome.status == NF_DONE) {
+        memcpy(array, fields, bytes);
+        for (int i = 1; i < w->host_count; i++) combine(r, array, fields + (size_t)i * bytes, elements);
+    }
+    free(fields);
+    return outcome;
 }
 
 static struct nm_result reduce_over_hosts(const struct nm_reduction *r, void *array, size_t elements, int agree) {
     /* Ranks of this host disagree: a context that no other host has lets all hosts see it. */
     int64_t context = agree ? r->context : r->context ^ (INT64_C(1) << 61) ^ (int64_t)(nm_world.rank + 1);
-    struct nf_outcome outcome = nm_member_reduce(nm_world.member, array, elements, r->dtype, context);
+    struct nf_outcome outcome = r->op == MPI_SUM ? nm_member_reduce(nm_world.member, array, elements, r->dtype, context)
+                                                 : reduce_gathered(r, array, elements, context);
     if (outcome.status == NF_SUM_OVERFLOW) return (struct nm_result){NM_UNFIT, ""};
     return outcome.status == NF_DONE ? (struct nm_result){NM_DONE, ""} : failed(outcome.message);
 }

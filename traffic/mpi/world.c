@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "communicators.h"
 #include "progress.h"
 
 struct nm_world nm_world = {.shadow = MPI_COMM_NULL};
@@ -54,6 +55,7 @@ static int find_hosts(struct nm_world *w) {
     for (int rank = 0; rank < ranks; rank++) {
         int first = 0;
         while (all[first] != all[rank]) first++;
+        if (first == rank && all[rank] == own) w->host_number = w->host_count;
         if (first == rank) w->leaders[w->host_count++] = rank;
         is_shared |= first != rank;
         if (rank == w->rank) w->host_rank = w->host_size;
@@ -177,6 +179,7 @@ void nm_world_start(int is_concurrent) {
     w->is_threaded = level == MPI_THREAD_MULTIPLE;
     PMPI_Comm_dup(MPI_COMM_WORLD, &w->shadow);
     nm_progress_start();
+    nm_communicators_start();
     w->is_active = 1;
 }
 

@@ -18,6 +18,7 @@ struct nm_world {
     int is_ordered;     /* the program promises one order of all calls */
     int is_threaded;    /* the MPI library takes calls from several threads */
     int rank, host_count;
+    int host_number;    /* of this host, among the leaders */
     int host_rank, host_size;
     int *leaders;       /* world rank of each host's leader, ascending */
     int *host_ranks;    /* world rank of each rank of this host, ascending */
