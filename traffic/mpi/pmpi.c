@@ -13,17 +13,22 @@
 
 #define NM_API __attribute__((visibility("default")))
 
+static void start(int is_concurrent) {
+    nm_world_start(is_concurrent);
+    if (nm_world.is_active) nm_communicators_start();
+}
+
 NM_API int MPI_Init(int *argc, char ***argv) {
     int provided;
     /* Nonblocking calls are made by a thread. */
     int code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
-    if (code == MPI_SUCCESS) nm_world_start(0);
+    if (code == MPI_SUCCESS) start(0);
     return code;
 }
 
 NM_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
     int code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
-    if (code == MPI_SUCCESS) nm_world_start(required == MPI_THREAD_MULTIPLE);
+    if (code == MPI_SUCCESS) start(required == MPI_THREAD_MULTIPLE);
     return code;
 }
 

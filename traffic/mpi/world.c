@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "communicators.h"
 #include "progress.h"
 
 struct nm_world nm_world = {.shadow = MPI_COMM_NULL};
@@ -179,7 +178,6 @@ void nm_world_start(int is_concurrent) {
     w->is_threaded = level == MPI_THREAD_MULTIPLE;
     PMPI_Comm_dup(MPI_COMM_WORLD, &w->shadow);
     nm_progress_start();
-    nm_communicators_start();
     w->is_active = 1;
 }
 
