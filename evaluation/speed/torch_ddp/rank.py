@@ -64,8 +64,14 @@ def model_of(parameters: int) -> nn.Sequential:
 def distributed(
     model: nn.Sequential, parallelism: str, bucket_mb: float | None, hook: str | None
 ) -> nn.Module:
-    """`ddp`: replicated, `bucket_mb` None is PyTorch's default. `fsdp`: every linear layer is sharded on its own."""
+    """`ddp`: replicated, `bucket_mb` None is PyTorch's default. `fsdp`: every linear layer is sharded on its own.
+
+    PowerSGD has one bucket: its hook starts a bucket's second and third reduction when the one before is done, so those
+    of several buckets start in another order at each rank, and Gloo pairs calls by their order.
+    """
     if parallelism == "ddp":
+        if hook == "powersgd4":
+            bucket_mb = 1.0 + sum(p.numel() * p.element_size() for p in model.parameters()) / (1 << 20)
         replicated = DistributedDataParallel(model, bucket_cap_mb=bucket_mb)
         if hook == "quarter":
             compress_gradients(replicated)
@@ -201,7 +207,7 @@ def main() -> None:
     parser.add_argument("--parallelism", nargs="+", default=["ddp"])
     parser.add_argument("--bucket-mb", type=float)
     parser.add_argument("--equal-s", type=float, default=0.0)
-    parser.add_argument("--timeout", type=float, default=300.0)
+    parser.add_argument("--timeout", type=float, default=120.0)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rows, part = [], options.out.with_suffix(".part")

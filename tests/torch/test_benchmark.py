@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark's transports of Gloo: PowerSGD's hook, whose buckets would start their reductions in any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
+
+from netfold.evaluation.speed.torch_ddp.rank import distributed, model_of, training_step  # noqa: E402
+from tests.torch.world import World  # noqa: E402
+
+RANKS, PARAMETERS, STEPS = 3, 1_200_000, 6
+TIMEOUT_S = 30.0
+
+
+def powersgd(bucket_mb: float | None) -> tuple[int, bytes]:
+    """Buckets of the model, and its parameters after some steps."""
+    model: Any = distributed(model_of(PARAMETERS), "ddp", bucket_mb, "powersgd4")
+    step = training_step(model, torch.distributed.get_rank())
+    for _ in range(STEPS):
+        step()
+    buckets = str(model._get_ddp_logging_data()["rebuilt_bucket_sizes"]).split(",")
+    return len(buckets), torch.cat([p.detach().reshape(-1) for p in model.parameters()]).numpy().tobytes()
+
+
+def test_powersgd_over_gloo_has_one_bucket_and_the_same_parameters_at_all_ranks():
+    ranks = World(["h1"] * RANKS, {}, "gloo", TIMEOUT_S)
+    try:
+        assert all(good for good, _ in ranks.answers())
+        found = ranks.run(powersgd, None)
+    finally:
+        ranks.close()
+    assert {count for count, _ in found} == {1}
+    assert len({parameters for _, parameters in found}) == 1
