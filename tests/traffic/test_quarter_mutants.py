@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""A rule that the engine leaves out of the scheme quarter is found by a test of calls (test_core_quarter.py)."""
+"""A rule that the engine leaves out of the scheme quarter is found by a test of calls (test_core_quarter.py,
+test_core_remainder.py)."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from netfold.traffic.engine.native import HEADERS
 from netfold.traffic.engine.recipe import CORE, FLAGS, FOLDER
 from tests.traffic import cores
 from tests.traffic import test_core_quarter as proofs
+from tests.traffic import test_core_remainder as remainders
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -69,6 +71,18 @@ MUTANTS = {
     "special values of a fourth of the row": Mutant(
         "numerics/codec.c", "c->width > c->lanes ? c->width / c->lanes : 1", "1",
         lambda: proofs.test_nan_and_infinities_reach_every_worker_as_ieee_754_adds_them(6),
+    ),
+    "dithers repeat after nine calls": Mutant(
+        "call/fingerprint.c", "if (is_rotated(c) && a->has_newcomers)", "if (0)",
+        lambda: proofs.test_errors_of_equal_gradients_do_not_repeat(True),
+    ),
+    "a remainder outlives its attempt": Mutant(
+        "call/ranges.c", "if (c->request.remainder) memset", "if (0) memset",
+        remainders.test_a_call_that_starts_again_in_a_new_epoch_leaves_nothing,
+    ),
+    "a row that goes again leaves a remainder": Mutant(
+        "parts/rotated.c", "|| c->rows.needs_reencode[row]) return;", ") return;",
+        lambda: remainders.test_a_row_that_goes_again_leaves_nothing("tiny"),
     ),
     "half of a row goes again": Mutant(
         "parts/reencode.c", "+ part * codec.width * codec.itemsize", "+ 0 * part",
