@@ -14,7 +14,7 @@ from netfold.testbed.torchrun import TORCH_PYTHON, TorchProgram, start_torchrun
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
-HOSTS = 4
+HOSTS = 8
 REPOSITORY = Path(__file__).parents[2]
 
 
