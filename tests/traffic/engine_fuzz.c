@@ -61,6 +61,7 @@ int main(int argc, char **argv) {
     struct nf_core *core = nf_core_create();
     struct nf_call *calls[CALLS] = {0};
     static uint8_t arrays[CALLS][8 * ELEMENTS] __attribute__((aligned(8)));
+    static float remainders[CALLS][ELEMENTS];
     static uint8_t packet[NF_HEADER_BYTES + 4 * NF_LANES_MAX + 8] __attribute__((aligned(8)));
     struct nf_out out[OUT];
     int64_t epoch = 1;
@@ -90,6 +91,8 @@ int main(int argc, char **argv) {
                 r.dtype = NF_FLOAT32;
                 r.bits = 0;
                 r.follows_all = below(2);
+                r.is_warm_up = below(10) == 0;
+                if (below(2)) r.remainder = remainders[chosen];
             }
             if (quorums && (r.dtype == NF_INT32 || r.dtype == NF_INT64)) r.dtype = NF_FLOAT32; /* as its workers refuse them */
             r.op = r.dtype == NF_INT32 || r.dtype == NF_INT64 ? NF_SUM : below(2);

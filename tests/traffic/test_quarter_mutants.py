@@ -81,7 +81,7 @@ MUTANTS = {
         remainders.test_a_call_that_starts_again_in_a_new_epoch_leaves_nothing,
     ),
     "a row that goes again leaves a remainder": Mutant(
-        "parts/rotated.c", "|| c->rows.needs_reencode[row]) return;", ") return;",
+        "parts/rotated.c", "|| c->rows.needs_reencode[row] ||", "||",
         lambda: remainders.test_a_row_that_goes_again_leaves_nothing("tiny"),
     ),
     "half of a row goes again": Mutant(

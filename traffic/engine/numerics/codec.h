@@ -78,7 +78,7 @@ NF_API int nf_row_pack_rotated(const struct nf_codec *c, uint32_t *to, const voi
 NF_API uint8_t nf_row_unpack_rotated(const struct nf_codec *c, void *to, int64_t count, const uint32_t *lanes, uint8_t range,
                                      const struct nf_rotation *r);
 
-/* What the codes of a row that fits leave of its first `count` elements, as float32. */
+/* What the codes of a row leave of its first `count` elements, as float32; 0 if it does not fit. */
 NF_API void nf_row_remainder(const struct nf_codec *c, float *to, int64_t count, const void *row, uint8_t exponent,
                              uint8_t range, const struct nf_rotation *r);
 

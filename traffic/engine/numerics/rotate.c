@@ -203,7 +203,10 @@ void nf_rotate_remainder(float *to, const float *from, int64_t width, uint8_t ex
                          const struct nf_rotation *r) {
     uint32_t lanes[NF_LANES_MAX];
     float values[NF_ROTATED_MAX];
-    nf_rotate_pack(lanes, from, width, exponent, range, r);
+    if (!nf_rotate_pack(lanes, from, width, exponent, range, r)) {
+        memset(to, 0, (size_t)width * sizeof *to);
+        return;
+    }
     nf_rotate_unpack(values, lanes, width, range, 1, r);
     for (int64_t i = 0; i < width; i++) to[i] = from[i] - values[i];
 }

@@ -34,7 +34,7 @@ NF_API int nf_rotate_pack(uint32_t *to, const float *from, int64_t width, uint8_
 NF_API uint8_t nf_rotate_unpack(float *to, const uint32_t *from, int64_t width, uint8_t range, double divisor,
                                 const struct nf_rotation *r);
 
-/* What the codes of nf_rotate_pack leave of `width` floats that fit: `from` less the values of their codes. */
+/* What the codes of nf_rotate_pack leave of `width` floats: `from` less the values of their codes, or 0 if they do not fit. */
 NF_API void nf_rotate_remainder(float *to, const float *from, int64_t width, uint8_t exponent, uint8_t range,
                                 const struct nf_rotation *r);
 
