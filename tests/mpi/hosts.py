@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""MPI programs on hosts of a testbed: namespaces, switches that add up, and links for the MPI library's own messages."""
+"""MPI programs on hosts of a testbed: switches add up, and links carry the MPI library's own messages, too."""
 
 from __future__ import annotations
 

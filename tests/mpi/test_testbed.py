@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.launcher import Mpi
 from tests.mpi.hosts import running_hosts
+from tests.mpi.launcher import Mpi
 
 pytestmark = [pytest.mark.mpi, pytest.mark.root]
 
