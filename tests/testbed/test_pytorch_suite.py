@@ -18,7 +18,13 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
 
 RANKS = 4
 REPOSITORY = Path(__file__).parents[2]
-NOT_APPLICABLE: dict[str, str] = {}
+_NAME = "it expects the name gloo"
+_MONITORED = "PyTorch refuses monitored_barrier to all backends but the one of the name gloo"
+NOT_APPLICABLE = {
+    "test_get_backend": _NAME,
+    "test_monitored_barrier_gloo": _MONITORED,
+    "test_monitored_barrier_gloo_subgroup": _MONITORED,
+}
 """Tests that Gloo passes and netfold cannot, with the reason."""
 
 
