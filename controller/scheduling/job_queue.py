@@ -63,7 +63,7 @@ class JobQueue:
 
     def conditions(self, job: JobRecord, failed: FailedElements) -> tuple[object, ...]:
         """The conditions that a reservation depends on."""
-        return (job.seq, failed, job.excluded, *(id(p) for p in self.before(self.rank(job))))
+        return (job.seq, failed, job.excluded, *self.before(self.rank(job)))
 
     def is_current(self, name: str, conditions: tuple[object, ...]) -> bool:
         return name in self._reservations and self._reservations[name].conditions == conditions

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import asyncio
 
-from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.records import JobState, Placement
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.operator.job_text import headline
+from netfold.controller.planning.plan import Loads, Plan
+from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.switches.fabric_config import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, deployed
 from tests.controller.test_races import HeldPlans
@@ -137,5 +140,30 @@ def test_a_refusal_of_all_schemes_names_a_bottleneck_once(tmp_path):
             assert len(clauses) == len(set(clauses))
             assert headline(waits.reason).count("; ") == 0
             assert "s1" in headline(waits.reason)
+
+    asyncio.run(scenario())
+
+
+def test_a_reservation_is_made_again_when_one_ahead_of_it_is_another(tmp_path):
+    """Also when the new one lies in memory where the old one lay."""
+
+    def placed(epoch: int) -> Placement:
+        plan = Plan("first", "fabric", "test", "Gbit/s", (), 1.0, Loads())
+        return Placement(plan=plan, trees=(), epoch=epoch)
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            for name in ("runs", "first", "second"):
+                await deployment.controller.submit(ALL.format(name), queue=True)
+            queue, healthy = JobQueue(deployment.controller.registry), FailedElements()
+            first, second = (deployment.controller.registry.get(n) for n in ("first", "second"))
+            for epoch in range(1, 20):
+                for _ in range(2):  # the second one may lie where that of the epoch before lay
+                    queue.reserve("first", queue.conditions(first, healthy), placed(epoch))
+                conditions = queue.conditions(second, healthy)
+                assert not queue.is_current("second", conditions), f"the one ahead is new in epoch {epoch}"
+                queue.reserve("second", conditions, None)
+                assert queue.is_current("second", queue.conditions(second, healthy))
 
     asyncio.run(scenario())

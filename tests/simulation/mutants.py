@@ -34,6 +34,7 @@ MIGRATIONS = "scheduling/migration_scheduler.py"
 STATES = "lifecycle/states.py"
 MEMBERS = "lifecycle/members.py"
 CORE = "core.py"
+QUEUE = "scheduling/job_queue.py"
 
 MUTANTS = (
     Mutant(
@@ -306,6 +307,27 @@ MUTANTS = (
         "if late := self._late_switches(job, version):",
         "if late := self._late_switches(job, version) or {'disk': 'full'}:",
         "the disk is full when the connections of a RoCE job are installed",
+    ),
+    Mutant(
+        "the queue has its lowest priority first",
+        QUEUE,
+        "return (-self._registry.order(job.name).file.priority - waited // AGE_S, job.seq)",
+        "return (self._registry.order(job.name).file.priority - waited // AGE_S, job.seq)",
+        "a job of higher priority is queued behind another one",
+    ),
+    Mutant(
+        "waiting raises no priority",
+        QUEUE,
+        "priority - waited // AGE_S, job.seq)",
+        "priority, job.seq)",
+        "a job waits for so long that a newer one of higher priority stays behind it",
+    ),
+    Mutant(
+        "a job is planned beside nothing that runs",
+        "scheduling/planning_client.py",
+        "return add_loads(running, loads_of(reservations))",
+        "return loads_of(reservations)",
+        "a job of higher priority is queued behind another one",
     ),
 )
 

@@ -134,6 +134,16 @@ SCENARIOS = {
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=2.0),)),
         Step(4.5, "restart_controller", (30.0,)),
     ),
+    "a job of higher priority is queued behind another one": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=15.0),)),
+        Step(3.0, "submit", (job("b", "h1", "h3", rate=100, work_s=1.0),)),
+        Step(5.0, "submit", (job("c", "h1", "h3", rate=100, work_s=1.0, priority=5),)),
+    ),
+    "a job waits for so long that a newer one of higher priority stays behind it": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=100.0),)),
+        Step(3.0, "submit", (job("b", "h1", "h3", rate=100, work_s=1.0),)),
+        Step(56.0, "submit", (job("c", "h1", "h3", rate=100, work_s=1.0, priority=1),)),
+    ),
 }
 
 FABRIC_OF = {

@@ -12,7 +12,8 @@ from tests.simulation.feasible import possible_plan
 from tests.simulation.liveness import Liveness
 from tests.simulation.member import UNHEARD
 from tests.simulation.program import Program
-from tests.simulation.world import ViolationError, World
+from tests.simulation.reserved import Reserved, check_order
+from tests.simulation.world import LoopClock, ViolationError, World
 
 LOOK_S = 0.5
 
@@ -23,6 +24,7 @@ class Watch:
     def __init__(self, world: World) -> None:
         self._world = world
         self._liveness = Liveness(world)
+        self._reserved = Reserved(world.fabric)
 
     async def run(self) -> None:
         while True:
@@ -39,6 +41,8 @@ class Watch:
             return
         jobs = world.controller.registry.all()
         check_numbers(jobs)
+        self._reserved.check(jobs)
+        check_order(world.controller.placements.queued(), world.programs, LoopClock().wall_s())
         self._check_epochs(jobs)
         self._check_moves(jobs)
         for program in world.programs.values():
