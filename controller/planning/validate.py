@@ -81,6 +81,20 @@ def add_loads(first: Loads, second: Loads) -> Loads:
     )
 
 
+def either_load(first: Loads, second: Loads) -> Loads:
+    """What two placements take of which one is used at a time: the larger of both loads, everywhere."""
+    return Loads(
+        _larger(first.links, second.links),
+        _larger(first.switches, second.switches),
+        _larger(first.servers, second.servers),
+        _larger(first.loopbacks, second.loopbacks),
+    )
+
+
+def _larger(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key, float]:
+    return {k: max(first.get(k, 0.0), second.get(k, 0.0)) for k in {**first, **second}}
+
+
 def _added(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key, float]:
     return {k: first.get(k, 0.0) + second.get(k, 0.0) for k in {**first, **second}}
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from netfold.controller.jobs.file import Reroute, ResolvedJob
-from netfold.controller.jobs.records import Placement
+from netfold.controller.jobs.records import JobRecord, Placement
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_admission import (
     ImpossibleJobError,
@@ -28,7 +28,7 @@ from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
-from netfold.controller.planning.validate import add_loads
+from netfold.controller.planning.validate import add_loads, either_load
 from netfold.controller.switches.fabric_config import FailedElements
 from netfold.topologies.fabric import Fabric
 
@@ -174,8 +174,19 @@ class PlanningClient:
         return self._timeouts.plan + limit, limit
 
     def _background(self, name: str, reservations: Iterable[Placement]) -> Loads:
-        running = background_of(j for j in self._registry.all() if j.name != name)
+        running = functools.reduce(
+            add_loads, (self._held(j) for j in self._registry.all() if j.name != name), NO_LOADS
+        )
         return add_loads(running, loads_of(reservations))
+
+    def _held(self, job: JobRecord) -> Loads:
+        """What a job takes; while it moves, also where it was, as long as it may go back there."""
+        held, previous = background_of([job]), job.previous
+        if previous is None or not job.state.is_installed:
+            return held
+        if uses_failed(previous.plan, self._failures.failed, job.excluded):
+            return held
+        return either_load(held, previous.plan.loads)
 
 
 def loads_of(placements: Iterable[Placement]) -> Loads:

@@ -323,6 +323,13 @@ MUTANTS = (
         "a job waits for so long that a newer one of higher priority stays behind it",
     ),
     Mutant(
+        "a job that moves leaves its capacity before it has moved",
+        "scheduling/planning_client.py",
+        "return either_load(held, previous.plan.loads)",
+        "return held",
+        "a job goes back to where it was, and another one was planned meanwhile",
+    ),
+    Mutant(
         "a job is planned beside nothing that runs",
         "scheduling/planning_client.py",
         "return add_loads(running, loads_of(reservations))",

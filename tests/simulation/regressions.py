@@ -144,6 +144,14 @@ SCENARIOS = {
         Step(3.0, "submit", (job("b", "h1", "h3", rate=100, work_s=1.0),)),
         Step(56.0, "submit", (job("c", "h1", "h3", rate=100, work_s=1.0, priority=1),)),
     ),
+    "a job goes back to where it was, and another one was planned meanwhile": (
+        Step(1.0, "submit", (job("d", "h2", "h4", rate=60, scheme="switchml", work_s=60.0),)),
+        Step(2.0, "submit", (job("b", "h1", "h3", rate=60, scheme="switchml", work_s=7.0),)),
+        Step(4.0, "submit", (job("a", "h1", "h3", rate=100, scheme="switchml", work_s=60.0),)),
+        Step(20.0, "replan"),
+        Step(20.02, "hang", ("spine2", 25.0)),
+        Step(20.6, "submit", (job("c", "h2", "h4", scheme="switchml", work_s=30.0),)),
+    ),
 }
 
 FABRIC_OF = {
