@@ -107,8 +107,8 @@ test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of
 	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-frameworks
-test-frameworks: $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face's Trainer and Accelerate, Lightning and torchft
-	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch/test_frameworks.py tests/torch/test_torchft.py $(PYTEST_ARGS)
+test-frameworks: $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face's Trainer and Accelerate, Lightning, DeepSpeed, Ray and torchft
+	$(ISOLATED) $(TORCH_VENV)/bin/pytest $(addprefix tests/torch/test_,frameworks.py deepspeed.py ray.py torchft.py) $(PYTEST_ARGS)
 
 .PHONY: test-roce
 test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
