@@ -131,8 +131,9 @@ def _await_layout(store: Any, rank: int, timeout: float, info: HostInfo) -> Rank
             time.sleep(_RETRY_S)  # a torch store has no wait for a changed key
             continue
         if "error" in found:
-            kind = JobRefusedError if found["refused"] else TrafficError
-            raise kind(f"rank 0: {found['error']}")
+            if found["refused"]:
+                raise JobRefusedError(f"rank 0: {found['error']}")
+            raise TrafficError(f"rank 0: {found['error']}")
         places, names, addresses = (tuple(found[key]) for key in ("places", "names", "addresses"))
         report, group_rate = found["report"], found["group_rate"]
         return RankLayout(session, found["job"], places, names, addresses, report, group_rate)

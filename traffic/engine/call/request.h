@@ -14,12 +14,12 @@ struct nf_request {
     void *array;      /* `elements` of `dtype`; results are written there */
     int64_t elements; /* next ones: enum nf_dtype, nf_op, nf_scheme */
     int64_t dtype, op, scheme, bits;
-    float *
-        remainder; /* NULL, or where to write by how much the codes of NF_ROTATED_QUARTER differ from this worker's array: float32,
-                       * 0 in rows that were not sent so. Undefined after an error */
+    /* NULL, or where to write by how much the codes of NF_ROTATED_QUARTER differ from this worker's array: float32, 0 in rows that
+     * were not sent so. Undefined after an error */
+    float *remainder;
     int64_t follows_all; /* starts when all earlier calls are finished, and is predicted by them, too; equal at all workers */
-    int64_t
-        is_warm_up; /* of NF_ROTATED_QUARTER: the call is made as NF_PACKED_HALF, whatever is predicted; equal at all workers */
+    /* Of NF_ROTATED_QUARTER: the call is made as NF_PACKED_HALF, whatever is predicted; equal at all workers */
+    int64_t is_warm_up;
     int64_t context; /* equal at all workers: which collective of which group of theirs the call belongs to */
     double deadline;
 };
