@@ -103,11 +103,11 @@ test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides, 
 	$(ISOLATED) $(BIN)/pytest tests/docs -m long --timeout 900 $(PYTEST_ARGS)
 
 .PHONY: test-torch
-test-torch: $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
+test-torch: $(VENV)/.ready $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
 	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-frameworks
-test-frameworks: $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face's Trainer and Accelerate, Lightning, DeepSpeed, Ray and torchft
+test-frameworks: $(VENV)/.ready $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face's Trainer and Accelerate, Lightning, DeepSpeed, Ray and torchft
 	$(ISOLATED) $(TORCH_VENV)/bin/pytest $(addprefix tests/torch/test_,frameworks.py deepspeed.py ray.py torchft.py) $(PYTEST_ARGS)
 
 .PHONY: test-roce
