@@ -51,6 +51,10 @@ KEEPALIVE_CELL = 0
 """Cell of the counter `verdicts` that is read as keepalive where there are no port counters."""
 
 
+CLOSED_CHANNEL_ERRORS = (AssertionError, asyncio.InvalidStateError, grpc.aio.UsageError)
+"""Of an RPC whose channel was closed before: finsy asserts that its client is open."""
+
+
 class SwitchUnreachableError(Exception):
     """The switch is not connected, or does not answer in time."""
 
@@ -242,6 +246,9 @@ class SwitchSession:
             if is_task_canceled():
                 raise
             self._reporter.set_failed("the connection was lost")
+        except CLOSED_CHANNEL_ERRORS:
+            log.debug("%s: an RPC on a closed channel", self.endpoint.name, exc_info=True)
+            self._reporter.set_failed("the connection was lost")
         except Exception as error:  # an answer that finsy or the codec cannot read
             log.exception("%s: the session failed", self.endpoint.name)
             self._reporter.set_failed(str(error) or type(error).__name__)
@@ -308,13 +315,8 @@ class SwitchSession:
             ) from error
         except fy.P4ClientError as error:
             raise SwitchUnreachableError(f"switch {name}: {failure}: {error_text(error)}") from error
-        except (
-            asyncio.CancelledError,
-            AssertionError,
-            asyncio.InvalidStateError,
-            grpc.aio.UsageError,
-        ) as error:
-            # the channel was closed during this RPC, or before it: finsy asserts that its client is open
+        except (asyncio.CancelledError, *CLOSED_CHANNEL_ERRORS) as error:
+            # the channel was closed during this RPC, or before it
             if isinstance(error, asyncio.CancelledError) and is_task_canceled():
                 raise
             raise SwitchUnreachableError(f"switch {name}: {failure}: it is not connected") from error

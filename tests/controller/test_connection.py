@@ -11,9 +11,11 @@ import grpc
 import pytest
 
 from netfold.controller.switches import session
+from netfold.controller.switches.finsy_adapter import FinsyConnection
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.topologies.generators import single_switch
 from tests.controller.deployment import deployed
+from tests.controller.world import job_file
 
 
 @pytest.mark.parametrize(
@@ -122,3 +124,26 @@ def test_a_call_whose_connection_is_given_up(tmp_path):
             await deployment.settled()
 
     asyncio.run(scenario())
+
+
+def test_a_write_on_a_channel_that_closed_before_it_is_a_lost_connection(tmp_path, monkeypatch, caplog):
+    """A switch that dies between two calls: the second one finds finsy's client closed, which is no fault of ours."""
+    whole = FinsyConnection.write
+
+    async def write(self, batch):
+        monkeypatch.setattr(FinsyConnection, "write", whole)
+        self._switch._p4client._stub = None  # as after its close, of which the session has yet to learn
+        await whole(self, batch)
+
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            await deployment.settled()
+            monkeypatch.setattr(FinsyConnection, "write", write)
+            await deployment.controller.submit(job_file("a", 1, 2), queue=False)
+            await deployment.runs("a")
+            await deployment.settled()
+            deployment.assert_exact()
+
+    asyncio.run(scenario())
+    assert FinsyConnection.write is whole
+    assert not [r for r in caplog.records if r.exc_info and r.levelname in ("ERROR", "CRITICAL")]
