@@ -6,8 +6,9 @@ checks the shape of every tree and every capacity beside earlier jobs."""
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import pairwise
 from typing import TypeVar
 
@@ -73,30 +74,24 @@ def recompute_loads(fabric: Fabric, trees: Iterable[Tree], rate: float) -> Loads
 
 def add_loads(first: Loads, second: Loads) -> Loads:
     """The sum of two loads: the background that a later job plans on."""
-    return Loads(
-        _added(first.links, second.links),
-        _added(first.switches, second.switches),
-        _added(first.servers, second.servers),
-        _added(first.loopbacks, second.loopbacks),
-    )
+    return _combined(first, second, operator.add)
 
 
 def either_load(first: Loads, second: Loads) -> Loads:
     """What two placements take of which one is used at a time: the larger of both loads, everywhere."""
+    return _combined(first, second, max)
+
+
+def _combined(first: Loads, second: Loads, combine: Callable[[float, float], float]) -> Loads:
+    def each(of_first: Mapping[Key, float], of_second: Mapping[Key, float]) -> dict[Key, float]:
+        return {k: combine(of_first.get(k, 0.0), of_second.get(k, 0.0)) for k in {**of_first, **of_second}}
+
     return Loads(
-        _larger(first.links, second.links),
-        _larger(first.switches, second.switches),
-        _larger(first.servers, second.servers),
-        _larger(first.loopbacks, second.loopbacks),
+        each(first.links, second.links),
+        each(first.switches, second.switches),
+        each(first.servers, second.servers),
+        each(first.loopbacks, second.loopbacks),
     )
-
-
-def _larger(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key, float]:
-    return {k: max(first.get(k, 0.0), second.get(k, 0.0)) for k in {**first, **second}}
-
-
-def _added(first: Mapping[Key, float], second: Mapping[Key, float]) -> dict[Key, float]:
-    return {k: first.get(k, 0.0) + second.get(k, 0.0) for k in {**first, **second}}
 
 
 def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int | None, where: str) -> None:
