@@ -26,7 +26,7 @@ from netfold.controller.health.link_loads import LinkLoads, metered_ports
 from netfold.controller.health.link_probes import LinkProbes
 from netfold.controller.health.link_room import LinkRoom
 from netfold.controller.health.recycle import Recycler
-from netfold.controller.health.reroute import Rerouter
+from netfold.controller.health.reroute import REROUTE_PERIOD_S, Rerouter
 from netfold.controller.health.slot_access import SlotAccess
 from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState
@@ -88,6 +88,7 @@ class Options:
     probe_s: float = 0.3
     counters_s: float = 2.0
     recording_period_s: float = PERIOD_S
+    reroute_period_s: float = REROUTE_PERIOD_S
 
 
 class Controller:
@@ -175,7 +176,12 @@ class Controller:
             self.registry, self.lifecycle, planning, plan_scheduler, queue, self.tasks, self.failures
         )
         self.rerouter = Rerouter(
-            config.fabric, self.registry, self.link_room, self.migrations, clock.monotonic_s
+            config.fabric,
+            self.registry,
+            self.link_room,
+            self.migrations,
+            clock.monotonic_s,
+            options.reroute_period_s,
         )
         self.members = Members(
             self.registry,

@@ -26,7 +26,7 @@ from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)
 
-PERIOD_S = 0.25
+REROUTE_PERIOD_S = 0.25
 """Of decisions, which depend on how long a load lasts; one job is planned in each."""
 
 
@@ -46,19 +46,21 @@ class Rerouter:
         room: LinkRoom,
         mover: Mover,
         now: Callable[[], float] = time.monotonic,
+        period_s: float = REROUTE_PERIOD_S,
     ) -> None:
         self._fabric = fabric
         self._registry = registry
         self._room = room
         self._mover = mover
         self._now = now
+        self._period_s = period_s
         self._states: dict[str, RerouteState] = {}
         self._freed_at = -math.inf
 
     async def run(self) -> None:
         while True:
             await self.step()
-            await asyncio.sleep(PERIOD_S)
+            await asyncio.sleep(self._period_s)
 
     async def step(self) -> None:
         """Plan a job again: of those with a reason the one that was tried least recently, then the one that keeps the

@@ -41,6 +41,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.errors: list[str] = []
         self._urgent: list[Callable[[], None]] = []
         self._ready: Any
+        self._stopping: bool
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._timers_set = 0
 
@@ -93,34 +94,38 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def drop_canceled_timers(self) -> None:
         """They are kept until their time, otherwise."""
-        self._timers = [t for t in self._timers if not t[2]._cancelled]
+        self._timers[:] = [t for t in self._timers if not t[2]._cancelled]
         heapq.heapify(self._timers)
 
     # ---- asyncio's own interface ----------------------------------------------------------------------
 
     def _run_once(self) -> None:
-        self.steps += 1
-        while self._urgent:
-            self._urgent.pop(0)()
-        timers = self._timers
-        while timers and timers[0][2]._cancelled:
-            heapq.heappop(timers)
-        if not self._ready:
-            if not timers:
-                raise DeadlockError("nothing is ready, and no timer is set")
-            self._virtual_now = max(self._virtual_now, timers[0][0])
-        while timers and timers[0][0] <= self._virtual_now:
-            _, _, timer = heapq.heappop(timers)
-            owner = timer._context.get(PROCESS)
-            if not timer._cancelled and (owner is None or owner.is_alive):
-                self._ready.append(timer)
-        if not self._ready:
-            return
-        if len(self._ready) > 1 and self._random.random() < self._reorder:
-            self._ready.rotate(-self._random.randrange(min(len(self._ready), MAX_CHOICES)))
-        handle = self._ready.popleft()
-        if not handle._cancelled:
-            handle._run()
+        """Runs until the loop is to stop."""
+        timers, ready, urgent, draw = self._timers, self._ready, self._urgent, self._random.random
+        while True:
+            self.steps += 1
+            while urgent:
+                urgent.pop(0)()
+            while timers and timers[0][2]._cancelled:
+                heapq.heappop(timers)
+            if not ready:
+                if not timers:
+                    raise DeadlockError("nothing is ready, and no timer is set")
+                self._virtual_now = max(self._virtual_now, timers[0][0])
+            while timers and timers[0][0] <= self._virtual_now:
+                _, _, timer = heapq.heappop(timers)
+                if not timer._cancelled:
+                    owner = timer._context.get(PROCESS)
+                    if owner is None or owner.is_alive:
+                        ready.append(timer)
+            if ready:
+                if len(ready) > 1 and self._reorder and draw() < self._reorder:
+                    ready.rotate(-self._random.randrange(min(len(ready), MAX_CHOICES)))
+                handle = ready.popleft()
+                if not handle._cancelled:
+                    handle._run()
+            if self._stopping:
+                return
 
     def _write_to_self(self) -> None:
         pass

@@ -15,6 +15,7 @@ from tests.simulation.loop import PROCESS, ProcessKilledError, VirtualLoop
 Result = TypeVar("Result")
 
 MAX_UNWINDING = 100
+MIN_SWEEP = 64
 
 
 class Process:
@@ -24,7 +25,8 @@ class Process:
         self.name = name
         self.is_alive = True
         self.killed = asyncio.Event()
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._sweep_at = MIN_SWEEP
         self.context = contextvars.copy_context()
         self.context.run(PROCESS.set, self)
 
@@ -36,9 +38,11 @@ class Process:
         return asyncio.get_running_loop().create_task(work, context=self.context)
 
     def own(self, task: asyncio.Task[Any]) -> None:
-        """Called by the task factory for each task of the process."""
-        self._tasks[task] = None
-        task.add_done_callback(lambda t: self._tasks.pop(t, None), context=self.context)
+        """Called by the task factory for each task of the process. Those that are done are forgotten now and then."""
+        self._tasks.append(task)
+        if len(self._tasks) >= self._sweep_at:
+            self._tasks = self.tasks
+            self._sweep_at = max(MIN_SWEEP, 2 * len(self._tasks))
 
     @property
     def tasks(self) -> list[asyncio.Task[Any]]:

@@ -41,7 +41,8 @@ class JobSpec:
 class Program:
     """`early`: workers that left before the work was done. `excuses`: what befell the job itself, so that it may fail.
     By epoch: `placements`; their `allocations`; their `entities` with their switches; `losses` of each switch's
-    registers when the members got the epoch, whose sums do not survive another."""
+    registers when the members got the epoch, whose sums do not survive another; the switches that are `carrying` its
+    packets, and the state of all switches in which they were."""
 
     spec: JobSpec
     members: dict[str, Member] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Program:
     entities: dict[int, list[tuple[str, Entity]]] = field(default_factory=dict)
     losses: dict[int, dict[str, int]] = field(default_factory=dict)
     allocations: dict[int, int] = field(default_factory=dict)
+    carrying: dict[int, tuple[object, set[str]]] = field(default_factory=dict)
 
     def on_restore(self) -> None:
         """The controller's store is an older one: what it says of the job may contradict all that it said since."""
@@ -65,6 +67,7 @@ class Program:
         self.entities.clear()
         self.losses.clear()
         self.allocations.clear()
+        self.carrying.clear()
 
     @property
     def workers(self) -> set[str]:

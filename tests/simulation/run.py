@@ -27,7 +27,7 @@ from tests.simulation.world import ViolationError, World
 CALM_S = 400.0
 """After the last fault, for programs to end."""
 
-REST_S = 20.0
+REST_S = 15.0
 """After the last program ended: an audit of all switches, and all timers."""
 
 MEMORY = Path("/dev/shm")

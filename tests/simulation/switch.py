@@ -9,7 +9,7 @@ import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import finsy as fy
 import grpc
@@ -42,6 +42,7 @@ class SimulatedSwitch:
         self.draws = draws
         self.history = history
         self.contents: Contents = {}
+        self.changes = 0  # of its contents
         self.registers: dict[int, tuple[int, object]] = {}
         self.has_pipeline = False
         self.losses = 0  # of all that the registers held
@@ -68,6 +69,7 @@ class SimulatedSwitch:
     def stop(self) -> None:
         """As by a power cut: all is gone."""
         self.is_up = False
+        self.changes += 1
         self.down_since = asyncio.get_running_loop().time()
         self.contents, self.registers, self.has_pipeline = {}, {}, False
         self.rx, self.tx, self.highest_id = {}, {}, 0
@@ -89,6 +91,7 @@ class SimulatedSwitch:
         keys = list(self.contents)
         if not keys:
             return "nothing"
+        self.changes += 1
         return str(self.contents.pop(keys[int(where * len(keys))]))
 
     def elect_rogue(self) -> Rogue:
@@ -119,11 +122,13 @@ class SimulatedSwitch:
 
     def push_pipeline(self) -> None:
         self.contents, self.registers, self.has_pipeline = {}, {}, True
+        self.changes += 1
         self.losses += 1
         self.rx, self.tx = {}, {}
 
     def write(self, batch: WriteBatch) -> None:
         """Raises fy.P4ClientError at the first update that is refused; those before it are written."""
+        self.changes += 1
         for entity in batch.entities:
             if self.draws.happens("refused update", self.draws.intensity.refused_update):
                 self.refused_at = asyncio.get_running_loop().time()
@@ -162,10 +167,11 @@ class SimulatedConnection:
         self.is_up = False
         self.is_primary = False
         self._is_open = False
-        self._switch = switch
+        self.switch = switch
         self._process = process
         self._cpu_port = cpu_port
-        self._broken = asyncio.Event()
+        self.is_broken = False
+        self._calls: dict[Call[Any], None] = {}
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._packets: asyncio.Queue[fy.P4PacketIn] = asyncio.Queue(1024)
         self._draws = switch.draws
@@ -182,26 +188,26 @@ class SimulatedConnection:
     async def _open(self) -> None:
         self._process.check()
         await self._travel()
-        if not self._switch.is_up or self._switch.is_refusing:
+        if not self.switch.is_up or self.switch.is_refusing:
             raise rpc_error(grpc.StatusCode.UNAVAILABLE, "connection refused")
-        await self._switch.is_running.wait()
+        await self.switch.is_running.wait()
         self._process.check()
-        self._switch.connections.append(self)
+        self.switch.connections.append(self)
         self.is_up = True
         self.request.on_up()
-        self._switch.history.add(self._switch.name, f"connected to term {self.request.election_id}")
-        self._switch.arbitrate()
+        self.switch.history.add(self.switch.name, f"connected to term {self.request.election_id}")
+        self.switch.arbitrate()
         await self._rpc(lambda: None, self.request.timeouts.push_s)
         await self._prepare()
         self._start_ready()
 
     async def _prepare(self) -> None:
-        if self.is_primary and (self.request.must_push or not self._switch.has_pipeline):
+        if self.is_primary and (self.request.must_push or not self.switch.has_pipeline):
             await self._rpc(self._push, self.request.timeouts.push_s)
 
     async def close(self) -> None:
-        if self in self._switch.connections:
-            self._switch.connections.remove(self)
+        if self in self.switch.connections:
+            self.switch.connections.remove(self)
         self.is_up = self._is_open = False
         left = list(self._tasks)
         for task in left:
@@ -209,7 +215,7 @@ class SimulatedConnection:
         if left:
             await asyncio.wait(left)
         if self._process.is_alive:
-            self._switch.arbitrate()
+            self.switch.arbitrate()
 
     def create_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -222,7 +228,7 @@ class SimulatedConnection:
 
     async def read(self) -> Contents:
         async with self.rpc_lock:
-            return await self._rpc(lambda: dict(self._switch.contents))
+            return await self._rpc(lambda: dict(self.switch.contents))
 
     async def write(self, batch: WriteBatch) -> None:
         async with self.rpc_lock:
@@ -233,7 +239,7 @@ class SimulatedConnection:
         return await self._rpc(lambda: dict.fromkeys(wanted, (0, 0)))
 
     def port_counters(self, rx_ports: Iterable[int], tx_ports: Iterable[int]) -> SimulatedPortCounters:
-        return SimulatedPortCounters(self, self._switch, tuple(rx_ports), tuple(tx_ports))
+        return SimulatedPortCounters(self, self.switch, tuple(rx_ports), tuple(tx_ports))
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
         await self._rpc(lambda: self._send(payload, egress_port))
@@ -241,7 +247,7 @@ class SimulatedConnection:
     # ---- what the switch calls ------------------------------------------------------------------------
 
     def on_arbitration(self) -> None:
-        was_primary, self.is_primary = self.is_primary, self._switch.primary is self
+        was_primary, self.is_primary = self.is_primary, self.switch.primary is self
         if self._is_open and was_primary != self.is_primary:
             for task in self._tasks:
                 task.cancel()
@@ -256,12 +262,14 @@ class SimulatedConnection:
 
     def drop(self) -> None:
         """The channel breaks. Calls that are under way end with an error."""
-        if self in self._switch.connections:
-            self._switch.connections.remove(self)
-        if self._broken.is_set():
+        if self in self.switch.connections:
+            self.switch.connections.remove(self)
+        if self.is_broken:
             return
-        self._broken.set()
+        self.is_broken = True
         self.is_up = False
+        for call in list(self._calls):
+            call.on_broken()
         if self._process.is_alive:
             self._process.context.copy().run(self._on_down)
 
@@ -288,20 +296,20 @@ class SimulatedConnection:
         self._process.context.copy().run(lambda: self.create_task(ready()))
 
     def _push(self) -> None:
-        self._switch.history.add(self._switch.name, "pipeline pushed")
-        self._switch.push_pipeline()
+        self.switch.history.add(self.switch.name, "pipeline pushed")
+        self.switch.push_pipeline()
 
     def _write(self, batch: WriteBatch) -> None:
-        if self.request.election_id < self._switch.highest_id or not self._switch.has_pipeline:
+        if self.request.election_id < self.switch.highest_id or not self.switch.has_pipeline:
             raise rpc_error(grpc.StatusCode.PERMISSION_DENIED, "not primary, or no pipeline")
-        self._switch.write(batch)
+        self.switch.write(batch)
 
     def _send(self, payload: bytes, egress_port: int) -> None:
-        if self._switch.primary is self and self._switch.contents:
+        if self.switch.primary is self and self.switch.contents:
             if egress_port:
-                self._switch.deliver(self._switch.name, egress_port, payload)
+                self.switch.deliver(self.switch.name, egress_port, payload)
             else:
-                self._switch.receive(0, payload)
+                self.switch.receive(0, payload)
 
     def _take(self, packet: fy.P4PacketIn) -> None:
         if self.is_up and not self._packets.full():
@@ -310,49 +318,110 @@ class SimulatedConnection:
     async def _rpc(
         self, effect: Callable[[], Result], seconds: float = 0.0, *, is_write: bool = False
     ) -> Result:
-        """One call: there, the effect, and back. Raises fy.P4ClientError."""
+        """One call: there, the effect, and back. Raises fy.P4ClientError; asyncio.CancelledError as gRPC does in a call
+        whose channel closes."""
         self._process.check()
-        timeout = seconds or self.request.timeouts.call_s
-        loop = asyncio.get_running_loop()
-        # of the world: what is on its way when its process dies may still arrive
-        work = loop.create_task(self._effect(effect, is_write=is_write), context=contextvars.Context())
-        broken = loop.create_task(self._broken.wait())
+        call = Call(self, effect, is_write=is_write)
+        self._calls[call] = None
+        call.start(seconds or self.request.timeouts.call_s)
         try:
-            await asyncio.wait([work, broken], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-            if work.done() and not self._broken.is_set():
-                return work.result()
-            if self._broken.is_set():
-                if self._draws.happens("kind of loss", 0.3):
-                    raise asyncio.CancelledError  # what gRPC raises in a call whose channel closes
-                raise rpc_error(grpc.StatusCode.UNAVAILABLE, "the channel broke")
-            raise rpc_error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+            return await call.answer
         finally:
-            broken.cancel()
-            if not work.done() and not (
-                is_write and self._draws.happens("late write", self._draws.intensity.late_write)
-            ):
-                work.cancel()
-            work.add_done_callback(_look)
-
-    async def _effect(self, effect: Callable[[], Result], *, is_write: bool) -> Result:
-        await self._travel()
-        await self._switch.is_running.wait()
-        if self._draws.happens("rpc", self._draws.intensity.rpc_error):
-            raise rpc_error(grpc.StatusCode.INTERNAL, "a fault of the switch")
-        if self._draws.happens("stream", self._draws.intensity.stream_loss):
-            self._switch.history.add(self._switch.name, "the stream is lost")
-            if is_write and self._draws.happens("which half", 0.5):
-                effect()
-            self.drop()
-        lands = is_write and self._draws.happens("in flight", 0.3)
-        if (self._broken.is_set() and not lands) or not self._switch.is_up:
-            raise rpc_error(grpc.StatusCode.UNAVAILABLE, "the channel broke")
-        result = effect()
-        await self._travel()
-        return result
+            del self._calls[call]
+            call.abandon()
 
     async def _travel(self) -> None:
-        await asyncio.sleep(self._draws.delay_s(f"way to {self._switch.name}"))
+        await asyncio.sleep(self._draws.delay_s(f"way to {self.switch.name}"))
+
+
+class Call(Generic[Result]):
+    """A call on its way to a switch and back: timers instead of tasks, as nearly all that a run does is calls. `answer`
+    has its result or error. It belongs to the world: what is on its way when its process dies may still arrive."""
+
+    def __init__(
+        self, connection: SimulatedConnection, effect: Callable[[], Result], *, is_write: bool
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Result] = self._loop.create_future()
+        self._connection = connection
+        self._switch = connection.switch
+        self._draws = self._switch.draws
+        self._effect = effect
+        self._is_write = is_write
+        self._travels: asyncio.TimerHandle | None = None
+        self._times_out: asyncio.TimerHandle | None = None
+
+    def start(self, timeout_s: float) -> None:
+        self._travel(self._arrive)
+        self._times_out = self._later(timeout_s, self._time_out)
+
+    def _time_out(self) -> None:
+        self._fail(rpc_error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded"))
+
+    def on_broken(self) -> None:
+        """The channel breaks. What is on its way may still arrive, as is drawn in `abandon`."""
+        if self._draws.happens("kind of loss", 0.3):
+            self.answer.cancel()
+        else:
+            self._fail(rpc_error(grpc.StatusCode.UNAVAILABLE, "the channel broke"))
+
+    def abandon(self) -> None:
+        """The caller waits no longer."""
+        assert self._times_out is not None
+        self._times_out.cancel()
+        if self._travels is None:
+            return
+        if not (self._is_write and self._draws.happens("late write", self._draws.intensity.late_write)):
+            self._travels.cancel()
+            self._travels = None
+
+    def _arrive(self) -> None:
+        if self._switch.is_running.is_set():
+            self._take_effect()
+        else:
+            self._loop.create_task(self._arrive_later(), context=contextvars.Context())
+
+    async def _arrive_later(self) -> None:
+        """When the switch hangs no longer."""
+        await self._switch.is_running.wait()
+        if self._travels is not None:
+            self._take_effect()
+
+    def _take_effect(self) -> None:
+        draws, connection, switch = self._draws, self._connection, self._switch
+        if draws.happens("rpc", draws.intensity.rpc_error):
+            self._fail(rpc_error(grpc.StatusCode.INTERNAL, "a fault of the switch"))
+            return
+        try:
+            if draws.happens("stream", draws.intensity.stream_loss):
+                switch.history.add(switch.name, "the stream is lost")
+                if self._is_write and draws.happens("which half", 0.5):
+                    self._effect()
+                connection.drop()
+            lands = self._is_write and draws.happens("in flight", 0.3)
+            if (connection.is_broken and not lands) or not switch.is_up:
+                self._fail(rpc_error(grpc.StatusCode.UNAVAILABLE, "the channel broke"))
+                return
+            result = self._effect()
+        except fy.P4ClientError as error:
+            self._fail(error)
+        else:
+            self._travel(lambda: self._succeed(result))
+
+    def _succeed(self, result: Result) -> None:
+        self._travels = None
+        if not self.answer.done():
+            self.answer.set_result(result)
+
+    def _fail(self, error: fy.P4ClientError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def _travel(self, then: Callable[[], None]) -> None:
+        self._travels = self._later(self._draws.delay_s(f"way to {self._switch.name}"), then)
+
+    def _later(self, seconds: float, then: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(seconds, then, context=contextvars.Context())
 
 
 class SimulatedPortCounters:
@@ -383,9 +452,3 @@ class SimulatedPortCounters:
         """All as traffic of jobs, as no cross traffic is simulated."""
         sent = [self._switch.rx.get(p, 0) for p in self._rx] + [self._switch.tx.get(p, 0) for p in self._tx]
         return np.array([[0, n] for n in sent], np.int64)
-
-
-def _look(task: asyncio.Task[Any]) -> None:
-    """An error of a call whose caller is gone is no one's."""
-    if not task.cancelled():
-        task.exception()

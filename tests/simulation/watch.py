@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import asyncio
+import operator
+from collections.abc import Sequence
 
 from netfold.controller.jobs.records import JobRecord, JobState, Placement, Transport
 from netfold.controller.jobs.slot_allocator import BLOCK, Range
@@ -25,6 +27,7 @@ class Watch:
         self._world = world
         self._liveness = Liveness(world)
         self._reserved = Reserved(world.fabric)
+        self._numbered: list[JobRecord] = []
 
     async def run(self) -> None:
         while True:
@@ -40,7 +43,9 @@ class Watch:
         if world.controller is None or world.process is None or not world.process.is_alive:
             return
         jobs = world.controller.registry.all()
-        check_numbers(jobs)
+        if not is_same(jobs, self._numbered):
+            check_numbers(jobs)
+            self._numbered = jobs
         self._reserved.check(jobs)
         check_order(world.controller.placements.queued(), world.programs, LoopClock().wall_s())
         self._check_epochs(jobs)
@@ -81,13 +86,18 @@ class Watch:
 
     def _carried(self, program: Program, epoch: int) -> set[str]:
         """The switches that hold all entries of the job in this epoch, and forward packets."""
-        world = self._world
-        lacking = {
-            switch
-            for switch, entity in program.entities[epoch]
-            if world.switches[switch].contents.get(entity.key) != entity
-        }
-        return {n for n, s in world.switches.items() if s.is_up and n not in lacking}
+        switches = self._world.switches
+        seen = [(s.is_up, s.changes) for s in switches.values()]
+        before, carrying = program.carrying.get(epoch, (None, set[str]()))
+        if before != seen:
+            lacking = {
+                switch
+                for switch, entity in program.entities[epoch]
+                if switches[switch].contents.get(entity.key) != entity
+            }
+            carrying = {n for n, s in switches.items() if s.is_up and n not in lacking}
+            program.carrying[epoch] = (seen, carrying)
+        return carrying
 
     def _touch_registers(self, program: Program, placement: Placement, carried: set[str]) -> None:
         for tree in placement.trees:
@@ -171,6 +181,11 @@ class Watch:
         plan = possible_plan(self._world, job)
         if plan:
             raise ViolationError(f"{job.name} failed ({job.reason}), though {plan}")
+
+
+def is_same(jobs: Sequence[JobRecord], before: Sequence[JobRecord]) -> bool:
+    """No record has changed: they are replaced, and never written to."""
+    return len(jobs) == len(before) and all(map(operator.is_, jobs, before))
 
 
 def check_numbers(jobs: list[JobRecord]) -> None:

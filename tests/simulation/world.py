@@ -99,9 +99,15 @@ class World:
         self._numbers = itertools.count()
         self._qpns = itertools.count(2)
         self._store: Store | None = None
-        fleet = FleetOptions(audit_s=10.0, counter_poll_s=1.0)
         self._options = Options(
-            PacketModel(64), NO_PIPELINE, timeouts or ControllerTimeouts(), fleet, probe_s, counters_s=5.0
+            PacketModel(64),
+            NO_PIPELINE,
+            timeouts or ControllerTimeouts(),
+            FleetOptions(audit_s=10.0, counter_poll_s=2.0),
+            probe_s,
+            counters_s=5.0,
+            recording_period_s=5.0,
+            reroute_period_s=1.0,
         )
         self.process: Process | None = None
         self.controller: Controller | None = None
