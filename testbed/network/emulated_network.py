@@ -103,12 +103,12 @@ class EmulatedNetwork(Network):
     def link_bytes(self) -> dict[tuple[str, str], int]:
         """As the kernel counts them at the switches' interfaces."""
         total: dict[tuple[str, str], int] = {}
+        counts = kernel.byte_counts()
         for name, switch in self.switches.items():
             for neighbor, interface in switch.interfaces.items():
-                statistics = Path("/sys/class/net") / interface / "statistics"
-                total[name, neighbor] = int((statistics / "tx_bytes").read_text())
+                received, total[name, neighbor] = counts[interface]
                 if self.fabric.is_host(neighbor):
-                    total[neighbor, name] = int((statistics / "rx_bytes").read_text())
+                    total[neighbor, name] = received
         return total
 
     def prompt(self) -> None:

@@ -23,6 +23,8 @@ HOST_QUEUE = 1000
 _OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
 _BURSTS = ("rx on", "tx on", "sg on", "tso on", "gso on", "tx-udp-segmentation on", "gro off")
 _FRAME_OVERHEAD = 14
+_RX_BYTES, _TX_BYTES = 0, 8
+"""Columns of /proc/net/dev."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,21 @@ def set_link(interface: str, up: bool) -> None:
 
 def is_up(interface: str) -> bool:
     """True with a carrier: neither end was set down."""
-    try:
-        return Path(f"/sys/class/net/{interface}/carrier").read_text().strip() == "1"
-    except OSError:  # the file of an interface that is down is not readable
-        return False
+    shown = subprocess.run(
+        [tool("ip"), "-o", "link", "show", "dev", interface],
+        capture_output=True,
+        text=True,
+        timeout=10.0,
+        check=False,
+    )
+    return "LOWER_UP" in shown.stdout
+
+
+def byte_counts() -> dict[str, tuple[int, int]]:
+    """Received and sent by each interface of this process's namespace, of which /sys need not be."""
+    lines = Path("/proc/self/net/dev").read_text().splitlines()[2:]
+    rows = {name.strip(): counts.split() for name, _, counts in (line.partition(":") for line in lines)}
+    return {name: (int(counts[_RX_BYTES]), int(counts[_TX_BYTES])) for name, counts in rows.items()}
 
 
 def _add(pair: VethPair, mtu: int) -> str:

@@ -14,6 +14,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -30,7 +31,6 @@ _NAME = re.compile(r"^[a-z]{1,6}$")
 _PROC = Path("/proc")
 _EXEC_S = 0.1
 """Upper bound of the time of an exec."""
-_INTERFACES = Path("/sys/class/net")
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,9 @@ def make_folder(path: Path) -> None:
 
 
 def interfaces_of(name: str) -> list[str]:
-    """Kernel interfaces of the network `name` in the root namespace."""
+    """Kernel interfaces of the network `name` in this process's namespace, of which /sys need not be."""
     pattern = re.compile(rf"^{name}[0-9]+-[0-9]+$")
-    return [p.name for p in _INTERFACES.iterdir() if pattern.match(p.name)]
+    return [found for _, found in socket.if_nameindex() if pattern.match(found)]
 
 
 def delete_interfaces(interfaces: list[str]) -> None:

@@ -123,6 +123,28 @@ def test_a_command_is_root_in_a_network_that_is_empty(mode: NetworkMode, name: s
     assert leftovers(name) == []
 
 
+IN_ANOTHER_NAMESPACE = """
+import subprocess
+from netfold.testbed.network import kernel
+from netfold.testbed.network.state import delete_interfaces, interfaces_of
+for _ in range(2):
+    kernel.create_veth_pairs([kernel.VethPair("seen1-1", "seen1-2")], 1500)
+    assert kernel.is_up("seen1-1") and kernel.byte_counts()["seen1-1"][1] >= 0
+    subprocess.run(["ip", "link", "set", "seen1-2", "down"], check=True)
+    assert not kernel.is_up("seen1-1")
+    found = interfaces_of("seen")
+    assert sorted(found) == ["seen1-1", "seen1-2"], found
+    delete_interfaces(found)
+"""
+
+
+@namespaces
+def test_links_are_found_in_a_namespace_whose_sys_is_another_ones(mode: NetworkMode, name: str) -> None:
+    """As in `unshare --net`: links that stay are in the way of the next network."""
+    done = run("create", name, mode, "unshare", "--net", sys.executable, "-c", IN_ANOTHER_NAMESPACE)
+    assert done.returncode == 0, done.stderr
+
+
 @modes
 def test_files_belong_to_the_user(mode: NetworkMode, name: str, tmp_path: Path) -> None:
     assert run("create", name, mode, "touch", tmp_path / "made").returncode == 0
