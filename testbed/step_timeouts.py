@@ -18,7 +18,7 @@ class StepTimeouts:
 
     start_s  until a started switch answers
     ready_s  from the controller's start until every switch has its program
-    job_s    until a job runs, or has ended
+    job_s    until a job runs, or has ended; a first one waits while softswitch compiles its program
     call_s   one all-reduce
     step_s   a whole step of a run, as the training
     job      further keys of every job file
@@ -26,7 +26,7 @@ class StepTimeouts:
 
     start_s: float = READY_TIMEOUT_S
     ready_s: float = 90.0
-    job_s: float = 30.0
+    job_s: float = 150.0
     call_s: float = 60.0
     step_s: float = 120.0
     job: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))

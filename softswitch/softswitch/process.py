@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import grpc
@@ -21,7 +22,7 @@ from finsy.proto import p4r, p4r_grpc
 from google.protobuf import text_format
 
 from softswitch.admin.server import ControlServer
-from softswitch.build.compiler import Compile, CompilerProcess, NoOtherUserError, compile_here
+from softswitch.build.compiler import Compile, CompilerProcess, NoOtherUserError, cancel, compile_here
 from softswitch.build.native import runtime_headers
 from softswitch.build.program import translator_hash
 from softswitch.engine.abi import engine_library
@@ -62,8 +63,14 @@ async def serve(settings: Settings) -> None:
     require_safe_address(settings)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        cancel()
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(stopped.set)
+
+    for number in (signal.SIGTERM, signal.SIGINT):  # not by the loop, which may wait for a compiler
+        signal.signal(number, stop)
     with contextlib.ExitStack() as started:
         try:
             # Before threads start: the compiler's process changes its user, then this one gives up the right to.

@@ -212,7 +212,7 @@ def test_a_compiler_that_takes_too_long_ends_with_all_that_it_started(
     monkeypatch.setattr(compiler, "GCC_DEADLINE_S", 1)
     mark = tmp_path / "pid"
     with pytest.raises(PipelineError, match="took more than 1 s"):
-        compiler.run(["/bin/sh", "-c", f"sleep 1000 & echo $! > {mark}; wait"], "x")
+        compiler.run(["/bin/sh", "-c", f"sleep 1000 & echo $! > {mark}; wait"], "x", folder=tmp_path)
     with contextlib.suppress(ProcessLookupError):  # it is gone already
         ended = os.pidfd_open(int(mark.read_text()))
         try:

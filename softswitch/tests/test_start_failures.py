@@ -7,8 +7,11 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,6 +19,8 @@ import pytest
 from grpc._cython import cygrpc
 from kinds import config
 from softswitch.build.compiler import Job
+from softswitch.build.native import default_cache_dir
+from softswitch.engine.abi import engine_library
 from softswitch.logs import shorten_grpc_tracebacks
 from softswitch.p4runtime.device import device_json, load_pipeline
 from softswitch.p4runtime.status import Code, StatusError
@@ -83,3 +88,51 @@ def test_clients_that_are_killed_leave_no_traceback_and_the_switch_serves_the_ne
         assert "Traceback" not in switch.log()
     finally:
         switch.kill()
+
+
+ENDLESS_COMPILER = """#!/bin/sh
+case "$*" in
+*-dump*) exec gcc "$@" ;;
+*{waits_at}*) touch "$TMPDIR/part.s"; echo compiles >{news}; exec sleep 1000 ;;
+esac
+exec gcc "$@"
+"""
+
+
+@pytest.mark.parametrize("waits_at", ["engine", "program.c"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda n: n.name)
+def test_a_switch_that_is_stopped_while_it_compiles_leaves_no_part_of_that(
+    waits_at: str, number: signal.Signals
+) -> None:
+    with tempfile.TemporaryDirectory() as name:  # below a folder that gcc's own user reaches
+        folder, cache, temporary = Path(name), Path(name, "cache"), Path(name, "temporary")
+        folder.chmod(0o755)
+        cache.mkdir()
+        engine_library(default_cache_dir())
+        for made in default_cache_dir().iterdir():
+            if made.name.startswith(("core-", "engine-")) and not made.name.startswith(waits_at):
+                shutil.copy(made, cache)
+        temporary.mkdir()
+        temporary.chmod(0o1777)
+        news, gcc = folder / "news", folder / "gcc.sh"
+        os.mkfifo(news)
+        news.chmod(0o666)
+        gcc.write_text(ENDLESS_COMPILER.format(waits_at=waits_at, news=news))
+        gcc.chmod(0o755)
+        command = [sys.executable, "-c", "from softswitch.cli import main; main()", PROGRAMS / "wire.json"]
+        environment = {
+            **os.environ,
+            "CC": str(gcc),
+            "SOFTSWITCH_CACHE": str(cache),
+            "TMPDIR": str(temporary),
+        }
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as switch:
+            try:
+                assert news.read_text() == "compiles\n"
+                switch.send_signal(number)
+                _, errors = switch.communicate(timeout=30)
+            finally:
+                switch.kill()
+        assert "Traceback" not in errors
+        left = {p.name for p in (*cache.rglob("*"), *temporary.iterdir())}
+        assert {n for n in left if not n.startswith(("core-", "engine-"))} == set()

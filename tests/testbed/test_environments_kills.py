@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Twenty runs in each environment, each ended by a signal in its middle: no process, namespace, mount or file stays."""
+"""Twenty runs in each environment, each ended by a signal in its middle: no process, namespace, mount or file stays.
+
+A whole run comes first. It compiles, as the first one of a user does, so that the others reach their middle soon."""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.environment_runs import MARKS, SMALL, finish, home_of, may_run, start
+from tests.testbed.environment_runs import DEADLINE_S, MARKS, SMALL, finish, home_of, may_run, start
 from tests.testbed.environments import Environment
 
 STARTS = 20
@@ -25,7 +27,8 @@ SEED = 26
 LINES = 7
 """Of the progress that a run prints: its network, its switches, its controller, its workloads, its tables."""
 ENDING = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
-LEAVE_S = 60.0
+LEAVE_S = 120.0
+"""A run on a busy machine has to clean up first."""
 GONE_OR_CLOSED = (FileNotFoundError, ProcessLookupError, PermissionError)
 """A process that has ended; the machine's first one, which is closed to root of a container."""
 MARK = "NETFOLD_TEST_RUN"
@@ -41,11 +44,7 @@ def processes_with(mark: str) -> dict[int, str]:
         try:
             if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
                 found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except (
-            FileNotFoundError,
-            ProcessLookupError,
-            PermissionError,
-        ):  # the machine's first process may be closed
+        except GONE_OR_CLOSED:
             continue
     return found
 
@@ -94,6 +93,46 @@ def wait_until_none_is_left(mark: str) -> dict[int, str]:
     return left
 
 
+def own_variables(environment: Environment, home: Path, mark: str) -> dict[str, str]:
+    """Those of a run whose processes have this mark, and whose temporary files are in its home."""
+    temporary = home / "tmp"
+    temporary.mkdir(exist_ok=True)
+    os.chown(temporary, environment.uid, environment.uid)
+    return {MARK: mark, "TMPDIR": str(temporary)}
+
+
+def files_of(home: Path) -> set[str]:
+    """All but logs, which are kept, and the lock of the network's name."""
+    found = {str(p.relative_to(home)) for p in home.rglob("*")}
+    return {p for p in found if "logs" not in p.split("/")} - {"run/nf", "run/nf/lock"}
+
+
+def wait_for_compiler(process: subprocess.Popen[str], mark: str, source: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not any("cc1" in c and source in c for c in processes_with(mark).values()):
+        assert process.poll() is None, finish(process).stderr
+        assert time.monotonic() < deadline, f"{source} is not compiled"
+        time.sleep(0.05)  # the kernel does not report processes of others
+
+
+@pytest.mark.parametrize("source", ["softswitch/core/", "program.c"], ids=["core", "program"])
+@pytest.mark.parametrize("number", ENDING, ids=lambda n: n.name)
+@pytest.mark.parametrize("environment", [Environment.USER, Environment.SEALED])
+def test_a_first_run_that_is_killed_while_it_compiles_leaves_no_part_of_that(
+    environment: Environment, number: signal.Signals, source: str
+) -> None:
+    may_run(environment)
+    mark = uuid.uuid4().hex
+    with home_of(environment) as home:
+        process = start(environment, home, "run", *SMALL, variables=own_variables(environment, home, mark))
+        wait_for_compiler(process, mark, source)
+        end(process, mark, 0, number)
+        assert wait_until_none_is_left(mark) == {}
+        left = {p for p in files_of(home) if not p.startswith(("run", "out"))}
+        whole = (".cache/softswitch/core-", ".cache/softswitch/engine-")
+        assert {p for p in left if not p.startswith(whole)} == {"tmp", ".cache", ".cache/softswitch"}
+
+
 @pytest.mark.parametrize(
     "environment", [Environment.ROOT, Environment.USER, Environment.CONTAINER, Environment.SEALED]
 )
@@ -101,16 +140,20 @@ def test_nothing_is_left_of_runs_that_are_killed(environment: Environment) -> No
     may_run(environment)
     choice = random.Random(f"{SEED} {environment}")
     with home_of(environment) as home:
-        standing = namespaces_of([os.getpid()])
+        variables = own_variables(environment, home, uuid.uuid4().hex)
+        whole = finish(start(environment, home, "run", *SMALL, variables=variables))
+        assert whole.returncode == 0, whole.stdout + whole.stderr
+        standing, files = namespaces_of([os.getpid()]), files_of(home)
         for turn in range(STARTS):
             number, line = ENDING[turn % len(ENDING)], choice.randrange(LINES)
             what = f"turn {turn}: {number.name} after line {line}"
             mark = uuid.uuid4().hex
-            process = start(environment, home, "run", *SMALL, variables={MARK: mark})
+            process = start(
+                environment, home, "run", *SMALL, variables=own_variables(environment, home, mark)
+            )
             used = end(process, mark, line, number) - standing
             assert wait_until_none_is_left(mark) == {}, what
             assert not used & namespaces_of(), what
             pinned = [m for m in mounts() if str(home) in m or any(name in m for name in used)]
             assert pinned == [], what
-            left = {str(p.relative_to(home / "run")) for p in (home / "run").rglob("*")}
-            assert {p for p in left if "logs" not in p.split("/")} <= {"nf", "nf/lock"}, what
+            assert files_of(home) <= files, what

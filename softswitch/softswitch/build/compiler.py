@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -27,6 +29,7 @@ PROCESSES = 64
 UNPRIVILEGED_UID = 65534
 TRIAL_S = 10
 _READY, _NO_OTHER_USER = b"!", b"0"
+FOLDER_PREFIX = "softswitch-gcc-"
 FIRST_USER = 2_000_000_000
 """User ids from here on are unassigned: each process uses one for gcc."""
 
@@ -54,12 +57,48 @@ def gcc() -> str:
     return found
 
 
-def run(command: Sequence[str], what: str, *, folder: Path | None = None, user: int | None = None) -> None:
-    """Runs a compiler; at its deadline kills its process group. Raises PipelineError."""
+class _Compilations:
+    """Those of this process, until it stops."""
+
+    def __init__(self) -> None:
+        self._ends: list[Callable[[], None]] = []
+        self._lock = threading.RLock()  # a signal's handler may interrupt its holder
+        self.canceled = False
+
+    @contextlib.contextmanager
+    def ended_by(self, end: Callable[[], None]) -> Iterator[None]:
+        with self._lock:
+            self._ends.append(end)
+            if self.canceled:
+                end()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._ends.remove(end)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self.canceled = True
+            for end in self._ends:
+                end()
+
+
+_compilations = _Compilations()
+
+
+def cancel() -> None:
+    """Ends what this process compiles, now and later: PipelineError is raised there, and temporary files are removed.
+    Also for handlers of signals."""
+    _compilations.cancel()
+
+
+def run(command: Sequence[str], what: str, *, folder: Path, user: int | None = None) -> None:
+    """Runs a compiler, whose temporary files are in `folder`; at its deadline kills its process group. Raises
+    PipelineError."""
     # The compiler must not preload a sanitizer's runtime.
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    if folder is not None:
-        environment |= {"TMPDIR": str(folder), "HOME": str(folder)}
+    environment |= {"TMPDIR": str(folder), "HOME": str(folder)}
     process = subprocess.Popen(
         [*_as_user(user), *_bounds(user is not None), *command],
         stdin=subprocess.DEVNULL,
@@ -72,15 +111,23 @@ def run(command: Sequence[str], what: str, *, folder: Path | None = None, user: 
         start_new_session=True,
     )
     try:
-        _, errors = process.communicate(timeout=GCC_DEADLINE_S)
+        with _compilations.ended_by(functools.partial(_kill_group, process.pid)):
+            _, errors = process.communicate(timeout=GCC_DEADLINE_S)
     except subprocess.TimeoutExpired:
         raise PipelineError(f"gcc took more than {GCC_DEADLINE_S} s on {what}") from None
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+    if _compilations.canceled:
+        raise PipelineError(f"{what} was not compiled: the switch stops")
     if process.returncode != 0:
         raise PipelineError(f"gcc failed on {what}:\n{errors[:1400]}")
+
+
+def _kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended; it is another user's
+        os.killpg(group, signal.SIGKILL)
 
 
 def _as_user(user: int | None) -> list[str]:
@@ -126,7 +173,7 @@ def compiler_user() -> int:
 
 
 def _compile(job: Job, user: int | None) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="softswitch-gcc-") as name:
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name:
         folder = Path(name)
         for file, text in job.files.items():
             (folder / file).write_text(text)
@@ -171,7 +218,7 @@ class CompilerProcess:
 
     def compile(self, job: Job) -> bytes:
         """A Compile."""
-        with self._lock:
+        with self._lock, _compilations.ended_by(self._disconnect):
             try:
                 _send(self._socket, json.dumps(asdict(job)).encode())
                 answer = _receive(self._socket)
@@ -183,14 +230,20 @@ class CompilerProcess:
 
     def close(self) -> None:
         """Ends the process. Idempotent."""
+        self._disconnect()
         self._socket.close()
         if self._process is not None:
             self._process.wait()
             self._process = None
 
+    def _disconnect(self) -> None:
+        """Ends the process, and the wait for its answer."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
 
 def serve(descriptor: int, user: int) -> None:
-    """Changes to `user`, and compiles jobs from the socket until its other end is closed."""
+    """Changes to `user`, and compiles jobs from the socket until its other end is closed, which ends gcc too."""
     requests = socket.socket(fileno=descriptor)
     try:
         for number in (
@@ -204,6 +257,7 @@ def serve(descriptor: int, user: int) -> None:
             requests.sendall(_NO_OTHER_USER)
             return
         requests.sendall(_READY)
+        threading.Thread(target=_cancel_at_end, args=(requests,), daemon=True).start()
         while True:
             job = json.loads(_receive(requests))
             try:
@@ -213,6 +267,13 @@ def serve(descriptor: int, user: int) -> None:
             _send(requests, answer)
     except (OSError, EOFError):
         return
+
+
+def _cancel_at_end(connection: socket.socket) -> None:
+    poll = select.poll()
+    poll.register(connection, select.POLLRDHUP)
+    poll.poll()
+    cancel()
 
 
 def _change_user(user: int) -> None:

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -37,6 +40,8 @@ HIDDEN = ("-fvisibility=hidden",)
 """For libraries that export only what their headers mark (`#pragma GCC visibility`)."""
 LIBRARIES = ("-ldl", "-lpthread")
 ANSWER_S = 30
+ABANDONED_S = 3600
+"""After this time a folder of a compilation is one that was killed."""
 OPTIMIZE = ("-O3",)
 SANITIZE = (
     "-O1",
@@ -98,14 +103,16 @@ def require_own(path: Path) -> None:
 
 def compile_shared(sources: Sequence[Path], target: Path, flags: Sequence[str]) -> None:
     """Compiles beside the target and renames: the target is never incomplete. Raises PipelineError."""
-    handle, temporary = tempfile.mkstemp(suffix=".so", dir=target.parent)
-    os.close(handle)
-    try:
-        command = [*BASE_FLAGS, *flags, f"-I{RUNTIME}", "-o", temporary, *map(str, sources), *LIBRARIES]
-        compiler.run([compiler.gcc(), *command], target.name)
-        Path(temporary).replace(target)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    for left in target.parent.glob(f"{compiler.FOLDER_PREFIX}*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > ABANDONED_S:
+                shutil.rmtree(left, ignore_errors=True)
+    files = [str(path.absolute()) for path in sources]
+    with tempfile.TemporaryDirectory(prefix=compiler.FOLDER_PREFIX, dir=target.parent) as name:
+        made = Path(name, target.name)
+        command = [*BASE_FLAGS, *flags, f"-I{RUNTIME}", "-o", str(made), *files, *LIBRARIES]
+        compiler.run([compiler.gcc(), *command], target.name, folder=made.parent)
+        made.replace(target)
 
 
 def program_job(source: str, what: str, flags: Sequence[str]) -> compiler.Job:
