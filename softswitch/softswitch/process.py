@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import grpc
@@ -63,14 +62,10 @@ async def serve(settings: Settings) -> None:
     require_safe_address(settings)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        cancel()
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(stopped.set)
-
-    for number in (signal.SIGTERM, signal.SIGINT):  # not by the loop, which may wait for a compiler
-        signal.signal(number, stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+        # At once: the loop, which is notified too, may wait for gcc.
+        signal.signal(number, lambda *_: cancel())
     with contextlib.ExitStack() as started:
         try:
             # Before threads start: the compiler's process changes its user, then this one gives up the right to.

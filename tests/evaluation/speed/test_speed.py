@@ -9,8 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import typer
 
-from netfold.evaluation.core.command import Integers
+from netfold.evaluation.core.command import Integers, Words
 from netfold.evaluation.core.output import Output, evaluate
 from netfold.evaluation.speed import switch_loads, switch_targets
 from netfold.evaluation.speed.allreduce import (
@@ -21,6 +22,7 @@ from netfold.evaluation.speed.allreduce import (
     summarize,
 )
 from netfold.evaluation.speed.host_pps import HostPps
+from netfold.evaluation.speed.network_modes import ModeRow, NetworkModes, medians
 from netfold.evaluation.speed.server_pps import ServerPps
 from netfold.evaluation.speed.simulator_size import SimulatorSize
 from netfold.testbed.errors import RunError
@@ -119,3 +121,21 @@ def test_break_even_is_the_rate_up_to_which_netfold_wins():
         all_reduce_row(100, 8, None),
     ]
     assert [(b.workers, b.rate_mbps) for b in break_even(rows)] == [(2, 500), (4, None), (8, None)]
+
+
+def test_the_median_of_a_mode_is_over_the_first_in_the_same_round():
+    goodputs = {"mininet": (0.9, 0.5, 0.8), "rootless": (0.9, 0.4, 0.6)}
+    rows = [
+        ModeRow(number, mode, goodput, goodput / goodputs["mininet"][number], 0, 20.0)
+        for mode, found in goodputs.items()
+        for number, goodput in enumerate(found)
+    ]
+    first, other = medians(rows)
+    assert (first.mode, first.goodput, first.over_first) == ("mininet", 0.8, 1.0)
+    assert (other.mode, other.goodput) == ("rootless", 0.6)
+    assert other.over_first == pytest.approx(0.8)
+
+
+def test_a_mode_that_is_none_is_refused_before_any_run(tmp_path: Path):
+    with pytest.raises(typer.BadParameter, match=r"expected some of mininet, rootless, userland"):
+        evaluate(NetworkModes(Words(("mininet", "vm"))), Output(as_json=True, out=tmp_path))
