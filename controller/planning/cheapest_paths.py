@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.residual_network import Route
@@ -19,6 +17,10 @@ class Paths:
     """`cost[a, b]` from switch a to switch b; `cost` of the links, above 0, in the order of `problem.link`."""
 
     def __init__(self, problem: PackingProblem, cost: Floats) -> None:
+        # Not at the top: SciPy takes half a second, and a controller may never need it.
+        from scipy.sparse import csr_array  # noqa: PLC0415
+        from scipy.sparse.csgraph import dijkstra  # noqa: PLC0415
+
         n = len(problem.switches)
         usable = np.isfinite(cost)
         graph = csr_array((cost[usable], (problem.tail[usable], problem.head[usable])), shape=(n, n))

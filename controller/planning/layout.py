@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from netfold.controller.planning.pipes import check_pipes, loopback_loads, loopback_rate
 from netfold.controller.planning.plan import Edge, InvalidPlanError, JobSpec, Loads, Plan, PlanningError, Tree
 from netfold.controller.planning.residual_network import ResidualNetwork, Route
+from netfold.controller.planning.sparse import INF, Effort, LinearProgram
 
 SLACK = 1e-9
 
@@ -169,12 +169,17 @@ def fit_shares(network: ResidualNetwork, drafts: Sequence[Draft]) -> float:
     """Give each draft the share that makes the total rate greatest (a linear program in as many unknowns
     as there are trees) and return that rate."""
     loads = np.stack([unit_load(network, d, 1.0) for d in drafts], axis=1)
-    rows = loads.any(axis=1)
-    result = linprog(-np.ones(len(drafts)), A_ub=loads[rows], b_ub=network.capacity[rows], method="highs")
-    total = float(-result.fun)
-    if not result.success or total <= SLACK:
+    program = LinearProgram(cost=dict.fromkeys(range(len(drafts)), -1.0))
+    for _ in drafts:
+        program.new_column(INF)
+    for resource in np.flatnonzero(loads.any(axis=1)):
+        used = [(tree, float(load)) for tree, load in enumerate(loads[resource]) if load]
+        program.add(used, -INF, float(network.capacity[resource]))
+    rates = program.solve(Effort()).values
+    total = 0.0 if rates is None else float(rates.sum())
+    if rates is None or total <= SLACK:
         return 0.0
-    for draft, part in zip(drafts, result.x, strict=True):
+    for draft, part in zip(drafts, rates, strict=True):
         draft.share = max(0.0, float(part)) / total
     return total
 
