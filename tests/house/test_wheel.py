@@ -26,6 +26,7 @@ from softswitch.testing.ports import free_port
 from netfold.testbed.network.modes import choose
 from tests.house.distributions import DEADLINE_S, Installed, Wheels, build
 from tests.house.imports import REPOSITORY
+from tests.testbed.environment_runs import PAIR, SMALL
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +133,8 @@ def test_softswitch_runs_the_compiled_program(installed: Installed):
 def test_a_whole_run_works_in_an_empty_folder(installed: Installed):
     if choose().mode is None:
         pytest.skip("SKIPPED: namespaces are forbidden here")
-    arguments = ["run", "--fabric", "single", "--target", "softswitch", "--lanes", "64", "--epochs", "1"]
-    arguments += ["--size", "4096", "--iterations", "1", "--no-ring", "--out", "found"]
-    done = installed.run(installed.netfold, *arguments)
+    (installed.folder / "pair.yaml").write_text(PAIR)
+    done = installed.run(installed.netfold, "run", *SMALL, "--out", "found")
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((installed.folder / "found" / "run.json").read_text())
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from softswitch.build import native
 
 from netfold.protocol.runtime import is_root
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE
@@ -22,8 +24,21 @@ from netfold.testbed.network.targets import installed_command
 from tests.testbed.environments import Environment
 
 DEADLINE_S = 240
-SMALL = ["--fabric", "single", "--target", "softswitch", "--lanes", "64", "--epochs", "1", "--size", "4096"]
+PAIR = "name: pair\nunit: Mbit/s\ngenerate: {single_switch: {hosts: 2, rate: 100}}\n"
+SMALL = [
+    "--fabric",
+    "pair.yaml",
+    "--target",
+    "softswitch",
+    "--lanes",
+    "64",
+    "--epochs",
+    "1",
+    "--size",
+    "4096",
+]
 SMALL += ["--iterations", "1", "--no-ring"]
+"""A run of two workers: whether it works does not depend on their number, how long it takes does."""
 
 MARKS = [
     pytest.mark.root,
@@ -53,19 +68,35 @@ def _reaches(program: str) -> bool:
 
 @contextmanager
 def home_of(environment: Environment) -> Iterator[Path]:
-    """A folder that the environment's user owns and reaches."""
+    """A folder that the environment's user owns and reaches, with the fabric of SMALL."""
     with tempfile.TemporaryDirectory(prefix="netfold-") as folder:
         os.chown(folder, environment.uid, environment.uid)
-        yield Path(folder)
+        home = Path(folder)
+        (home / "pair.yaml").write_text(PAIR)
+        yield home
+
+
+@functools.cache
+def _own_cache(uid: int) -> tempfile.TemporaryDirectory[str]:
+    """Compiled programs of a user other than root, for all tests of this process: only the first run compiles."""
+    folder = tempfile.TemporaryDirectory(prefix="netfold-cache-")
+    os.chown(folder.name, uid, uid)
+    return folder
+
+
+def _compiled_programs(environment: Environment) -> str:
+    """The folder of the environment's user. Root's is the one of the tests."""
+    return _own_cache(environment.uid).name if environment.uid else str(native.default_cache_dir())
 
 
 def start(
     environment: Environment, home: Path, *arguments: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
     """The command, which has its output in pipes and ends by itself."""
-    hidden = (NAMESPACE_VARIABLE, "NETFOLD_RUN_DIR", "NETFOLD_NAME", "XDG_CACHE_HOME", "SOFTSWITCH_CACHE")
+    hidden = (NAMESPACE_VARIABLE, "NETFOLD_RUN_DIR", "NETFOLD_NAME", "XDG_CACHE_HOME")
     own = {k: v for k, v in os.environ.items() if k not in hidden}
     own |= {"HOME": str(home), "XDG_RUNTIME_DIR": str(home), "NETFOLD_RUN_DIR": str(home / "run")}
+    own |= {"SOFTSWITCH_CACHE": _compiled_programs(environment)}
     return subprocess.Popen(
         [*environment.prefix(), installed_command("netfold"), *arguments],
         cwd=home,

@@ -24,6 +24,7 @@ from netfold.controller.recording.recording_file import read_recording
 from netfold.testbed.deployment import Deployment, RunningJob, Setup
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
+from tests.testbed.environment_runs import PAIR
 from tests.web.chromium import browser, expect, needs_chromium, open_page
 from tests.web.test_server import get
 
@@ -166,7 +167,9 @@ def test_the_page_shows_a_run_and_the_recording_shows_it_again(
 
 
 def test_a_run_serves_its_page_and_leaves_its_recording(tmp_path: Path) -> None:
-    options = ["--fabric", "single", "--epochs", "1", "--iterations", "1", "--no-ring", "--name", "page"]
+    fabric = tmp_path / "pair.yaml"
+    fabric.write_text(PAIR)
+    options = ["--fabric", str(fabric), "--epochs", "1", "--iterations", "1", "--no-ring", "--name", "page"]
     process = subprocess.Popen(
         [installed_command("netfold"), "run", "--web", "--web-port", "0", *options, "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -184,6 +187,6 @@ def test_a_run_serves_its_page_and_leaves_its_recording(tmp_path: Path) -> None:
         process.wait(timeout=60)
     assert process.returncode == 0, rest
     rows = [json.loads(line) for line in read_recording(tmp_path / "recording.jsonl")]
-    assert rows[0]["name"] == "single"
+    assert rows[0]["name"] == "pair"
     running = {row["job"] for row in rows if row["kind"] == "event" and row["event"] == "job_running"}
     assert running == {"training", "bandwidth"}
