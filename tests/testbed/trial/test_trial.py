@@ -13,22 +13,31 @@ from tests.testbed.trial.trial import CONTROLLER, Trial
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
 
+KINDS = {"submit", "cancel", "kill_worker", "start_worker", "kill_switch", "start_switch"}
+KINDS |= {"cut_link", "mend_link", "kill_controller", "start_controller"}
+EVERY_KIND_IN_HALF_A_MINUTE = 3132
+"""A seed of all kinds of steps, links that fail silently and not, and all kinds of jobs."""
+
+
 def try_all(seed: int, seconds: float) -> None:
     told: list[str] = []
     setup = Setup(target="softswitch", lanes=64, name="trial", first_grpc_port=9880, controller=CONTROLLER)
     with Deployment(setup) as system:
-        outcome = Trial(system, told.append).run(trial_of(seed, seconds, system.fabric))
+        planned = trial_of(seed, seconds, system.fabric)
+        assert {step.kind for step in planned} == KINDS
+        outcome = Trial(system, told.append).run(planned)
     steps = "\n".join(told)
     assert not outcome.violations, "\n".join([*outcome.violations, str(outcome), f"seed {seed}", steps])
     assert outcome.sums > 0, f"no job got a sum: {outcome}\n{steps}"
 
 
 @pytest.mark.timeout(1200)
-def test_random_jobs_beside_faults_for_a_minute() -> None:
-    try_all(seed=1, seconds=60.0)
+def test_random_jobs_beside_faults_for_half_a_minute() -> None:
+    try_all(EVERY_KIND_IN_HALF_A_MINUTE, seconds=30.0)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-def test_random_jobs_beside_faults_for_ten_minutes() -> None:
-    try_all(seed=2, seconds=600.0)
+@pytest.mark.parametrize(("seed", "seconds"), [(1, 60.0), (2, 600.0)])
+def test_random_jobs_beside_faults_for_minutes(seed: int, seconds: float) -> None:
+    try_all(seed, seconds)
