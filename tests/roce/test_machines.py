@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import reduce
 from itertools import permutations, product
 from pathlib import Path
@@ -34,7 +35,7 @@ from tests.dataplane.frames import Ip
 from tests.dataplane.rc import NAK
 from tests.dataplane.roce_frames import CNP, ONLY, Rc, acknowledgment, roce
 from tests.slot_oracle import add_saturating
-from tests.traffic.off_path import FRAGMENTATION_NEEDED, NEXT_MTU, UNREACHABLE, Flow, Plan, attacking
+from tests.traffic.off_path import ERRORS, FRAGMENTATION_NEEDED, NEXT_MTU, UNREACHABLE, Flow, Plan, attacking
 
 pytestmark = [
     pytest.mark.machines,
@@ -153,28 +154,39 @@ def test_a_neighbor_forges_packets_of_a_job_of_float32_and_changes_nothing(lab: 
 
 def test_forged_icmp_fails_no_call_and_lowers_no_path_mtu(lab: Lab):
     """Linux takes an ICMP error as rxe's by the quoted source port, 4791. The first "fragmentation needed" would stop
-    rxe for ten minutes. Leaves drop what quotes a job's RoCE packets."""
+    rxe for ten minutes. Leaves drop what quotes a job's RoCE packets; other ICMP reaches the machines."""
     net = lab.deployment.net
     forger = next(h for h in lab.deployment.workers if h not in lab.hosts)
     members = [str(net.addressing.hosts[h].ip) for h in lab.hosts]
     flows = tuple(Flow(a, b, ROCE_PORT, ROCE_PORT) for a, b in permutations(members, 2))
     sources = (*members, str(net.addressing.hosts[forger].ip))
-    path_mtus = Plan("icmp", flows, sources, per_second=200, kinds=((UNREACHABLE, FRAGMENTATION_NEEDED),))
-    others = Plan("icmp", flows, sources, per_second=200, seed=1)
+    quoted = Plan("icmp", flows, sources, per_second=200, kinds=ERRORS)
+    path_mtus = replace(quoted, kinds=((UNREACHABLE, FRAGMENTATION_NEEDED),))
+    any_message = replace(quoted, kinds=(), seed=1)
     lab.submit("attacked")
     _start_endless(lab, "attacked")
     popen = net.hosts[forger].popen
-    with attacking(path_mtus, popen), attacking(others, popen):
+    with attacking(path_mtus, popen), attacking(quoted, popen):
         _assert_more_right_calls(lab, "attacked", 3)
         counted = read_verdicts(net)
     assert all(counted[lab.deployment.fabric.attachment(host)]["malformed"] > 0 for host in lab.hosts), (
         "no attack reached a switch"
     )
-    for host, machine in lab.machines.items():
-        names, values = machine.run("grep ^Icmp: /proc/net/snmp", 60.0).splitlines()
-        assert int(values.split()[names.split().index("InDestUnreachs")]) == 0, f"an error reached {host}"
-        routes = "".join(machine.run(f"ip route get {to}", 60.0) for to in members)
-        assert str(NEXT_MTU) not in routes
+    for host in lab.hosts:
+        assert not any(_icmp_errors(lab, host).values()), f"an error that quotes RoCE reached {host}"
+    with attacking(any_message, popen):
+        _assert_more_right_calls(lab, "attacked", 3)
+    for machine in lab.machines.values():
+        assert str(NEXT_MTU) not in "".join(machine.run(f"ip route get {to}", 60.0) for to in members)
+
+
+def _icmp_errors(lab: Lab, host: str) -> dict[str, int]:
+    """ICMP errors that the machine has received, by the kernel's name of their type (RFC 1213, icmp group)."""
+    names, values = (
+        line.split()[1:] for line in lab.machines[host].run("grep ^Icmp: /proc/net/snmp", 60.0).splitlines()
+    )
+    received = dict(zip(names, map(int, values), strict=True))
+    return {name: received[name] for name in ("InDestUnreachs", "InTimeExcds", "InParmProbs")}
 
 
 _SEND = """
