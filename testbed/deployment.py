@@ -15,6 +15,7 @@ import yaml
 from netfold.controller.planning.plan import Plan
 from netfold.testbed import chips
 from netfold.testbed.controller_process import ControllerProcess
+from netfold.testbed.driver_load import measure_drivers
 from netfold.testbed.errors import RunError
 from netfold.testbed.managed import ManagedResource
 from netfold.testbed.network.emulated_network import EmulatedNetwork
@@ -106,6 +107,8 @@ class Deployment(ManagedResource):
         self.directory = self.net.work
         self._on_step(f"starting the controller ({setup.lanes} lanes)")
         self.start_controller()
+        if self._chips and (warning := measure_drivers(s.pid for s in self.net.switches.values()).warning()):
+            self._on_step(f"Note: {warning}")
 
     def _network(self, target: Target) -> Network:
         setup = self.setup
