@@ -256,10 +256,12 @@ def _check_choices(document: Document, file: JobFile) -> None:
 
 def _check_roce(document: Document, file: JobFile, fabric: Fabric, workers: tuple[str, ...]) -> None:
     place = ("transport",)
-    if file.numerics.mode not in ("auto", "block", "float32", "integer"):
+    if file.numerics.mode not in ("auto", "block", "quarter", "float32", "integer"):
         mode = file.numerics.mode
         raise _error(
-            document, ("numerics",), f"numerics '{mode}' is not for RoCE; block, float32 and integer are"
+            document,
+            ("numerics",),
+            f"numerics '{mode}' is not for RoCE; block, quarter, float32 and integer are",
         )
     alone = lonely(fabric, workers)
     if alone:

@@ -201,7 +201,6 @@ def test_a_queue_pair_that_a_device_hands_out_again_belongs_to_the_newer_job():
     [
         ("workers: [h1, h2, h4]\nparameter_servers: 0\n", "'h4' is the job's only worker at leaf2"),
         ("workers: [h1, h2]\nparameter_servers: 0\nnumerics: {mode: half}\n", "'half' is not for RoCE"),
-        ("workers: [h1, h2]\nparameter_servers: 0\nnumerics: {mode: quarter}\n", "'quarter' is not for RoCE"),
     ],
 )
 def test_a_file_that_cannot_be_is_refused_with_the_reason(changes, words):

@@ -139,7 +139,17 @@ static uint32_t float_sum(struct fake_qp *const *of, int hosts, uint32_t i) {
     return bits;
 }
 
-static uint32_t saturated(int64_t x) { return htonl((uint32_t)(x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x)); }
+static int64_t clamped(int64_t x) { return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x; }
+
+/* As two leaves and a root add up: no flag tells a host that a leaf's sum was saturated. */
+static uint32_t integer_sum(struct fake_qp *const *of, int hosts, uint32_t i) {
+    int64_t leaves[2] = {0};
+    for (int h = 0; h < hosts; h++) {
+        int64_t *leaf = &leaves[2 * h >= hosts];
+        if (4 * i < of[h]->sent[0].size) *leaf = clamped(*leaf + (int32_t)ntohl(((uint32_t *)(void *)of[h]->sent[0].bytes)[i]));
+    }
+    return htonl((uint32_t)clamped(leaves[0] + leaves[1]));
+}
 
 /* Whatever can be added up of a tree: all hosts have a message in their oldest place. */
 static void add_up(uint64_t tree) {
@@ -159,12 +169,7 @@ static void add_up(uint64_t tree) {
         }
         uint32_t size = of[0]->sent[0].size;
         uint32_t *sum = calloc(size, 1);
-        for (uint32_t i = 0; i < size / 4; i++) {
-            int64_t lane = 0;
-            for (int h = 0; h < hosts; h++)
-                if (4 * i < of[h]->sent[0].size) lane += (int32_t)ntohl(((uint32_t *)(void *)of[h]->sent[0].bytes)[i]);
-            sum[i] = net.floats ? float_sum(of, hosts, i) : saturated(lane);
-        }
+        for (uint32_t i = 0; i < size / 4; i++) sum[i] = net.floats ? float_sum(of, hosts, i) : integer_sum(of, hosts, i);
         int raw = faulty && net.fault == FAULT_RAW, unheard = faulty && net.fault == FAULT_UNHEARD;
         int unsent = faulty && net.fault == FAULT_UNSENT;
         int ends = faulty && net.fault == FAULT_ENDS, some = ends || (faulty && net.fault == FAULT_SOME);

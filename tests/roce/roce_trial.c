@@ -222,8 +222,12 @@ struct part {
     double join_seconds, seconds;
     int special; /* 1: rank 0 calls with another size; 2: rank 0 has an infinity; 3: sums reach a rail; 4: rank 0 is late;
                   * 5: as 1, but only in the first call; 6: the job is over for all but rank 0, which begins when they know;
-                  * 7: the last rank leaves after its first call, and the others' later ones fail; 8: or go on without it */
+                  * 7: the last rank leaves after its first call, and the others' later ones fail; 8: or go on without it;
+                  * 9: in the second call rank 0 has a huge element; 10: half of the ranks have large numbers that the other
+                  * half takes away; 11: as 2, but from the second call on */
+    bool is_gradient; /* sums are approximate from the second call of an epoch on */
     uint64_t epoch_packets;
+    uint64_t packets[2]; /* at most, of the first call and of each later one; 0: any number */
     int raw; /* floats are added as they are: any of them, also infinities */
     uint64_t bits; /* of the last sums: the same at all */
     pthread_barrier_t *end; /* no worker leaves before all know how their calls ended */
@@ -235,6 +239,21 @@ static int32_t whole(size_t i, int rank, int round) {
     return (int32_t)((i * 31 + (size_t)rank * 7 + (size_t)round) % 2001) - 1000;
 }
 static float real(size_t i, int rank, int round) { return (float)whole(i, rank, round) * ldexpf(1.0f, -(int)(i / 4096)); }
+static const float HUGE_ELEMENT = 1e20f;
+
+static float real_of(const struct part *p, size_t i, int rank, int round) {
+    float sign = rank < 2 ? 1 : -1;
+    if (p->special == 9 && rank == 0 && round == 1 && i == p->elements / 2) return HUGE_ELEMENT;
+    if (p->special != 10) return real(i, rank, round);
+    return (sign * 1.2f * (float)whole(7 * i + 5, 0, 0) + (float)whole(i, 0, round) / 4) * ldexpf(1.0f, -(int)(i / 4096));
+}
+
+/* Of a sum of quarter: six standard deviations (docs/results/gradients.md), or what block leaves where that is more. */
+static double allowed_of_gradient(const struct part *p, size_t i, int workers, int round) {
+    bool is_beside_huge = p->special == 9 && round == 1 && i / 4096 == p->elements / 2 / 4096;
+    double range = 1.7 * workers * 600 * ldexp(1, -(int)(i / 4096));
+    return 6 * sqrt((workers + 1) / 10800.0) * range + (is_beside_huge ? 1e-6 * HUGE_ELEMENT : 0);
+}
 
 static void *work(void *given) {
     struct part *p = given;
@@ -257,14 +276,20 @@ static void *work(void *given) {
             if (p->dtype == NR_INT32)
                 ((int32_t *)array)[i] = p->special == 3 ? INT32_MAX / 2 : whole(i, p->rank, round);
             else
-                ((float *)array)[i] = real(i, p->rank, round);
+                ((float *)array)[i] = real_of(p, i, p->rank, round);
         }
-        if (p->special == 2 && p->rank == 0) ((float *)array)[count / 2] = INFINITY;
+        bool has_infinity = p->special == 2 || (p->special == 11 && round > 0);
+        if (p->special == 11 && round == 0) expected = NR_OK;
+        if (has_infinity && p->rank == 0) ((float *)array)[count / 2] = INFINITY;
         memcpy(before, array, 4 * count);
         if (p->special == 4 && p->rank == 0) usleep(300000);
         if (p->special == 6 && p->rank == 0) pthread_barrier_wait(p->end);
         if (p->special == 6 && p->rank == 0) expected = NR_TIMEOUT;
-        enum nr_error error = nr_all_reduce(worker, array, count, p->dtype, p->op, p->seconds);
+        uint64_t packets = nr_statistics(worker).packets;
+        enum nr_error error = p->is_gradient ? nr_all_reduce_gradient(worker, array, count, p->op, p->seconds)
+                                             : nr_all_reduce(worker, array, count, p->dtype, p->op, p->seconds);
+        packets = nr_statistics(worker).packets - packets;
+        if (p->packets[round > 0]) CHECK(packets <= p->packets[round > 0], "%d packets in round %d", (int)packets, round);
         CHECK(error == expected, "rank %d round %d: error %d: %s", p->rank, round, error, nr_error_message(worker));
         if (error == NR_LEFT) CHECK(strcmp(nr_left_hosts(worker), "h4") == 0, "%s left", nr_left_hosts(worker));
         int workers = nr_workers(worker);
@@ -273,8 +298,8 @@ static void *work(void *given) {
         for (size_t i = 0; i < count && error == NR_OK; i++) {
             double sum = 0, most = 0;
             for (int r = 0; r < workers; r++)
-                sum += p->dtype == NR_INT32 ? whole(i, r, round) : (double)real(i, r, round), most = 1024;
-            if (p->special == 2 && i == count / 2) sum = INFINITY;
+                sum += p->dtype == NR_INT32 ? whole(i, r, round) : (double)real_of(p, i, r, round), most = 1024;
+            if (has_infinity && i == count / 2) sum = INFINITY;
             if (p->raw) most = fabs(sum);
             if (p->dtype == NR_INT32) {
                 CHECK(((int32_t *)array)[i] == (int32_t)sum, "rank %d element %zu is wrong", p->rank, i);
@@ -283,6 +308,7 @@ static void *work(void *given) {
                 if (isinf(sum)) continue;
                 double off = fabs(((float *)array)[i] * divisor - sum),
                        allowed = workers * ldexp(most, 3 - 31) + fabs(sum) * 1e-6;
+                if (p->is_gradient && round > 0) allowed = allowed_of_gradient(p, i, workers, round);
                 CHECK(off <= allowed, "rank %d element %zu is off by %g", p->rank, i, off);
             }
         }
@@ -331,6 +357,15 @@ int main(int count, char **words) {
     int epochs = 0; /* as many must there have been; 0: any number */
     if (strcmp(scenario, "floats") == 0) {
         numerics = "block", plan.dtype = NR_FLOAT32, plan.op = NR_AVERAGE;
+    } else if (strncmp(scenario, "quarter", 7) == 0) {
+        numerics = "quarter", plan.dtype = NR_FLOAT32, plan.is_gradient = true;
+        if (strcmp(scenario, "quarter") == 0) plan.op = NR_AVERAGE, plan.packets[0] = 800, plan.packets[1] = 205;
+        if (strcmp(scenario, "quarter-exact") == 0) plan.is_gradient = false;
+        if (strcmp(scenario, "quarter-trees") == 0) trees = 3, window = 16, workers = 3, plan.elements = 70001;
+        if (strcmp(scenario, "quarter-huge") == 0) plan.special = 9, plan.packets[1] = 230;
+        if (strcmp(scenario, "quarter-saturated") == 0) plan.special = 10;
+        if (strcmp(scenario, "quarter-infinity") == 0) plan.special = 11, plan.expected = NR_NUMBERS;
+        if (strcmp(scenario, "quarter-given") == 0) fault = FAULT_SOME; /* at the end of the second call */
     } else if (strcmp(scenario, "float32") == 0) {
         numerics = "float32", plan.dtype = NR_FLOAT32, plan.op = NR_AVERAGE, plan.raw = 1, plan.special = 2;
     } else if (strcmp(scenario, "given-float32") == 0) {
@@ -400,7 +435,13 @@ int main(int count, char **words) {
      * last message of the first call */
     bool some = fault == FAULT_SOME || fault == FAULT_ENDS;
     bool last = fault == FAULT_UNHEARD || fault == FAULT_UNSENT || fault == FAULT_BEHIND; /* message of the last call */
-    fake_start(workers, fault, last ? 17 : control.short_epoch ? 0 : !some ? 2 : plan.dtype == NR_INT32 || plan.raw ? 5 : 8);
+    fake_start(workers, fault,
+               last                                 ? 17
+               : control.short_epoch                ? 0
+               : !some                              ? 2
+               : plan.is_gradient                   ? 11
+               : plan.dtype == NR_INT32 || plan.raw ? 5
+                                                    : 8);
     if (plan.raw) fake_floats();
     start_control(workers, trees, window, numerics);
     all_work(plan, workers);

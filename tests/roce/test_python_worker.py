@@ -55,7 +55,19 @@ def start_network(code: ctypes.CDLL, hosts: tuple[str, ...]) -> None:
     code.fake_start(len(hosts), 0, 0)
 
 
-@pytest.mark.parametrize("numerics", ["integer", "block"])
+def check_approximate_sums(worker: RoceWorker, rank: int) -> None:
+    """A gradient's first sums are exact, and later ones approximate; others stay exact."""
+    gradient = np.random.default_rng(3).standard_normal(70000).astype(np.float32)
+    errors = []
+    for lossy in (True, True, False):
+        array = gradient * (rank + 1)
+        worker.all_reduce(array, 60.0, lossy=lossy)
+        errors.append(float(((array - 10 * gradient) ** 2).mean() / ((10 * gradient) ** 2).mean()))
+    assert max(errors[0], errors[2]) < 1e-9
+    assert 1e-5 < errors[1] < 0.005
+
+
+@pytest.mark.parametrize("numerics", ["integer", "block", "quarter"])
 def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str, tmp_path: Path):
     start_network(code, HOSTS)
     dtype = np.int32 if numerics == "integer" else np.float32
@@ -67,8 +79,10 @@ def test_workers_of_a_job_get_the_sum_and_leave(code: ctypes.CDLL, numerics: str
             assert (worker.rank, worker.workers) == (rank, len(HOSTS))
             array = np.arange(-5000, 65000, dtype=dtype) * (rank + 1)
             worker.all_reduce(array, 60.0)
-            if numerics == "block":
+            if numerics != "integer":
                 worker.all_reduce(array, 60.0, ReduceOp.AVERAGE)
+            if numerics == "quarter":
+                check_approximate_sums(worker, rank)
             with pytest.raises(UnsupportedDtypeError):
                 worker.all_reduce(np.zeros(4, other))
             return array

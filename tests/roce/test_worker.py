@@ -16,6 +16,13 @@ SANITIZERS = {"memory": "address,undefined", "threads": "thread"}
 SCENARIOS = (
     "integers",
     "floats",
+    "quarter",
+    "quarter-exact",
+    "quarter-trees",
+    "quarter-huge",
+    "quarter-saturated",
+    "quarter-infinity",
+    "quarter-given",
     "float32",
     "given-float32",
     "raw-float32",

@@ -242,7 +242,9 @@ def _queue_pairs(epoch: int, calls: int, trees: int, numbers: list[int]) -> pb.R
 def _assignment(assignment: pb.Assignment, lease_ms: int) -> str:
     if assignment.transport != "roce":
         return f"ended job {assignment.job} is not a RoCE job: its file needs transport: roce"
-    numerics = assignment.numerics.mode if assignment.numerics.mode in ("integer", "float32") else "block"
+    numerics = (
+        assignment.numerics.mode if assignment.numerics.mode in ("integer", "float32", "quarter") else "block"
+    )
     words: list[object] = [
         "assign",
         assignment.epoch,

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 
+#include <arpa/inet.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "../engine/numerics/quantize.h"
 #include "message_header.h"
+#include "rows.h"
 
 enum { MAX_BLOCKS = 16, SUM_BITS = 30 };
 
@@ -20,7 +22,7 @@ struct stream {
     const struct nr_assignment *assignment;
     struct nr_call *call;
     uint32_t index;
-    size_t first, count, of_message, of_block, blocks;
+    size_t first, count, of_packet, of_message, of_block, blocks, first_row;
     uint64_t ahead, data, total, sent, received;
     int scale_bits[NR_MAX_CREDIT][MAX_BLOCKS]; /* of message m at m % ahead */
 };
@@ -31,29 +33,34 @@ double nr_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+static bool is_block(const struct nr_call *call) { return call->type == NR_CALL_BLOCK_FLOAT || call->type == NR_CALL_REPEAT; }
+
 /* ---- division into messages ---- */
 
 static void init_stream(struct stream *s, struct nr_call *call, const struct nr_assignment *a,
                         struct nr_connection *connections, uint32_t index) {
-    double before = 0;
-    for (uint32_t i = 0; i < index; i++) before += a->tree[i].share;
-    bool last = index + 1 == a->trees;
-    size_t end = last ? call->elements : (size_t)((before + a->tree[index].share) * (double)call->elements);
+    struct nr_span part = nr_tree_span(call->elements, a, index);
     memset(s, 0, sizeof *s);
     s->connection = &connections[index];
     s->assignment = a;
     s->call = call;
     s->index = index;
-    s->first = (size_t)(before * (double)call->elements);
-    s->count = end > s->first ? end - s->first : 0;
+    s->first = part.first;
+    s->count = part.count;
     size_t packets = s->connection->packets - 1;
-    s->of_message = packets * a->lanes;
+    if (call->type == NR_CALL_QUARTER) {
+        packets = min_size(packets, a->lanes - NR_CHECK_LANES);
+        s->first_row = nr_first_row(call->elements, a, index);
+    }
+    s->of_packet = call->type == NR_CALL_QUARTER ? nr_row_width(a) : a->lanes;
+    s->of_message = packets * s->of_packet;
     s->blocks = nr_header_blocks(a->lanes, a->workers);
     if (s->blocks > MAX_BLOCKS) s->blocks = MAX_BLOCKS;
     if (s->blocks > packets) s->blocks = packets;
     if (s->blocks > 0) s->of_block = (packets + s->blocks - 1) / s->blocks * a->lanes;
     s->data = (s->count + s->of_message - 1) / s->of_message;
-    s->ahead = call->type == NR_CALL_BLOCK_FLOAT && s->data > 0 ? s->connection->credit : 0;
+    s->ahead = is_block(call) && s->data > 0 ? s->connection->credit : 0;
     s->total = s->ahead + s->data + 1;
 }
 
@@ -71,18 +78,15 @@ static size_t element_count(const struct stream *s, uint64_t message) {
 }
 
 static uint32_t packet_count(const struct stream *s, uint64_t message) {
-    size_t lanes = s->assignment->lanes;
-    return 1 + (uint32_t)((element_count(s, message) + lanes - 1) / lanes);
+    return 1 + (uint32_t)((element_count(s, message) + s->of_packet - 1) / s->of_packet);
 }
-
-static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
 uint64_t nr_call_packets(const struct nr_call *call, const struct nr_assignment *a, const struct nr_connection *connections) {
     uint64_t most = 0;
     for (uint32_t i = 0; i < a->trees; i++) {
         struct stream s;
         init_stream(&s, (struct nr_call *)(uintptr_t)call, a, (struct nr_connection *)(uintptr_t)connections, i);
-        uint64_t packets = s.total + (s.count + a->lanes - 1) / a->lanes;
+        uint64_t packets = s.total + (s.count + s.of_packet - 1) / s.of_packet;
         if (packets > most) most = packets;
     }
     return most;
@@ -95,6 +99,7 @@ static uint64_t identity(const struct stream *s, uint64_t message) {
     hash = nr_hash_mix(hash, message);
     hash = nr_hash_mix(hash, s->call->elements);
     hash = nr_hash_mix(hash, (uint64_t)s->call->type << 8 | (uint64_t)s->call->op);
+    if (s->call->type == NR_CALL_QUARTER) hash = nr_hash_mix(hash, s->call->rows->fingerprint);
     return nr_hash_mix(hash, s->index);
 }
 
@@ -115,7 +120,7 @@ static bool has_saturated(const int32_t *sums, size_t count) {
 }
 
 static void write_bytes(struct stream *s, uint32_t *header, uint64_t of_message) {
-    if (s->call->type != NR_CALL_BLOCK_FLOAT || !has_data(s, of_message)) return;
+    if (!is_block(s->call) || !has_data(s, of_message)) return;
     const float *values = (const float *)s->call->from + first_element(s, of_message);
     size_t count = element_count(s, of_message);
     for (size_t b = 0; b * s->of_block < count; b++) {
@@ -126,7 +131,7 @@ static void write_bytes(struct stream *s, uint32_t *header, uint64_t of_message)
 }
 
 static void read_bytes(struct stream *s, const uint32_t *header, uint64_t of_message) {
-    if (s->call->type != NR_CALL_BLOCK_FLOAT || !has_data(s, of_message)) return;
+    if (!is_block(s->call) || !has_data(s, of_message)) return;
     size_t workers = s->assignment->workers, count = element_count(s, of_message);
     for (size_t b = 0; b * s->of_block < count; b++) {
         int byte = nr_read_byte(header, b, workers);
@@ -143,7 +148,7 @@ static void write_data(struct stream *s, uint32_t *lanes, uint64_t message) {
         for (size_t i = 0; i < count; i++) lanes[i] = s->assignment->floats ? 1u << 31 : 0;
     } else if (s->assignment->floats) {
         memcpy(lanes, (const float *)s->call->from + at, 4 * count);
-    } else if (s->call->type == NR_CALL_BLOCK_FLOAT) {
+    } else if (is_block(s->call)) {
         const float *values = (const float *)s->call->from + at;
         for (size_t b = 0; b * s->of_block < count; b++) {
             size_t begin = b * s->of_block, some = min_size(s->of_block, count - begin);
@@ -163,7 +168,7 @@ static void read_data(struct stream *s, const uint32_t *lanes, uint64_t message)
     if (s->assignment->floats) {
         memcpy((float *)s->call->to + at, lanes, 4 * count);
         if (divisor != 1) divide((float *)s->call->to + at, count, divisor);
-    } else if (s->call->type == NR_CALL_BLOCK_FLOAT) {
+    } else if (is_block(s->call)) {
         float *values = (float *)s->call->to + at;
         for (size_t b = 0; b * s->of_block < count; b++) {
             size_t begin = b * s->of_block, some = min_size(s->of_block, count - begin);
@@ -174,6 +179,30 @@ static void read_data(struct stream *s, const uint32_t *lanes, uint64_t message)
         int32_t *sums = (int32_t *)s->call->to + at;
         nf_swap_lane_bytes((uint32_t *)sums, lanes, (int64_t)count);
         if (has_saturated(sums, count) && s->call->type == NR_CALL_INTEGER) s->call->overflow = true;
+    }
+}
+
+/* ---- rows of a gradient: the header has a check number of each ---- */
+
+static void write_rows(struct stream *s, uint32_t *message_lanes, uint64_t message) {
+    size_t count = element_count(s, message), first = first_element(s, message), lanes = s->assignment->lanes;
+    size_t row = s->first_row + (first - s->first) / s->of_packet;
+    for (size_t k = 0; k * s->of_packet < count; k++) {
+        size_t at = k * s->of_packet;
+        int32_t check = nr_write_row(message_lanes + (1 + k) * lanes, (const float *)s->call->from + first + at,
+                                     min_size(s->of_packet, count - at), row + k, s->call->rows, s->assignment);
+        message_lanes[NR_CHECK_LANES + k] = htonl((uint32_t)check);
+    }
+}
+
+static void read_rows(struct stream *s, const uint32_t *message_lanes, uint64_t message) {
+    size_t count = element_count(s, message), first = first_element(s, message), lanes = s->assignment->lanes;
+    size_t row = s->first_row + (first - s->first) / s->of_packet;
+    double divisor = s->call->op == NR_AVERAGE ? s->assignment->workers : 1;
+    for (size_t k = 0; k * s->of_packet < count; k++) {
+        size_t at = k * s->of_packet;
+        nr_read_row((float *)s->call->to + first + at, min_size(s->of_packet, count - at), message_lanes + (1 + k) * lanes,
+                    (int32_t)ntohl(message_lanes[NR_CHECK_LANES + k]), divisor, row + k, s->call->rows, s->assignment);
     }
 }
 
@@ -190,7 +219,10 @@ static enum nr_error send_next(struct stream *s, char reason[NR_REASON_BYTES]) {
     memset(buffer, 0, 4 * (size_t)lanes);
     nr_write_check(buffer, identity(s, message), s->assignment->floats);
     write_bytes(s, buffer, message + s->ahead);
-    if (has_data(s, message)) write_data(s, buffer + lanes, message);
+    if (s->call->type == NR_CALL_QUARTER)
+        write_rows(s, buffer, message);
+    else if (has_data(s, message))
+        write_data(s, buffer + lanes, message);
     s->sent++;
     return nr_send(s->connection, s->index, packet_count(s, message), reason);
 }
@@ -213,7 +245,10 @@ static enum nr_outcome receive_next(struct stream *s, uint32_t bytes, char reaso
                  (unsigned long long)message, (unsigned long long)s->call->number);
         return NR_CALL_DESYNC;
     }
-    if (has_data(s, message)) read_data(s, buffer + s->assignment->lanes, message);
+    if (s->call->type == NR_CALL_QUARTER)
+        read_rows(s, buffer, message);
+    else if (has_data(s, message))
+        read_data(s, buffer + s->assignment->lanes, message);
     read_bytes(s, buffer, message + s->ahead);
     s->received++;
     s->connection->received++;

@@ -5,6 +5,7 @@
  *
  * Messages of a tree's part of the array, D of them with data:
  *   block     N of one packet, whose headers contain the exponents of the first N with data; then D; then one without data
+ *   quarter   D; then one without data. A header has the check numbers of its own message's rows
  *   others    D; then one without data
  * Each starts with a header (message_header.h). The header of message m has the exponents of message m + N, which is not sent
  * before. A message counts only after a later header was summed over all workers, so the last message has no data: a fabric that
@@ -18,6 +19,8 @@ enum nr_call_type {
     NR_CALL_BLOCK_FLOAT,
     NR_CALL_INTEGER,
     NR_CALL_FLOAT32,
+    NR_CALL_QUARTER, /* a gradient whose rows' ranges are predicted (rows.h) */
+    NR_CALL_REPEAT, /* as block: rows of a gradient that did not fit */
     NR_CALL_HANDOVER /* 32-bit words of one worker, zeros (as floats: -0) of the other workers */
 };
 
@@ -36,6 +39,7 @@ struct nr_call {
     size_t elements;
     const void *from; /* NULL: zeros */
     void *to;
+    struct nr_rows *rows; /* of NR_CALL_QUARTER */
     /* found in the sums, alike at all workers */
     bool overflow, not_finite;
 };

@@ -66,6 +66,7 @@ static bool read_assignment(char *rest, struct nr_assignment *a, int *heartbeat_
     text(&rest, numerics, sizeof numerics, &good);
     a->integer = strcmp(numerics, "integer") == 0;
     a->floats = strcmp(numerics, "float32") == 0;
+    a->quarter = strcmp(numerics, "quarter") == 0;
     *heartbeat_ms = (int)(number(&rest, &good) / 3);
     a->trees = (uint32_t)number(&rest, &good);
     if (!good || a->trees == 0 || a->trees > NR_TREES || a->workers < 2 || a->rank >= a->workers || a->epoch == 0 ||

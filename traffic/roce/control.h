@@ -46,7 +46,7 @@ struct nr_departures {
 
 struct nr_assignment {
     uint32_t epoch, rank, workers, lanes, trees;
-    bool integer, floats; /* numerics: integer or float32, else block */
+    bool integer, floats, quarter; /* numerics: integer, float32 or quarter, else block */
     char address[16];
     struct nr_tree tree[NR_TREES];
     struct nr_departures left;

@@ -13,20 +13,27 @@ HERE = Path(__file__).parent
 ENGINE = "../engine"
 SOURCES = (
     f"{ENGINE}/numerics/quantize.c",
+    f"{ENGINE}/numerics/rotate.c",
     "message_header.c",
     "control.c",
     "connections.c",
+    "rows.c",
     "call.c",
+    "gradient.c",
     "worker.c",
 )
 HEADERS = (
     f"{ENGINE}/numerics/quantize.h",
+    f"{ENGINE}/numerics/rotate.h",
+    f"{ENGINE}/numerics/mix.h",
     f"{ENGINE}/wire/header.h",
     f"{ENGINE}/wire/export.h",
     "message_header.h",
     "control.h",
     "connections.h",
+    "rows.h",
     "call.h",
+    "gradient.h",
     "worker.h",
 )
 PROGRAM = "main.c"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "call.h"
+#include "gradient.h"
 #include "message_header.h"
 
 enum {
@@ -33,6 +34,7 @@ struct nr_worker {
     uint64_t calls, packets;
     void *last, *next;
     size_t last_elements, last_capacity, next_capacity;
+    struct nr_ranges ranges; /* of gradients in this epoch */
     struct nr_statistics statistics;
     char reason[NR_REASON_BYTES];
 };
@@ -57,6 +59,7 @@ static enum nr_error request_new_epoch(struct nr_worker *w) {
 /* Creates the connections of a new epoch, and sends their queue pairs to the agent. */
 static enum nr_error create_connections(struct nr_worker *w, const struct nr_assignment *a) {
     close_connections(w);
+    nr_forget_ranges(&w->ranges);
     w->assignment = *a;
     w->epoch = a->epoch;
     if (!a->integer && !a->floats && nr_header_blocks(a->lanes, a->workers) == 0) {
@@ -162,6 +165,20 @@ static enum nr_outcome run(struct nr_worker *w, struct nr_call *call, double unt
     struct nr_watch watch = {nr_control_descriptor(w->control),
                              call->type == NR_CALL_HANDOVER ? handover_is_over : call_is_over, w};
     return nr_call_run(call, &w->assignment, &w->device, w->connections, &watch, until, w->reason);
+}
+
+/* A gradient's rows that do not fit their ranges are the same at all workers, and sent again in a second call. */
+static enum nr_outcome run_with_repeat(struct nr_worker *w, struct nr_call *call, double until) {
+    enum nr_outcome outcome = run(w, call, until);
+    struct nr_call repeat;
+    if (call->type != NR_CALL_QUARTER || outcome != NR_DONE) return outcome;
+    if (!nr_begin_repeat(&repeat, call, &w->assignment)) {
+        snprintf(w->reason, sizeof w->reason, "no memory for the rows of a gradient that are sent again");
+        return NR_CONNECTION_LOST;
+    }
+    if (repeat.elements > 0) outcome = run(w, &repeat, until);
+    nr_end_repeat(&repeat, call, &w->assignment, outcome == NR_DONE);
+    return outcome;
 }
 
 /* The call ended with a mismatch, as it does at all workers. A worker that has not detected it stays in a call that the other
@@ -276,7 +293,10 @@ enum nr_error nr_join(struct nr_worker **worker, const struct nr_options *option
 
 static enum nr_error check(struct nr_worker *w, enum nr_dtype dtype, enum nr_op op) {
     if ((dtype == NR_INT32) == w->assignment.integer && (op == NR_SUM || dtype == NR_FLOAT32)) return NR_OK;
-    const char *numerics = w->assignment.integer ? "integer" : w->assignment.floats ? "float32" : "block";
+    const char *numerics = w->assignment.integer   ? "integer"
+                           : w->assignment.floats  ? "float32"
+                           : w->assignment.quarter ? "quarter"
+                                                   : "block";
     snprintf(w->reason, sizeof w->reason, "numerics of the job is %s: it adds %s arrays", numerics,
              w->assignment.integer ? "int32" : "float32");
     return NR_NUMBERS;
@@ -293,7 +313,7 @@ static void poison_result(struct nr_worker *w, const struct nr_call *call) {
 static void detect_poisoned_result(const struct nr_worker *w, struct nr_call *call) {
     const int32_t *words = w->last;
     for (size_t i = 0; i < call->elements; i++) {
-        if (call->type == NR_CALL_BLOCK_FLOAT && words[i] == -1) call->not_finite = true;
+        if ((call->type == NR_CALL_BLOCK_FLOAT || call->type == NR_CALL_QUARTER) && words[i] == -1) call->not_finite = true;
         if (call->type == NR_CALL_INTEGER && (words[i] == INT32_MAX || words[i] == INT32_MIN)) call->overflow = true;
     }
 }
@@ -302,7 +322,7 @@ static enum nr_error finished(struct nr_worker *w, const struct nr_call *call, v
     if (call->overflow || call->not_finite) {
         snprintf(w->reason, sizeof w->reason,
                  call->overflow ? "a sum of int32 is saturated"
-                                : "the arrays contain NaN or infinity, which numerics block does not support");
+                                : "the arrays contain NaN or infinity, which only numerics float32 supports");
         return call->overflow ? NR_OVERFLOW : NR_NUMBERS;
     }
     memcpy(array, w->last, 4 * call->elements);
@@ -310,8 +330,8 @@ static enum nr_error finished(struct nr_worker *w, const struct nr_call *call, v
     return NR_OK;
 }
 
-enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, enum nr_dtype dtype, enum nr_op op,
-                            double seconds) {
+static enum nr_error all_reduce(struct nr_worker *w, void *array, size_t elements, enum nr_dtype dtype, enum nr_op op,
+                                bool is_gradient, double seconds) {
     double until = nr_now() + seconds;
     uint64_t most = w->options.epoch_packets;
     if (most == 0 || most > EPOCH_PACKETS) most = EPOCH_PACKETS;
@@ -337,19 +357,27 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
             if ((failed = request_new_epoch(w)) != NR_OK) return failed;
             continue;
         }
-        uint64_t packets = nr_call_packets(&call, &w->assignment, w->connections);
+        if (is_gradient && !nr_choose_quarter(&w->ranges, &call, &w->assignment, w->connections, most)) return NR_MEMORY;
+        uint64_t packets = nr_max_packets(&call, &w->assignment, w->connections);
         if (packets > most) {
             snprintf(w->reason, sizeof w->reason, "%zu elements need more packets than an epoch has numbers", elements);
             return NR_ASSIGNMENT;
         }
         if (w->packets + packets > most) { /* all workers have sent as many, so all request it */
+            nr_free_rows(&call);
             if ((failed = request_new_epoch(w)) != NR_OK) return failed;
             continue;
         }
-        if (!ensure_capacity(&w->next, &w->next_capacity, elements)) return NR_MEMORY;
+        if (!ensure_capacity(&w->next, &w->next_capacity, elements)) {
+            nr_free_rows(&call);
+            return NR_MEMORY;
+        }
         call.to = w->next;
         w->contributors = w->assignment.workers;
-        switch (run(w, &call, until)) {
+        enum nr_outcome outcome = run_with_repeat(w, &call, until);
+        if (outcome == NR_DONE && is_gradient && w->assignment.quarter) nr_learn_ranges(&w->ranges, &call, &w->assignment);
+        nr_free_rows(&call);
+        switch (outcome) {
         case NR_DONE:
             poison_result(w, &call);
             complete(w, elements);
@@ -366,6 +394,15 @@ enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, e
             break;
         }
     }
+}
+
+enum nr_error nr_all_reduce(struct nr_worker *w, void *array, size_t elements, enum nr_dtype dtype, enum nr_op op,
+                            double seconds) {
+    return all_reduce(w, array, elements, dtype, op, false, seconds);
+}
+
+enum nr_error nr_all_reduce_gradient(struct nr_worker *w, float *array, size_t elements, enum nr_op op, double seconds) {
+    return all_reduce(w, array, elements, NR_FLOAT32, op, true, seconds);
 }
 
 const char *nr_error_message(const struct nr_worker *w) { return w == NULL ? "no memory" : w->reason; }
@@ -402,6 +439,7 @@ void nr_leave(struct nr_worker *w) {
     }
     close_connections(w);
     nr_control_close(w->control);
+    nr_forget_ranges(&w->ranges);
     free(w->last);
     free(w->next);
     free(w);

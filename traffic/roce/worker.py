@@ -84,6 +84,7 @@ def library(path: Path | None = None) -> ctypes.CDLL:
     pointer, number, real = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_double
     code.nr_join.argtypes = (ctypes.POINTER(pointer), ctypes.POINTER(_Options), real)
     code.nr_all_reduce.argtypes = (pointer, pointer, number, ctypes.c_int, ctypes.c_int, real)
+    code.nr_all_reduce_gradient.argtypes = (pointer, pointer, number, ctypes.c_int, real)
     code.nr_error_message.argtypes, code.nr_error_message.restype = (pointer,), ctypes.c_char_p
     code.nr_left_hosts.argtypes, code.nr_left_hosts.restype = (pointer,), ctypes.c_char_p
     code.nr_leave.argtypes, code.nr_leave.restype = (pointer,), None
@@ -124,9 +125,12 @@ class RoceWorker:
                 raise MembershipLostError("the worker has left its job")
             return int(self._code.nr_workers(self._worker))
 
-    def all_reduce(self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM) -> None:
+    def all_reduce(
+        self, array: NDArray[Any], timeout: float = 60.0, op: ReduceOp = ReduceOp.SUM, *, lossy: bool = False
+    ) -> None:
         """Replaces `array` (float32, or int32 in a job of `integer`; C order) by its sum or average over all workers,
-        in place. On an error the array is as before. Raises the errors of joining, CollectiveMismatchError,
+        in place. `lossy`: it is a gradient of float32, whose sums may be approximate in a job of `quarter`. On an error
+        the array is as before. Raises the errors of joining, CollectiveMismatchError,
         SumSaturatedError, UnsupportedDtypeError, WorkersLeftError and ConcurrentUseError."""
         if array.dtype not in _DTYPES or not array.flags.c_contiguous or not array.flags.writeable:
             raise UnsupportedDtypeError(
@@ -139,7 +143,11 @@ class RoceWorker:
                 raise MembershipLostError("the worker has left its job")
             data = array.ctypes.data
             dtype, what = _DTYPES[array.dtype], _OPS[op]
-            self._check(self._code.nr_all_reduce(self._worker, data, array.size, dtype, what, timeout))
+            if lossy and array.dtype == np.float32:
+                failed = self._code.nr_all_reduce_gradient(self._worker, data, array.size, what, timeout)
+            else:
+                failed = self._code.nr_all_reduce(self._worker, data, array.size, dtype, what, timeout)
+            self._check(failed)
         finally:
             self._using.release()
 
