@@ -55,13 +55,14 @@ BITMAPS: dict[str, Callable[[Path], SwitchLoad]] = {
 TARGETS: dict[str, Target] = {
     "softswitch": switch_targets.softswitch,
     "softswitch_runs": switch_targets.softswitch_runs,
+    "softswitch_threads": switch_targets.softswitch_threads,
     "forwarder": switch_targets.forwarder,
     "forwarder_xdp": switch_targets.forwarder_xdp,
     "bmv2": switch_targets.bmv2,
 }
 
 
-RUNS = ("softswitch_runs",)
+RUNS = ("softswitch_runs", "softswitch_threads")
 """Targets whose hosts send runs of frames as one, and whose links carry them whole."""
 
 
@@ -105,8 +106,9 @@ class SwitchPps(Experiment[SwitchRow]):
 
     Four hosts, each on a veth link, send through one switch: chunks that it aggregates (netfold, by lanes; float, of
     float32; roce; bitmap, by the bits of a node's bitmap), or the shortest frames that it routes. Targets are
-    softswitch (with runs of 16 frames as one, too), BMv2 with the same program where it is on PATH, and two plain
-    forwarders in C, by AF_PACKET and by AF_XDP. Each round measures all loads at all targets in turn."""
+    softswitch (with runs of 16 frames as one, too, and then with two threads), BMv2 with the same program where it is
+    on PATH, and two plain forwarders in C, by AF_PACKET and by AF_XDP. Each round measures all loads at all targets in
+    turn."""
 
     name = "bench-switch-pps"
     needs_namespaces = True

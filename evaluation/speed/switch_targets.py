@@ -123,6 +123,12 @@ def softswitch_runs(
     return softswitch(space, load, folder, "--gso")
 
 
+def softswitch_threads(
+    space: str, load: SwitchLoad, folder: Path
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    return softswitch(space, load, folder, "--gso", "--threads", "2")
+
+
 @contextmanager
 def softswitch(space: str, load: SwitchLoad, folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     address = f"unix:{folder}/softswitch.sock"

@@ -14,6 +14,7 @@ import typer
 from softswitch import bmv2_options
 from softswitch.admin.control_sockets import thrift_socket
 from softswitch.admin.requests import DEFAULT_QUEUE, PORT_MAX, QUEUE_MAX, parse_rate
+from softswitch.build.capi import THREADS_MAX
 from softswitch.logs import LogFile, LogLevel
 from softswitch.settings import Link, Settings, Tls
 
@@ -115,6 +116,16 @@ class PortOptions:
             rich_help_panel=PORTS,
         ),
     ] = False
+    threads: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=THREADS_MAX,
+            help="Threads of the data plane, a power of two; each has its share of the registers. Refused with "
+            "--port-rate, and for programs that index registers in several ways.",
+            rich_help_panel=PORTS,
+        ),
+    ] = 1
     cpu_port: Annotated[
         int,
         typer.Option(min=0, max=PORT_MAX, help="Port of packet-in and packet-out.", rich_help_panel=PORTS),
@@ -153,6 +164,16 @@ class PortOptions:
                 raise typer.BadParameter(f"--socket {text}: the port is given twice")
             ports[port] = _number(value, f"--socket {text}", DESCRIPTOR_MAX)
         return ports
+
+    def thread_count(self) -> int:
+        """Raises typer.BadParameter."""
+        if self.threads & (self.threads - 1):
+            raise typer.BadParameter(f"--threads {self.threads}: expected a power of two, 1..{THREADS_MAX}")
+        if self.threads > 1 and self.port_rate:
+            raise typer.BadParameter(
+                f"--threads {self.threads}: a link's rate and queue need one thread; leave out --port-rate"
+            )
+        return self.threads
 
     def links(self) -> dict[int, Link]:
         """Emulated link by port. Raises typer.BadParameter."""
@@ -360,6 +381,7 @@ def settings_of(
         ports=ports.interfaces(),
         sockets=ports.sockets(),
         gso=ports.gso,
+        threads=ports.thread_count(),
         links=ports.links(),
         device_id=control.device_id,
         address=address,

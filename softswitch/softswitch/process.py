@@ -173,7 +173,11 @@ def _log_message(level: str, text: str) -> None:
 @contextlib.asynccontextmanager
 async def _data_plane(settings: Settings, files: _Files) -> AsyncIterator[tuple[Switch, Engine]]:
     switch = Switch(
-        drop_port=settings.drop_port, queues=settings.queues, start_ns=time.monotonic_ns(), seed=settings.seed
+        drop_port=settings.drop_port,
+        queues=settings.queues,
+        threads=settings.threads,
+        start_ns=time.monotonic_ns(),
+        seed=settings.seed,
     )
     try:
         engine = Engine(switch, settings.cpu_port, settings.cache_dir)

@@ -50,3 +50,4 @@ class Settings:
     dump_bytes: int = 0
     queues: int = 1
     gso: bool = False
+    threads: int = 1

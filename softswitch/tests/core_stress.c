@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* core_stress PROGRAM.so PROGRAM.so SECONDS: the real core with its locks. One thread runs frames, as an engine does; others
+/* core_stress PROGRAM.so PROGRAM.so SECONDS THREADS: the real core with its locks. Threads run frames, as engines do; others
  * change, read and swap the programs meanwhile. Built with ThreadSanitizer. */
 
 #define _GNU_SOURCE
@@ -28,22 +28,31 @@ static void sent(void *context, uint32_t port, const uint8_t *data, uint32_t len
     *(uint64_t *)context += port + data[0] + length;
 }
 
+static void hand_over(void *context, uint32_t shard, uint32_t port, const uint8_t *data, uint32_t length) {
+    *(uint64_t *)context += shard + port + data[0] + length;
+}
+
 static void *run_frames(void *context) {
+    struct ss_switch *shard = context;
+    uint64_t total = 0;
+    ss_set_tx(shard, sent, &total);
+    ss_set_handover(shard, hand_over, &total);
     static const uint16_t kinds[] = {0x88b5, 0x88b6, 0x1234, 0x88b7, 0x88b8};
     uint8_t frame[80] = {0};
     for (unsigned i = 0; !atomic_load(&stopping); i++) {
-        ss_begin(sw);
+        ss_begin(shard);
         for (unsigned j = 0; j < 16; j++) {
             uint16_t kind = kinds[(i + j) % 5];
             frame[5] = (uint8_t)j;
             frame[12] = (uint8_t)(kind >> 8);
             frame[13] = (uint8_t)kind;
-            ss_receive(sw, 1 + j % PORTS, frame, sizeof frame, clock_ns());
+            ss_receive(shard, 1 + j % PORTS, frame, sizeof frame, clock_ns());
         }
-        ss_service(sw, clock_ns());
-        ss_end(sw);
+        ss_service(shard, clock_ns());
+        ss_end(shard);
     }
-    return context;
+    ss_set_tx(shard, NULL, NULL);
+    return (void *)(uintptr_t)total;
 }
 
 static void change(struct ss_pipeline *pl, unsigned *seed) {
@@ -118,20 +127,26 @@ static void *swap(void *context) {
 
 int main(int count, char **arguments) {
     char error[256] = "";
-    pthread_t threads[CONTROLS + 2];
+    pthread_t threads[CONTROLS + 1], data[SS_MAX_THREADS];
     uint64_t total = 0;
-    if (count != 4) return 2;
+    if (count != 5) return 2;
+    uint32_t shards = (uint32_t)atoi(arguments[4]);
     sw = ss_switch_new(511, clock_ns(), 1);
+    if (ss_set_threads(sw, shards)) return 1;
     for (int i = 0; i < 2; i++)
-        if (!(pipelines[i] = ss_pipeline_open(arguments[1 + i], 1, error, sizeof error)))
+        if (!(pipelines[i] = ss_pipeline_open(arguments[1 + i], 1, shards, error, sizeof error)))
             return fprintf(stderr, "%s\n", error), 1;
-    ss_set_tx(sw, sent, &total);
-    pthread_create(&threads[0], NULL, run_frames, NULL);
-    pthread_create(&threads[1], NULL, swap, NULL);
-    for (uintptr_t i = 0; i < CONTROLS; i++) pthread_create(&threads[2 + i], NULL, control, (void *)(i + 1));
+    for (uint32_t i = 0; i < shards; i++) pthread_create(&data[i], NULL, run_frames, ss_switch_shard(sw, i));
+    pthread_create(&threads[0], NULL, swap, NULL);
+    for (uintptr_t i = 0; i < CONTROLS; i++) pthread_create(&threads[1 + i], NULL, control, (void *)(i + 1));
     nanosleep(&(struct timespec){atoi(arguments[3]), 0}, NULL);
     atomic_store(&stopping, 1);
-    for (int i = 0; i < CONTROLS + 2; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < CONTROLS + 1; i++) pthread_join(threads[i], NULL);
+    for (uint32_t i = 0; i < shards; i++) {
+        void *sum;
+        pthread_join(data[i], &sum);
+        total += (uintptr_t)sum;
+    }
     ss_swap(sw, NULL);
     ss_pipeline_close(pipelines[0]);
     ss_pipeline_close(pipelines[1]);

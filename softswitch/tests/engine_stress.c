@@ -1,8 +1,8 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* engine_stress SECONDS FOLDER INTERFACE INTERFACE: the engine around a core that is only a wire between ports 1 and 2 with a
- * small queue, while another thread does all that a control plane may do to it, in any order. Built with a sanitizer. */
+/* engine_stress SECONDS THREADS FOLDER INTERFACE INTERFACE: engines around a core that is only a wire between ports 1 and 2 with a
+ * small queue for each thread, while another thread does all that a control plane may do to it, in any order. Built with a sanitizer. */
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -18,6 +18,9 @@ enum { CPU_PORT = 510, QUEUE = 32 };
 struct ss_switch {
     ss_tx_fn tx;
     void *context;
+    ss_handover_fn handover;
+    void *handover_context;
+    uint32_t thread;
     uint32_t queued;
     struct {
         uint32_t port, length;
@@ -30,6 +33,10 @@ void ss_set_tx(struct ss_switch *sw, ss_tx_fn tx, void *context) {
     sw->tx = tx;
     sw->context = context;
 }
+void ss_set_handover(struct ss_switch *sw, ss_handover_fn handover, void *context) {
+    sw->handover = handover;
+    sw->handover_context = context;
+}
 int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up) {
     (void)sw;
     return port > SS_MAX_PORT || up < 0 ? -1 : 0;
@@ -39,6 +46,10 @@ void ss_end(struct ss_switch *sw) { (void)sw; }
 int ss_times_frames(const struct ss_switch *sw) { return sw != NULL; }
 
 void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32_t length, uint64_t now_ns) {
+    if (sw->handover && length % 2 != sw->thread) {
+        sw->handover(sw->handover_context, length % 2, port, data, length);
+        return;
+    }
     uint32_t to = port == CPU_PORT ? 1 : length % 16 == 0 ? CPU_PORT : 3 - port;
     if (length % 8 == 0 && sw->queued < QUEUE && length <= sizeof sw->queue[0].data) {
         sw->queue[sw->queued].port = to;
@@ -72,7 +83,8 @@ static void add_port(struct ss_engine *engine, uint32_t port, const char *interf
         ss_engine_add_port(engine, port, interface);
 }
 
-static void disturb(struct ss_engine *engine, const char *folder, char **interface, unsigned *seed) {
+static void disturb(struct ss_engine **engines, uint32_t threads, const char *folder, char **interface, unsigned *seed) {
+    struct ss_engine *engine = engines[0];
     uint8_t frame[300] = {0};
     struct ss_engine_port_status status[2];
     struct ss_engine_stats stats;
@@ -86,15 +98,16 @@ static void disturb(struct ss_engine *engine, const char *folder, char **interfa
                                        .reorder_gap = 3,
                                        .reorder_hold_ns = 1000000,
                                        .seed = (uint64_t)rand_r(seed)};
-    switch (rand_r(seed) % 10) {
+    static const struct sock_filter steps[] = {BPF_STMT(BPF_RET | BPF_K, 1)};
+    switch (rand_r(seed) % 11) {
     case 0:
-        ss_engine_remove_port(engine, port);
+        for (uint32_t i = 0; i < threads; i++) ss_engine_remove_port(engines[i], port);
         break;
     case 1:
-        add_port(engine, port, interface[port - 1]);
+        for (uint32_t i = 0; i < threads; i++) add_port(engines[i], port, interface[port - 1]);
         break;
     case 2:
-        ss_engine_set_faults(engine, port, rand_r(seed) % 2, &faults);
+        ss_engine_set_faults(engines[rand_r(seed) % threads], port, rand_r(seed) % 2, &faults);
         break;
     case 3:
         ss_engine_set_faults(engine, port, rand_r(seed) % 2, &(struct ss_fault_settings){0});
@@ -103,7 +116,7 @@ static void disturb(struct ss_engine *engine, const char *folder, char **interfa
         ss_engine_packet_out(engine, frame, (uint32_t)rand_r(seed) % sizeof frame);
         break;
     case 5:
-        ss_engine_ports(engine, status, 2);
+        for (uint32_t i = 0; i < threads; i++) ss_engine_ports(engines[i], status, 2);
         break;
     case 6:
         ss_engine_stats_get(engine, &stats);
@@ -112,10 +125,13 @@ static void disturb(struct ss_engine *engine, const char *folder, char **interfa
         ss_engine_service(engine);
         break;
     case 8:
-        ss_engine_set_capture(engine, rand_r(seed) % 2 ? folder : NULL);
+        ss_engine_set_capture(engines[rand_r(seed) % threads], rand_r(seed) % 2 ? folder : NULL);
         break;
     case 9:
-        ss_engine_set_gso(engine, rand_r(seed) % 2);
+        ss_engine_set_gso(engines[rand_r(seed) % threads], rand_r(seed) % 2);
+        break;
+    case 10:
+        ss_engine_set_steering(engine, steps, (uint32_t)rand_r(seed) % 2);
         break;
     }
 }
@@ -136,27 +152,36 @@ static void *drain_packet_in(void *context) {
 }
 
 int main(int count, char **argument) {
-    if (count != 5) return 2;
-    static struct ss_switch sw;
-    struct ss_engine *engine = ss_engine_new(&sw, CPU_PORT);
-    if (!engine || ss_engine_start(engine)) return 1;
+    if (count != 6) return 2;
+    static struct ss_switch shards[2];
+    struct ss_engine *engines[2];
+    uint32_t threads = (uint32_t)strtol(argument[2], NULL, 10);
+    for (uint32_t i = 0; i < threads; i++) {
+        shards[i].thread = i;
+        if (!(engines[i] = ss_engine_new(&shards[i], CPU_PORT))) return 1;
+    }
+    if (ss_engine_join(engines, threads)) return 1;
+    for (uint32_t i = 0; i < threads; i++)
+        if (ss_engine_start(engines[i])) return 1;
     printf("ready\n");
     fflush(stdout);
     pthread_t reader;
-    pthread_create(&reader, NULL, drain_packet_in, engine);
+    pthread_create(&reader, NULL, drain_packet_in, engines[0]);
     unsigned seed = 1;
     struct timespec pause = {0, 200000};
     for (double end = seconds() + strtod(argument[1], NULL); seconds() < end;) {
-        disturb(engine, argument[2], argument + 3, &seed);
+        disturb(engines, threads, argument[3], argument + 4, &seed);
         nanosleep(&pause, NULL);
     }
-    ss_engine_stop(engine);
+    for (uint32_t i = 0; i < threads; i++) ss_engine_stop(engines[i]);
     pthread_join(reader, NULL);
-    struct ss_engine_port_status status[2];
-    uint32_t ports = ss_engine_ports(engine, status, 2);
     uint64_t received = 0;
-    for (uint32_t i = 0; i < ports; i++) received += status[i].counters.rx_packets;
-    ss_engine_free(engine);
+    for (uint32_t i = threads; i-- > 0;) {
+        struct ss_engine_port_status status[2];
+        uint32_t ports = ss_engine_ports(engines[i], status, 2);
+        for (uint32_t j = 0; j < ports; j++) received += status[j].counters.rx_packets;
+        ss_engine_free(engines[i]);
+    }
     printf("done, %lu frames on the ports that were left\n", (unsigned long)received);
     return 0;
 }

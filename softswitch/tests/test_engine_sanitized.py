@@ -24,7 +24,7 @@ SECONDS = 3
 SANITIZERS = ["address,undefined", "thread"]
 
 
-def built(folder: Path, sanitizer: str) -> list[object]:
+def built(folder: Path, sanitizer: str, threads: int) -> list[object]:
     """The command of the stress program."""
     program = folder / "stress"
     flags = ["-std=gnu11", "-g", "-O1", f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", "-pthread"]
@@ -32,7 +32,7 @@ def built(folder: Path, sanitizer: str) -> list[object]:
     sources = [HERE / "engine_stress.c", *ENGINE.glob("*.c")]
     subprocess.run(["gcc", *flags, *includes, "-o", program, *sources], check=True, timeout=60)
     # ThreadSanitizer wants the address space laid out as it is used to.
-    return [*(["setarch", "-R"] if sanitizer == "thread" else []), program, SECONDS, folder]
+    return [*(["setarch", "-R"] if sanitizer == "thread" else []), program, SECONDS, threads, folder]
 
 
 def started(command: list[object], *pass_fds: int) -> subprocess.Popen[str]:
@@ -69,11 +69,14 @@ def datagram(size: int) -> bytes:
     return bytes(packet / UDP(sport=7, dport=9, chksum=0) / bytes(size))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
-def test_nothing_is_misused_while_ports_on_sockets_come_and_go(tmp_path: Path, sanitizer: str) -> None:
+def test_nothing_is_misused_while_ports_on_sockets_come_and_go(
+    tmp_path: Path, sanitizer: str, threads: int
+) -> None:
     pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
     descriptors = [switch.fileno() for _, switch in pairs]
-    stress = started([*built(tmp_path, sanitizer), *(f"fd{d}" for d in descriptors)], *descriptors)
+    stress = started([*built(tmp_path, sanitizer, threads), *(f"fd{d}" for d in descriptors)], *descriptors)
     chance = random.Random(1)
     try:
         while stress.poll() is None:
@@ -90,9 +93,10 @@ def test_nothing_is_misused_while_ports_on_sockets_come_and_go(tmp_path: Path, s
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces and packet sockets")
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
-def test_nothing_is_misused_while_everything_changes(tmp_path: Path, sanitizer: str) -> None:
-    command = built(tmp_path, sanitizer)
+def test_nothing_is_misused_while_everything_changes(tmp_path: Path, sanitizer: str, threads: int) -> None:
+    command = built(tmp_path, sanitizer, threads)
     namespace = Namespace(2)
     try:
         stress = started(["ip", "netns", "exec", namespace.name, *command, "sw1", "sw2"])

@@ -28,6 +28,8 @@ TARGETS = [
     *([] if why_not("tofino") else [CHIP]),
     *(["remote"] if remote.described() else []),
 ]
+THREADED = "softswitch-threads"
+"""softswitch with two threads, for test_threads.py."""
 PACKETS = "packets"  # of a test's report: target, sent, of RoCE, compared
 BUILDS = pytest.StashKey[ChipBuilds]()
 
@@ -88,8 +90,9 @@ def devices(chip_builds: ChipBuilds) -> Iterator[Devices]:
 
 
 def _start(target: str, profile: Profile, chip_builds: ChipBuilds):
-    if target == "softswitch":
-        return SoftDevice(compiled(profile)[0], children=profile.children)
+    if target in ("softswitch", THREADED):
+        threads = 2 if target == THREADED else 1
+        return SoftDevice(compiled(profile)[0], children=profile.children, threads=threads)
     if target == "tofino":
         return chip.model(target, chip_builds.result(target))
     if target == "remote":

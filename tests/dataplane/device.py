@@ -85,16 +85,20 @@ class SoftDevice(Device):
     trees = 1024
     parses_options = True
 
-    def __init__(self, program: Path, cache: Path | None = None, *, children: int = CHILDREN) -> None:
+    def __init__(
+        self, program: Path, cache: Path | None = None, *, children: int = CHILDREN, threads: int = 1
+    ) -> None:
+        """With several threads each frame is received by another one."""
         self.children = children
+        self._threads = threads
         self._program = program.read_bytes()
         self._cache = cache or default_cache_dir()
-        self._switch = Switch()
+        self._switch = Switch(threads=threads)
         self._pipeline: Pipeline | None = None
         self.clear()
 
     def clear(self) -> None:
-        fresh = Pipeline.load(self._program, self._cache)
+        fresh = Pipeline.load(self._program, self._cache, threads=self._threads)
         old = self._switch.swap(fresh)
         self._pipeline = fresh
         self._now = 0
@@ -135,7 +139,8 @@ class SoftDevice(Device):
 
     def inject(self, port: int, frame: bytes) -> Frames:
         self._now += 1000
-        return sorted(self._switch.inject(port, frame, self._now))
+        thread = self._now // 1000 % self._threads
+        return sorted(self._switch.inject(port, frame, self._now, thread))
 
     def verdicts(self, tree_index: int) -> dict[int, int]:
         cells = {

@@ -14,6 +14,7 @@ E_MEMORY = -1
 DIGEST_MAX = 4096
 PORT_MAX = 65535
 FRAME_MAX = 65535
+THREADS_MAX = 16
 
 
 class ActionSpec(Structure):
@@ -53,11 +54,13 @@ class Stats(Structure):
         for name in (
             "rx_oversize", "no_pipeline", "ingress_drops", "egress_drops", "bad_port", "bad_clone",
             "empty_group", "loops_cut", "too_long", "swap_drops", "asserts_failed", "events_lost", "no_memory",
+            "handed_over",
         )
     )  # fmt: skip
 
 
 TX = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, POINTER(c_uint8), c_uint32)
+HANDOVER = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, POINTER(c_uint8), c_uint32)
 LOG = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_char, c_char_p)
 WORDS = POINTER(c_uint64)
 
@@ -67,6 +70,9 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "ss_set_tx": (None, (c_void_p, TX, c_void_p)),
     "ss_set_log": (None, (c_void_p, LOG, c_void_p)),
     "ss_set_dump": (None, (c_void_p, c_uint32)),
+    "ss_set_threads": (c_int, (c_void_p, c_uint32)),
+    "ss_switch_shard": (c_void_p, (c_void_p, c_uint32)),
+    "ss_set_handover": (None, (c_void_p, HANDOVER, c_void_p)),
     "ss_begin": (None, (c_void_p,)),
     "ss_end": (None, (c_void_p,)),
     "ss_receive": (None, (c_void_p, c_uint32, c_char_p, c_uint32, c_uint64)),
@@ -79,7 +85,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "ss_stats_get": (None, (c_void_p, POINTER(Stats))),
     "ss_event_fd": (c_int, (c_void_p,)),
     "ss_event_take": (c_int, (c_void_p, POINTER(EventC), c_char_p)),
-    "ss_pipeline_open": (c_void_p, (c_char_p, c_uint64, c_char_p, c_uint32)),
+    "ss_pipeline_open": (c_void_p, (c_char_p, c_uint64, c_uint32, c_char_p, c_uint32)),
     "ss_pipeline_close": (None, (c_void_p,)),
     "ss_swap": (c_void_p, (c_void_p, c_void_p)),
     "ss_entry_add": (

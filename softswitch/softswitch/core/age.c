@@ -6,7 +6,8 @@
 #include "internal.h"
 
 static uint64_t due(const struct ss_entry *e) {
-    return (e->last_hit_ns > e->notified_ns ? e->last_hit_ns : e->notified_ns) + e->timeout_ns;
+    uint64_t last = ss_last_hit(e);
+    return (last > e->notified_ns ? last : e->notified_ns) + e->timeout_ns;
 }
 
 /* Sets an entry's timeout; 0: none. */

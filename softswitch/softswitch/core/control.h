@@ -27,8 +27,10 @@ struct ss_replica {
     uint32_t port, rid;
 };
 
-struct ss_pipeline *ss_pipeline_open(const char *path, uint64_t seed, char *error, uint32_t error_bytes);
+/* For a switch of as many threads. */
+struct ss_pipeline *ss_pipeline_open(const char *path, uint64_t seed, uint32_t threads, char *error, uint32_t error_bytes);
 void ss_pipeline_close(struct ss_pipeline *pl);
+/* `pl`: of as many threads as the switch. */
 struct ss_pipeline *ss_swap(struct ss_switch *sw, struct ss_pipeline *pl);
 uint32_t ss_generation(struct ss_switch *sw);
 

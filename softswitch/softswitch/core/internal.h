@@ -64,8 +64,14 @@ struct ss_port {
     uint32_t busy_at; /* 1 + index in the list of ports with queued packets, 0 = none */
 };
 
+/* One of these for each thread of the data plane: a shard. The first is the switch; it alone has events, idle timeouts and the
+ * state of ports. */
 struct ss_switch {
-    struct ss_lock lock;
+    struct ss_lock lock; /* held by the shard's thread in a batch */
+    uint32_t shard, threads;
+    struct ss_switch **shards; /* the same array in all; the first at 0 */
+    ss_handover_fn handover;
+    void *handover_ctx;
     struct ss_pipeline *pl;
     uint32_t drop_port, n_queues;
     uint64_t start_ns, seed, last_ns;
@@ -75,7 +81,7 @@ struct ss_switch {
     void *log_ctx;
     uint32_t dump_bytes; /* bytes of each received and sent frame to log; 0 = none */
     struct ss_port *ports[(SS_MAX_PORT + 1) / 256]; /* blocks of 256 ports */
-    uint8_t up[SS_MAX_PORT + 1];                    /* by port; guarded by the running pipeline's lock too */
+    uint8_t *up; /* by port; the first shard's; guarded by the running pipeline's locks too */
     uint32_t *busy, n_busy, busy_capacity;              /* ports with something queued */
     struct ss_packet *egress_head, *egress_tail;      /* copies of the current frame before egress */
     struct ss_packet *recirculate_head, *recirculate_tail;      /* its resubmitted and recirculated copies before ingress */
@@ -84,6 +90,7 @@ struct ss_switch {
     uint32_t runs;                                  /* copies appended to both lists since they were last empty */
     struct ss_pool pool;
     struct ss_stats stats;
+    pthread_mutex_t ring_lock; /* guards the ring */
     struct ss_event *ring;
     uint32_t ring_at, ring_count;
     int event_fd;
@@ -107,8 +114,17 @@ void ss_ages_start(struct ss_pipeline *pl, uint64_t now_ns);
 /* Recomputes the live members of every group. Requires the pipeline's lock. */
 void ss_groups_update_live(struct ss_pipeline *pl);
 
+/* Stops all threads of the data plane between two batches; the locks of all shards, in order. Of a switch before those of its
+ * pipeline. */
+void ss_pipeline_lock(const struct ss_pipeline *pl);
+void ss_pipeline_unlock(const struct ss_pipeline *pl);
+void ss_switch_lock(const struct ss_switch *sw);
+void ss_switch_unlock(const struct ss_switch *sw);
+
+static inline uint64_t ss_last_hit(const struct ss_entry *e) { return __atomic_load_n(&e->last_hit_ns, __ATOMIC_RELAXED); }
+
 /* Tables. */
-int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_profile *profiles);
+int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_profile *profiles, uint32_t threads);
 void ss_table_free(struct ss_table *t);
 void ss_entry_free(struct ss_entry *e);
 int ss_tuple_link(struct ss_table *t, struct ss_entry *e, uint32_t handle); /* into its tuple, created if missing */

@@ -5,21 +5,31 @@
  * no rounding adds up; the peak bucket is asked first, and a red packet takes nothing from the committed bucket. */
 #include "internal.h"
 
+/* A thread may be a little behind the one that took tokens last; then there are no fresh ones. */
 static int take(uint64_t *tokens, uint64_t *last, uint64_t rate, uint64_t burst, uint64_t now_us, uint64_t amount) {
     uint64_t all = (uint64_t)((unsigned __int128)now_us * rate / 1000000u);
-    uint64_t fresh = all - *last;
-    *last = all;
+    uint64_t fresh = all > *last ? all - *last : 0;
+    *last += fresh;
     *tokens = burst - *tokens < fresh ? burst : *tokens + fresh;
     if (*tokens < amount) return 0;
     *tokens -= amount;
     return 1;
 }
 
-uint32_t ss_meter_run(struct ss_meter *m, uint64_t now_us, uint64_t amount) {
-    if (!m->configured) return 0;
+static uint32_t color_of(struct ss_meter *m, uint64_t now_us, uint64_t amount) {
     if (!take(&m->ptok, &m->plast, m->pir, m->pburst, now_us, amount)) return 2;
     if (!take(&m->ctok, &m->clast, m->cir, m->cburst, now_us, amount)) return 1;
     return 0;
+}
+
+uint32_t ss_meter_run(struct ss_meter *m, uint64_t now_us, uint64_t amount) {
+    if (!m->configured) return 0;
+    /* Threads share a cell. */
+    while (__atomic_exchange_n(&m->busy, 1, __ATOMIC_ACQUIRE)) {
+    }
+    uint32_t color = color_of(m, now_us, amount);
+    __atomic_store_n(&m->busy, 0, __ATOMIC_RELEASE);
+    return color;
 }
 
 static void configure(struct ss_meter *m, const uint64_t *config) {
@@ -36,9 +46,9 @@ int ss_meter_set(struct ss_pipeline *pl, uint32_t meter, uint32_t first, uint32_
     if (meter >= pl->program->n_meters) return SS_E_RANGE;
     uint32_t size = pl->program->meters[meter].size;
     if (first > size || count > size - first) return SS_E_RANGE;
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     for (uint32_t i = first; i < first + count; i++) configure(&pl->meters[meter][i], config);
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     return SS_OK;
 }
 
@@ -46,7 +56,7 @@ int ss_entry_meter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, cons
     if (table >= pl->program->n_tables) return SS_E_RANGE;
     struct ss_table *t = &pl->tables[table];
     int rc = SS_OK;
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     struct ss_entry *e = handle == SS_NONE ? &t->default_entry : handle < t->n_entries ? t->entries[handle] : NULL;
     if (!e) {
         rc = SS_E_RANGE;
@@ -57,6 +67,6 @@ int ss_entry_meter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, cons
         else
             rc = SS_E_MEMORY;
     }
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     return rc;
 }

@@ -27,7 +27,8 @@ struct ss_packet *ss_packet_new(struct ss_switch *sw, struct ss_pipeline *pl) {
     memset(k, 0, sizeof *k);
     pl->program->clear_phv(k->phv);
     k->pl = pl;
-    k->memos = pl->memos;
+    k->shard = &pl->shards[sw->shard];
+    k->owner = (uint8_t)sw->shard;
     k->truncate = UINT32_MAX;
     return k;
 }

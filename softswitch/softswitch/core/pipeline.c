@@ -26,24 +26,46 @@ static void bank_free(void *bank) {
     free(raw);
 }
 
+static int make_thread_state(const struct ss_program *g, struct ss_shard *s) {
+    s->memos = zeroed(g->n_tables, sizeof *s->memos);
+    s->counters = zeroed(g->n_counters, sizeof *s->counters);
+    s->scratch = malloc(SS_MAX_FRAME + 8192);
+    s->lock = zeroed(1, sizeof *s->lock);
+    if (s->lock) ss_lock_init(s->lock);
+    if (!s->memos || !s->counters || !s->scratch || !s->lock) return SS_E_MEMORY;
+    for (uint32_t i = 0; i < g->n_counters; i++)
+        if (!(s->counters[i] = zeroed(g->counters[i], sizeof **s->counters))) return SS_E_MEMORY;
+    return SS_OK;
+}
+
+static void free_thread_state(const struct ss_program *g, struct ss_shard *s) {
+    for (uint32_t i = 0; s->counters && i < g->n_counters; i++) free(s->counters[i]);
+    free(s->counters);
+    free(s->memos);
+    free(s->scratch);
+    if (s->lock) ss_lock_destroy(s->lock);
+    free(s->lock);
+}
+
 static int make_state(struct ss_pipeline *pl) {
     const struct ss_program *g = pl->program;
     pl->profiles = zeroed(g->n_profiles, sizeof *pl->profiles);
     pl->tables = zeroed(g->n_tables, sizeof *pl->tables);
-    pl->memos = zeroed(g->n_tables, sizeof *pl->memos);
-    pl->counters = zeroed(g->n_counters, sizeof *pl->counters);
+    pl->shards = zeroed(pl->threads, sizeof *pl->shards);
     pl->meters = zeroed(g->n_meters, sizeof *pl->meters);
     pl->banks = zeroed(g->n_banks, sizeof *pl->banks);
     pl->vsets = zeroed(g->n_vsets, sizeof *pl->vsets);
     pl->digest_on = zeroed(g->n_digests, 1);
-    pl->scratch = malloc(SS_MAX_FRAME + 8192);
     pl->pre = ss_pre_new();
-    if (!pl->profiles || !pl->tables || !pl->memos || !pl->counters || !pl->meters || !pl->banks || !pl->vsets ||
-        !pl->digest_on || !pl->scratch || !pl->pre)
+    if (!pl->profiles || !pl->tables || !pl->shards || !pl->meters || !pl->banks || !pl->vsets || !pl->digest_on || !pl->pre)
         return SS_E_MEMORY;
-    for (uint32_t i = 0; i < g->n_tables; i++) ss_table_init(&pl->tables[i], &g->tables[i], pl->profiles);
-    for (uint32_t i = 0; i < g->n_counters; i++)
-        if (!(pl->counters[i] = zeroed(g->counters[i], sizeof **pl->counters))) return SS_E_MEMORY;
+    for (uint32_t i = 0; i < pl->threads; i++) {
+        pl->shards[i].index = i;
+        pl->shards[i].mask = pl->threads - 1;
+        if (make_thread_state(g, &pl->shards[i]) != SS_OK) return SS_E_MEMORY;
+    }
+    for (uint32_t i = 0; i < g->n_tables; i++)
+        if (ss_table_init(&pl->tables[i], &g->tables[i], pl->profiles, pl->threads) != SS_OK) return SS_E_MEMORY;
     for (uint32_t i = 0; i < g->n_meters; i++)
         if (!(pl->meters[i] = zeroed(g->meters[i].size, sizeof **pl->meters))) return SS_E_MEMORY;
     for (uint32_t i = 0; i < g->n_banks; i++)
@@ -51,20 +73,17 @@ static int make_state(struct ss_pipeline *pl) {
     return SS_OK;
 }
 
-struct ss_pipeline *ss_pipeline_open(const char *path, uint64_t seed, char *error, uint32_t error_bytes) {
+struct ss_pipeline *ss_pipeline_open(const char *path, uint64_t seed, uint32_t threads, char *error, uint32_t error_bytes) {
     struct ss_pipeline *pl = zeroed(1, sizeof *pl);
-    struct ss_lock *lock = zeroed(1, sizeof *lock);
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const struct ss_program *program = object ? dlsym(object, "ss_program") : NULL;
-    if (!pl || !lock || !program || program->abi != SS_ABI) {
+    if (!pl || !program || program->abi != SS_ABI) {
         snprintf(error, error_bytes, "%s", !object ? dlerror() : !program ? "no ss_program in it" : "built for another core");
         if (object) dlclose(object);
-        free(lock);
         free(pl);
         return NULL;
     }
-    ss_lock_init(lock);
-    pl->lock = lock;
+    pl->threads = threads;
     pl->object = object;
     pl->program = program;
     pl->random = seed * 0x9e3779b97f4a7c15ULL + 0x2545f4914f6cdd1dULL;
@@ -85,22 +104,18 @@ void ss_pipeline_close(struct ss_pipeline *pl) {
     const struct ss_program *g = pl->program;
     for (uint32_t i = 0; pl->tables && i < g->n_tables; i++) ss_table_free(&pl->tables[i]);
     for (uint32_t i = 0; pl->profiles && i < g->n_profiles; i++) free_profile(&pl->profiles[i]);
-    for (uint32_t i = 0; pl->counters && i < g->n_counters; i++) free(pl->counters[i]);
+    for (uint32_t i = 0; pl->shards && i < pl->threads; i++) free_thread_state(g, &pl->shards[i]);
     for (uint32_t i = 0; pl->meters && i < g->n_meters; i++) free(pl->meters[i]);
     for (uint32_t i = 0; pl->banks && i < g->n_banks; i++) bank_free(pl->banks[i]);
     for (uint32_t i = 0; pl->vsets && i < g->n_vsets; i++) free(pl->vsets[i].members);
     free(pl->tables);
-    free(pl->memos);
     free(pl->profiles);
-    free(pl->counters);
+    free(pl->shards);
     free(pl->meters);
     free(pl->banks);
     free(pl->vsets);
     free(pl->digest_on);
-    free(pl->scratch);
     ss_pre_free(pl->pre);
-    ss_lock_destroy(pl->lock);
-    free(pl->lock);
     void *object = pl->object;
     free(pl);
     dlclose(object);
@@ -108,7 +123,7 @@ void ss_pipeline_close(struct ss_pipeline *pl) {
 
 /* splitmix64, reduced to a range by Lemire's method. */
 uint64_t ss_random(struct ss_pipeline *pl, uint64_t lo, uint64_t hi) {
-    uint64_t z = pl->random += 0x9e3779b97f4a7c15ULL;
+    uint64_t z = __atomic_add_fetch(&pl->random, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     z ^= z >> 31;
@@ -132,12 +147,12 @@ int ss_vset_set(struct ss_pipeline *pl, uint32_t vset, const uint64_t *members, 
     uint64_t *copy = malloc(bytes ? bytes : 8);
     if (!copy) return SS_E_MEMORY;
     if (bytes) memcpy(copy, members, bytes);
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     struct ss_vset *v = &pl->vsets[vset];
     uint64_t *old = v->members;
     v->members = copy;
     v->count = count;
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     free(old);
     return SS_OK;
 }
@@ -163,7 +178,7 @@ int ss_member_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, cons
         if (!data) return SS_E_MEMORY;
         memcpy(data, action->data, action->words * 8);
     }
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     struct ss_profile *p = &pl->profiles[profile];
     int rc = reach((void **)&p->members, &p->n_members, index, sizeof *p->members);
     if (rc == SS_OK) {
@@ -171,7 +186,7 @@ int ss_member_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, cons
         p->members[index] = (struct ss_act){action ? action->index : SS_NONE, action != NULL, data};
         data = (uint64_t *)old;
     }
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     free(data);
     return rc;
 }
@@ -200,7 +215,7 @@ int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const
         list[count + i] = members[i];
         list[2 * (uint64_t)count + i] = watch[i];
     }
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     struct ss_profile *p = &pl->profiles[profile];
     int rc = reach((void **)&p->groups, &p->n_groups, index, sizeof *p->groups);
     if (rc == SS_OK) {
@@ -209,22 +224,34 @@ int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const
         select_live(pl, &p->groups[index]);
         list = old;
     }
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     free(list);
     return rc;
+}
+
+/* What is written counts for shard 0; what is read is the sum. */
+static void access_counters(struct ss_counter *cells, uint32_t count, struct ss_counter *io, int write, uint32_t shard) {
+    if (shard == 0) {
+        memcpy(write ? cells : io, write ? io : cells, count * sizeof *io);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (write) {
+            cells[i] = (struct ss_counter){0, 0};
+        } else {
+            io[i].packets += cells[i].packets;
+            io[i].bytes += cells[i].bytes;
+        }
+    }
 }
 
 int ss_counter_io(struct ss_pipeline *pl, uint32_t counter, uint32_t first, uint32_t count, struct ss_counter *io, int write) {
     if (counter >= pl->program->n_counters) return SS_E_RANGE;
     uint32_t size = pl->program->counters[counter];
     if (first > size || count > size - first) return SS_E_RANGE;
-    struct ss_counter *cells = pl->counters[counter] + first;
-    ss_lock_acquire(pl->lock);
-    if (write)
-        memcpy(cells, io, count * sizeof *io);
-    else
-        memcpy(io, cells, count * sizeof *io);
-    ss_lock_release(pl->lock);
+    ss_pipeline_lock(pl);
+    for (uint32_t i = 0; i < pl->threads; i++) access_counters(pl->shards[i].counters[counter] + first, count, io, write, i);
+    ss_pipeline_unlock(pl);
     return SS_OK;
 }
 
@@ -234,7 +261,7 @@ int ss_register_io(struct ss_pipeline *pl, uint32_t reg, uint32_t first, uint32_
     const struct ss_bank_desc *b = &pl->program->banks[r->bank];
     if (first > b->cells || count > b->cells - first) return SS_E_RANGE;
     uint8_t *base = pl->banks[r->bank];
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *cell = base + ((uint64_t)(first + i) * b->lanes + r->lane) * b->elem_bytes;
         if (write)
@@ -242,14 +269,14 @@ int ss_register_io(struct ss_pipeline *pl, uint32_t reg, uint32_t first, uint32_
         else
             memcpy(bytes + (uint64_t)i * b->elem_bytes, cell, b->elem_bytes);
     }
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     return SS_OK;
 }
 
 int ss_digest_enable(struct ss_pipeline *pl, uint32_t list, int on) {
     if (list == 0 || list > pl->program->n_digests) return SS_E_RANGE;
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     pl->digest_on[list - 1] = on != 0;
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     return SS_OK;
 }

@@ -106,7 +106,7 @@ void ss_port_mark_idle(struct ss_switch *sw, struct ss_port *p) {
 }
 
 int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint32_t queue_packets) {
-    if (port > SS_MAX_PORT || (rate_bps && (queue_packets == 0 || queue_packets > 65536))) return -1;
+    if (port > SS_MAX_PORT || (rate_bps && (queue_packets == 0 || queue_packets > 65536 || sw->threads > 1))) return -1;
     ss_lock_acquire(&sw->lock);
     struct ss_port *p = ss_port(sw, port);
     if (p) {
@@ -119,12 +119,12 @@ int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint3
 
 int ss_set_queues(struct ss_switch *sw, uint32_t count) {
     if (count == 0 || count > SS_QUEUES) return -1;
-    sw->n_queues = count;
+    for (uint32_t i = 0; i < sw->threads; i++) sw->shards[i]->n_queues = count;
     return 0;
 }
 
 int ss_queue_config(struct ss_switch *sw, uint32_t port, uint32_t queue, uint64_t rate_pps, uint64_t bound) {
-    if (port > SS_MAX_PORT || queue >= sw->n_queues || (bound != SS_KEEP && bound > 65536)) return -1;
+    if (port > SS_MAX_PORT || queue >= sw->n_queues || (bound != SS_KEEP && bound > 65536) || sw->threads > 1) return -1;
     ss_lock_acquire(&sw->lock);
     struct ss_port *p = ss_port(sw, port);
     if (p && rate_pps != SS_KEEP) p->queues[queue].rate = rate_pps;
@@ -135,26 +135,35 @@ int ss_queue_config(struct ss_switch *sw, uint32_t port, uint32_t queue, uint64_
 
 int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up) {
     if (port > SS_MAX_PORT) return -1;
-    ss_lock_acquire(&sw->lock);
-    if (sw->pl) ss_lock_acquire(sw->pl->lock);
+    ss_switch_lock(sw);
+    if (sw->pl) ss_pipeline_lock(sw->pl);
     sw->up[port] = up != 0;
     if (sw->pl) {
         ss_groups_update_live(sw->pl);
-        ss_lock_release(sw->pl->lock);
+        ss_pipeline_unlock(sw->pl);
     }
-    ss_lock_release(&sw->lock);
+    ss_switch_unlock(sw);
     return 0;
+}
+
+static void add_port_stats(struct ss_switch *shard, uint32_t port, struct ss_port_stats *out) {
+    ss_lock_acquire(&shard->lock);
+    const struct ss_port *block = shard->ports[port / 256];
+    if (block) {
+        const struct ss_port_stats *stats = &block[port % 256].stats;
+        out->rx_packets += stats->rx_packets;
+        out->rx_bytes += stats->rx_bytes;
+        out->tx_packets += stats->tx_packets;
+        out->tx_bytes += stats->tx_bytes;
+        out->queue_drops += stats->queue_drops;
+        out->queue_depth += block[port % 256].depth;
+    }
+    ss_lock_release(&shard->lock);
 }
 
 int ss_port_stats_get(struct ss_switch *sw, uint32_t port, struct ss_port_stats *out) {
     memset(out, 0, sizeof *out);
     if (port > SS_MAX_PORT) return -1;
-    ss_lock_acquire(&sw->lock);
-    struct ss_port *block = sw->ports[port / 256];
-    if (block) {
-        *out = block[port % 256].stats;
-        out->queue_depth = block[port % 256].depth;
-    }
-    ss_lock_release(&sw->lock);
+    for (uint32_t i = 0; i < sw->threads; i++) add_port_stats(sw->shards[i], port, out);
     return 0;
 }

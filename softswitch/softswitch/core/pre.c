@@ -33,12 +33,12 @@ static int replace(struct ss_pipeline *pl, struct ss_replicas *r, const struct s
         if (!copy) return SS_E_MEMORY;
         memcpy(copy, list, count * sizeof *copy);
     }
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     struct ss_replica *old = r->list;
     r->list = copy;
     r->count = count;
     r->cut = cut;
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     free(old);
     return SS_OK;
 }

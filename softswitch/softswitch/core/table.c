@@ -4,8 +4,18 @@
  * Table entries as set by the control plane. Lookup: tuple.c, interval.c; idle timeouts: age.c. */
 #include "internal.h"
 
-int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_profile *profiles) {
+/* Direct counters of the shards from 1 on. NULL with one thread, or without memory. */
+static struct ss_shard_counter *shard_counters(uint32_t threads) {
+    void *made = NULL;
+    uint64_t bytes = (threads - 1) * sizeof(struct ss_shard_counter);
+    if (threads == 1 || posix_memalign(&made, _Alignof(struct ss_shard_counter), bytes) != 0) return NULL;
+    return memset(made, 0, bytes);
+}
+
+int ss_table_init(struct ss_table *t, const struct ss_table_desc *d, struct ss_profile *profiles, uint32_t threads) {
     memset(t, 0, sizeof *t);
+    t->default_entry.counters = shard_counters(threads);
+    if (threads > 1 && !t->default_entry.counters) return SS_E_MEMORY;
     t->words = d->words;
     t->ranges = d->ranges;
     t->changes = 1;
@@ -19,6 +29,7 @@ void ss_entry_free(struct ss_entry *e) {
     free((void *)e->data);
     free(e->interval);
     free(e->meter);
+    free(e->counters);
     free(e);
 }
 
@@ -30,6 +41,7 @@ void ss_table_free(struct ss_table *t) {
     free(t->by_due.handles);
     free((void *)t->default_entry.data);
     free(t->default_entry.meter);
+    free(t->default_entry.counters);
 }
 
 /* The slot that was free longest, so a late idle notification does not refer to a new entry. It stays in the ring. */
@@ -92,9 +104,11 @@ int64_t ss_entry_add(struct ss_pipeline *pl, uint32_t table, const uint64_t *key
     e->data = copy_words(action->data, action->words);
     if (t->ranges) e->interval = interval_of(range, t->ranges, e->order);
     if (e->interval) e->range = e->interval->bounds;
-    ss_lock_acquire(pl->lock);
+    e->counters = shard_counters(pl->threads);
+    int complete = e->data && (e->range || !t->ranges) && (e->counters || pl->threads == 1);
+    ss_pipeline_lock(pl);
     e->last_hit_ns = pl->owner ? pl->owner->last_ns : 0;
-    uint32_t handle = e->data && (e->range || !t->ranges) ? free_handle(t) : SS_NONE;
+    uint32_t handle = complete ? free_handle(t) : SS_NONE;
     if (handle != SS_NONE) {
         t->entries[handle] = e;
         rc = ss_tuple_link(t, e, handle);
@@ -104,7 +118,7 @@ int64_t ss_entry_add(struct ss_pipeline *pl, uint32_t table, const uint64_t *key
         else
             t->entries[handle] = NULL;
     }
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     if (rc == SS_OK) return handle;
     ss_entry_free(e);
     return rc;
@@ -117,7 +131,7 @@ int ss_entry_set(struct ss_pipeline *pl, uint32_t table, uint32_t handle, const 
     uint64_t *data = copy_words(action->data, action->words);
     if (!data) return SS_E_MEMORY;
     int rc = SS_E_RANGE;
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     if (handle < t->n_entries && t->entries[handle]) {
         rc = ss_age_set(pl, t, handle, timeout_ns);
     }
@@ -129,7 +143,7 @@ int ss_entry_set(struct ss_pipeline *pl, uint32_t table, uint32_t handle, const 
         e->data = data;
         data = (uint64_t *)old;
     }
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     free(data);
     return rc;
 }
@@ -138,7 +152,7 @@ int ss_entry_del(struct ss_pipeline *pl, uint32_t table, uint32_t handle) {
     if (table >= pl->program->n_tables) return SS_E_RANGE;
     struct ss_table *t = &pl->tables[table];
     struct ss_entry *e = NULL;
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     if (handle < t->n_entries && t->entries[handle]) {
         e = t->entries[handle];
         (void)ss_age_set(pl, t, handle, 0);
@@ -146,7 +160,7 @@ int ss_entry_del(struct ss_pipeline *pl, uint32_t table, uint32_t handle) {
         t->entries[handle] = NULL;
         give_handle(t, handle);
     }
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     int rc = e ? SS_OK : SS_E_RANGE;
     ss_entry_free(e);
     return rc;
@@ -157,29 +171,44 @@ int ss_default_set(struct ss_pipeline *pl, uint32_t table, const struct ss_actio
     struct ss_table *t = &pl->tables[table];
     uint64_t *data = action ? copy_words(action->data, action->words) : NULL;
     if (action && !data) return SS_E_MEMORY;
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     const uint64_t *old = t->default_entry.data;
     t->default_entry.kind = action ? (uint8_t)action->kind : SS_ACTION;
     t->default_entry.action = action ? action->index : SS_NONE;
     t->default_entry.data = data;
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     free((void *)old);
     return SS_OK;
+}
+
+/* What is written counts for shard 0. */
+static void access_counter(struct ss_entry *e, uint32_t more, struct ss_counter *io, int write) {
+    if (write)
+        e->counter = *io;
+    else
+        *io = e->counter;
+    for (uint32_t i = 0; i < more; i++) {
+        struct ss_counter *c = &e->counters[i].counter;
+        if (write) {
+            *c = (struct ss_counter){0, 0};
+        } else {
+            io->packets += c->packets;
+            io->bytes += c->bytes;
+        }
+    }
 }
 
 int ss_entry_counter(struct ss_pipeline *pl, uint32_t table, uint32_t handle, struct ss_counter *io, int write) {
     if (table >= pl->program->n_tables) return SS_E_RANGE;
     struct ss_table *t = &pl->tables[table];
     int rc = SS_OK;
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     struct ss_entry *e = handle == SS_NONE ? &t->default_entry : handle < t->n_entries ? t->entries[handle] : NULL;
     if (!e)
         rc = SS_E_RANGE;
-    else if (write)
-        e->counter = *io;
     else
-        *io = e->counter;
-    ss_lock_release(pl->lock);
+        access_counter(e, pl->threads - 1, io, write);
+    ss_pipeline_unlock(pl);
     return rc;
 }
 
@@ -187,13 +216,13 @@ int ss_entry_idle(struct ss_pipeline *pl, uint32_t table, uint32_t handle, uint6
     if (table >= pl->program->n_tables) return SS_E_RANGE;
     struct ss_table *t = &pl->tables[table];
     int rc = SS_E_RANGE;
-    ss_lock_acquire(pl->lock);
+    ss_pipeline_lock(pl);
     uint64_t now = pl->owner ? pl->owner->last_ns : 0;
     if (handle < t->n_entries && t->entries[handle]) {
-        uint64_t last = t->entries[handle]->last_hit_ns;
+        uint64_t last = ss_last_hit(t->entries[handle]);
         *idle_ns = now > last ? now - last : 0;
         rc = SS_OK;
     }
-    ss_lock_release(pl->lock);
+    ss_pipeline_unlock(pl);
     return rc;
 }

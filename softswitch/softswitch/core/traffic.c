@@ -195,13 +195,18 @@ static void resubmit(struct ss_switch *sw, struct ss_packet *k) {
     enqueue_pass(sw, k, c);
 }
 
-/* Runs parser and ingress on `k`, then the end of ingress; consumes `k`. */
-static void run_ingress(struct ss_switch *sw, struct ss_packet *k) {
+/* Runs parser and ingress. */
+static void enter(struct ss_packet *k) {
     const struct ss_program *g = k->pl->program;
-    struct ss_std *std = std_of(k);
-    TRACE(k, "Processing packet received on port %u", std->ingress_port);
+    TRACE(k, "Processing packet received on port %u", std_of(k)->ingress_port);
     g->parse(k);
     g->ingress(k);
+}
+
+/* The end of ingress; consumes `k`. */
+static void finish_ingress(struct ss_switch *sw, struct ss_packet *k) {
+    const struct ss_program *g = k->pl->program;
+    struct ss_std *std = std_of(k);
     k->exited = 0;
     if (k->failed) {
         sw->stats.asserts_failed++;
@@ -299,14 +304,24 @@ static void run_egress(struct ss_switch *sw, struct ss_packet *k) {
 static void drain(struct ss_switch *sw) {
     for (;;) {
         struct ss_packet *k;
-        if ((k = shift(&sw->egress_head, &sw->egress_tail)))
+        if ((k = shift(&sw->egress_head, &sw->egress_tail))) {
             run_egress(sw, k);
-        else if ((k = shift(&sw->recirculate_head, &sw->recirculate_tail)))
-            run_ingress(sw, k);
-        else
+        } else if ((k = shift(&sw->recirculate_head, &sw->recirculate_tail))) {
+            enter(k);
+            finish_ingress(sw, k);
+        } else {
             break;
+        }
     }
     sw->runs = 0;
+}
+
+/* To the thread whose registers the frame needs, which counts it. */
+static void hand_over(struct ss_switch *sw, struct ss_port *from, const struct ss_packet *k, uint32_t port) {
+    from->stats.rx_packets--;
+    from->stats.rx_bytes -= k->frame_len;
+    sw->stats.handed_over++;
+    if (sw->handover) sw->handover(sw->handover_ctx, k->owner, port, k->frame, k->frame_len);
 }
 
 void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32_t len, uint64_t now_ns) {
@@ -326,7 +341,7 @@ void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32
     }
     struct ss_packet *k = ss_packet_new(sw, sw->pl);
     if (!k) return;
-    k->id = sw->frames++;
+    k->id = sw->frames++ * sw->threads + sw->shard;
     sw->copies = 0;
     k->frame = data;
     k->frame_len = k->length = k->ingress_length = len;
@@ -335,7 +350,13 @@ void ss_receive(struct ss_switch *sw, uint32_t port, const uint8_t *data, uint32
     std->ingress_port = port & sw->pl->program->egress_spec_mask;
     std->packet_length = len;
     std->ingress_global_timestamp = k->now_us & 0xffffffffffffULL;
-    run_ingress(sw, k);
+    enter(k);
+    if (k->owner != sw->shard) {
+        hand_over(sw, p, k, port);
+        ss_packet_free(sw, k);
+        return;
+    }
+    finish_ingress(sw, k);
     drain(sw);
 }
 
@@ -370,6 +391,7 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
         if (start < next) next = start;
         i++;
     }
+    if (sw->shard) return next;
     if (now_ns >= sw->next_age_ns) sw->next_age_ns = ss_age(sw, now_ns);
     return sw->next_age_ns < next ? sw->next_age_ns : next;
 }

@@ -6,7 +6,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from ctypes import c_char, c_char_p, c_double, c_int, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from pathlib import Path
 
 from softswitch.build.native import HIDDEN, build_shared, core_library
@@ -79,6 +90,12 @@ class EngineStats(ctypes.Structure):
     )
 
 
+class SockFilter(ctypes.Structure):
+    """struct sock_filter."""
+
+    _fields_ = (("code", c_uint16), ("jt", c_uint8), ("jf", c_uint8), ("k", c_uint32))
+
+
 @functools.cache
 def engine_library(cache_dir: Path) -> ctypes.CDLL:
     """The engine, built when needed, once per process. The core is loaded first: the engine calls it. Raises
@@ -101,6 +118,8 @@ def _declare(library: ctypes.CDLL) -> None:
     status, stats = ctypes.POINTER(PortStatus), ctypes.POINTER(EngineStats)
     for name, result, arguments in (
         ("ss_engine_new", c_void_p, (c_void_p, c_uint32)),
+        ("ss_engine_join", c_int, (ctypes.POINTER(c_void_p), c_uint32)),
+        ("ss_engine_set_steering", c_int, (c_void_p, ctypes.POINTER(SockFilter), c_uint32)),
         ("ss_engine_start", c_int, (c_void_p,)),
         ("ss_engine_stop", None, (c_void_p,)),
         ("ss_engine_free", None, (c_void_p,)),

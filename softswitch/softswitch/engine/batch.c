@@ -42,7 +42,7 @@ static void emit(void *context, const uint8_t *data, uint32_t length) {
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length) {
     struct ss_engine *engine = context;
     if (number == engine->cpu_port) {
-        ss_mailbox_put(&engine->packet_in, data, length);
+        ss_mailbox_put(&engine->threads_of[0]->packet_in, number, data, length);
         return;
     }
     struct ss_engine_port *to = number < SS_PORT_NUMBERS ? engine->by_number[number] : NULL;
@@ -52,6 +52,24 @@ void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, u
     }
     if (to->capture[SS_ENGINE_OUT]) ss_pcap_write(to->capture[SS_ENGINE_OUT], data, length);
     ss_fault_pass(&to->injector[SS_ENGINE_OUT], engine->now_ns, data, length, emit, to);
+}
+
+void ss_batch_on_handover(void *context, uint32_t shard, uint32_t number, const uint8_t *data, uint32_t length) {
+    const struct ss_engine *engine = context;
+    ss_mailbox_put(&engine->threads_of[shard]->inbox, number, data, length);
+}
+
+/* Frames that were another thread's guess; their faults and captures have been. */
+static uint32_t receive_handed_over(struct ss_engine *engine) {
+    uint32_t count = 0;
+    for (; engine->threads > 1 && count < RECEIVE_BUDGET; count++) {
+        uint32_t number;
+        int64_t length = ss_mailbox_take(&engine->inbox, &number, engine->inbox_frame, SS_MAX_FRAME);
+        if (length < 0) break;
+        if (engine->times_frames) engine->now_ns = clock_ns();
+        ss_receive(engine->sw, number, engine->inbox_frame, (uint32_t)length, engine->now_ns);
+    }
+    return count;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -105,17 +123,18 @@ static void check_taps(struct ss_engine *engine) {
     ss_taps_read(&engine->taps);
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_interface *port = &engine->ports[i]->interface;
-        ss_interface_set_tap(port, ss_taps_has_listener(&engine->taps, port->ifindex, port->inode));
+        ss_interface_set_tap(port, ss_taps_has_listener(&engine->taps, port->ifindex, port->inode, engine->threads - 1));
         ss_interface_retry_xsk(port, engine->now_ns);
         ss_interface_update_merging(port, engine->merges_runs);
     }
 }
 
 bool ss_batch_run(struct ss_engine *engine) {
-    uint32_t received = 0;
+    uint32_t received;
     ss_engine_lock(engine);
     ss_batch_begin(engine);
     if (engine->now_ns >= engine->next_tap_check_ns) check_taps(engine);
+    received = receive_handed_over(engine);
     for (uint32_t i = 0; i < engine->port_count; i++)
         received += ss_interface_receive(&engine->ports[i]->interface, RECEIVE_BUDGET, on_received, engine);
     ss_batch_finish(engine);

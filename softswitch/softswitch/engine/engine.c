@@ -42,7 +42,9 @@ static void handle(struct ss_engine *engine, const struct epoll_event *event) {
         break;
     case SS_EVENT_NETLINK:
         ss_netlink_drain(engine->netlink_fd);
-        ss_ports_update(engine);
+        for (uint32_t i = 0; i < engine->threads; i++) ss_ports_update(engine->threads_of[i]);
+        break;
+    case SS_EVENT_INBOX: /* level-triggered: the batch empties it */
         break;
     case SS_EVENT_PORT:
         if (event->events & EPOLLERR) ss_ports_clear_error(engine, (uint32_t)event->data.u64);
@@ -87,6 +89,9 @@ struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port) {
     struct ss_engine *engine = calloc(1, sizeof *engine);
     if (!engine) return NULL;
     engine->sw = sw;
+    engine->threads = 1;
+    engine->threads_of[0] = engine;
+    engine->inbox.event_fd = -1;
     engine->cpu_port = cpu_port;
     engine->epoll_fd = engine->wake_fd = engine->timer_fd = engine->netlink_fd = -1;
     engine->packet_in.event_fd = -1;
@@ -104,6 +109,28 @@ struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port) {
     return engine;
 }
 
+static int open_inbox(struct ss_engine *engine) {
+    int error = ss_mailbox_init(&engine->inbox);
+    if (error) return error;
+    if (!(engine->inbox_frame = malloc(SS_MAX_FRAME))) return -ENOMEM;
+    return ss_engine_watch_fd(engine, engine->inbox.event_fd, SS_EVENT_INBOX, 0, 0);
+}
+
+int ss_engine_join(struct ss_engine *const *engines, uint32_t count) {
+    for (uint32_t i = 0; count > 1 && i < count; i++) {
+        struct ss_engine *engine = engines[i];
+        int error = open_inbox(engine);
+        if (error) return error;
+        engine->thread_index = i;
+        engine->threads = count;
+        memcpy(engine->threads_of, engines, count * sizeof *engines);
+        ss_set_handover(engine->sw, ss_batch_on_handover, engine);
+        /* The first thread binds all ports, in order. */
+        if (i && epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, engine->netlink_fd, NULL) < 0) return -errno;
+    }
+    return 0;
+}
+
 int ss_engine_start(struct ss_engine *engine) {
     sigset_t all, before;
     sigfillset(&all);
@@ -112,7 +139,9 @@ int ss_engine_start(struct ss_engine *engine) {
     int error = pthread_create(&engine->thread, NULL, run, engine);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) return -error;
-    pthread_setname_np(engine->thread, "data-plane");
+    char name[16];
+    snprintf(name, sizeof name, engine->thread_index ? "data-plane-%u" : "data-plane", engine->thread_index);
+    pthread_setname_np(engine->thread, name);
     engine->running = true;
     return 0;
 }
@@ -128,11 +157,14 @@ void ss_engine_stop(struct ss_engine *engine) {
 void ss_engine_free(struct ss_engine *engine) {
     ss_engine_stop(engine);
     if (engine->netlink_fd >= 0) ss_set_tx(engine->sw, NULL, NULL);
+    if (engine->threads > 1) ss_set_handover(engine->sw, NULL, NULL);
     for (uint32_t i = 0; i < engine->port_count; i++) ss_engine_port_free(engine->ports[i]);
     int fds[] = {engine->epoll_fd, engine->wake_fd, engine->timer_fd, engine->netlink_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0) close(fds[i]);
     ss_mailbox_free(&engine->packet_in);
+    if (engine->inbox_frame) ss_mailbox_free(&engine->inbox);
+    free(engine->inbox_frame);
     ss_lock_destroy(&engine->lock);
     free(engine->capture_directory);
     free(engine->by_number);
@@ -171,5 +203,5 @@ int ss_engine_packet_out(struct ss_engine *engine, const uint8_t *data, uint32_t
 int ss_engine_packet_in_fd(const struct ss_engine *engine) { return engine->packet_in.event_fd; }
 
 int64_t ss_engine_packet_in(struct ss_engine *engine, uint8_t *data, uint32_t capacity) {
-    return ss_mailbox_take(&engine->packet_in, data, capacity);
+    return ss_mailbox_take(&engine->packet_in, NULL, data, capacity);
 }

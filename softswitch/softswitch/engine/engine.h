@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The I/O engine: one thread that moves frames between network interfaces and the switch core.
+/* The I/O engine: one thread that moves frames between network interfaces and a shard of the switch core.
  *
  * Call the functions from any thread but the engine's own. Those that return int return 0 or a negative errno. */
 
@@ -9,6 +9,8 @@
 #define SS_ENGINE_H
 
 #include <stdint.h>
+
+#include <linux/filter.h>
 
 #include "fault_injector.h"
 #include "interface.h"
@@ -41,6 +43,16 @@ struct ss_engine_stats {
 
 /* An engine for `sw`, which must outlive it. Frames sent to `cpu_port` enter the packet-in queue. NULL with errno set. */
 struct ss_engine *ss_engine_new(struct ss_switch *sw, uint32_t cpu_port);
+
+/* Makes engines of the shards of one switch (ss_set_threads), in their order, threads of it: each has its own sockets of every port,
+ * and frames that belong to another one are handed over. Before ports are added. Add, change and remove ports at all of them, in
+ * their order; stop all before the first one is freed. -ENOMEM, or another negative errno. */
+int ss_engine_join(struct ss_engine *const *engines, uint32_t count);
+
+/* Of the first thread: a classic BPF program for the frames of all ports that returns the index of a thread. Length 0: the first
+ * thread receives all. -EINVAL: it is too long, or the kernel refuses it. */
+int ss_engine_set_steering(struct ss_engine *engine, const struct sock_filter *program, uint32_t length);
+
 int ss_engine_start(struct ss_engine *engine);
 
 /* Forwards the frames already received, flushes the captures and ends the thread. */

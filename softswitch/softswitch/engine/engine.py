@@ -6,16 +6,25 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
+import logging
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
 from softswitch.engine import abi
+from softswitch.engine.steering_program import steering_program
 from softswitch.errors import SwitchError
+from softswitch.state.pipeline import Pipeline
 from softswitch.state.switch import Switch
 
+log = logging.getLogger(__name__)
+
 MAX_FRAME = 65535
+SEED_STEP = 0x9E3779B97F4A7C15
+"""Between the seeds of a port's threads."""
 
 
 class Direction(IntEnum):
@@ -81,25 +90,62 @@ class Engine:
         """Builds the engine's C when needed. Raises PipelineError (no compiler), EngineError."""
         self._switch = switch
         self._library = abi.engine_library(cache_dir)
-        self._handle: int | None = self._library.ss_engine_new(switch.handle, cpu_port)
-        if not self._handle:
-            raise EngineError(f"the engine cannot start: {os.strerror(ctypes.get_errno())}")
+        self._handles: list[int] = []
+        self._threads = range(switch.threads)
+        try:
+            for thread in self._threads:
+                handle = self._library.ss_engine_new(switch.shard(thread), cpu_port)
+                if not handle:
+                    raise EngineError(f"the engine cannot start: {os.strerror(ctypes.get_errno())}")
+                self._handles.append(handle)
+            group = (ctypes.c_void_p * len(self._handles))(*self._handles)
+            self._check(self._library.ss_engine_join(group, len(self._handles)), "the engine's threads")
+        except EngineError:
+            self.close()
+            raise
         self._frame = (ctypes.c_uint8 * MAX_FRAME)()
+        switch.on_swap(self._steer)
 
     def start(self) -> None:
-        """Starts the data plane's thread."""
-        self._check(self._library.ss_engine_start(self._handle), "the data-plane thread")
+        """Starts the data plane's threads."""
+        for handle in self._handles:
+            self._check(self._library.ss_engine_start(handle), "the data-plane thread")
 
     def stop(self) -> None:
-        """Forwards the received frames, flushes the captures and ends the thread. Idempotent."""
-        if self._handle:
-            self._library.ss_engine_stop(self._handle)
+        """Forwards the received frames, flushes the captures and ends the threads. Idempotent."""
+        for handle in self._handles:
+            self._library.ss_engine_stop(handle)
 
     def close(self) -> None:
         """Stops and releases the interfaces. Idempotent."""
-        if self._handle:
-            self._library.ss_engine_free(self._handle)
-            self._handle = None
+        self.stop()
+        for handle in reversed(self._handles):
+            self._library.ss_engine_free(handle)
+        self._handles = []
+
+    @property
+    def _first(self) -> int | None:
+        """The thread of the control plane's frames and events."""
+        return self._handles[0] if self._handles else None
+
+    def _steer(self, pipeline: Pipeline | None) -> None:
+        if len(self._handles) < 2:
+            return
+        steps = steering_program(pipeline.steering if pipeline else None, len(self._handles))
+        program = (abi.SockFilter * len(steps))(*(abi.SockFilter(s.code, s.jt, s.jf, s.k) for s in steps))
+        result = self._library.ss_engine_set_steering(self._first, program, len(steps))
+        if result < 0:  # every frame arrives at the first thread, which hands it over
+            log.warning("frames are not dealt to the threads by the kernel: %s", os.strerror(-result))
+
+    def _add(self, add: Callable[[int], int], number: int) -> int:
+        """Adds a port at all threads, or at none."""
+        for thread, handle in enumerate(self._handles):
+            result = add(handle)
+            if result < 0:
+                for added in self._handles[:thread]:
+                    self._library.ss_engine_remove_port(added, number)
+                return result
+        return 0
 
     def add_port(self, number: int, ifname: str) -> None:
         """Binds a port to an interface; the port is down while the interface is absent."""
@@ -112,9 +158,9 @@ class Engine:
         what = f"port {number} on {ifname}"
         if not 0 <= number <= MAX_FRAME:
             raise EngineError(f"{what}: {reasons[errno.EINVAL]}")
-        self._check(
-            self._library.ss_engine_add_port(self._handle, number, os.fsencode(ifname)), what, reasons
-        )
+        name = os.fsencode(ifname)
+        added = self._add(lambda handle: int(self._library.ss_engine_add_port(handle, number, name)), number)
+        self._check(added, what, reasons)
 
     def add_socket(self, number: int, descriptor: int) -> None:
         """Adds a port, `socketN`, on a Unix datagram socket, one frame a datagram; the descriptor stays the
@@ -127,65 +173,81 @@ class Engine:
             ),
         }
         name = f"socket{number}".encode()
-        self._check(
-            self._library.ss_engine_add_socket(self._handle, number, name, descriptor),
-            f"port {number} on descriptor {descriptor}",
-            reasons,
+        added = self._add(
+            lambda handle: int(self._library.ss_engine_add_socket(handle, number, name, descriptor)), number
         )
+        self._check(added, f"port {number} on descriptor {descriptor}", reasons)
 
     def remove_port(self, number: int) -> None:
         """Removes a port; frames to it are counted as `unknown_port`."""
-        self._check(self._library.ss_engine_remove_port(self._handle, number), f"port {number}", _NO_PORT)
+        for handle in self._handles:
+            self._check(self._library.ss_engine_remove_port(handle, number), f"port {number}", _NO_PORT)
 
     def set_faults(self, number: int, direction: Direction, faults: Faults) -> None:
-        """Sets the faults and restarts the random sequence."""
-        settings = abi.FaultSettings(**asdict(faults))
-        result = self._library.ss_engine_set_faults(
-            self._handle, number, int(direction), ctypes.byref(settings)
-        )
-        self._check(result, f"port {number}", _NO_PORT)
+        """Sets the faults and restarts the random sequence. Each thread has one of its own, by its frames."""
+        for thread, handle in enumerate(self._handles):
+            seed = (faults.seed + thread * SEED_STEP) % (1 << 63)
+            settings = abi.FaultSettings(**asdict(replace(faults, seed=seed)))
+            result = self._library.ss_engine_set_faults(
+                handle, number, int(direction), ctypes.byref(settings)
+            )
+            self._check(result, f"port {number}", _NO_PORT)
 
     def set_gso(self, on: bool) -> None:
         """Whether runs of frames leave as one, where the device segments them (`PortStatus.merges`)."""
-        self._library.ss_engine_set_gso(self._handle, int(on))
+        for handle in self._handles:
+            self._library.ss_engine_set_gso(handle, int(on))
 
     def set_capture(self, folder: Path | None) -> None:
-        """Captures every port to `folder`/IFNAME_in.pcap and IFNAME_out.pcap; None ends it."""
+        """Captures every port to `folder`/IFNAME_in.pcap and IFNAME_out.pcap, further threads to IFNAME_in.1.pcap
+        and so on; None ends it."""
         name = None if folder is None else os.fsencode(folder)
-        self._check(self._library.ss_engine_set_capture(self._handle, name), f"captures in {folder}")
+        for handle in self._handles:
+            self._check(self._library.ss_engine_set_capture(handle, name), f"captures in {folder}")
 
     def ports(self) -> list[PortStatus]:
         """All ports, ascending by number."""
+        by_thread = [{port.number: port for port in self._ports(handle)} for handle in self._handles]
+        others = by_thread[1:]
+        return [
+            functools.reduce(_together, (t[port.number] for t in others if port.number in t), port)
+            for port in (by_thread[0].values() if by_thread else ())
+        ]
+
+    def _ports(self, handle: int) -> list[PortStatus]:
         capacity = 64
         while True:
             buffer = (abi.PortStatus * capacity)()
-            count = self._library.ss_engine_ports(self._handle, buffer, capacity)
+            count = self._library.ss_engine_ports(handle, buffer, capacity)
             if count <= capacity:
                 return [_port_status(buffer[i]) for i in range(count)]
             capacity = count
 
     def stats(self) -> dict[str, int]:
-        """The fields of struct ss_engine_stats."""
-        stats = abi.EngineStats()
-        self._library.ss_engine_stats_get(self._handle, ctypes.byref(stats))
-        return _fields(stats)
+        """The fields of struct ss_engine_stats, of all threads together."""
+        total: dict[str, int] = {}
+        for handle in self._handles:
+            stats = abi.EngineStats()
+            self._library.ss_engine_stats_get(handle, ctypes.byref(stats))
+            total = _sum(total, _fields(stats))
+        return total
 
     def service(self) -> None:
         """Updates the core's clock and the data plane's timer: call it before a control operation that reads idle
         times, and after one that sets an idle timeout or a rate."""
-        self._library.ss_engine_service(self._handle)
+        self._library.ss_engine_service(self._first)
 
     def packet_out(self, frame: bytes) -> None:
         """Runs a frame through the pipeline from the CPU port."""
-        self._check(self._library.ss_engine_packet_out(self._handle, frame, len(frame)), "packet-out")
+        self._check(self._library.ss_engine_packet_out(self._first, frame, len(frame)), "packet-out")
 
     def packet_in_fd(self) -> int:
         """Readable while packet-ins are queued; owned by the engine."""
-        return int(self._library.ss_engine_packet_in_fd(self._handle))
+        return int(self._library.ss_engine_packet_in_fd(self._first))
 
     def packet_in(self) -> bytes | None:
         """The oldest queued packet-in, if any."""
-        length = self._library.ss_engine_packet_in(self._handle, self._frame, MAX_FRAME)
+        length = self._library.ss_engine_packet_in(self._first, self._frame, MAX_FRAME)
         return None if length < 0 else ctypes.string_at(self._frame, length)
 
     def _check(self, result: int, what: str, reasons: dict[int, str] | None = None) -> None:
@@ -203,6 +265,16 @@ def _fields(structure: ctypes.Structure) -> dict[str, int]:
 
 def _faults(settings: abi.FaultSettings) -> Faults:
     return Faults(**{name: getattr(settings, name) for name, *_ in settings._fields_})
+
+
+def _sum(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+    return {name: a.get(name, 0) + value for name, value in b.items()}
+
+
+def _together(a: PortStatus, b: PortStatus) -> PortStatus:
+    """A port of two threads: the state of the first, and what both counted."""
+    faults = {d: _sum(a.faults[d], b.faults[d]) for d in Direction}
+    return replace(a, counters=_sum(a.counters, b.counters), faults=faults)
 
 
 def _port_status(status: abi.PortStatus) -> PortStatus:

@@ -11,13 +11,14 @@
 #include <stdio.h>
 
 #include "engine.h"
+#include "fanout.h"
 #include "lock.h"
 #include "mailbox.h"
 #include "taps.h"
 
 enum { SS_PORT_NUMBERS = SS_MAX_PORT + 1 };
 
-enum ss_event_source { SS_EVENT_WAKE, SS_EVENT_TIMER, SS_EVENT_NETLINK, SS_EVENT_PORT };
+enum ss_event_source { SS_EVENT_WAKE, SS_EVENT_TIMER, SS_EVENT_NETLINK, SS_EVENT_PORT, SS_EVENT_INBOX };
 
 struct ss_engine_port {
     struct ss_interface interface; /* first member: an ss_interface_sink casts it to ss_engine_port */
@@ -29,6 +30,10 @@ struct ss_engine_port {
 
 struct ss_engine {
     struct ss_switch *sw;
+    uint32_t thread_index, threads;
+    struct ss_engine *threads_of[SS_MAX_THREADS]; /* of the same switch, by index; itself at its own */
+    struct ss_mailbox inbox; /* frames from these that belong to this one's shard */
+    uint8_t *inbox_frame;
     uint32_t cpu_port;
     pthread_t thread;
     bool running;
@@ -44,6 +49,7 @@ struct ss_engine {
     uint64_t now_ns, next_tap_check_ns;
     bool merges_runs; /* sends runs of frames as one: ss_engine_set_gso */
     bool times_frames; /* timestamp each frame of the batch, not the batch */
+    struct ss_steering steering; /* of the first thread: of all ports */
     struct ss_taps taps;
     struct ss_engine_stats stats;
     struct ss_mailbox packet_in;
@@ -61,6 +67,8 @@ void ss_batch_begin(struct ss_engine *engine);
 void ss_batch_finish(struct ss_engine *engine);
 /* Runs one batch; takes the lock. True if frames were received: there may be more. */
 bool ss_batch_run(struct ss_engine *engine);
+/* The ss_handover_fn of the core. */
+void ss_batch_on_handover(void *context, uint32_t shard, uint32_t number, const uint8_t *data, uint32_t length);
 /* The ss_tx_fn of the core. */
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length);
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fanout.h"
 #include "offloads.h"
 
 #define RETRY_FIRST_NS 1000000000ull
@@ -25,10 +26,12 @@ enum {
     SEND_BUFFER = 8 * 1024 * 1024,
 };
 
-int ss_interface_init(struct ss_interface *interface, uint32_t number, const char *ifname) {
+int ss_interface_init(struct ss_interface *interface, uint32_t number, const char *ifname, uint32_t thread, uint32_t threads) {
     memset(interface, 0, sizeof *interface);
     interface->fd = interface->xsk.fd = -1;
     interface->number = number;
+    interface->thread = thread;
+    interface->threads = threads;
     memccpy(interface->ifname, ifname, 0, IF_NAMESIZE - 1);
     return ss_transmit_init(&interface->transmit);
 }
@@ -67,8 +70,9 @@ static int configure(struct ss_interface *interface, int fd, int ifindex) {
     interface->mtu = interface_mtu(fd, interface->ifname);
     if ((error = ss_ring_open(&interface->ring, fd, interface->mtu + LINK_OVERHEAD))) return error;
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = ifindex};
+    if (interface->threads > 1 && (error = ss_fanout_close_gate(fd))) return error;
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) return -errno;
-    return 0;
+    return interface->threads > 1 ? ss_fanout_join(fd, interface->number) : 0;
 }
 
 int ss_interface_open_socket(struct ss_interface *interface, int fd) {
@@ -105,8 +109,10 @@ int ss_interface_open(struct ss_interface *interface) {
     return 0;
 }
 
+/* A queue of the device takes one AF_XDP socket: the first thread's. */
 static bool misses_xsk(const struct ss_interface *interface) {
-    return interface->fd >= 0 && !interface->has_tap && !ss_interface_is_socket(interface) && !ss_xsk_is_open(&interface->xsk);
+    return interface->fd >= 0 && !interface->has_tap && !interface->thread && !ss_interface_is_socket(interface) &&
+           !ss_xsk_is_open(&interface->xsk);
 }
 
 void ss_interface_reopen_xsk(struct ss_interface *interface) {
@@ -175,7 +181,7 @@ static void deliver(void *context, uint8_t *data, uint32_t length) {
 }
 
 uint32_t ss_interface_receive(struct ss_interface *interface, uint32_t budget, ss_interface_sink *sink, void *context) {
-    if (ss_interface_is_socket(interface)) return receive_from_socket(interface, budget, sink, context);
+    if (ss_interface_is_socket(interface)) return interface->thread ? 0 : receive_from_socket(interface, budget, sink, context);
     if (!ss_interface_is_open(interface)) return 0;
     struct delivery to = {interface, sink, context};
     struct ss_ring_losses losses = {0};

@@ -39,6 +39,8 @@ struct ss_interface {
 
     struct ss_frame_socket *socket; /* NULL of a port on a network interface */
 
+    uint32_t thread, threads; /* of the data plane: this one's socket is one of a group (fanout.h) */
+
     struct ss_packet_ring ring;
     struct ss_transmit_queue transmit;
 
@@ -53,10 +55,10 @@ struct ss_interface {
 /* Receives one frame: valid and writable until the call returns. */
 typedef void ss_interface_sink(void *context, struct ss_interface *interface, uint8_t *data, uint32_t length);
 
-/* Initializes without binding. 0 or -ENOMEM. */
-int ss_interface_init(struct ss_interface *interface, uint32_t number, const char *ifname);
+/* Initializes without binding, for thread `thread` of `threads`. 0 or -ENOMEM. */
+int ss_interface_init(struct ss_interface *interface, uint32_t number, const char *ifname, uint32_t thread, uint32_t threads);
 
-/* Takes a Unix datagram socket in place of an interface; `fd` stays the caller's. 0 or a negative errno: see
+/* Takes a Unix datagram socket in place of an interface; `fd` stays the caller's. Only the first thread receives from it. 0 or a negative errno: see
  * ss_frame_socket_open. */
 int ss_interface_open_socket(struct ss_interface *interface, int fd);
 

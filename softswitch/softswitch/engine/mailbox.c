@@ -25,7 +25,7 @@ void ss_mailbox_free(struct ss_mailbox *box) {
     pthread_mutex_destroy(&box->lock);
 }
 
-void ss_mailbox_put(struct ss_mailbox *box, const uint8_t *data, uint32_t length) {
+void ss_mailbox_put(struct ss_mailbox *box, uint32_t port, const uint8_t *data, uint32_t length) {
     pthread_mutex_lock(&box->lock);
     uint8_t *copy = box->count < SS_MAILBOX_FRAMES ? malloc(length ? length : 1) : NULL;
     if (copy) {
@@ -33,6 +33,7 @@ void ss_mailbox_put(struct ss_mailbox *box, const uint8_t *data, uint32_t length
         memcpy(copy, data, length);
         box->frame[at].data = copy;
         box->frame[at].length = length;
+        box->frame[at].port = port;
         if (box->count == 1) eventfd_write(box->event_fd, 1);
     } else {
         box->lost++;
@@ -40,11 +41,12 @@ void ss_mailbox_put(struct ss_mailbox *box, const uint8_t *data, uint32_t length
     pthread_mutex_unlock(&box->lock);
 }
 
-int64_t ss_mailbox_take(struct ss_mailbox *box, uint8_t *data, uint32_t capacity) {
+int64_t ss_mailbox_take(struct ss_mailbox *box, uint32_t *port, uint8_t *data, uint32_t capacity) {
     int64_t length = -1;
     pthread_mutex_lock(&box->lock);
     if (box->count) {
         length = box->frame[box->head].length;
+        if (port) *port = box->frame[box->head].port;
         if (length <= capacity) memcpy(data, box->frame[box->head].data, (size_t)length);
         free(box->frame[box->head].data);
         box->head = (box->head + 1) % SS_MAILBOX_FRAMES;

@@ -14,18 +14,43 @@
 #include "engine_internal.h"
 #include "pcap.h"
 
+/* The program is the group's, whose first socket is the first thread's. Call it with the lock held. */
+static int steer(const struct ss_engine *engine, const struct ss_engine_port *port) {
+    bool is_first = engine->threads > 1 && engine->thread_index == 0;
+    if (!is_first || !ss_interface_is_open(&port->interface) || ss_interface_is_socket(&port->interface)) return 0;
+    return ss_fanout_steer(port->interface.fd, &engine->steering);
+}
+
 /* `fd`: a Unix datagram socket in place of an interface, or -1. */
 static int open_port(struct ss_engine *engine, struct ss_engine_port *port, int fd) {
     int error = fd < 0 ? ss_interface_open(&port->interface) : ss_interface_open_socket(&port->interface, fd);
+    if (error) return error;
+    bool receives = fd < 0 || engine->thread_index == 0;
     /* Edge-triggered: the rings are emptied before each wait. */
-    if (!error && (error = ss_engine_watch_fd(engine, port->interface.fd, SS_EVENT_PORT, port->interface.number, EPOLLET)))
-        ss_interface_close(&port->interface);
+    if (!error && receives)
+        error = ss_engine_watch_fd(engine, port->interface.fd, SS_EVENT_PORT, port->interface.number, EPOLLET);
+    if (error) ss_interface_close(&port->interface);
+    return error;
+}
+
+int ss_engine_set_steering(struct ss_engine *engine, const struct sock_filter *program, uint32_t length) {
+    int error = length > SS_STEERING_STEPS ? -EINVAL : 0;
+    if (error) return error;
+    ss_engine_lock(engine);
+    engine->steering.length = length;
+    if (length) memcpy(engine->steering.step, program, length * sizeof *program);
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        int refused = steer(engine, engine->ports[i]);
+        if (refused) error = refused;
+    }
+    ss_engine_unlock(engine);
     return error;
 }
 
 static void update_core(struct ss_engine_port *port, bool oper_up) {
     if (oper_up == port->oper_up) return;
     port->oper_up = oper_up;
+    if (port->engine->thread_index) return; /* the first thread's sockets tell */
     (void)ss_port_set_up(port->engine->sw, port->interface.number, oper_up);
 }
 
@@ -36,7 +61,8 @@ void ss_ports_update(struct ss_engine *engine) {
         if (ss_interface_is_socket(port)) continue;
         int now = (int)if_nametoindex(port->ifname);
         if (ss_interface_is_open(port) && (now != port->ifindex || ss_interface_mtu_grew(port))) ss_interface_close(port);
-        if (now && !ss_interface_is_open(port)) (void)open_port(engine, engine->ports[i], -1);
+        if (now && !ss_interface_is_open(port) && open_port(engine, engine->ports[i], -1) == 0)
+            (void)steer(engine, engine->ports[i]);
         ss_interface_reopen_xsk(port);
         ss_interface_update_merging(port, engine->merges_runs);
         update_core(engine->ports[i], ss_interface_is_oper_up(port));
@@ -69,12 +95,15 @@ void ss_engine_port_free(struct ss_engine_port *port) {
     free(port);
 }
 
+/* A thread has files of its own: IFNAME_in.pcap, IFNAME_in.1.pcap, ... */
 static int open_captures(struct ss_engine_port *port, const char *directory) {
     static const char *const suffix[SS_ENGINE_DIRECTIONS] = {"in", "out"};
+    char thread[16] = "";
+    if (port->interface.thread) snprintf(thread, sizeof thread, ".%u", port->interface.thread);
     close_captures(port);
     for (int d = 0; directory && d < SS_ENGINE_DIRECTIONS; d++) {
         char path[PATH_MAX];
-        if (snprintf(path, sizeof path, "%s/%s_%s.pcap", directory, port->interface.ifname, suffix[d]) >= PATH_MAX)
+        if (snprintf(path, sizeof path, "%s/%s_%s%s.pcap", directory, port->interface.ifname, suffix[d], thread) >= PATH_MAX)
             return -ENAMETOOLONG;
         if (!(port->capture[d] = ss_pcap_open(path))) return -errno;
     }
@@ -112,7 +141,7 @@ static int make_port(struct ss_engine *engine, uint32_t number, const char *ifna
     struct ss_engine_port *port = calloc(1, sizeof *port);
     if (!port) return -ENOMEM;
     port->engine = engine;
-    int error = ss_interface_init(&port->interface, number, ifname);
+    int error = ss_interface_init(&port->interface, number, ifname, engine->thread_index, engine->threads);
     if (!error) error = open_captures(port, directory);
     if (!error) error = open_port(engine, port, fd);
     if (error && error != -ENODEV) {
@@ -129,6 +158,7 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
         engine->ports[at] = engine->ports[at - 1];
     engine->ports[at] = port;
     engine->by_number[port->interface.number] = port;
+    (void)steer(engine, port);
     ss_interface_update_merging(&port->interface, engine->merges_runs);
     update_core(port, ss_interface_is_oper_up(&port->interface));
 }

@@ -24,8 +24,9 @@ void ss_taps_read(struct ss_taps *taps) {
     fclose(list);
 }
 
-bool ss_taps_has_listener(const struct ss_taps *taps, int ifindex, uint64_t own_inode) {
+bool ss_taps_has_listener(const struct ss_taps *taps, int ifindex, uint64_t own_inode, uint32_t peers) {
+    uint32_t others = 0;
     for (uint32_t i = 0; i < taps->count; i++)
-        if ((taps->tap[i].ifindex == ifindex || taps->tap[i].ifindex == 0) && taps->tap[i].inode != own_inode) return true;
-    return false;
+        others += (taps->tap[i].ifindex == ifindex || taps->tap[i].ifindex == 0) && taps->tap[i].inode != own_inode;
+    return others > peers;
 }

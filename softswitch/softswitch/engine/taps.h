@@ -24,7 +24,7 @@ struct ss_taps {
 /* Reads the kernel's list; empty if it cannot be read. */
 void ss_taps_read(struct ss_taps *taps);
 
-/* True if a socket other than `own_inode` captures on the interface. */
-bool ss_taps_has_listener(const struct ss_taps *taps, int ifindex, uint64_t own_inode);
+/* True if a socket captures on the interface that is neither `own_inode` nor one of `peers` of the same switch. */
+bool ss_taps_has_listener(const struct ss_taps *taps, int ifindex, uint64_t own_inode, uint32_t peers);
 
 #endif

@@ -55,7 +55,7 @@ class Device:
         """`traced`: programs write the packet trace; `compile_c`: runs gcc (Pipeline.load)."""
         self._switch = switch
         self._load_pipeline = functools.partial(
-            load_pipeline, cache_dir=cache_dir, traced=traced, compile_c=compile_c
+            load_pipeline, cache_dir=cache_dir, traced=traced, compile_c=compile_c, threads=switch.threads
         )
         self._running: Loaded | None = None
         self._saved: Loaded | None = None
@@ -211,13 +211,14 @@ def load_pipeline(
     cache_dir: Path,
     traced: bool = False,
     compile_c: Compile = compile_here,
+    threads: int = 1,
 ) -> Pipeline:
     """Translates the device config alone. Raises StatusError (INVALID_ARGUMENT) when it cannot be realized."""
     if not config.p4_device_config:
         raise invalid("the config has no p4_device_config: give the JSON that p4c-bm2-ss writes")
     try:
         json = device_json(config.p4_device_config)
-        return Pipeline.load(json, cache_dir, traced=traced, compile_c=compile_c)
+        return Pipeline.load(json, cache_dir, traced=traced, compile_c=compile_c, threads=threads)
     except PipelineError as error:
         raise invalid(f"the program cannot be realized: {error}") from error
     except OSError as error:

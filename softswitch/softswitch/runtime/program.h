@@ -12,7 +12,7 @@
 #include "switch.h"
 #include "wide.h"
 
-#define SS_ABI 7u
+#define SS_ABI 8u
 #define SS_CLONE_SET 0x8000u /* in `clone`: a session was named (session 0 is legal) */
 
 /* The fields of standard_metadata, the first member of every program's PHV. Widths are enforced where they are written. */
@@ -31,7 +31,7 @@ struct ss_buf; /* a shared, counted byte buffer; core/packet.c */
 struct ss_packet {
     struct ss_packet *next;
     struct ss_pipeline *pl;
-    struct ss_memo *memos; /* by table; of the thread that runs the packet */
+    const struct ss_shard *shard; /* of the thread that runs the packet */
     const uint8_t *frame; /* what the parser reads; valid until ingress is over */
     uint32_t frame_len;
     uint32_t payload_len;
@@ -47,6 +47,7 @@ struct ss_packet {
     uint16_t clone, clone_list, resubmit, recirculate, digest; /* set by primitives; a list id, 0 = none */
     uint16_t passes;
     uint8_t exited, failed;
+    uint8_t owner;           /* the shard of the registers that it needs */
     uint8_t queue;           /* of the egress port */
     uint32_t copy;           /* number of the copy of frame `id`, 0 = the frame itself; for the trace */
     uint64_t id;
@@ -59,9 +60,13 @@ struct ss_meter {
     uint64_t cir, cburst, pir, pburst; /* per second of bytes or packets */
     uint64_t ctok, ptok, clast, plast; /* tokens, and all tokens since the start (see core/meter.c) */
     uint8_t configured;
+    uint8_t busy; /* a thread takes tokens */
 };
 struct ss_counter {
     uint64_t packets, bytes;
+};
+struct ss_shard_counter {
+    _Alignas(64) struct ss_counter counter; /* a cache line of its own */
 };
 
 struct ss_entry {
@@ -73,7 +78,8 @@ struct ss_entry {
     const uint64_t *data;  /* action data */
     const uint64_t *range; /* lo, hi pairs for the table's range fields, or NULL */
     struct ss_interval *interval; /* its node in the tree of its masked key, if the table has range fields */
-    struct ss_counter counter;
+    struct ss_counter counter;       /* of shard 0 */
+    struct ss_shard_counter *counters; /* of the shards from 1 on */
     struct ss_meter *meter;
     uint64_t last_hit_ns, timeout_ns;
     uint64_t notified_ns; /* time of the last idle notification */
@@ -199,23 +205,32 @@ struct ss_vset {
     uint64_t *members; /* count * (words of value, words of mask, n) */
 };
 
+/* What one thread of the data plane has of a program. Of every SS_SHARD_CELLS * threads cells of a register a shard has the
+ * SS_SHARD_CELLS cells at its place, so no two threads touch one. */
+#define SS_SHARD_CELLS 16u
+struct ss_shard {
+    uint32_t index, mask; /* mask: threads - 1; their number is a power of two */
+    struct ss_memo *memos; /* by table */
+    struct ss_counter **counters; /* summed over the shards when they are read */
+    uint8_t *scratch;      /* SS_MAX_FRAME + 8192 bytes: inputs of checksums and hashes */
+    struct ss_lock *lock;  /* held by the thread in a batch; control operations hold those of all shards */
+};
+
 struct ss_pipeline {
     const struct ss_program *program;
     struct ss_switch *owner;
     uint32_t drop_port; /* of the owner */
     struct ss_table *tables;
-    struct ss_memo *memos; /* by table */
     struct ss_profile *profiles;
-    struct ss_counter **counters;
     struct ss_meter **meters;
     void **banks;
     struct ss_vset *vsets;
     uint8_t *digest_on; /* by list id - 1 */
     struct ss_pre *pre;
     uint64_t random;    /* state of random() */
-    uint8_t *scratch;   /* SS_MAX_FRAME + 8192 bytes: inputs of checksums and hashes */
     void *object;       /* of dlopen */
-    struct ss_lock *lock;
+    uint32_t threads;
+    struct ss_shard *shards; /* by thread */
 };
 
 /* ---- functions called by generated code ---- */
@@ -308,6 +323,17 @@ SS_INLINE void ss_count(struct ss_counter *c, const struct ss_packet *k) {
     c->bytes += k->ingress_length;
 }
 
+SS_INLINE void ss_count_entry(const struct ss_entry *e, const struct ss_packet *k) {
+    struct ss_entry *entry = (struct ss_entry *)e;
+    uint32_t shard = k->shard->index;
+    ss_count(shard ? &entry->counters[shard - 1].counter : &entry->counter, k);
+}
+
+/* Several threads may hit an entry; any of their times will do. */
+SS_INLINE void ss_hit(struct ss_entry *e, const struct ss_packet *k) {
+    __atomic_store_n(&e->last_hit_ns, k->now_ns, __ATOMIC_RELAXED);
+}
+
 /* Member or group -> action; `hash` is that of the selector's fields. An empty member, or a group without live members, runs
  * nothing (action SS_NONE). */
 SS_INLINE struct ss_act ss_resolve(const struct ss_profile *p, const struct ss_entry *e, uint64_t hash) {
@@ -323,6 +349,16 @@ SS_INLINE struct ss_act ss_resolve(const struct ss_profile *p, const struct ss_e
         m = g->members[hash % g->count];
     }
     return p->members[m];
+}
+
+/* Before registers are touched at `index`. True if they are another shard's: the packet then ends here, and its frame runs
+ * there. */
+SS_INLINE int ss_is_elsewhere(struct ss_packet *k, uint64_t index) {
+    uint32_t owner = (uint32_t)(index / SS_SHARD_CELLS) & k->shard->mask;
+    if (SS_LIKELY(owner == k->shard->index)) return 0;
+    k->owner = (uint8_t)owner;
+    k->exited = 1;
+    return 1;
 }
 
 SS_INLINE uint32_t ss_drop_port(const struct ss_packet *k) { return k->pl->drop_port; }

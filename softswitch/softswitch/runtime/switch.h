@@ -11,9 +11,9 @@
  * Time. The core never reads a clock and never sleeps: every call that needs the time takes `now_ns`, nanoseconds of one
  * clock that never goes back (CLOCK_MONOTONIC). A program's timestamps are microseconds since `ss_switch_new`'s `start_ns`.
  *
- * Locks. One mutex guards the data plane. An engine brackets each batch with ss_begin / ss_end and calls the functions
- * marked [batch] only in between, from one thread at a time. Control operations take the mutex per operation; it is fair,
- * so ss_begin queues behind a waiting one. The functions marked [control] take it themselves: never call them inside
+ * Locks. A mutex for each thread guards the data plane. An engine brackets each batch with ss_begin / ss_end and calls the
+ * functions marked [batch] only in between, from one thread at a time. Control operations take the mutexes of all threads, so
+ * each takes effect between two packets; they are fair, so ss_begin queues behind a waiting one. The functions marked [control] take it themselves: never call them inside
  * a batch. The `tx` callback runs inside the batch; it must not call back into the core.
  *
  * A frame's life: ss_receive -> parser -> ingress -> traffic manager (clones, multicast, resubmit) -> queue of the
@@ -33,6 +33,7 @@ extern "C" {
 #define SS_NEVER UINT64_MAX   /* no deadline */
 #define SS_MAX_FRAME 65535u   /* longest frame taken or sent, bytes; without FCS */
 #define SS_MAX_PORT 65535u    /* port numbers are 0..SS_MAX_PORT; v1model's PortId_t of 9 bits uses 0..511 */
+#define SS_MAX_THREADS 16u
 
 #pragma GCC visibility push(default)
 
@@ -48,6 +49,15 @@ void ss_switch_free(struct ss_switch *sw);
 
 /* [control] Sets the transmit callback. Without one frames are counted and dropped. */
 void ss_set_tx(struct ss_switch *sw, ss_tx_fn tx, void *ctx);
+
+/* Divides the data plane among `count` threads, a power of two of at most SS_MAX_THREADS. Each has a shard: a struct ss_switch
+ * for the functions marked [batch], for ss_set_tx and ss_set_handover; the first is `sw`, and takes the others. A frame whose
+ * registers are another shard's goes there through the callback `handover`, within the batch; without one it is lost. Rates of
+ * ports and queues are refused from then on. Before any pipeline, port and packet. -1: another count, or out of memory. */
+int ss_set_threads(struct ss_switch *sw, uint32_t count);
+struct ss_switch *ss_switch_shard(struct ss_switch *sw, uint32_t index); /* NULL: no such one */
+typedef void (*ss_handover_fn)(void *ctx, uint32_t shard, uint32_t port, const uint8_t *data, uint32_t len);
+void ss_set_handover(struct ss_switch *sw, ss_handover_fn handover, void *ctx);
 
 /* Enter and leave the data plane, once per batch. */
 void ss_begin(struct ss_switch *sw);
@@ -108,6 +118,7 @@ struct ss_stats {
     uint64_t asserts_failed; /* assert() or assume() that did not hold; the frame is dropped */
     uint64_t events_lost;    /* digests or idle notices dropped because the ring was full */
     uint64_t no_memory;      /* copies not made: out of memory */
+    uint64_t handed_over;    /* frames given to the thread of their registers */
 };
 
 /* [control] Fills `out`; a port never seen reads as zeros. Returns -1 for a port above SS_MAX_PORT. */

@@ -45,6 +45,7 @@ from softswitch.state.entities import (
 from softswitch.state.profiles import Actions, Profile, check
 from softswitch.state.replication import Replication
 from softswitch.state.tables import Table
+from softswitch.translate.steering import Check, Steering
 
 
 class Pipeline:
@@ -54,8 +55,9 @@ class Pipeline:
     (full), InvalidArgumentError (bad value, kind, width, index, reference), PermissionDeniedError (const).
     """
 
-    def __init__(self, core: ctypes.CDLL, handle: int, program: Program) -> None:
+    def __init__(self, core: ctypes.CDLL, handle: int, program: Program, threads: int) -> None:
         """Use `load`."""
+        self.threads = threads
         self.control_lock = ControlLock()
         self._core, self._handle = core, handle
         self._lease = program.lease
@@ -83,6 +85,7 @@ class Pipeline:
         sanitize: bool = False,
         traced: bool = False,
         seed: int = 1,
+        threads: int = 1,
         compile_c: Compile = compile_here,
     ) -> Pipeline:
         """Translates the output of p4c-bm2-ss, compiles it with gcc (or takes it from `cache_dir`, which is made if
@@ -90,17 +93,22 @@ class Pipeline:
 
         Raises UnsupportedConstructError (with construct, source file, line) or PipelineError. `sanitize` builds with
         -fsanitize=address,undefined for fuzzing; the process must have the sanitizer preloaded. With `traced` the
-        program writes the packet trace (Switch.log_to). `seed` is for random(); `compile_c` runs gcc.
+        program writes the packet trace (Switch.log_to). `seed` is for random(); `compile_c` runs gcc. `threads`: of the
+        switch that will run it; PipelineError if the program needs one thread (translate/sharding.py).
         """
         program = load_program(p4_json, cache_dir, sanitize=sanitize, traced=traced, compile_c=compile_c)
+        refusal = program.layout["sharding"]["refusal"]
+        if threads > 1 and refusal is not None:
+            program.lease.close()
+            raise PipelineError(f"{threads} threads cannot share the program's registers: {refusal}")
         core = core_library(sanitize=sanitize)
         error = ctypes.create_string_buffer(1024)
-        handle = core.ss_pipeline_open(str(program.path).encode(), seed, error, len(error))
+        handle = core.ss_pipeline_open(str(program.path).encode(), seed, threads, error, len(error))
         if not handle:
             program.lease.close()
             raise PipelineError(f"cannot load {program.path.name}: {error.value.decode(errors='replace')}")
         try:
-            return cls(core, handle, program)
+            return cls(core, handle, program, threads)
         except (ControlError, ValueError) as wrong:
             core.ss_pipeline_close(handle)
             program.lease.close()
@@ -120,6 +128,14 @@ class Pipeline:
                 self.control_lock.closed = True
                 self._core.ss_pipeline_close(self._handle)
                 self._lease.close()
+
+    @property
+    def steering(self) -> Steering | None:
+        """Where frames hold what selects their thread; None: nowhere that is known."""
+        found = self._layout["sharding"]["steering"]
+        if found is None:
+            return None
+        return Steering(found["offset"], tuple(Check(**check) for check in found["checks"]))
 
     # ---- what the program has ----
 

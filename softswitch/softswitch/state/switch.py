@@ -17,6 +17,7 @@ from softswitch.state.pipeline import Pipeline
 
 NEVER = (1 << 64) - 1
 QUEUES_MAX = 8
+_ONE_LINK = "a link's rate and queue need a switch of one thread"
 
 
 class Switch:
@@ -27,11 +28,12 @@ class Switch:
         *,
         drop_port: int = 511,
         queues: int = 1,
+        threads: int = 1,
         start_ns: int = 0,
         seed: int = 1,
         sanitize: bool = False,
     ) -> None:
-        """`queues` of each port: see ss_set_queues.
+        """`queues` of each port: see ss_set_queues. `threads` of the data plane: see ss_set_threads.
         The core is compiled at the first call in a process (cached on disk). `drop_port`: see ss_switch_new."""
         self._core = core_library(sanitize=sanitize)
         self._handle: int = self._core.ss_switch_new(drop_port, start_ns, seed) or 0
@@ -39,18 +41,39 @@ class Switch:
             raise ResourceExhaustedError("no memory for a switch")
         if self._core.ss_set_queues(self._handle, queues) != 0:
             raise InvalidArgumentError(f"{queues} queues of a port; 1..{QUEUES_MAX}")
-        self._queues = queues
+        if self._core.ss_set_threads(self._handle, threads) != 0:
+            raise InvalidArgumentError(f"{threads} threads; expected a power of two, 1..{capi.THREADS_MAX}")
+        self._queues, self._threads = queues, threads
+        self._on_swap: Callable[[Pipeline | None], None] = lambda _pipeline: None
         self._pipeline: Pipeline | None = None
         self._generation = 0
         self._mutex = threading.RLock()
         self._sent: list[tuple[int, bytes]] = []
         self._collector = capi.TX(self._collect)
+        self._handed_over: list[tuple[int, int, bytes]] = []
+        self._receiver = capi.HANDOVER(self._hand_over)
+        self._now_ns = start_ns
         self._logger: object = None
 
     @property
     def handle(self) -> int:
         """The `struct ss_switch *`, for an I/O engine."""
         return self._handle
+
+    @property
+    def threads(self) -> int:
+        """Threads of the data plane."""
+        return self._threads
+
+    def shard(self, thread: int) -> int:
+        """The `struct ss_switch *` of one thread; see ss_switch_shard."""
+        return int(self._core.ss_switch_shard(self._handle, thread))
+
+    def on_swap(self, call: Callable[[Pipeline | None], None]) -> None:
+        """Has `call` called after each swap, and now."""
+        with self._mutex:
+            self._on_swap = call
+            call(self._pipeline)
 
     @property
     def pipeline(self) -> Pipeline | None:
@@ -62,6 +85,10 @@ class Switch:
         with self._mutex:
             if pipeline is not None and (pipeline.attached or not pipeline.handle):
                 raise InvalidArgumentError("the pipeline is closed, or in a switch already")
+            if pipeline is not None and pipeline.threads != self._threads:
+                raise InvalidArgumentError(
+                    f"the pipeline is for {pipeline.threads} threads; the switch has {self._threads}"
+                )
             old = self._pipeline
             self._core.ss_swap(self._handle, pipeline.handle if pipeline is not None else None)
             if pipeline is not None:
@@ -70,6 +97,7 @@ class Switch:
                 old.attached = False
             self._pipeline = pipeline
             self._generation = self._core.ss_generation(self._handle)
+            self._on_swap(pipeline)
             return old
 
     def port_config(self, port: int, rate_bps: int, queue_packets: int) -> None:
@@ -78,6 +106,8 @@ class Switch:
             raise InvalidArgumentError(
                 f"port {port} (0..65535), rate {rate_bps} bit/s, queue {queue_packets} (0..65536)"
             )
+        if rate_bps and self._threads > 1:
+            raise InvalidArgumentError(f"port {port}: {_ONE_LINK}")
         if self._core.ss_port_config(self._handle, port, rate_bps, queue_packets) != 0:
             raise InvalidArgumentError(
                 f"port {port}: a rate needs a queue of 1..65536 packets, not {queue_packets}"
@@ -100,6 +130,8 @@ class Switch:
             raise InvalidArgumentError(
                 f"port {port}: rate {rate_pps} packets/s, queue {packets} packets (0..65536)"
             )
+        if self._threads > 1:
+            raise InvalidArgumentError(f"port {port}: {_ONE_LINK}")
         keep = NEVER
         values = (keep if rate_pps is None else rate_pps, keep if packets is None else packets)
         if self._core.ss_queue_config(self._handle, port, queue, *values) != 0:
@@ -174,29 +206,41 @@ class Switch:
     def _collect(self, _ctx: object, port: int, data: object, length: int) -> None:
         self._sent.append((port, ctypes.string_at(data, length)))  # type: ignore[arg-type]
 
-    def _taking(self, work: Callable[[], int]) -> tuple[list[tuple[int, bytes]], int]:
+    def _hand_over(self, _ctx: object, thread: int, port: int, data: object, length: int) -> None:
+        self._handed_over.append((thread, port, ctypes.string_at(data, length)))  # type: ignore[arg-type]
+
+    def _taking(self, thread: int, work: Callable[[int], int]) -> tuple[list[tuple[int, bytes]], int]:
+        """`work` in a batch of a thread's shard; then frames that it hands over, in those of their threads."""
         with self._mutex:
-            self._sent = []
-            self._core.ss_set_tx(self._handle, self._collector, None)
-            self._core.ss_begin(self._handle)
-            try:
-                result = work()
-            finally:
-                self._core.ss_end(self._handle)
+            self._sent, self._handed_over = [], []
+            result = self._batch(thread, work)
+            for owner, port, frame in self._handed_over:
+                self._batch(owner, self._receive, port, frame, self._now_ns)
             return self._sent, result
 
-    def inject(self, port: int, frame: bytes, now_ns: int) -> list[tuple[int, bytes]]:
-        """For tests: runs one frame and returns what left at once, in order. Not while an engine drives the switch."""
+    def _batch(self, thread: int, work: Callable[..., int], *arguments: object) -> int:
+        shard = self.shard(thread)
+        self._core.ss_set_tx(shard, self._collector, None)
+        self._core.ss_set_handover(shard, self._receiver, None)
+        self._core.ss_begin(shard)
+        try:
+            return work(shard, *arguments)
+        finally:
+            self._core.ss_end(shard)
 
-        def work() -> int:
-            self._core.ss_receive(self._handle, port, frame, len(frame), now_ns)
-            return 0
+    def _receive(self, shard: int, port: int, frame: bytes, now_ns: int) -> int:
+        self._core.ss_receive(shard, port, frame, len(frame), now_ns)
+        return 0
 
-        return self._taking(work)[0]
+    def inject(self, port: int, frame: bytes, now_ns: int, thread: int = 0) -> list[tuple[int, bytes]]:
+        """For tests: runs one frame, received by a thread, and returns what left at once, in order. Not while an engine
+        drives the switch."""
+        self._now_ns = now_ns
+        return self._taking(thread, lambda shard: self._receive(shard, port, frame, now_ns))[0]
 
     def service(self, now_ns: int) -> tuple[list[tuple[int, bytes]], int | None]:
         """For tests: what ss_service released, and the next deadline."""
-        sent, deadline = self._taking(lambda: int(self._core.ss_service(self._handle, now_ns)))
+        sent, deadline = self._taking(0, lambda shard: int(self._core.ss_service(shard, now_ns)))
         return sent, None if deadline == NEVER else deadline
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ ALGORITHMS = {
     "xor32": "ss_xor32",
     "identity": "ss_identity",
 }
-ROOM = 8192  # bytes of K->pl->scratch beside the largest payload
+ROOM = 8192  # bytes of K->shard->scratch beside the largest payload
 
 
 class Calculations:
@@ -48,7 +48,7 @@ def emit_hash(ex: Expr, algorithm: str, inputs: list[Node], node: Node) -> str:
         raise unsupported(f"hash algorithm {algorithm}", node)
     ex.code.count += 1
     b = f"b{ex.code.count}"
-    ex.code.add(f"struct ss_bits {b} = {{K->pl->scratch, 0}};")
+    ex.code.add(f"struct ss_bits {b} = {{K->shard->scratch, 0}};")
     room = 0
     for item in merged(ex, inputs):
         room += _add(ex, b, item, node)

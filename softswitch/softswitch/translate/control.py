@@ -120,11 +120,11 @@ class ControlEmitter:
         self._lookup(ex, t)
         code.add("const struct ss_entry *U = E ? E : &T->default_entry;")
         if t.counter:
-            code.add("ss_count((struct ss_counter *)&U->counter, K);")
+            code.add("ss_count_entry(U, K);")
         if t.meter:
             self._meter(ex, t.meter)
         if t.aging:
-            code.add("if (E) E->last_hit_ns = K->now_ns;")
+            code.add("if (E) ss_hit(E, K);")
         self._resolve(ex, t)
         with code.block("switch (A.action)"):
             for a in t.actions:
@@ -160,7 +160,7 @@ class ControlEmitter:
             )
         found = f"ss_lookup(T, {key}, {words}, {ranges}, {len(bounds)})"
         if 0 < words <= MEMO_WORDS and not bounds:
-            found = f"ss_lookup_remembered(T, &K->memos[{t.index}], {key}, {words})"
+            found = f"ss_lookup_remembered(T, &K->shard->memos[{t.index}], {key}, {words})"
         ex.code.add(f"struct ss_entry *E = T->count ? {found} : 0;")
         widths = [self._key_width(k) for k in t.node["key"]]
         self.shared.trace.lookup(ex.code, t.node, widths, t.keys, key, ranges)

@@ -217,7 +217,7 @@ class Primitives:
         size = array_size(next(c for c in arrays if c["name"] == a[0]["value"]))
         with self.code.block():
             i = self.code.temp(U32, self.ex.index(a[1]))
-            self.code.add(f"if (SS_LIKELY({i} < {size}u)) ss_count(&K->pl->counters[{at}][{i}], K);")
+            self.code.add(f"if (SS_LIKELY({i} < {size}u)) ss_count(&K->shard->counters[{at}][{i}], K);")
 
     def op_execute_meter(self, a: tuple[Node, ...]) -> None:
         name = a[0]["value"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from softswitch.errors import PipelineError
@@ -21,7 +21,7 @@ from softswitch.translate.deparser import (
     emit_digest,
     emit_update_checksums,
 )
-from softswitch.translate.expr import Node
+from softswitch.translate.expr import Expr, Node
 from softswitch.translate.layout import pack, params_of, words_of
 from softswitch.translate.locals import action_locals
 from softswitch.translate.model import Model, array_size, load, times_frames, unsupported, version
@@ -31,8 +31,10 @@ from softswitch.translate.prefetch import indexed_rows
 from softswitch.translate.primitive import Shared, element_bytes
 from softswitch.translate.refs import identifier
 from softswitch.translate.reroll import Finder, Key, Run
+from softswitch.translate.sharding import Sharding, sharding, touches_registers
 from softswitch.translate.statements import If as IfStatement
 from softswitch.translate.statements import Statement, all_prims, structure
+from softswitch.translate.steering import steering
 from softswitch.translate.trace import Trace, where
 
 # Exceptions of the translator for JSON that validate.py does not reject.
@@ -108,6 +110,7 @@ class _Translator:
         )
         bodies = () if trace.on else self.bodies.values()
         self.shared.rows = indexed_rows(self.shared.banks, bodies)
+        self.sharding = Sharding()
 
     def _runs(self) -> list[Run]:
         if self.trace.on:
@@ -130,6 +133,9 @@ class _Translator:
             i for i, body in self.bodies.items() if any(p.op in ("exit", "_exit") for p in all_prims(body))
         }
         control = ControlEmitter(self.shared, self.actions, exits)
+        self.sharding = sharding(self.model, control, self.bodies)
+        if self.sharding.index is not None:
+            control.exits |= {i for i, body in self.bodies.items() if touches_registers(all_prims(body))}
         loops: list[str] = []
         parts = ['#include <stdio.h>\n\n#include "program.h"\n', emit_phv(self.model, self.local)]
         used = self._used_actions(control)
@@ -159,6 +165,10 @@ class _Translator:
         trace_code = Code()
         self.trace.step(trace_code, f"{where(action)}Action {action['name']}", level="T")
         note_touched(self.model, trace_code, action["primitives"])
+        if self.sharding.index is not None and touches_registers(all_prims(self.bodies[index])):
+            field = {"type": "field", "value": list(self.sharding.index)}
+            at = Expr(self.model, trace_code).modulo(field, 32).as_type("uint64_t")
+            trace_code.add(f"if (SS_UNLIKELY(ss_is_elsewhere(K, {at}))) return;")
         body = ActionEmitter(self.shared, action, self.bodies[index], self.local, loops).emit()
         return (
             f"static void a_{index}(struct ss_packet *K, const uint64_t *AD) {{ /* {identifier(action['name'])} */\n"
@@ -249,6 +259,7 @@ class _Translator:
     def _layout(self, control: ControlEmitter) -> dict[str, Any]:
         signed = self._signed_registers()
         return {
+            "sharding": self._sharding_layout(),
             "tables": [self._table_layout(control, t) for t in control.tables.values()],
             "actions": [
                 {"name": a["name"], "params": [[p.name, p.width] for p in params_of(a)]} for a in self.actions
@@ -276,6 +287,11 @@ class _Translator:
                 for d in self.model.list("learn_lists")
             ],
         }
+
+    def _sharding_layout(self) -> dict[str, Any]:
+        index = self.sharding.index
+        hint = None if index is None else steering(self.model, index, self.bodies)
+        return {"refusal": self.sharding.refusal, "steering": None if hint is None else asdict(hint)}
 
     def _signed_registers(self) -> set[str]:
         """The JSON does not mark registers of int<>: a register is signed if its values are read into signed fields."""

@@ -1,0 +1,209 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""A switch process with two threads: each frame reaches the thread of its registers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cases import pack
+from running import PROGRAMS
+from softswitch.engine.steering_program import Step, steering_program
+from softswitch.translate.steering import Check, Steering
+from testnet import DEADLINE_S, Host, Namespace, SwitchProcess, needs_root, wait_for
+
+SLOTS, LANES = 64, 32
+LANES_PROGRAM = PROGRAMS / "lanes.json"
+LOSS = 0.3
+
+
+def lanes_frame(slot: int, value: int = 1) -> bytes:
+    return bytes(12) + b"\x88\xb5" + pack((slot, 16), (0, 16), *[(value, 32)] * LANES)
+
+
+def slot_and_sum(frame: bytes) -> tuple[int, int]:
+    return int.from_bytes(frame[14:16], "big"), int.from_bytes(frame[18:22], "big")
+
+
+def stats(switch: SwitchProcess) -> dict[str, int]:
+    with switch.control() as control:
+        answer = control.request("stats")
+    return {**answer["switch"], **answer["engine"]}
+
+
+# ---- the kernel's program ----
+
+
+def run_program(steps: tuple[Step, ...], frame: bytes, flow_hash: int = 0, tag: int = 0) -> int:
+    """What the kernel does with the instructions that are used."""
+    at = value = 0
+    while True:
+        step = steps[at]
+        at += 1
+        if step.code in (0x20, 0x28, 0x30):
+            special = {0xFFFFF020: flow_hash, 0xFFFFF030: tag}.get(step.k)
+            start, size = step.k - 0xFFE00000, {0x20: 4, 0x28: 2, 0x30: 1}[step.code]
+            if special is None and start + size > len(frame):
+                return 0
+            value = int.from_bytes(frame[start : start + size], "big") if special is None else special
+        elif step.code == 0x54:
+            value &= step.k
+        elif step.code == 0x74:
+            value >>= step.k
+        elif step.code == 0x15:
+            at += step.jt if value == step.k else step.jf
+        else:
+            assert step.code == 0x16
+            return value
+
+
+BY_SLOT = Steering(15, (Check(12, 2, 0xFFFF, 0x88B5),))
+
+
+@pytest.mark.parametrize("threads", [2, 4, 8])
+def test_frames_with_the_field_go_to_the_thread_of_their_cells(threads: int) -> None:
+    steps = steering_program(BY_SLOT, threads)
+    for slot in range(256):
+        assert run_program(steps, lanes_frame(slot), flow_hash=slot + 1) == slot // 16 % threads
+
+
+@pytest.mark.parametrize("steering", [None, BY_SLOT])
+def test_other_frames_go_by_their_flow(steering: Steering | None) -> None:
+    steps = steering_program(steering, 4)
+    for flow_hash in range(16):
+        assert run_program(steps, bytes(60), flow_hash) == flow_hash % 4
+
+
+def test_a_tagged_frame_goes_by_its_flow() -> None:
+    assert run_program(steering_program(BY_SLOT, 2), lanes_frame(16), flow_hash=2, tag=1) == 0
+
+
+# ---- the process ----
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    made = Namespace(2)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hosts(namespace: Namespace) -> Iterator[list[Host]]:
+    made = [namespace.host(number) for number in (1, 2)]
+    yield made
+    for host in made:
+        host.close()
+
+
+@pytest.fixture
+def switch(namespace: Namespace, tmp_path: Path) -> Iterator[SwitchProcess]:
+    ports = ("-i", "1@sw1", "-i", "2@sw2", "--threads", 2)
+    process = SwitchProcess(namespace, tmp_path, LANES_PROGRAM, *ports)
+    yield process
+    process.kill()
+
+
+def add_once_each(host: Host, value: int = 1) -> dict[int, int]:
+    for slot in range(SLOTS):
+        host.send(lanes_frame(slot, value))
+    return dict(slot_and_sum(frame) for frame in host.receive_many(SLOTS))
+
+
+@pytest.mark.root
+@needs_root[1]
+def test_two_threads_add_up_all_slots_without_a_handover(switch: SwitchProcess, hosts: list[Host]) -> None:
+    assert set(add_once_each(hosts[0]).values()) == {1}
+    assert set(add_once_each(hosts[1], 10).values()) == {11}
+    assert stats(switch)["handed_over"] == 0, "the kernel gives each frame to its thread"
+    ports = [switch.port(number)["switch"] for number in (1, 2)]
+    assert [port["rx_packets"] for port in ports] == [SLOTS] * 2
+    assert [port["tx_packets"] for port in ports] == [SLOTS] * 2
+
+
+@pytest.mark.root
+@needs_root[1]
+def test_threads_share_a_link_that_comes_back(
+    switch: SwitchProcess, namespace: Namespace, hosts: list[Host]
+) -> None:
+    add_once_each(hosts[0])
+    namespace.remove_link(1)
+    wait_for(lambda: not switch.port(1)["up"], "the port is down")
+    namespace.add_link(1)
+    wait_for(lambda: switch.port(1)["oper_up"], "the port is up again")
+    again = namespace.host(1)
+    try:
+        assert set(add_once_each(again).values()) == {2}
+    finally:
+        again.close()
+    assert stats(switch)["handed_over"] == 0
+
+
+@pytest.mark.root
+@needs_root[1]
+def test_faults_of_a_seed_repeat(switch: SwitchProcess, hosts: list[Host]) -> None:
+    def passed() -> list[int]:
+        with switch.control() as control:
+            control.request("set-faults", port=1, direction="in", loss=LOSS, seed=5)
+        for slot in range(SLOTS):
+            hosts[0].send(lanes_frame(slot, 0))
+        with switch.control() as control:
+            control.request("set-faults", port=1, direction="in")
+        hosts[0].send(lanes_frame(0, 0))
+        hosts[0].send(lanes_frame(16, 0))
+        left: list[int] = []
+        while left.count(0) < 1 or left[-2:] not in ([0, 16], [16, 0]):
+            frame = hosts[0].receive()
+            assert frame is not None
+            left.append(slot_and_sum(frame)[0])
+        return sorted(left)
+
+    first = passed()
+    assert len(first) < SLOTS, "some were lost"
+    assert passed() == first
+
+
+def test_a_port_on_a_socket_is_read_by_the_first_thread_which_hands_over(tmp_path: Path) -> None:
+    host, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    host.settimeout(DEADLINE_S)
+    process = SwitchProcess(
+        None,
+        tmp_path,
+        LANES_PROGRAM,
+        "--socket",
+        f"1={end.fileno()}",
+        "--threads",
+        2,
+        pass_fds=[end.fileno()],
+    )
+    try:
+        for value in (1, 2):
+            for slot in range(SLOTS):
+                host.send(lanes_frame(slot, value))
+            left = dict(slot_and_sum(host.recv(4096)) for _ in range(SLOTS))
+            assert left == dict.fromkeys(range(SLOTS), {1: 1, 2: 3}[value])
+        assert stats(process)["handed_over"] == SLOTS
+    finally:
+        process.kill()
+        host.close()
+        end.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--threads", 3), "expected a power of two, 1..16"),
+        (("--threads", 2, "--port-rate", "1=100mbit"), "leave out --port-rate"),
+        ((PROGRAMS / "state.json", "--threads", 2), "2 threads cannot share the program's registers"),
+    ],
+)
+def test_what_threads_cannot_do_is_said_at_the_start(
+    arguments: tuple[object, ...], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AssertionError, match="the switch did not start") as failed:
+        SwitchProcess(None, tmp_path, *arguments)
+    said = " ".join(str(failed.value).replace("│", " ").split())
+    assert reason in said
