@@ -122,6 +122,10 @@ COMMANDS: dict[str, Command] = {
         "faults",
         extra="testbed",
     ),
+    "deploy": Command(
+        "controller.operator.deploy_commands",
+        "Write the files that make a bare server a switch, or a host of parameter servers.",
+    ),
     "worker": Command("traffic.cli", "Run a worker of a job on this host.", "worker", extra="testbed"),
     "mpirun": Command(
         "traffic.mpi.cli", "Run an MPI program whose collectives go through the network.", "mpirun"

@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold deploy`: the files that make a bare server a switch, or a host of parameter servers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from netfold.controller.operator.server_files import (
+    File,
+    ParameterServerNode,
+    SwitchNode,
+    estimate,
+    parameter_server_files,
+    switch_files,
+)
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Write the files of a server that aggregates."
+)
+
+BAD_INPUT = 2
+LANES = 256
+ETHERNET_BYTES = 14
+CORES_LEFT = 2  # for the kernel's interrupts and the control plane
+
+OutOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write the files below DIR, `/` for this server. Default: print them."),
+]
+ThreadsOption = Annotated[int, typer.Option(min=1, help="Threads: a power of two for a switch; a core each.")]
+MtuOption = Annotated[int, typer.Option(min=576, max=65535, help="MTU of the interfaces.")]
+CpusOption = Annotated[
+    str | None, typer.Option(metavar="LIST", help="Processors, as 2-9 (systemd's CPUAffinity).")
+]
+
+
+@app.command()
+def switch(
+    interface: Annotated[
+        list[str], typer.Option("-i", "--interface", help="Interface of port 1, 2, ...; repeatable.")
+    ],
+    threads: ThreadsOption = 1,
+    device_id: Annotated[int, typer.Option(min=0, help="P4Runtime device id.")] = 1,
+    address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of P4Runtime.")] = "0.0.0.0:9559",
+    mtu: MtuOption = 1500,
+    cpus: CpusOption = None,
+    rate: Annotated[float, typer.Option(help="Rate of an interface, Gbit/s, for the estimate.")] = 100.0,
+    us_per_packet: Annotated[
+        float, typer.Option(help="Measured processor time of a packet, in and out (docs/how-to/server.md).")
+    ] = 0.8,
+    out: OutOption = None,
+) -> None:
+    """Files of a server that is a switch: softswitch with a port on each interface."""
+    if threads & (threads - 1) or threads > 16:
+        _refuse(f"--threads {threads}: expected a power of two, 1..16")
+    _check_mtu(mtu)
+    _write(switch_files(SwitchNode(tuple(interface), threads, device_id, address, mtu, cpus)), out)
+    needed = estimate(rate, len(interface), LANES, us_per_packet)
+    _note(
+        f"{len(interface)} x {rate:g} Gbit/s of {LANES} lanes: {needed.packets_per_s / 1e6:.1f} M packets/s; at "
+        f"{us_per_packet:g} us a packet {needed.cores:.1f} cores, and {CORES_LEFT} for the rest"
+    )
+    _note("systemctl daemon-reload && systemctl enable --now netfold-switch")
+
+
+@app.command("ps")
+def parameter_server(
+    interface: Annotated[str, typer.Option("-i", "--interface", help="Interface of the fabric.")],
+    controller: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of the controller.")],
+    threads: ThreadsOption = 1,
+    mtu: MtuOption = 1500,
+    cpus: CpusOption = None,
+    out: OutOption = None,
+) -> None:
+    """Files of a server on which parameter servers run, one service a job."""
+    _check_mtu(mtu)
+    _write(parameter_server_files(ParameterServerNode(interface, threads, controller, mtu, cpus)), out)
+    _note("systemctl daemon-reload && sysctl --system && systemctl enable --now netfold-ps@JOB")
+
+
+def _check_mtu(mtu: int) -> None:
+    needed = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES - ETHERNET_BYTES
+    if mtu < needed:
+        _note(
+            f"an MTU of {mtu} carries no packets of {LANES} lanes, which need {needed}: give jobs fewer lanes"
+        )
+
+
+def _write(files: Sequence[File], out: Path | None) -> None:
+    for file in files:
+        if out is None:
+            print(f"# ---- {file.path}\n{file.text}")
+            continue
+        target = out / file.path.relative_to("/")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(file.text)
+            target.chmod(0o755 if file.is_executable else 0o644)
+        except OSError as error:
+            _refuse(f"{target}: {error.strerror or error}")
+        _note(f"wrote {target}")
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _refuse(text: str) -> None:
+    _note(text)
+    raise typer.Exit(BAD_INPUT)

@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""`netfold deploy`: systemd takes the units, and the scripts set up interfaces whose features ethtool shows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from softswitch.admin.client import ControlClient
+from typer.testing import CliRunner
+
+from netfold.controller.operator.deploy_commands import BAD_INPUT, app
+from netfold.controller.operator.server_files import estimate
+
+TIMEOUT_S = 30
+OFFLOADS = {
+    "generic-segmentation-offload": "on",
+    "tx-udp-segmentation": "on",
+    "rx-udp-gro-forwarding": "on",
+    "generic-receive-offload": "on",
+}
+
+
+def deploy(out: Path, *arguments: object) -> None:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+
+
+def switch_below(out: Path, *arguments: object) -> None:
+    deploy(out, "switch", "-i", "sw1", "-i", "sw2", "--threads", 2, *arguments)
+
+
+def shown(interface: str, space: str) -> dict[str, str]:
+    command = ["ip", "netns", "exec", space, "ethtool", "-k", interface]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S).stdout
+    pairs = (line.strip().split(": ") for line in lines.splitlines()[1:] if ": " in line)
+    return {name: state.split()[0] for name, state in pairs}
+
+
+@pytest.fixture
+def space() -> Iterator[str]:
+    """A namespace with two veth links, and their offloads switched off."""
+    name = f"nfdeploy{os.getpid()}"
+
+    def ip(*arguments: str) -> None:
+        subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=TIMEOUT_S)
+
+    ip("netns", "add", name)
+    try:
+        for number in (1, 2):
+            ip("-n", name, "link", "add", f"sw{number}", "type", "veth", "peer", "name", f"h{number}")
+            ip("-n", name, "link", "set", f"h{number}", "mtu", "4096", "up")
+            off = [
+                word for offload in ("gso", "tso", "gro", "tx-udp-segmentation") for word in (offload, "off")
+            ]
+            ip("netns", "exec", name, "ethtool", "-K", f"sw{number}", *off)
+        yield name
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=False, timeout=TIMEOUT_S)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
+@pytest.mark.skipif(not shutil.which("ethtool"), reason="SKIPPED: ethtool is not on PATH")
+def test_the_script_of_a_switch_sets_up_its_cards(tmp_path: Path, space: str):
+    switch_below(tmp_path, "--mtu", 4096)
+    script = tmp_path / "opt/netfold/bin/netfold-switch-cards"
+    assert shown("sw1", space)["tx-udp-segmentation"] == "off", "else this tests nothing"
+    done = subprocess.run(
+        ["ip", "netns", "exec", space, script], capture_output=True, text=True, check=True, timeout=TIMEOUT_S
+    )
+    for name in ("sw1", "sw2"):
+        features = shown(name, space)
+        assert {feature: features[feature] for feature in OFFLOADS} == OFFLOADS
+        link = subprocess.run(
+            ["ip", "-n", space, "-br", "link", "show", name], capture_output=True, text=True, check=True
+        ).stdout
+        assert "UP" in link
+        assert f"not here: rings of {name}" in done.stdout, "veth has none, which is said and no error"
+    mtu = subprocess.run(
+        ["ip", "netns", "exec", space, "cat", "/sys/class/net/sw1/mtu"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    assert mtu.strip() in ("", "4096")
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
+def test_the_script_of_a_switch_fails_without_its_card(tmp_path: Path, space: str):
+    deploy(tmp_path, "switch", "-i", "absent0")
+    script = tmp_path / "opt/netfold/bin/netfold-switch-cards"
+    done = subprocess.run(
+        ["ip", "netns", "exec", space, script], capture_output=True, check=False, timeout=TIMEOUT_S
+    )
+    assert done.returncode != 0
+
+
+def executable(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="SKIPPED: systemd-analyze is not on PATH")
+def test_systemd_takes_the_units(tmp_path: Path):
+    switch_below(tmp_path)
+    deploy(tmp_path, "ps", "-i", "eth1", "--controller", "ctl:9600", "--threads", 2, "--cpus", "2-3")
+    executable(tmp_path / "opt/netfold/bin/softswitch")
+    executable(tmp_path / "opt/netfold/bin/netfold")
+    units = tmp_path / "etc/systemd/system"
+    for unit in ("netfold-switch.service", "netfold-ps@.service"):
+        text = (units / unit).read_text().replace("/opt/netfold", f"{tmp_path}/opt/netfold")
+        (units / unit).write_text(text)
+        done = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", units / unit],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        complaints = [line for line in done.stderr.splitlines() if unit.partition(".")[0] in line]
+        assert (done.returncode, complaints) == (0, []), done.stderr
+
+
+def test_the_unit_runs_one_port_an_interface(tmp_path: Path):
+    switch_below(tmp_path, "--address", "127.0.0.1:9559")
+    unit = (tmp_path / "etc/systemd/system/netfold-switch.service").read_text()
+    assert "-i 1@sw1 -i 2@sw2 --gso --threads 2 --grpc-server-addr 127.0.0.1:9559\n" in unit
+
+
+def test_a_remote_address_is_served_with_tls(tmp_path: Path):
+    switch_below(tmp_path)
+    unit = (tmp_path / "etc/systemd/system/netfold-switch.service").read_text()
+    assert "--grpc-server-addr 0.0.0.0:9559 --tls-cert /etc/netfold/cert.pem" in unit
+
+
+def test_ports_of_jobs_are_steered_on_a_host(tmp_path: Path):
+    deploy(tmp_path, "ps", "-i", "eth1", "--controller", "ctl:9600")
+    script = (tmp_path / "opt/netfold/bin/netfold-ps-cards").read_text()
+    assert "ethtool -N eth1 flow-type udp4 dst-port 61440 m 255 action 0" in script, "61440 to 61695"
+
+
+def test_threads_of_a_switch_are_a_power_of_two(tmp_path: Path):
+    result = CliRunner().invoke(app, ["switch", "-i", "eth1", "--threads", "3", "--out", str(tmp_path)])
+    assert result.exit_code == BAD_INPUT
+    assert "--threads 3: expected a power of two, 1..16" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "opt").write_text("a file")
+    result = CliRunner().invoke(app, ["switch", "-i", "eth1", "--out", str(tmp_path)])
+    assert result.exit_code == BAD_INPUT
+    assert str(tmp_path / "opt/netfold/bin/netfold-switch-cards") in result.output
+
+
+def test_the_estimate_counts_every_byte_of_the_wire():
+    """256 lanes: 1,024 bytes, headers of 58, and 24 that only the wire has."""
+    found = estimate(rate_gbps=100, ports=2, lanes=256, us_per_packet=0.8)
+    packets_per_s = 2 * 100e9 / 8 / (1024 + 58 + 24)
+    assert found.packets_per_s == pytest.approx(packets_per_s)
+    assert found.cores == pytest.approx(packets_per_s * 0.8e-6)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
+def test_the_service_s_command_runs_on_the_cards(tmp_path: Path, space: str):
+    switch_below(tmp_path, "--address", f"unix:{tmp_path}/grpc.sock")
+    script = tmp_path / "opt/netfold/bin/netfold-switch-cards"
+    inside = ["ip", "netns", "exec", space]
+    subprocess.run([*inside, script], check=True, capture_output=True, timeout=TIMEOUT_S)
+    unit = (tmp_path / "etc/systemd/system/netfold-switch.service").read_text()
+    line = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
+    arguments = line.partition(" ")[2].split()
+    reader, writer = os.pipe()
+    control = tmp_path / "control.sock"
+    command = [*inside, sys.executable, "-c", "from softswitch.cli import main; main()", *arguments]
+    command += ["--control-socket", str(control), "--ready-fd", str(writer)]
+    with subprocess.Popen(command, pass_fds=[writer]) as process:
+        try:
+            os.close(writer)
+            with os.fdopen(reader) as ready:
+                assert ready.readline().startswith("ready")
+            with ControlClient(control) as client:
+                ports = client.request("ports")
+            assert [(port["interface"], port["up"], port["merges"]) for port in ports] == [
+                ("sw1", True, True),
+                ("sw2", True, True),
+            ]
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT_S)
