@@ -107,6 +107,7 @@ class Deployment(ManagedResource):
         self.directory = self.net.work
         self._on_step(f"starting the controller ({setup.lanes} lanes)")
         self.start_controller()
+        self.service.wait_switches(self.timeouts.ready_s, self.check)
         if self._chips and (warning := measure_drivers(s.pid for s in self.net.switches.values()).warning()):
             self._on_step(f"Note: {warning}")
 
@@ -147,8 +148,6 @@ class Deployment(ManagedResource):
             (*setup.controller, *self._switch_options()),
         )
         self.service = self._open.enter_context(service)
-        if self._chips:
-            self.service.wait_switches(self.timeouts.ready_s, self.check)
 
     @property
     def _chips(self) -> bool:

@@ -17,16 +17,16 @@ class StepTimeouts:
     """Seconds until a step counts as failed.
 
     start_s  until a started switch answers
-    ready_s  from the controller's start until every switch has its program
-    job_s    until a job runs, or has ended; a first one waits while softswitch compiles its program
+    ready_s  from the controller's start until every switch has its program, which softswitch compiles once
+    job_s    until a job runs, or has ended
     call_s   one all-reduce
     step_s   a whole step of a run, as the training
     job      further keys of every job file
     """
 
     start_s: float = READY_TIMEOUT_S
-    ready_s: float = 90.0
-    job_s: float = 150.0
+    ready_s: float = 150.0
+    job_s: float = 30.0
     call_s: float = 60.0
     step_s: float = 120.0
     job: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))

@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,9 @@ from tests.testbed.environments import Environment
 
 STARTS = 20
 SEED = 26
-LINES = 7
-"""Of the progress that a run prints: its network, its switches, its controller, its workloads, its tables."""
+LINES = 6
+"""Of the progress that a run prints: its network, its switches, its controller, its two workloads."""
+FABRIC = "name: pair\ngenerate:\n  single_switch: {hosts: 2, parameter_servers: 1, rate: 100}\n"
 ENDING = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 LEAVE_S = 120.0
 """A run on a busy machine has to clean up first."""
@@ -35,6 +37,14 @@ MARK = "NETFOLD_TEST_RUN"
 """A variable that all processes of a run inherit."""
 
 pytestmark = [*MARKS, pytest.mark.long, pytest.mark.timeout(3600)]
+
+
+@pytest.fixture(autouse=True)
+def _interrupts() -> Iterator[None]:
+    """Runs inherit whether SIGINT is ignored, as it is in a shell's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def processes_with(mark: str) -> dict[int, str]:
@@ -71,9 +81,7 @@ def end(process: subprocess.Popen[str], mark: str, line: int, number: signal.Sig
     for _ in range(line):
         if not process.stdout.readline():
             break
-    running = list(processes_with(mark))
-    assert process.pid in running or process.poll() is not None
-    used = namespaces_of(running)
+    used = namespaces_of(list(processes_with(mark)))
     process.send_signal(number)
     reader = threading.Thread(target=finish, args=(process,))
     reader.start()
@@ -101,6 +109,14 @@ def own_variables(environment: Environment, home: Path, mark: str) -> dict[str, 
     return {MARK: mark, "TMPDIR": str(temporary)}
 
 
+def start_small(environment: Environment, home: Path, mark: str) -> subprocess.Popen[str]:
+    """A run of two workers."""
+    fabric = home / "pair.yaml"
+    fabric.write_text(FABRIC)
+    variables = own_variables(environment, home, mark)
+    return start(environment, home, "run", *SMALL, "--fabric", str(fabric), variables=variables)
+
+
 def files_of(home: Path) -> set[str]:
     """All but logs, which are kept, and the lock of the network's name."""
     found = {str(p.relative_to(home)) for p in home.rglob("*")}
@@ -124,13 +140,18 @@ def test_a_first_run_that_is_killed_while_it_compiles_leaves_no_part_of_that(
     may_run(environment)
     mark = uuid.uuid4().hex
     with home_of(environment) as home:
-        process = start(environment, home, "run", *SMALL, variables=own_variables(environment, home, mark))
+        process = start_small(environment, home, mark)
         wait_for_compiler(process, mark, source)
         end(process, mark, 0, number)
         assert wait_until_none_is_left(mark) == {}
         left = {p for p in files_of(home) if not p.startswith(("run", "out"))}
         whole = (".cache/softswitch/core-", ".cache/softswitch/engine-")
-        assert {p for p in left if not p.startswith(whole)} == {"tmp", ".cache", ".cache/softswitch"}
+        assert {p for p in left if not p.startswith(whole)} == {
+            "pair.yaml",
+            "tmp",
+            ".cache",
+            ".cache/softswitch",
+        }
 
 
 @pytest.mark.parametrize(
@@ -140,17 +161,14 @@ def test_nothing_is_left_of_runs_that_are_killed(environment: Environment) -> No
     may_run(environment)
     choice = random.Random(f"{SEED} {environment}")
     with home_of(environment) as home:
-        variables = own_variables(environment, home, uuid.uuid4().hex)
-        whole = finish(start(environment, home, "run", *SMALL, variables=variables))
+        whole = finish(start_small(environment, home, uuid.uuid4().hex))
         assert whole.returncode == 0, whole.stdout + whole.stderr
         standing, files = namespaces_of([os.getpid()]), files_of(home)
         for turn in range(STARTS):
             number, line = ENDING[turn % len(ENDING)], choice.randrange(LINES)
             what = f"turn {turn}: {number.name} after line {line}"
             mark = uuid.uuid4().hex
-            process = start(
-                environment, home, "run", *SMALL, variables=own_variables(environment, home, mark)
-            )
+            process = start_small(environment, home, mark)
             used = end(process, mark, line, number) - standing
             assert wait_until_none_is_left(mark) == {}, what
             assert not used & namespaces_of(), what
