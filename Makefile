@@ -102,13 +102,16 @@ test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model check
 test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides, in a network
 	$(ISOLATED) $(BIN)/pytest tests/docs -m long --timeout 900 $(PYTEST_ARGS)
 
+# Only test-frameworks runs them, whichever environments are there already.
+FRAMEWORK_TESTS := $(addprefix tests/torch/test_,frameworks.py deepspeed.py ray.py torchft.py)
+
 .PHONY: test-torch
 test-torch: $(VENV)/.ready $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
-	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch -m "not long" $(PYTEST_ARGS)
+	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch $(addprefix --ignore=,$(FRAMEWORK_TESTS)) -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-frameworks
 test-frameworks: $(VENV)/.ready $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face's Trainer and Accelerate, Lightning, DeepSpeed, Ray and torchft
-	$(ISOLATED) $(TORCH_VENV)/bin/pytest $(addprefix tests/torch/test_,frameworks.py deepspeed.py ray.py torchft.py) $(PYTEST_ARGS)
+	$(ISOLATED) $(TORCH_VENV)/bin/pytest $(FRAMEWORK_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test-roce
 test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual machines (QEMU; no KVM needed)
