@@ -49,6 +49,7 @@ class BackgroundTasks:
         task = asyncio.create_task(_guarded(work, what, on_error), name=what)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # it may have been canceled before it began
 
     def call_later(self, seconds: float, call: Callable[..., None], *args: object, job: str = NO_JOB) -> None:
         """Start a timer; `forget` ends those of a job. After a suspension of the process it fires later, by the length

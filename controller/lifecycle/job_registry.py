@@ -20,7 +20,7 @@ from netfold.controller.lifecycle.allocation import (
     slot_pools,
 )
 from netfold.controller.lifecycle.clock import Clock, SystemClock
-from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.job_admission import PacketModel, background_of, fits
 from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
@@ -127,6 +127,11 @@ class JobRegistry:
     def is_last_worker(self, job: JobRecord, host: str) -> bool:
         absent = {*job.excluded, host}
         return all(m.parameter_server or m.host in absent for m in job.members)
+
+    def fits(self, job: JobRecord, placement: Placement) -> bool:
+        """The placement fits beside what all other jobs have now."""
+        others = background_of(j for j in self._jobs.values() if j.name != job.name)
+        return fits(self._setting.fabric, placement.plan, others)
 
     def occupancy(self) -> dict[str, SlotAllocator]:
         """The slots of every switch as they are taken now, without their epochs."""

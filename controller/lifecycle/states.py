@@ -254,9 +254,7 @@ class Lifecycle:
             self._await(job, version, seconds)
             return
         why = f"switches did not take its entries in {seconds:g} s: {_listed(late)}"
-        if job.previous is not None and not uses_failed(
-            job.previous.plan, self._failures.failed, job.excluded
-        ):
+        if self._can_go_back(job):
             self._go_back(job, why)
         else:
             self._failures.avoid(name, late)
@@ -266,6 +264,12 @@ class Lifecycle:
         """Of its new placement, those that do not hold this version, with their errors."""
         late = (s for s in self._new_switches(job) if not self._fleet.holds(s, version))
         return {s: self._fleet.health(s).error or "busy" for s in late}
+
+    def _can_go_back(self, job: JobRecord) -> bool:
+        """What failed under the previous placement may be back; other jobs may have its capacity by then."""
+        if job.previous is None or uses_failed(job.previous.plan, self._failures.failed, job.excluded):
+            return False
+        return self._registry.fits(job, job.previous)
 
     def _go_back(self, job: JobRecord, why: str) -> None:
         """The job has run on its previous placement all the while, and goes on there in its old epoch."""

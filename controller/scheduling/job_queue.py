@@ -61,6 +61,10 @@ class JobQueue:
         held = self._reservations.get(name)
         return None if held is None else held.placement
 
+    def is_tried(self, name: str, conditions: tuple[object, ...]) -> bool:
+        """Capacity is reserved for the job, or none was found under these conditions. Reservations are not stored."""
+        return self.of(name) is not None or self.is_current(name, conditions)
+
     def conditions(self, job: JobRecord, failed: FailedElements) -> tuple[object, ...]:
         """The conditions that a reservation depends on."""
         return (job.seq, failed, job.excluded, *self.before(self.rank(job)))

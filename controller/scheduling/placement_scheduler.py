@@ -64,6 +64,7 @@ class PlacementScheduler:
 
         async def work(last: bool) -> None:
             self._check_name(name)
+            await self._reserve_untried(is_urgent=last)
             requests = self._queue_requests
             reservations = self._queue.before((-order.file.priority, float("inf")))
             try:
@@ -76,15 +77,16 @@ class PlacementScheduler:
                 why = _with_queue(error, reservations)
                 if not queue:
                     raise RefusedError(why) from error
+                failed = (
+                    self._failures.failed
+                )  # of now: what is back when a refusal arrives may have caused it
                 kept = await self._planning.reservation(order, frozenset, reservations, is_urgent=last)
                 if kept is None:
                     await self._planning.check_possible(order, frozenset, is_urgent=last)
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
                     self._registry.write(self._registry.new(order).model_copy(update=waits))
-                self._queue.reserve(
-                    name, self._queue.conditions(self._registry.get(name), self._failures.failed), kept
-                )
+                self._queue.reserve(name, self._queue.conditions(self._registry.get(name), failed), kept)
                 if self._queue_requests != requests:  # capacity was freed after the plan was refused
                     self.try_queue()
             self._lifecycle.changed(name)
@@ -172,6 +174,13 @@ class PlacementScheduler:
             if not self._planning.fits(name, current_plan.plan, reservations):
                 raise
             return current_plan.plan
+
+    async def _reserve_untried(self, *, is_urgent: bool) -> None:
+        """Jobs wait without a reservation after a start, and when what they need is back that had failed; a submission
+        must not take their place."""
+        for job in self._queue.jobs():
+            if not self._queue.is_tried(job.name, self._queue.conditions(job, self._failures.failed)):
+                await self._reserve(job.name, is_urgent=is_urgent)
 
     async def _reserve(self, name: str, *, is_urgent: bool) -> None:
         """Reserve capacity for a queued job, as if only the jobs ahead of it existed. One that fits nowhere even then,

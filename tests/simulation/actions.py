@@ -179,6 +179,8 @@ class Actions:
     def cut_link(self, a: str, b: str, lasts_s: float) -> None:
         self._say(f"link {a}-{b} is cut")
         link = frozenset((a, b))
+        self.end_cross_traffic(a, b)
+        self.end_cross_traffic(b, a)
         self._world.cut.add(link)
         self._world.note_change(link)
         self._for(link, lasts_s, lambda: self._mend(link))
@@ -187,6 +189,16 @@ class Actions:
         self._say(f"link {'-'.join(sorted(link))} works again")
         self._world.cut.discard(link)
         self._world.note_change(link)
+
+    def cross_traffic(self, a: str, b: str, share: float, lasts_s: float) -> None:
+        """From `a` to `b`, which no job sends. A cut of the link ends it."""
+        if frozenset((a, b)) not in self._world.cut:
+            self._say(f"cross traffic takes {share:.0%} of {a}->{b}")
+            self._world.set_cross_traffic(a, b, share)
+            self._for(("cross traffic", a, b), lasts_s, lambda: self.end_cross_traffic(a, b))
+
+    def end_cross_traffic(self, a: str, b: str) -> None:
+        self._world.set_cross_traffic(a, b, 0.0)
 
     # ---- the end --------------------------------------------------------------------------------------
 
@@ -201,6 +213,9 @@ class Actions:
         world.plans.crashes = 0
         for link in list(world.cut):
             self._mend(link)
+        for a, b in world.links():
+            self.end_cross_traffic(a, b)
+            self.end_cross_traffic(b, a)
         for name, switch in world.switches.items():
             if not switch.is_up:
                 self._power_back(name)

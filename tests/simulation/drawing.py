@@ -15,6 +15,9 @@ from tests.simulation.faults import Intensity
 from tests.simulation.program import JobSpec
 from tests.simulation.scenario import FABRICS, HORIZON_S, Scenario, Step
 
+SHARES = (0.3, 0.7, 0.95)
+"""Of a link's rate: what cross traffic takes."""
+
 DURATIONS_S = (0.0, 0.3, 2.0, 6.0, 12.0, 25.0, 40.0)
 
 CONTROLLER = {"restart_controller": 4, "kill_at_commit": 4}
@@ -27,14 +30,15 @@ SWITCHES = {
     "drift": 1,
     "rogue": 1,
 }
-OTHERS = {"fill_disk": 2, "crash_planner": 1, "replan": 2, "restore_store": 1}
+OTHERS = {"fill_disk": 2, "crash_planner": 1, "replan": 2, "restore_store": 1, "cross_traffic": 2}
 ALL_FAULTS = {**CONTROLLER, **SWITCHES, **OTHERS}
 
 
 @dataclass(frozen=True)
 class Theme:
     """`faults`: weights of kinds; `count`: how many. `jobs`: least and most. `work_s`: of members. `member_faults`:
-    chance of each kind, for each worker. `noise`: chance of small faults of the switches' calls."""
+    chance of each kind, for each worker. `greedy`: chance of a job that takes
+    no less than its rate. `noise`: chance of small faults of the switches' calls."""
 
     faults: dict[str, int] = field(default_factory=lambda: ALL_FAULTS)
     jobs: tuple[int, int] = (2, 7)
@@ -44,6 +48,7 @@ class Theme:
     durations_s: tuple[float, ...] = DURATIONS_S
     elastic: float = 0.5
     canceled: float = 0.15
+    greedy: float = 0.3
     member_faults: float = 0.12
     noise: float = 0.5
     slow_plans: float = 0.2
@@ -56,7 +61,13 @@ THEMES = {
         jobs=(2, 4), work_s=(40.0, 60.0), elastic=0.9, member_faults=0.5, count=(0, 1, 2), rates=(20, 40)
     ),
     "queue": Theme(
-        jobs=(7, 12), work_s=(0.5, 2.0, 5.0), rates=(60, 100), canceled=0.3, count=(1, 2, 4), slow_plans=0.7
+        jobs=(7, 12),
+        work_s=(0.5, 2.0, 5.0),
+        rates=(40, 60, 100),
+        canceled=0.3,
+        greedy=0.8,
+        count=(1, 2, 4),
+        slow_plans=0.7,
     ),
     "repairs": Theme(
         {"power_cut": 3, "cut_link": 4, "hang": 3, "drop_connections": 1, "replan": 1},
@@ -79,6 +90,15 @@ THEMES = {
         noise=0.2,
     ),
     "switches": Theme(SWITCHES, count=(3, 5, 8), noise=1.0),
+    "traffic": Theme(
+        {"cross_traffic": 8, "cut_link": 1, "power_cut": 1, "replan": 1},
+        jobs=(2, 5),
+        count=(3, 5, 8),
+        work_s=(20.0, 60.0),
+        rates=(40, 60, 100),
+        durations_s=(2.0, 6.0, 12.0, 25.0),
+        noise=0.2,
+    ),
     "restores": Theme({"restore_store": 3, "power_cut": 1, "restart_controller": 1}, count=(2, 4), noise=0.1),
 }
 
@@ -166,11 +186,13 @@ def _job(chosen: random.Random, fabric: Fabric, theme: Theme, name: str) -> JobS
             workers = _rack_pairs(chosen, fabric)
     elif chosen.random() < 0.15:
         quorum = chosen.randint(1, len(workers))
+    rate = chosen.choice(theme.rates)
     return JobSpec(
         name=name,
         workers=workers,
         scheme=scheme,
-        rate=chosen.choice(theme.rates),
+        rate=rate,
+        min_rate=rate if chosen.random() < theme.greedy else 0,
         queue=chosen.random() < 0.85,
         priority=chosen.choice((0, 0, 0, 1, 5)),
         is_elastic=is_elastic,
@@ -248,6 +270,7 @@ def _faults(chosen: random.Random, fabric: Fabric, theme: Theme) -> Iterator[Ste
         "cut_link": lambda: (*chosen.choice(links), lasts()),
         "fill_disk": lambda: (lasts(),),
         "restore_store": lambda: (lasts(),),
+        "cross_traffic": lambda: (*chosen.sample(chosen.choice(links), 2), chosen.choice(SHARES), lasts()),
         "crash_planner": tuple,
         "replan": tuple,
     }

@@ -8,7 +8,7 @@ import asyncio
 
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of
-from netfold.controller.planning.plan import Loads
+from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.switches.fabric_config import FailedElements
 from tests.simulation.world import World
 
@@ -33,10 +33,14 @@ def possible_plan(world: World, job: JobRecord) -> str:
 
 def fits(world: World, job: JobRecord, failed: FailedElements, others: Loads) -> bool:
     """There is a plan around what failed, beside the loads of others."""
+    return plan_of(world, job, failed, others) is not None
+
+
+def plan_of(world: World, job: JobRecord, failed: FailedElements, others: Loads) -> Plan | None:
+    """The plan around what failed, beside the loads of others; None: there is none."""
     assert world.controller is not None
     order = world.controller.registry.order(job.name)
     try:
-        world.plans.compute(PlanRequest(order, others, broken=failed, without=frozenset(job.excluded)))
+        return world.plans.compute(PlanRequest(order, others, broken=failed, without=frozenset(job.excluded)))
     except RefusedError:
-        return False
-    return True
+        return None

@@ -10,17 +10,20 @@ from typing import Generic, TypeVar
 
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.lifecycle.job_admission import background_of, uses_failed
+from netfold.controller.planning.residual_network import NO_LOADS
+from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.fabric_config import FailedElements
-from tests.simulation.feasible import fits, possible_plan
+from tests.simulation.feasible import fits, plan_of, possible_plan
 from tests.simulation.member import Member
+from tests.simulation.overtaken import Overtaken
 from tests.simulation.world import ViolationError, World
 
 STAY_S = 25.0
 """A job may stay so long over a switch or link that is down, if there is another plan; a worker may wait so long for
 its part in a job that runs."""
 
-IDLE_S, SLOW_IDLE_S = 30.0, 120.0
-"""A job that would fit may wait so long; and where each plan takes seconds, of which the queue wants many."""
+IDLE_S, SLOW_PLANS_S = 30.0, 10.0
+"""A job that would fit may wait so long; and so much longer for each queued job, where each plan takes seconds."""
 
 Thing = TypeVar("Thing", bound=Hashable)
 
@@ -46,14 +49,19 @@ class Liveness:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._fitting: Lasting[tuple[str, int]] = Lasting()
+        self._fitting: Lasting[tuple[str, int, bool]] = Lasting()
         self._over_failed: Lasting[str] = Lasting()
         self._apart: Lasting[tuple[str, str, int, object]] = Lasting()
+        self._overtaken = Overtaken(world)
 
     def look(self, jobs: list[JobRecord]) -> None:
         world = self._world
         assert world.controller is not None
         now = asyncio.get_running_loop().time()
+        if world.disk.is_full:
+            self._overtaken.clear()
+        else:
+            self._overtaken.look(jobs)
         if world.disk.is_full or now - world.started_at < world.controller.options.timeouts.start:
             self._over_failed.clear()
             self._fitting.clear()
@@ -104,14 +112,18 @@ class Liveness:
         return job.transport is Transport.ROCE and job.roce_installed_epoch == job.epoch and not has_ring
 
     def _check_queue(self, jobs: list[JobRecord]) -> None:
-        """The first queued job that fits beside what runs does not wait."""
+        """No queued job waits that fits beside what runs and what those ahead of it wait for."""
         world = self._world
         assert world.controller is not None
-        others = background_of(jobs)
-        waiting = world.controller.placements.queued()[:1]
-        failed = world.controller.failures.failed
-        limit_s = SLOW_IDLE_S if world.plans.is_slow else IDLE_S
-        fitting = [(j.name, j.seq) for j in waiting if fits(world, j, failed, others)]
-        for name, _ in self._fitting.update(fitting, limit_s):
+        running, reserved, fitting = background_of(jobs), NO_LOADS, []
+        waiting, failed = world.controller.placements.queued(), world.controller.failures.failed
+        is_slow = world.plans.is_slow and not world.draws.is_calm
+        for job in waiting:
+            if fits(world, job, failed, add_loads(running, reserved)):
+                fitting.append((job.name, job.seq, is_slow))
+            if plan := plan_of(world, job, failed, reserved):
+                reserved = add_loads(reserved, plan.loads)
+        limit_s = IDLE_S + SLOW_PLANS_S * len(waiting) * is_slow
+        for name, _, _ in self._fitting.update(fitting, limit_s):
             reason = world.controller.registry.get(name).reason
             raise ViolationError(f"{name} waits for {limit_s:g} s though it fits ({reason})")

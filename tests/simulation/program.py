@@ -25,15 +25,18 @@ class JobSpec:
     work_s: float
     transport: Transport = Transport.UDP
     quorum: int = 0
+    min_rate: int = 0
+    """0: the controller's default, with which a job takes nearly any rate that is left."""
 
     @property
     def text(self) -> str:
         policy = "continue" if self.is_elastic else "fail"
         quorum = f"quorum: {self.quorum}\n" if self.quorum else ""
+        min_rate = f"min_rate: {self.min_rate}\n" if self.min_rate else ""
         return (
             f"name: {self.name}\nworkers: [{', '.join(self.workers)}]\nscheme: {self.scheme}\nrate: {self.rate}\n"
             f"priority: {self.priority}\non_worker_loss: {policy}\njoin_s: 30\n"
-            f"transport: {self.transport}\n{quorum}"
+            f"transport: {self.transport}\n{quorum}{min_rate}"
         )
 
 

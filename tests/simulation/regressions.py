@@ -16,6 +16,11 @@ def job(name: str, *workers: str, **changes: object) -> JobSpec:
     return JobSpec(name, workers, **chosen)  # type: ignore[arg-type]
 
 
+def greedy(name: str, *workers: str, rate: int, work_s: float) -> JobSpec:
+    """A job of one tree that takes no less than its rate."""
+    return job(name, *workers, rate=rate, work_s=work_s, min_rate=rate, scheme="switchml")
+
+
 def fill_disk(at_s: float, lasts_s: float) -> Step:
     return Step(at_s, "fill_disk", (lasts_s,))
 
@@ -128,7 +133,7 @@ SCENARIOS = {
     ),
     "the disk is full when the connections of a RoCE job are installed": (
         Step(1.0, "submit", (job("a", *HOSTS, transport=Transport.ROCE, work_s=20.0),)),
-        fill_disk(4.06, 14.5),
+        fill_disk(4.01, 14.5),
     ),
     "a worker ends while the controller is away": (
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=2.0),)),
@@ -152,15 +157,53 @@ SCENARIOS = {
         Step(20.02, "hang", ("spine2", 25.0)),
         Step(20.6, "submit", (job("c", "h2", "h4", scheme="switchml", work_s=30.0),)),
     ),
+    "a small job is submitted behind one that waits for all of a link": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=60.0),)),
+        Step(5.0, "submit", (greedy("b", "h1", "h3", rate=100, work_s=1.0),)),
+        Step(10.0, "submit", (greedy("c", "h1", "h3", rate=40, work_s=60.0),)),
+    ),
+    "a small job is queued behind one that waits for all of a link": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=60.0),)),
+        Step(3.0, "submit", (greedy("b", "h1", "h3", rate=40, work_s=20.0),)),
+        Step(10.0, "submit", (greedy("c", "h1", "h3", rate=100, work_s=1.0),)),
+        Step(15.0, "submit", (greedy("d", "h1", "h3", rate=40, work_s=60.0),)),
+    ),
+    "the controller starts again, and a small job is submitted before it has tried the queue": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=60.0),)),
+        Step(5.0, "submit", (greedy("b", "h1", "h3", rate=100, work_s=1.0),)),
+        Step(20.0, "restart_controller", (0.3,)),
+        Step(20.4, "submit", (greedy("c", "h1", "h3", rate=40, work_s=60.0),)),
+    ),
+    "a job fits that waits before a larger one": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=90.0),)),
+        Step(3.0, "submit", (greedy("b", "h1", "h3", rate=40, work_s=15.0),)),
+        Step(10.0, "submit", (greedy("c", "h1", "h3", rate=40, work_s=1.0),)),
+        Step(15.0, "submit", (greedy("d", "h1", "h3", rate=60, work_s=1.0),)),
+    ),
+    "a job fits behind one that waits": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=90.0),)),
+        Step(3.0, "submit", (greedy("b", "h2", "h4", rate=60, work_s=10.0),)),
+        Step(8.0, "submit", (greedy("c", "h1", "h3", rate=100, work_s=1.0),)),
+        Step(9.0, "submit", (greedy("d", "h2", "h4", rate=60, work_s=1.0),)),
+    ),
+    "a job goes back to where a link failed, and another one was planned meanwhile": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, scheme="switchml", work_s=60.0),)),
+        Step(10.0, "cut_link", ("leaf1", "spine1", 12.0)),
+        Step(15.0, "hang", ("spine2", 25.0)),
+        Step(18.5, "submit", (job("c", "h4", "h5", rate=100, scheme="switchml", work_s=30.0),)),
+    ),
 }
 
 FABRIC_OF = {
     "a worker leaves while the only spine takes no connections for a moment": "one spine",
     "a job that can never run is submitted beside one that leaves no capacity": "three leaves, two spines",
+    "a job goes back to where a link failed, and another one was planned meanwhile": "three leaves, two spines",
 }
 """Where another one is needed."""
 
 
 def regression(name: str) -> Scenario:
-    """One of SCENARIOS."""
-    return Scenario(1, FABRIC_OF.get(name, "two leaves, two spines"), SCENARIOS[name])
+    """One of SCENARIOS. Links are probed where one is cut."""
+    steps = SCENARIOS[name]
+    probe_s = 1.0 if any(s.kind == "cut_link" for s in steps) else 0.0
+    return Scenario(1, FABRIC_OF.get(name, "two leaves, two spines"), steps, probe_s=probe_s)

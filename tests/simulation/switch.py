@@ -27,6 +27,9 @@ Result = TypeVar("Result")
 
 PACKET_BYTES = 200
 
+Direction = tuple[bool, int]
+"""Of a port: whether packets arrive there, and its number."""
+
 
 def rpc_error(code: grpc.StatusCode, text: str) -> fy.P4ClientError:
     nothing = grpc.aio.Metadata()
@@ -58,6 +61,9 @@ class SimulatedSwitch:
         self.rogues: list[Rogue] = []
         self.rx: dict[int, int] = {}
         self.tx: dict[int, int] = {}
+        self.cross_traffic: dict[Direction, float] = {}  # bytes a second
+        self._cross_bytes: dict[Direction, float] = {}
+        self._cross_counted_at = 0.0
         self.deliver: Callable[[str, int, bytes], None] = lambda switch, port, payload: None
 
     # ---- faults ---------------------------------------------------------------------------------------
@@ -73,6 +79,7 @@ class SimulatedSwitch:
         self.down_since = asyncio.get_running_loop().time()
         self.contents, self.registers, self.has_pipeline = {}, {}, False
         self.rx, self.tx, self.highest_id = {}, {}, 0
+        self._cross_bytes = {}
         self.rogues.clear()
         self.is_running.set()
         self.drop_connections()
@@ -107,6 +114,20 @@ class SimulatedSwitch:
             self.highest_id = 0
             self.arbitrate()
 
+    # ---- cross traffic --------------------------------------------------------------------------------
+
+    def set_cross_traffic(self, direction: Direction, bytes_per_s: float) -> None:
+        self.count_cross_traffic()
+        self.cross_traffic[direction] = bytes_per_s
+
+    def count_cross_traffic(self) -> dict[Direction, float]:
+        """Until now."""
+        now = asyncio.get_running_loop().time()
+        seconds, self._cross_counted_at = now - max(self._cross_counted_at, self.up_since), now
+        for direction, rate in self.cross_traffic.items() if self.is_up else ():
+            self._cross_bytes[direction] = self._cross_bytes.get(direction, 0.0) + rate * seconds
+        return self._cross_bytes
+
     # ---- P4Runtime ------------------------------------------------------------------------------------
 
     @property
@@ -124,7 +145,7 @@ class SimulatedSwitch:
         self.contents, self.registers, self.has_pipeline = {}, {}, True
         self.changes += 1
         self.losses += 1
-        self.rx, self.tx = {}, {}
+        self.rx, self.tx, self._cross_bytes = {}, {}, {}
 
     def write(self, batch: WriteBatch) -> None:
         """Raises fy.P4ClientError at the first update that is refused; those before it are written."""
@@ -449,6 +470,8 @@ class SimulatedPortCounters:
         return self._counts
 
     def _now(self) -> PortCounts:
-        """All as traffic of jobs, as no cross traffic is simulated."""
-        sent = [self._switch.rx.get(p, 0) for p in self._rx] + [self._switch.tx.get(p, 0) for p in self._tx]
-        return np.array([[0, n] for n in sent], np.int64)
+        """Bytes of cross traffic, and of others: probes."""
+        switch, crossing = self._switch, self._switch.count_cross_traffic()
+        rx = [(int(crossing.get((True, p), 0)), switch.rx.get(p, 0)) for p in self._rx]
+        tx = [(int(crossing.get((False, p), 0)), switch.tx.get(p, 0)) for p in self._tx]
+        return np.array([*rx, *tx], np.int64)

@@ -341,6 +341,12 @@ class World:
                 0.0001, receiver.receive, self.fabric.ports[near][switch], payload
             )
 
+    def set_cross_traffic(self, a: str, b: str, share: float) -> None:
+        """It takes this part of the link's rate from `a` to `b`."""
+        bytes_per_s = share * self.fabric.link(a, b).rate * self.fabric.unit.bits_per_second / 8
+        for switch, arrives, near in ((a, False, b), (b, True, a)):
+            self.switches[switch].set_cross_traffic((arrives, self.fabric.ports[switch][near]), bytes_per_s)
+
     def note_change(self, element: object) -> None:
         self.changed_at[element] = asyncio.get_running_loop().time()
 

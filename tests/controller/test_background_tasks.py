@@ -1,0 +1,28 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks that are not awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+
+from netfold.controller.lifecycle.background_tasks import BackgroundTasks
+
+
+async def _stop_at_once() -> None:
+    tasks = BackgroundTasks()
+    tasks.spawn(asyncio.sleep(1000), "work")
+    tasks.stop()
+    while tasks.under_way:
+        await asyncio.sleep(0)
+
+
+def test_work_that_is_stopped_before_it_begins_is_closed() -> None:
+    """A controller that stops just then would write that a coroutine was never awaited."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(_stop_at_once())
+        gc.collect()
+    assert [str(w.message) for w in caught] == []

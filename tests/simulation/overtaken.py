@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""No job starves the first of the queue: what starts after it, and does not precede it, leaves it a place."""
+
+from __future__ import annotations
+
+from netfold.controller.jobs.records import JobRecord
+from netfold.controller.lifecycle.job_admission import background_of
+from netfold.controller.planning.residual_network import NO_LOADS
+from tests.simulation.feasible import fits
+from tests.simulation.world import ViolationError, World
+
+
+class Overtaken:
+    """`look` raises ViolationError."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.clear()
+
+    def clear(self) -> None:
+        """Another job is the first, or waits under other conditions, from which on later jobs are noted."""
+        self._conditions: tuple[object, ...] = ()
+        self._before: set[int] = set()
+        self._later: dict[int, JobRecord] = {}
+
+    def look(self, jobs: list[JobRecord]) -> None:
+        """A job that is moved (a repair takes what is reserved) or precedes the first one is not its follower."""
+        world = self._world
+        assert world.controller is not None
+        queued = world.controller.placements.queued()
+        if not queued:
+            self.clear()
+            return
+        first, failed = queued[0], world.controller.failures.failed
+        installed = {j.seq: j for j in jobs if j.state.is_installed}
+        conditions = (first.seq, first.excluded, first.added, failed, world.started_at)
+        if conditions != self._conditions:
+            self.clear()
+            self._conditions, self._before = conditions, set(installed)
+            return
+        new = {s: j for s, j in installed.items() if s not in self._before and self._follows(j, first)}
+        later = {s: self._later.get(s, j) for s, j in new.items()}
+        is_more = later.keys() - self._later.keys()
+        self._later = later
+        stayed = [j for s, j in later.items() if installed[s].epoch == j.epoch]
+        if not is_more or not fits(world, first, failed, NO_LOADS):
+            return
+        if not fits(world, first, failed, background_of(stayed)):
+            names = ", ".join(j.name for j in stayed)
+            raise ViolationError(
+                f"{first.name} is first in the queue, and {names}, which came later, in its place"
+            )
+
+    def _follows(self, job: JobRecord, first: JobRecord) -> bool:
+        """It is no more urgent, and came later."""
+        programs = self._world.programs
+        if job.name not in programs or first.name not in programs or job.seq < first.seq:
+            return False
+        return programs[job.name].spec.priority <= programs[first.name].spec.priority
