@@ -359,8 +359,8 @@ MUTANTS = (
     Mutant(
         "only the first of the queue is tried",
         PLACEMENTS,
-        "for job in self._queue.jobs():",
-        "for job in self._queue.jobs()[:1]:",
+        "for job in self._queue.jobs():\n                    try:",
+        "for job in self._queue.jobs()[:1]:\n                    try:",
         "a job fits behind one that waits",
     ),
     Mutant(
