@@ -76,6 +76,12 @@ class RunWorkloadOptions:
     size: Annotated[int, typer.Option(min=4, help="Size of the larger arrays, bytes.")] = 1 << 20
     iterations: Annotated[int, typer.Option(min=1, help="All-reduces of the larger arrays.")] = 8
     ring: Annotated[bool, typer.Option(help="Compare with a TCP ring over the same links.")] = True
+    fast_mbps: Annotated[
+        float | None,
+        typer.Option(
+            min=1, metavar="MBPS", help="Reduce the larger arrays once more, over links of this rate, Mbit/s."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +180,7 @@ def run_command(
                 FaultInjection(faults.loss, faults.restart),
                 workload.hidden,
                 page,
+                workload.fast_mbps,
             )
             executed = Run(options, display)
             report = executed.execute()

@@ -26,11 +26,21 @@ class AllReduce:
 
 
 @dataclass(frozen=True)
+class FastLinks:
+    """The arrays over links of a rate that this machine may not carry in full. `identical`: at all workers."""
+
+    link_mbps: float
+    netfold: AllReduce
+    ring: AllReduce | None
+    identical: bool
+
+
+@dataclass(frozen=True)
 class RunReport:
-    """One run. `network`: a NetworkMode. `wrong_elements`: of both workloads; the top-level rates: of `bandwidth`,
+    """One run. `network`: a NetworkMode. `wrong_elements`: of all workloads; the top-level rates: of `bandwidth`,
     arrays of `bandwidth_bytes`; the top-level times: of the training. `frames_lost`: None without injected loss.
     `restarted`: a switch, whose counters in `switches` start at its restart. `warning`: why the rates may be the
-    machine's, not the network's."""
+    machine's, not the network's. `fast`: None if not asked for."""
 
     fabric: str
     network: str
@@ -62,13 +72,15 @@ class RunReport:
     frames_lost: int | None = None
     restarted: str | None = None
     warning: str = ""
+    fast: FastLinks | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2) + "\n"
 
     def render(self) -> Group:
         notes = [Text(f"Note: {self.warning}.", style="yellow")] if self.warning else []
-        return Group(self._outcome(), self._rates(), self._counters(), *notes)
+        fast = [] if self.fast is None else [self._fast_rates(self.fast)]
+        return Group(self._outcome(), self._rates(), *fast, self._counters(), *notes)
 
     def _outcome(self) -> Table:
         table = Table(
@@ -81,6 +93,7 @@ class RunReport:
         table.add_row("accuracy", f"{self.accuracy:.4f}")
         table.add_row("accuracy of the single-machine reference", f"{self.reference_accuracy:.4f}")
         checked = self.training.checked_elements + self.bandwidth.checked_elements
+        checked += self.fast.netfold.checked_elements if self.fast else 0
         table.add_row("wrong elements", f"{self.wrong_elements} of {checked:,} checked")
         table.add_row("results bit-identical on all workers", "yes" if self.identical else "NO")
         table.add_row("packets aggregated in switches", f"{self.packets_aggregated:,}")
@@ -114,6 +127,23 @@ class RunReport:
             if measured is not None:
                 table.add_row(
                     workload,
+                    transport,
+                    f"{measured.ms_p50:.2f}",
+                    f"{measured.ms_p99:.2f}",
+                    f"{measured.algbw_mbps:.2f}",
+                    str(measured.wrong_elements),
+                )
+        return table
+
+    def _fast_rates(self, fast: FastLinks) -> Table:
+        size = f"{self.bandwidth_bytes / 2**20:g} MiB"
+        title = f"all-reduce of {size} over links of {fast.link_mbps:,.0f} Mbit/s, as far as this machine carries them"
+        table = Table(title=title, min_width=72)
+        for column in ("transport", "p50 ms", "p99 ms", "algbw Mbit/s", "wrong"):
+            table.add_column(column, justify="left" if column == "transport" else "right")
+        for transport, measured in (("netfold", fast.netfold), ("ring (TCP)", fast.ring)):
+            if measured is not None:
+                table.add_row(
                     transport,
                     f"{measured.ms_p50:.2f}",
                     f"{measured.ms_p99:.2f}",

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from netfold.controller.drawing.fabric_picture import MeasuredLoads, fabric_plot
@@ -29,7 +29,7 @@ from netfold.testbed.fault_injection import FaultInjection
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.sudo_user import as_sudo_user
 from netfold.testbed.processor_load import ProcessorLoad, ProcessorMeter
-from netfold.testbed.report import AllReduce, RunReport
+from netfold.testbed.report import AllReduce, FastLinks, RunReport
 from netfold.testbed.web_page import WebPage
 from netfold.traffic.workloads import HIDDEN_UNITS
 
@@ -43,7 +43,7 @@ PICTURES = {"fabric.png": "png", "fabric.svg": "svg"}
 class RunOptions:
     """Options of a run. `epochs`: passes over the training images; `bandwidth_bytes`: arrays of the second job, reduced
     `iterations` times; `timeout_s`: of each step, None: the target's default; `page`: descriptor of a live page's
-    socket, None: no page."""
+    socket, None: no page; `fast_mbps`: rate of links over which the arrays are reduced once more, None: not."""
 
     setup: Setup = field(default_factory=Setup)
     scheme: str = "panama"
@@ -56,6 +56,7 @@ class RunOptions:
     faults: FaultInjection = field(default_factory=FaultInjection)
     hidden: int = HIDDEN_UNITS
     page: int | None = None
+    fast_mbps: float | None = None
 
 
 class RunObserver:
@@ -89,8 +90,7 @@ class Run:
         options, system = self.options, self.system
         train: list[object] = ["--workload", "digits", "--epochs", options.epochs]
         train += ["--hidden", options.hidden]
-        reduce: list[object] = ["--workload", "sizes", "--bytes", options.bandwidth_bytes]
-        reduce += ["--iterations", options.iterations]
+        reduce = self._reducing()
         faults = options.faults
         self._meter = meter = ProcessorMeter()
         with system, self._page():
@@ -109,10 +109,36 @@ class Run:
             target, rate_mbps = system.net.target.name, system.link_mbps
             self._recording = "".join(f"{line}\n" for line in read_recording(system.service.recording))
         self._plan, self._loads = plan, loads
+        load = meter.read()
+        fast = None if options.fast_mbps is None else self._over_fast_links(rate_mbps)
         seconds = time.monotonic() - started
         return self._report(
-            target, plan, rate_mbps, training, bandwidth, rings, verdicts, lost, seconds, meter.read()
+            target, plan, rate_mbps, training, bandwidth, rings, verdicts, lost, seconds, load, fast
         )
+
+    def _reducing(self) -> list[object]:
+        """Options of a member that reduces arrays of one size."""
+        options = self.options
+        size: list[object] = ["--workload", "sizes", "--bytes", options.bandwidth_bytes]
+        return [*size, "--iterations", options.iterations]
+
+    def _over_fast_links(self, link_mbps: float) -> FastLinks:
+        """The arrays once more, over a network of its own whose links have another rate."""
+        setup, first = self.options.setup, self.system
+        assert self.options.fast_mbps is not None
+        scale = (setup.scale or 1.0) * self.options.fast_mbps / link_mbps
+        self.system = Deployment(replace(setup, scale=scale), self.observer.on_step)
+        try:
+            with self.system as system:
+                results, _, _ = self._job("bandwidth", self._reducing(), lambda: None)
+                ring: Results | None = None
+                if self.options.ring and system.mode is not NetworkMode.USERLAND:
+                    ring = self._ring("bandwidth", self._reducing(), RING_PORT)
+                identical = len({r["digest"] for r in results.values()}) == 1
+                beside = None if ring is None else _slowest(ring)
+                return FastLinks(system.link_mbps, _slowest(results), beside, identical)
+        finally:
+            self.system = first
 
     def failure_warning(self) -> str:
         """Why a failed run may be this machine's fault; "" if nothing points to it."""
@@ -214,6 +240,7 @@ class Run:
         lost: int | None,
         seconds: float,
         load: ProcessorLoad,
+        fast: FastLinks | None,
     ) -> RunReport:
         trained, measured = _slowest(training), _slowest(bandwidth)
         training_ring, bandwidth_ring = (None if r is None else _slowest(r) for r in rings)
@@ -234,8 +261,11 @@ class Run:
             reference_accuracy=first["reference_accuracy"],
             identical=all(
                 len({r["digest"] for r in results.values()}) == 1 for results in (training, bandwidth)
-            ),
-            wrong_elements=trained.wrong_elements + measured.wrong_elements,
+            )
+            and (fast is None or fast.identical),
+            wrong_elements=trained.wrong_elements
+            + measured.wrong_elements
+            + (fast.netfold.wrong_elements if fast else 0),
             allreduce_ms_p50=trained.ms_p50,
             allreduce_ms_p99=trained.ms_p99,
             bandwidth_bytes=self.options.bandwidth_bytes,
@@ -254,6 +284,7 @@ class Run:
             frames_lost=lost,
             restarted=self.options.faults.restart,
             warning=load.warning(target, goodput_of_link),
+            fast=fast,
         )
 
 

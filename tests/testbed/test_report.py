@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from netfold.testbed import cli, doctor
 from netfold.testbed.errors import RunError
 from netfold.testbed.network.modes import NetworkMode
-from netfold.testbed.report import AllReduce, RunReport
+from netfold.testbed.report import AllReduce, FastLinks, RunReport
 from netfold.testbed.roce import taps
 from netfold.testbed.roce.lab import Lab
 
@@ -69,6 +69,22 @@ def test_the_json_has_what_is_promised(report: RunReport) -> None:
     assert written["wrong_elements"] == 3
     assert written["training"]["ms_p99"] == 9.0
     assert written["switches"]["spine1"] == {"result_sent": 22}
+
+
+def test_a_second_table_has_the_rates_over_fast_links(report: RunReport) -> None:
+    netfold = AllReduce(ms_p50=21.5, ms_p99=30.0, algbw_mbps=391.2, wrong_elements=0, checked_elements=100)
+    ring = AllReduce(ms_p50=44.0, ms_p99=50.0, algbw_mbps=190.6, wrong_elements=0, checked_elements=100)
+    fast = dataclasses.replace(report, fast=FastLinks(1000.0, netfold, ring, identical=True))
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(fast.render())
+        console.print("end of the first", report.render())
+    first, _, without = captured.get().partition("end of the first")
+    assert "1 MiB over links of 1,000 Mbit/s, as far as this machine carries them" in " ".join(first.split())
+    for shown in ("391.20", "190.60", "3 of 300 checked"):
+        assert shown in first
+    assert "1,000 Mbit/s" not in without
+    assert json.loads(fast.to_json())["fast"]["netfold"]["algbw_mbps"] == 391.2
 
 
 def test_the_table_shows_errors_rates_and_every_switch(report: RunReport) -> None:
