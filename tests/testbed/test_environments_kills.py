@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,11 +41,16 @@ pytestmark = [*MARKS, pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(autouse=True)
-def _interrupts() -> Iterator[None]:
-    """Runs inherit whether SIGINT is ignored, as it is in a shell's background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _signals() -> Iterator[None]:
+    """Runs inherit ignored signals: SIGINT in a shell's background, SIGHUP below nohup."""
+    handlers: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def processes_with(mark: str) -> dict[int, str]:
