@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,10 +55,13 @@ def allocate(
     quorum = quorum_of(fabric, order, plan)
     epoch = 0 if after_epoch == LAST_EPOCH else after_epoch
     tree_numbers = TreeNumbers(fabric, placements, numbers.last_tree)
-    for tree in plan.trees:
+    wanted = [2 * _window(fabric, wire, order, plan, tree) for tree in plan.trees]
+    for i, tree in enumerate(plan.trees):
         number = tree_numbers.take(tree, order.file.name)
-        window = _window(fabric, wire, order, plan, tree)
-        size, ranges = _take(fabric, tree, pools, 2 * window, order.file.name)
+        later: Counter[str] = Counter()
+        for other, slots in zip(plan.trees[i + 1 :], wanted[i + 1 :], strict=True):
+            later.update(dict.fromkeys(other.nodes, slots))
+        size, ranges = _take(fabric, tree, pools, wanted[i], later, order.file.name)
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
         bases = {s: r.base for s, r in ranges.items()}
         trees.append(AllocatedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))
@@ -126,13 +129,19 @@ def _roce_window(fabric: Fabric, plan: Plan, tree: Tree) -> int:
 
 
 def _take(
-    fabric: Fabric, tree: Tree, pools: Mapping[str, SlotAllocator], size: int, job: str
+    fabric: Fabric,
+    tree: Tree,
+    pools: Mapping[str, SlotAllocator],
+    wanted: int,
+    later: Mapping[str, int],
+    job: str,
 ) -> tuple[int, dict[str, Range]]:
-    """Ranges of one size on all nodes of a tree: the wanted size, or the largest that all of them still have."""
+    """Ranges of one size on all nodes of a tree: the wanted size, or the largest that all of them still have beside a
+    proportional part for the job's `later` trees, which want that many slots of a node."""
     nodes = [n for n in tree.nodes if not fabric.is_host(n)]
     least = 2 * _LEAST_WINDOW
     free = {n: pools[n].largest_free() for n in nodes}
-    size = min([size, *free.values()])
+    size = min([wanted, *(_part(free[n], wanted, later.get(n, 0)) for n in nodes)])
     if size < least:
         tight = min(nodes, key=lambda n: free[n])
         raise RefusedError(
@@ -143,3 +152,12 @@ def _take(
         return size, {n: pools[n].take(size) for n in nodes}
     except SlotsExhaustedError as error:  # the size was free on each, and no node occurs twice
         raise RefusedError(str(error)) from error
+
+
+def _part(free: int, wanted: int, later: int) -> int:
+    """Of a free range whose size is a power of two: all of it, or the power of two that leaves later trees as much in
+    proportion."""
+    if wanted + later <= free:
+        return free
+    part = free * wanted // (wanted + later)
+    return min(free, max(1 << max(0, part.bit_length() - 1), 2 * _LEAST_WINDOW))

@@ -76,6 +76,19 @@ def test_fewer_slots_than_wished_are_taken_when_no_more_are_left(tmp_path):
     _run(single_switch(4, slots=64), tmp_path, scenario)
 
 
+def test_the_trees_of_a_job_share_the_slots_of_a_switch(tmp_path):
+    """A first tree that takes all slots of a leaf would leave none for the second, and the job could never run."""
+
+    async def scenario(deployment):
+        spec = _spec("a", "[h1, h2, h3, h4]", scheme="panama", slots=256)
+        admitted = await deployment.controller.submit(spec, queue=False)
+        first, second = admitted.placement.trees
+        assert set(first.bases) & set(second.bases), (first.bases, second.bases)
+        assert (first.slots, second.slots) == (128, 128)
+
+    _run(leaf_spine(2, 2, 2, slots=256), tmp_path, scenario)
+
+
 def test_the_queue_moves_when_a_job_ends_by_priority_then_age(tmp_path):
     async def scenario(deployment):
         controller = deployment.controller
