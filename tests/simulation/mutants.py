@@ -330,6 +330,14 @@ MUTANTS = (
         "a job goes back to where a link failed, and another one was planned meanwhile",
     ),
     Mutant(
+        "a queued job is placed where it has a reservation, though that has failed",
+        PLACEMENTS,
+        "if current_plan is None or uses_failed(current_plan.plan, self._failures.failed, job.excluded):\n"
+        "                raise",
+        "if current_plan is None:\n                raise",
+        "a spine dies that is reserved for a queued job, and the other one is full",
+    ),
+    Mutant(
         "a submission takes what is reserved",
         PLACEMENTS,
         'reservations = self._queue.before((-order.file.priority, float("inf")))',

@@ -149,6 +149,13 @@ SCENARIOS = {
         Step(3.0, "submit", (job("b", "h1", "h3", rate=100, work_s=1.0),)),
         Step(56.0, "submit", (job("c", "h1", "h3", rate=100, work_s=1.0, priority=1),)),
     ),
+    "a spine dies that is reserved for a queued job, and the other one is full": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=200.0),)),
+        Step(3.0, "submit", (greedy("b", "h2", "h4", rate=100, work_s=200.0),)),
+        Step(5.0, "submit", (greedy("c", "h1", "h3", rate=100, work_s=2.0),)),
+        Step(8.0, "power_cut", ("spine1", 30.0)),
+        Step(12.0, "cancel", ("a",)),
+    ),
     "a job goes back to where it was, and another one was planned meanwhile": (
         Step(1.0, "submit", (job("d", "h2", "h4", rate=60, scheme="switchml", work_s=60.0),)),
         Step(2.0, "submit", (job("b", "h1", "h3", rate=60, scheme="switchml", work_s=7.0),)),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from netfold.controller.jobs.records import JobRecord, JobState, Placement, Transport
 from netfold.controller.jobs.slot_allocator import BLOCK, Range
+from netfold.controller.switches.fabric_config import FailedElements
 from tests.simulation.feasible import possible_plan
 from tests.simulation.liveness import Liveness
 from tests.simulation.member import UNHEARD
@@ -28,6 +29,8 @@ class Watch:
         self._liveness = Liveness(world)
         self._reserved = Reserved(world.fabric)
         self._numbered: list[JobRecord] = []
+        self._waiting: set[str] = set()
+        self._failed = FailedElements()
 
     async def run(self) -> None:
         while True:
@@ -50,6 +53,7 @@ class Watch:
         check_order(world.controller.placements.queued(), world.programs, LoopClock().wall_s())
         self._check_epochs(jobs)
         self._check_moves(jobs)
+        self._check_first_placements(world.controller.failures.failed, jobs)
         for program in world.programs.values():
             self._check_program(program)
         self._check_leases()
@@ -139,6 +143,19 @@ class Watch:
                     raise ViolationError(
                         f"{job.name} moves from epoch {job.previous.epoch}, and {name} lacks {entity}"
                     )
+
+    def _check_first_placements(self, failed: FailedElements, jobs: list[JobRecord]) -> None:
+        """No job that waited is placed over what was known to have failed when it was last looked at, and still is."""
+        switches, links = self._failed.switches & failed.switches, self._failed.links & failed.links
+        for job in jobs:
+            if job.name in self._waiting and job.state is JobState.INSTALLING and job.placement is not None:
+                used = (
+                    job.placement.links & links,
+                    {n for pair in job.placement.links for n in pair} & switches,
+                )
+                if any(used):
+                    raise ViolationError(f"{job.name} waited, and is placed over failed {used}")
+        self._waiting, self._failed = {j.name for j in jobs if j.state is JobState.QUEUED}, failed
 
     def _check_leases(self) -> None:
         """Only members of jobs that have not ended have one."""
