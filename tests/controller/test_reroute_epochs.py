@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from netfold.controller.health import reroute_policy
 from netfold.controller.health.link_loads import Link
 from netfold.controller.jobs.records import JobState
 from netfold.controller.switches.port_counters import PORT_RX, cell
@@ -19,8 +20,14 @@ from tests.controller.deployment import Deployment, deployed
 from tests.controller.world import job_file, through
 
 AGING_S = 240.0
-"""A job stays five seconds where it is, after each further move twice as long, up to 80, and looks again for a better
-place at least once a minute (reroute_policy.py). A busy machine measures loads unevenly, so it takes more moves."""
+"""A busy machine measures loads unevenly, so it takes more moves."""
+
+
+@pytest.fixture(autouse=True)
+def _short_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each further move waits twice as long as the one before, up to 80 s: on a busy machine for minutes."""
+    for name, seconds in {"DWELL_S": 1.0, "MAX_DWELL_S": 4.0, "RETRY_S": 0.5, "MAX_RETRY_S": 4.0}.items():
+        monkeypatch.setattr(reroute_policy, name, seconds)
 
 
 @pytest.fixture(scope="module")

@@ -77,11 +77,16 @@ def test_a_system_of_chip_models_tells_it_when_it_is_up(
     monkeypatch.setattr(deployment, "target_reason", lambda *_: "as requested")
     monkeypatch.setattr(deployment, "measure_drivers", measure)
     monkeypatch.setattr(Deployment, "_network", lambda *_: _Open(network))
-    monkeypatch.setattr(Deployment, "start_controller", lambda _: None)
+    monkeypatch.setattr(Deployment, "start_controller", _start_controller)
     with system:
         pass
     assert measured == [[PAIR]]
     assert any("64.0 of 2 processors" in step for step in steps) == bool(busy)
+
+
+def _start_controller(system: Deployment) -> None:
+    """One that has all its switches at once."""
+    system.service = SimpleNamespace(wait_switches=lambda *_: None)  # type: ignore[assignment]
 
 
 class _Open:

@@ -29,12 +29,12 @@ WITHOUT_NAMESPACES = ["setpriv", "--bounding-set=-all", "--"]
 ROOT_WITHOUT_SYS_ADMIN = ["setpriv", "--bounding-set=-sys_admin", "--"]
 SLEEPER = "import signal, sys, time; print('up', flush=True); time.sleep(1000)"
 CLEANER = """
-import signal, sys, time
+import os, signal, sys, time
 def leave(number, frame):
-    print("left", number, flush=True)
+    os.write(1, f"left {number}\\n".encode())
     sys.exit(7)
 signal.signal(signal.SIGTERM, leave)
-print("up", flush=True)
+os.write(1, b"up\\n")  # print is not reentrant: the signal may come before it has returned
 time.sleep(1000)
 """
 DETACHED = (
