@@ -145,11 +145,16 @@ def test_threads_share_a_link_that_comes_back(
 @pytest.mark.root
 @needs_root[1]
 def test_faults_of_a_seed_repeat(switch: SwitchProcess, hosts: list[Host]) -> None:
+    def received() -> int:
+        return int(switch.port(1)["link"]["rx_packets"])
+
     def passed() -> list[int]:
         with switch.control() as control:
             control.request("set-faults", port=1, direction="in", loss=LOSS, seed=5)
+        before = received()
         for slot in range(SLOTS):
             hosts[0].send(lanes_frame(slot, 0))
+        wait_for(lambda: received() >= before + SLOTS, "the frames")
         with switch.control() as control:
             control.request("set-faults", port=1, direction="in")
         hosts[0].send(lanes_frame(0, 0))
