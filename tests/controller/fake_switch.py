@@ -48,6 +48,7 @@ class State:
     copies: dict[int, list[int]] = field(default_factory=dict)  # ports that a packet to the group leaves by
     counters: dict[int, int] = field(default_factory=dict)  # packets by cell of the verdicts
     ports: dict[tuple[str, int], int] = field(default_factory=dict)  # bytes by port counter and cell
+    before_ports: Callable[[], None] = lambda: None  # is called before a port counter is read
     registers_used: bool = False
 
 
@@ -258,6 +259,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         answer = p4r.Entity(counter_entry=asked)
         data, cell = answer.counter_entry.data, asked.index.index
         if asked.counter_id in PORT_COUNTERS:
+            self.state.before_ports()
             data.byte_count = self.state.ports.get((PORT_COUNTERS[asked.counter_id], cell), 0)
         else:
             data.packet_count = self.state.counters.get(cell, 0)

@@ -43,6 +43,8 @@ class Pressed:
         self.deployment = deployment
         self.links: dict[Link, float] = {}
         self._last = asyncio.get_running_loop().time()
+        for switch in deployment.switches.values():
+            switch.state.before_ports = self.go_on
 
     def go_on(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -55,11 +57,7 @@ class Pressed:
         self._last = now
 
     async def until(self, true: Callable[[], bool], what: str) -> None:
-        def going_on() -> bool:
-            self.go_on()
-            return true()
-
-        await self.deployment.until(going_on, what, AGING_S)
+        await self.deployment.until(true, what, AGING_S)
 
 
 def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_path: Path, fabric: Fabric):
