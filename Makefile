@@ -46,9 +46,10 @@ help: ## this list
 
 # ---- using it ---------------------------------------------------------------------------------------------------
 
-.PHONY: run
 # The arrays once more, over links that this machine may not carry in full: its own best rate.
 FAST := $(if $(filter auto softswitch,$(TARGET)),--fast-mbps 1000)
+
+.PHONY: run
 run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-spine, and show what happened
 	$(BIN)/netfold run --target $(TARGET) $(if $(WEB),--web) $(FAST) $(RUN_ARGS)
 

@@ -25,6 +25,19 @@ class AllReduce:
     retransmits: int = 0
 
 
+MEASURED = ("p50 ms", "p99 ms", "algbw Mbit/s", "wrong")
+
+
+def _cells(measured: AllReduce) -> tuple[str, ...]:
+    """Of the columns MEASURED."""
+    return (
+        f"{measured.ms_p50:.2f}",
+        f"{measured.ms_p99:.2f}",
+        f"{measured.algbw_mbps:.2f}",
+        str(measured.wrong_elements),
+    )
+
+
 @dataclass(frozen=True)
 class FastLinks:
     """The arrays over links of a rate that this machine may not carry in full. `identical`: at all workers."""
@@ -114,7 +127,7 @@ class RunReport:
 
     def _rates(self) -> Table:
         table = Table(title="all-reduce", min_width=72)
-        for column in ("workload", "transport", "p50 ms", "p99 ms", "algbw Mbit/s", "wrong"):
+        for column in ("workload", "transport", *MEASURED):
             table.add_column(column, justify="left" if column in ("workload", "transport") else "right")
         size = f"{self.bandwidth_bytes / 2**20:g} MiB"
         rows = (
@@ -125,31 +138,18 @@ class RunReport:
         )
         for workload, transport, measured in rows:
             if measured is not None:
-                table.add_row(
-                    workload,
-                    transport,
-                    f"{measured.ms_p50:.2f}",
-                    f"{measured.ms_p99:.2f}",
-                    f"{measured.algbw_mbps:.2f}",
-                    str(measured.wrong_elements),
-                )
+                table.add_row(workload, transport, *_cells(measured))
         return table
 
     def _fast_rates(self, fast: FastLinks) -> Table:
         size = f"{self.bandwidth_bytes / 2**20:g} MiB"
         title = f"all-reduce of {size} over links of {fast.link_mbps:,.0f} Mbit/s, as far as this machine carries them"
         table = Table(title=title, min_width=72)
-        for column in ("transport", "p50 ms", "p99 ms", "algbw Mbit/s", "wrong"):
+        for column in ("transport", *MEASURED):
             table.add_column(column, justify="left" if column == "transport" else "right")
         for transport, measured in (("netfold", fast.netfold), ("ring (TCP)", fast.ring)):
             if measured is not None:
-                table.add_row(
-                    transport,
-                    f"{measured.ms_p50:.2f}",
-                    f"{measured.ms_p99:.2f}",
-                    f"{measured.algbw_mbps:.2f}",
-                    str(measured.wrong_elements),
-                )
+                table.add_row(transport, *_cells(measured))
         return table
 
     def _counters(self) -> Table:

@@ -56,12 +56,13 @@ def allocate(
     epoch = 0 if after_epoch == LAST_EPOCH else after_epoch
     tree_numbers = TreeNumbers(fabric, placements, numbers.last_tree)
     wanted = [2 * _window(fabric, wire, order, plan, tree) for tree in plan.trees]
-    for i, tree in enumerate(plan.trees):
+    later: Counter[str] = Counter()
+    for tree, slots in zip(plan.trees, wanted, strict=True):
+        later.update(dict.fromkeys(tree.nodes, slots))
+    for tree, slots in zip(plan.trees, wanted, strict=True):
         number = tree_numbers.take(tree, order.file.name)
-        later: Counter[str] = Counter()
-        for other, slots in zip(plan.trees[i + 1 :], wanted[i + 1 :], strict=True):
-            later.update(dict.fromkeys(other.nodes, slots))
-        size, ranges = _take(fabric, tree, pools, wanted[i], later, order.file.name)
+        later.subtract(dict.fromkeys(tree.nodes, slots))
+        size, ranges = _take(fabric, tree, pools, slots, later, order.file.name)
         epoch = max([epoch, *(pools[s].epoch(r) for s, r in ranges.items())])
         bases = {s: r.base for s, r in ranges.items()}
         trees.append(AllocatedTree(tree=number, slots=size, window=size // 2, bases=bases, quorum=quorum))

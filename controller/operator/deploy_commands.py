@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -20,12 +19,12 @@ from netfold.controller.operator.server_files import (
     switch_files,
 )
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.topologies.cli import BAD_INPUT, fail
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Write the files of a server that aggregates."
 )
 
-BAD_INPUT = 2
 LANES = 256
 ETHERNET_BYTES = 14
 CORES_LEFT = 2  # for the kernel's interrupts and the control plane
@@ -59,7 +58,7 @@ def switch(
 ) -> None:
     """Files of a server that is a switch: softswitch with a port on each interface."""
     if threads & (threads - 1) or threads > 16:
-        _refuse(f"--threads {threads}: expected a power of two, 1..16")
+        fail(f"--threads {threads}: expected a power of two, 1..16", BAD_INPUT)
     _check_mtu(mtu)
     _write(switch_files(SwitchNode(tuple(interface), threads, device_id, address, mtu, cpus)), out)
     needed = estimate(rate, len(interface), LANES, us_per_packet)
@@ -96,7 +95,7 @@ def _check_mtu(mtu: int) -> None:
 def _write(files: Sequence[File], out: Path | None) -> None:
     for file in files:
         if out is None:
-            print(f"# ---- {file.path}\n{file.text}")
+            typer.echo(f"# ---- {file.path}\n{file.text}")
             continue
         target = out / file.path.relative_to("/")
         try:
@@ -104,14 +103,9 @@ def _write(files: Sequence[File], out: Path | None) -> None:
             target.write_text(file.text)
             target.chmod(0o755 if file.is_executable else 0o644)
         except OSError as error:
-            _refuse(f"{target}: {error.strerror or error}")
+            fail(f"{target}: {error.strerror or error}", BAD_INPUT)
         _note(f"wrote {target}")
 
 
 def _note(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _refuse(text: str) -> None:
-    _note(text)
-    raise typer.Exit(BAD_INPUT)
+    typer.echo(text, err=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.protocol.constants import PORT_FIRST, PORT_LAST
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 
@@ -68,7 +69,7 @@ def switch_files(node: SwitchNode) -> list[File]:
     lines = [line for name in node.interfaces for line in _card(name, node.mtu, _OFFLOADS, is_port=True)]
     ports = [word for number, name in enumerate(node.interfaces, 1) for word in ("-i", f"{number}@{name}")]
     command: list[object] = [node.prefix / "bin/softswitch", "--no-p4", "--device-id", node.device_id]
-    command += ["--cpu-port", 510, *ports, "--gso", "--threads", node.threads]
+    command += ["--cpu-port", CPU_PORT, *ports, "--gso", "--threads", node.threads]
     command += ["--grpc-server-addr", node.address]
     if not node.address.startswith(("127.0.0.1:", "unix:")):
         command += ["--tls-cert", node.settings / "cert.pem", "--tls-key", node.settings / "key.pem"]

@@ -85,7 +85,7 @@ class NetworkModes(Experiment[ModeRow]):
     round in the opposite order."""
 
     name = "bench-network-modes"
-    modes: Annotated[Words, words("Modes; the first is what the others are compared with.")] = Words(
+    modes: Annotated[Words, words("Modes; the others are compared with the first.")] = Words(
         (NetworkMode.MININET, NetworkMode.ROOTLESS)
     )
     rounds: Annotated[int, typer.Option(min=1, help="Runs of each mode.")] = 4

@@ -19,9 +19,9 @@ def program(name: str) -> bytes:
 
 
 @contextmanager
-def running(p4_json: bytes, cache_dir: Path) -> Iterator[tuple[Pipeline, Switch]]:
-    pipeline = Pipeline.load(p4_json, cache_dir)
-    switch = Switch()
+def running(p4_json: bytes, cache_dir: Path, threads: int = 1) -> Iterator[tuple[Pipeline, Switch]]:
+    pipeline = Pipeline.load(p4_json, cache_dir, threads=threads)
+    switch = Switch(threads=threads)
     try:
         switch.swap(pipeline)
         yield pipeline, switch

@@ -5,15 +5,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import netfold_case
 import pytest
 from cases import CASES, Frame, pack
 from netfold_programs import COMPILED, needs_netfold
-from running import program
+from running import program, running
 from softswitch.errors import InvalidArgumentError
 from softswitch.state.entities import ActionCall, CounterData, Exact, MeterConfig, TableEntry
 from softswitch.state.pipeline import Pipeline
@@ -23,17 +21,6 @@ SLOTS = 64
 THREADS = (2, 4)
 SHARED = [name for name in CASES if name != "state"]
 """All programs but the one that is refused (test_translate_sharding.py)."""
-
-
-@contextmanager
-def running(p4_json: bytes, cache_dir: Path, threads: int) -> Iterator[tuple[Pipeline, Switch]]:
-    pipeline, switch = Pipeline.load(p4_json, cache_dir, threads=threads), Switch(threads=threads)
-    try:
-        switch.swap(pipeline)
-        yield pipeline, switch
-    finally:
-        switch.close()
-        pipeline.close()
 
 
 def state_of(pipeline: Pipeline) -> dict[str, list[object]]:

@@ -54,6 +54,8 @@ SCENARIOS = (
     "given-infinity",
 )
 
+TRIAL = ("roce_trial.c", "fake_controller.c", "fake_verbs.c")
+
 pytestmark = pytest.mark.skipif(
     not Path("/usr/include/infiniband/verbs.h").exists(), reason="needs libibverbs-dev (its headers)"
 )
@@ -62,7 +64,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module", params=SANITIZERS)
 def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("trial") / "trial"
-    sources = [TESTS / "roce_trial.c", TESTS / "fake_verbs.c", *(HERE / name for name in SOURCES)]
+    sources = [*(TESTS / name for name in TRIAL), *(HERE / name for name in SOURCES)]
     sanitize = [f"-fsanitize={SANITIZERS[request.param]}", "-fno-sanitize-recover=all", "-g", f"-I{HERE}"]
     subprocess.run(["gcc", *FLAGS, *sanitize, "-o", made, *sources, "-lm"], check=True, timeout=100)
     return made

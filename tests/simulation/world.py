@@ -31,6 +31,7 @@ from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric
+from tests.simulation.connection import SimulatedConnection
 from tests.simulation.disk import Disk, SimulatedStore
 from tests.simulation.faults import Draws
 from tests.simulation.history import History
@@ -40,7 +41,7 @@ from tests.simulation.plans import SimulatedPlans
 from tests.simulation.process import Process
 from tests.simulation.program import JobSpec, Program
 from tests.simulation.server import RpcError, Server
-from tests.simulation.switch import PACKET_BYTES, SimulatedConnection, SimulatedSwitch
+from tests.simulation.switch import PACKET_BYTES, SimulatedSwitch
 
 MARK = 40_000
 """The store's management tree, which it would draw by itself."""

@@ -229,7 +229,7 @@ int ss_group_set(struct ss_pipeline *pl, uint32_t profile, uint32_t index, const
     return rc;
 }
 
-/* What is written counts for shard 0; what is read is the sum. */
+/* A written value counts for shard 0; a read returns the sum of all shards. */
 static void access_counters(struct ss_counter *cells, uint32_t count, struct ss_counter *io, int write, uint32_t shard) {
     if (shard == 0) {
         memcpy(write ? cells : io, write ? io : cells, count * sizeof *io);

@@ -181,7 +181,7 @@ int ss_default_set(struct ss_pipeline *pl, uint32_t table, const struct ss_actio
     return SS_OK;
 }
 
-/* What is written counts for shard 0. */
+/* A written value counts for shard 0. */
 static void access_counter(struct ss_entry *e, uint32_t more, struct ss_counter *io, int write) {
     if (write)
         e->counter = *io;
