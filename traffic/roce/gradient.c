@@ -8,8 +8,7 @@
 #include "../engine/numerics/rotate.h"
 #include "message_header.h"
 
-/* In quarters of an octave, as the engine's (call/ranges.c): how much larger sums may be than those that predict them. */
-enum { MARGIN = 2, MAX_SIZES = 64 };
+enum { MAX_SIZES = 64 };
 
 struct nr_gradient_size {
     size_t elements, rows;
@@ -41,7 +40,7 @@ static bool predict_rows(const struct nr_gradient_size *size, struct nr_call *ca
     uint64_t hash = nr_hash_mix(nr_hash_mix(a->epoch, call->number), call->elements);
     *rows = (struct nr_rows){size->rows, 0, bytes, bytes + size->rows};
     for (size_t row = 0; row < size->rows; row++) {
-        int range = size->ranges[row] + MARGIN;
+        int range = size->ranges[row] + NF_RANGE_MARGIN;
         rows->predicted[row] = (uint8_t)(range < NF_MAX_RANGE ? range : NF_MAX_RANGE);
         rows->observed[row] = NF_UNKNOWN_RANGE;
         hash = nr_hash_mix(hash, rows->predicted[row]);

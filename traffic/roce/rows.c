@@ -8,8 +8,7 @@
 #include "../engine/numerics/quantize.h"
 #include "../engine/numerics/rotate.h"
 
-/* `SLACK`: how much smaller than predicted sums may be, in quarters of an octave, as the engine's (call/ranges.c). */
-enum { FIELDS = 4, SLACK = 12 };
+enum { FIELDS = 4 };
 
 /* Far above all check numbers of a row, and with 64 workers below the limit of a lane. */
 enum { REFUSED = 1 << 24 };
@@ -85,7 +84,7 @@ void nr_read_row(float *to, size_t count, const uint32_t *lanes, int32_t check, 
     struct nf_rotation rotation = rotation_of(row, rows, a);
     uint8_t range = rows->predicted[row];
     uint8_t observed = nf_rotate_unpack(values, lanes, (int64_t)nr_row_width(a), range, divisor, &rotation);
-    bool fits = check == check_of(lanes, a->lanes) && observed <= range && observed + SLACK >= range;
+    bool fits = check == check_of(lanes, a->lanes) && observed <= range && observed + NF_RANGE_SLACK >= range;
     rows->observed[row] = fits ? observed : NF_UNKNOWN_RANGE;
     memcpy(to, values, 4 * count);
 }

@@ -8,8 +8,7 @@
 
 #include "fingerprint.h"
 
-/* In quarters of an octave: how much larger sums may be than those that predict them, and how much smaller. */
-static const struct nf_tolerance TOLERANCE = {.margin = 2, .slack = 12, .min_exp = 0};
+static const struct nf_tolerance TOLERANCE = {.margin = NF_RANGE_MARGIN, .slack = NF_RANGE_SLACK, .min_exp = 0};
 
 static int is_rotatable(const struct nf_request *r) {
     return r->scheme == NF_ROTATED_QUARTER && (r->dtype == NF_FLOAT32 || r->dtype == NF_FLOAT16 || r->dtype == NF_BFLOAT16);

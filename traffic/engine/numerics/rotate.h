@@ -16,6 +16,9 @@ enum {
     NF_ROTATED_MAX = 4 * NF_LANES_MAX, /* elements of a row */
     NF_MAX_RANGE = 254,
     NF_UNKNOWN_RANGE = 255, /* the row is not predicted */
+    /* In quarters of an octave: how much larger sums may be than those that predict their range, and how much smaller. */
+    NF_RANGE_MARGIN = 2,
+    NF_RANGE_SLACK = 12,
 };
 
 /* Random bits of a row, the same at all workers, and the worker's part of the dither. */
