@@ -28,7 +28,6 @@ STARTS = 20
 SEED = 26
 LINES = 6
 """Of the progress that a run prints: its network, its switches, its controller, its two workloads."""
-FABRIC = "name: pair\ngenerate:\n  single_switch: {hosts: 2, parameter_servers: 1, rate: 100}\n"
 ENDING = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 LEAVE_S = 120.0
 """A run on a busy machine has to clean up first."""
@@ -95,7 +94,9 @@ def end(process: subprocess.Popen[str], mark: str, line: int, number: signal.Sig
     for _ in range(line):
         if not process.stdout.readline():
             break
-    used = namespaces_of(list(processes_with(mark)))
+    running = list(processes_with(mark))
+    assert running or line == 0 or process.poll() is not None, "no process is known by its mark"
+    used = namespaces_of(running)
     process.send_signal(number)
     reader = threading.Thread(target=finish, args=(process,))
     reader.start()
@@ -116,19 +117,15 @@ def wait_until_none_is_left(mark: str) -> dict[int, str]:
 
 
 def own_variables(environment: Environment, home: Path, mark: str) -> dict[str, str]:
-    """Those of a run whose processes have this mark, and whose temporary files are in its home."""
+    """Those of a run: the mark of its processes; its temporary files and compiled programs are in its home."""
     temporary = home / "tmp"
     temporary.mkdir(exist_ok=True)
     os.chown(temporary, environment.uid, environment.uid)
-    return {MARK: mark, "TMPDIR": str(temporary)}
+    return {MARK: mark, "TMPDIR": str(temporary), "SOFTSWITCH_CACHE": str(home / ".cache/softswitch")}
 
 
 def start_small(environment: Environment, home: Path, mark: str) -> subprocess.Popen[str]:
-    """A run of two workers."""
-    fabric = home / "pair.yaml"
-    fabric.write_text(FABRIC)
-    variables = own_variables(environment, home, mark)
-    return start(environment, home, "run", *SMALL, "--fabric", str(fabric), variables=variables)
+    return start(environment, home, "run", *SMALL, variables=own_variables(environment, home, mark))
 
 
 def files_of(home: Path) -> set[str]:
