@@ -77,9 +77,8 @@ class PlacementScheduler:
                 why = _with_queue(error, reservations)
                 if not queue:
                     raise RefusedError(why) from error
-                failed = (
-                    self._failures.failed
-                )  # of now: what is back when a refusal arrives may have caused it
+                # Of now: what is back by the time a reservation is planned may have caused the refusal.
+                failed = self._failures.failed
                 kept = await self._planning.reservation(order, frozenset, reservations, is_urgent=last)
                 if kept is None:
                     await self._planning.check_possible(order, frozenset, is_urgent=last)

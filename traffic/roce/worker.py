@@ -130,8 +130,8 @@ class RoceWorker:
     ) -> None:
         """Replaces `array` (float32, or int32 in a job of `integer`; C order) by its sum or average over all workers,
         in place. `lossy`: it is a gradient of float32, whose sums may be approximate in a job of `quarter`. On an error
-        the array is as before. Raises the errors of joining, CollectiveMismatchError,
-        SumSaturatedError, UnsupportedDtypeError, WorkersLeftError and ConcurrentUseError."""
+        the array is as before. Raises the errors of joining, CollectiveMismatchError, SumSaturatedError,
+        UnsupportedDtypeError, WorkersLeftError and ConcurrentUseError."""
         if array.dtype not in _DTYPES or not array.flags.c_contiguous or not array.flags.writeable:
             raise UnsupportedDtypeError(
                 "a RoCE worker takes float32 and int32 arrays that are writable and in C order"
