@@ -164,7 +164,7 @@ def _floats(port: int, lanes: int) -> tuple[int, ...]:
 
 
 def _gradient(port: int, lanes: int, floats: bool) -> bytes:
-    ip = IP(src=address(port), dst="10.0.0.254") / UDP(sport=UDP_PORT, dport=UDP_PORT, chksum=0)
+    ip = IP(src=address(port), dst="10.0.0.254", flags="DF") / UDP(sport=UDP_PORT, dport=UDP_PORT, chksum=0)
     values = _floats(port, lanes) if floats else _values(lanes)
     packet = Packet(Kind.GRADIENT, TREE, EPOCH, 0, 0, port - 1, values, Flag.FLOATS if floats else Flag(0))
     return bytes(Ether(src=mac(port), dst=SWITCH_MAC) / ip / Raw(packet.pack()))
@@ -186,5 +186,5 @@ def router() -> SwitchLoad:
 
 
 def _datagram(port: int) -> bytes:
-    ip = IP(src=address(port), dst=address(port % WORKERS + 1)) / UDP(sport=9, dport=9, chksum=0)
+    ip = IP(src=address(port), dst=address(port % WORKERS + 1), flags="DF") / UDP(sport=9, dport=9, chksum=0)
     return bytes(Ether(src=mac(port), dst=SWITCH_MAC) / ip / Raw(bytes(SHORTEST - ETHERNET_IP_UDP)))

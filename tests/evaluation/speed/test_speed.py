@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from scapy.layers.inet import IP
 
 from netfold.evaluation.core.command import Integers, Words
 from netfold.evaluation.core.output import Output, evaluate
@@ -58,6 +59,13 @@ def test_loads_have_a_frame_for_each_host(name: str):
     assert len(load.frames) == switch_loads.WORKERS
     assert len({len(frame) for frame in load.frames}) == 1
     assert load.updates
+
+
+@pytest.mark.parametrize("load", [switch_loads.aggregation(64), switch_loads.roce(64), switch_loads.router()])
+def test_frames_of_a_host_may_form_a_run(load: switch_loads.SwitchLoad):
+    """They say "do not fragment", as those of a worker's socket: each frame of the benchmark has the same
+    identification, and a run takes frames of one identification with that flag alone."""
+    assert all(IP(frame[14:]).flags.DF for frame in load.frames)
 
 
 @pytest.mark.parametrize("bits", [32, 64, 256])
