@@ -48,6 +48,7 @@ class Reconciler:
         self._has_revision = has_revision
         self._audit_s = audit_s
         self._now = now
+        self._audit_at = now() + audit_s
 
     async def adopt(self, *, was_pushed: bool) -> None:
         """Read the switch, and decide whether its registers can have sums of this store's jobs. Contents that are there
@@ -102,20 +103,23 @@ class Reconciler:
                 await self._inbox.newer_than(desired.version)
 
     async def _wait(self, version: int) -> None:
-        """Until there are newer desired contents, or an audit finds differences."""
+        """Until there are newer desired contents, or an audit finds differences. Desired contents that change often do
+        not delay audits."""
         while True:
-            try:
-                async with asyncio.timeout(self._audit_s):
-                    await self._inbox.newer_than(version)
-                    return
-            except TimeoutError:
-                await self._audit()
+            until_audit_s = self._audit_at - self._now()
+            if until_audit_s > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(until_audit_s):
+                        await self._inbox.newer_than(version)
+                        return
+            await self._audit()
             newest = self._inbox.newest
             if newest is None or self._installed.count_differences(newest.contents):
                 return
 
     async def _audit(self) -> None:
         health = self._reporter.health
+        self._audit_at = self._now() + self._audit_s
         drift = await self._installed.read()
         health.audits += 1
         health.repaired += drift
