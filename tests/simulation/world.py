@@ -125,7 +125,7 @@ class World:
         if self._must_restore:
             self._put_backup()
         process = self.process = Process(f"controller {self._starts}")
-        store = self._store = Store(self._path, fingerprint(self.fabric), mark=MARK, now=LoopClock().wall_s)
+        store = self._store = self._open_store(self._path)
         term = store.try_lead()
         assert term is not None, "the dead controller still leads"
         config = FabricConfig(self.fabric, addresses(self.fabric), store.mark)
@@ -153,6 +153,9 @@ class World:
         self.history.add("world", f"{process.name} starts with term {term}")
         running = process.spawn(self.controller.run())
         running.add_done_callback(lambda task: self._on_end(process, task), context=contextvars.Context())
+
+    def _open_store(self, path: Path) -> Store:
+        return Store(path, fingerprint(self.fabric), mark=MARK, now=LoopClock().wall_s)
 
     def kill(self) -> None:
         """At once, from anywhere, also from the controller's own code."""
@@ -196,15 +199,16 @@ class World:
 
     def back_up(self) -> None:
         if self._path.exists():
-            for job in () if self.controller is None else self.controller.registry.all():
-                for placement in job.placements:
-                    self.allocation(job.name, placement.epoch)
-            self._backed_up = dict(self._allocations)
             with (
                 contextlib.closing(sqlite3.connect(self._path)) as found,
                 contextlib.closing(sqlite3.connect(self._backup)) as copy,
             ):
                 found.backup(copy)
+            with contextlib.closing(self._open_store(self._backup)) as backup:
+                for job in backup.jobs():  # also those of a controller that is dead now
+                    for placement in job.placements:
+                        self.allocation(job.name, placement.epoch)
+            self._backed_up = dict(self._allocations)
             self.history.add("world", "the store is backed up")
 
     def restore(self) -> None:
