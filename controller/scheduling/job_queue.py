@@ -11,7 +11,7 @@ cannot starve it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
@@ -66,8 +66,8 @@ class JobQueue:
         return self.of(name) is not None or self.is_current(name, conditions)
 
     def conditions(self, job: JobRecord, failed: FailedElements) -> tuple[object, ...]:
-        """The conditions that a reservation depends on."""
-        return (job.seq, failed, job.excluded, *self.before(self.rank(job)))
+        """The conditions that the job's reservation depends on now."""
+        return conditions_of(job, failed, self.before(self.rank(job)))
 
     def is_current(self, name: str, conditions: tuple[object, ...]) -> bool:
         return name in self._reservations and self._reservations[name].conditions == conditions
@@ -77,3 +77,8 @@ class JobQueue:
         live = {j.name for j in self._registry.all() if j.state is JobState.QUEUED}
         self._reservations = {n: r for n, r in self._reservations.items() if n in live}
         self._reservations[name] = _Reservation(conditions, placement)
+
+
+def conditions_of(job: JobRecord, failed: FailedElements, before: Iterable[Placement]) -> tuple[object, ...]:
+    """The conditions of a reservation that was planned around `failed`, behind the reservations `before` it."""
+    return (job.seq, failed, job.excluded, *before)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+from collections.abc import Awaitable, Callable
 
 from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
@@ -19,13 +20,16 @@ from netfold.controller.lifecycle.job_admission import ImpossibleJobError, Refus
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Plan
-from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.scheduling.job_queue import JobQueue, Rank, conditions_of
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanningClient, loads_of
 from netfold.controller.scheduling.waiting import jobs_in_the_way
 from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)
+
+MAX_ROUNDS = 3
+"""Plans of one job in a row before which jobs ahead of it are tried: a link that flaps must not delay it for ever."""
 
 
 class JobExistsError(Exception):
@@ -64,20 +68,21 @@ class PlacementScheduler:
 
         async def work(last: bool) -> None:
             self._check_name(name)
-            await self._reserve_untried(is_urgent=last)
-            requests = self._queue_requests
-            reservations = self._queue.before((-order.file.priority, float("inf")))
+            requests, rank = self._queue_requests, (-order.file.priority, float("inf"))
+            plan = functools.partial(self._planning.plan, order, frozenset, is_urgent=last)
+            found, reservations = await self._plan_behind(rank, plan, is_urgent=last)
             try:
-                plan = await self._planning.plan(order, frozenset, reservations, is_urgent=last)
+                if isinstance(found, RefusedError):
+                    raise found
                 with self._registry.change():
                     self._registry.write(
-                        self._registry.with_placement(self._registry.new(order), order, plan, reservations)
+                        self._registry.with_placement(self._registry.new(order), order, found, reservations)
                     )
             except RefusedError as error:
                 why = _with_queue(error, reservations)
                 if not queue:
                     raise RefusedError(why) from error
-                # Of now: what is back by the time a reservation is planned may have caused the refusal.
+                # As planned: what has failed, and jobs ahead, may be others by the time it is.
                 failed = self._failures.failed
                 kept = await self._planning.reservation(order, frozenset, reservations, is_urgent=last)
                 if kept is None:
@@ -85,7 +90,7 @@ class PlacementScheduler:
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
                     self._registry.write(self._registry.new(order).model_copy(update=waits))
-                self._queue.reserve(name, self._queue.conditions(self._registry.get(name), failed), kept)
+                self._queue.reserve(name, conditions_of(self._registry.get(name), failed, reservations), kept)
                 if self._queue_requests != requests:  # capacity was freed after the plan was refused
                     self.try_queue()
             self._lifecycle.changed(name)
@@ -141,14 +146,16 @@ class PlacementScheduler:
     async def _try_waiting(self, name: str, last: bool) -> None:
         if self._registry.get(name).state is not JobState.QUEUED:
             return
-        order = self._registry.order(name)
-        reservations = self._queue.before(self._queue.rank(self._registry.get(name)))
+        order, rank = self._registry.order(name), self._queue.rank(self._registry.get(name))
+        plan = functools.partial(self._fresh_or_reserved, name, order, is_urgent=last)
+        found, reservations = await self._plan_behind(rank, plan, is_urgent=last)
         try:
-            plan = await self._fresh_or_reserved(name, order, reservations, is_urgent=last)
+            if isinstance(found, RefusedError):
+                raise found
             job = self._registry.get(name)
             if job.state is JobState.QUEUED:
                 with self._registry.change():
-                    self._registry.write(self._registry.with_placement(job, order, plan, reservations))
+                    self._registry.write(self._registry.with_placement(job, order, found, reservations))
                 self._lifecycle.changed(name)
         except RefusedError as error:
             job = self._registry.get(name)
@@ -174,12 +181,29 @@ class PlacementScheduler:
                 raise
             return current_plan.plan
 
-    async def _reserve_untried(self, *, is_urgent: bool) -> None:
-        """Jobs wait without a reservation after a start, and when what they need is back that had failed; a submission
-        must not take their place."""
-        for job in self._queue.jobs():
-            if not self._queue.is_tried(job.name, self._queue.conditions(job, self._failures.failed)):
+    async def _plan_behind(
+        self, rank: Rank, plan: Callable[[list[Placement]], Awaitable[Plan]], *, is_urgent: bool
+    ) -> tuple[Plan | RefusedError, list[Placement]]:
+        """A plan beside the reservations ahead of a rank, or why there is none; and these reservations. Jobs ahead wait
+        without one after a start, and when their conditions change, also during planning: they get theirs first, so
+        that the plan does not take their place."""
+        for _ in range(MAX_ROUNDS):
+            for job in self._untried(rank):
                 await self._reserve(job.name, is_urgent=is_urgent)
+            reservations = self._queue.before(rank)
+            try:
+                found = await plan(reservations)
+            except RefusedError as error:
+                return error, reservations
+            if not self._untried(rank):
+                break
+        return found, reservations
+
+    def _untried(self, rank: Rank) -> list[JobRecord]:
+        """Queued jobs ahead of a rank for which no capacity was looked for under the conditions of now."""
+        jobs, failed, queue = self._queue.jobs(), self._failures.failed, self._queue
+        ahead = (j for j in jobs if queue.rank(j) < rank)
+        return [j for j in ahead if not queue.is_tried(j.name, queue.conditions(j, failed))]
 
     async def _reserve(self, name: str, *, is_urgent: bool) -> None:
         """Reserve capacity for a queued job, as if only the jobs ahead of it existed. One that fits nowhere even then,

@@ -199,9 +199,36 @@ SCENARIOS = {
         Step(15.0, "hang", ("spine2", 25.0)),
         Step(18.5, "submit", (job("c", "h4", "h5", rate=100, scheme="switchml", work_s=30.0),)),
     ),
+    "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted": (
+        Step(1.0, "submit", (greedy("a", "h2", "h3", "h5", "h6", rate=60, work_s=5.0),)),
+        Step(2.8, "submit", (greedy("b", "h3", "h4", "h5", rate=60, work_s=5.0),)),
+        Step(3.1, "submit", (greedy("c", "h1", "h3", "h5", "h6", rate=100, work_s=1.0),)),
+        Step(9.7, "submit", (greedy("d", "h1", "h3", "h5", "h6", rate=60, work_s=20.0),)),
+        Step(10.1, "cancel", ("b",)),
+    ),
+    "a switch is back while a job is planned, and another one waits for it": (
+        Step(5.0, "power_cut", ("leaf2", 14.0)),
+        Step(7.0, "submit", (greedy("b", "h1", "h3", "h5", rate=50, work_s=20.0),)),
+        Step(19.3, "submit", (greedy("c", "h1", "h5", rate=60, work_s=20.0),)),
+    ),
+    "the store is backed up while no controller runs, and restored twice": (
+        Step(0.95, "hang", ("leaf2", 8.0)),
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
+        Step(5.0, "restart_controller", (8.0,)),
+        Step(6.0, "back_up_store"),
+        Step(8.0, "restore_store", (4.0,)),
+        Step(25.0, "restore_store", (1.0,)),
+    ),
+}
+
+SLOW_PLANS = {
+    "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted",
+    "a switch is back while a job is planned, and another one waits for it",
 }
 
 FABRIC_OF = {
+    "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted": "one spine",
+    "a switch is back while a job is planned, and another one waits for it": "three leaves, two spines",
     "a worker leaves while the only spine takes no connections for a moment": "one spine",
     "a job that can never run is submitted beside one that leaves no capacity": "three leaves, two spines",
     "a job goes back to where a link failed, and another one was planned meanwhile": "three leaves, two spines",
@@ -213,4 +240,5 @@ def regression(name: str) -> Scenario:
     """One of SCENARIOS. Links are probed where one is cut."""
     steps = SCENARIOS[name]
     probe_s = 1.0 if any(s.kind == "cut_link" for s in steps) else 0.0
-    return Scenario(1, FABRIC_OF.get(name, "two leaves, two spines"), steps, probe_s=probe_s)
+    fabric = FABRIC_OF.get(name, "two leaves, two spines")
+    return Scenario(1, fabric, steps, probe_s=probe_s, slow_plans=name in SLOW_PLANS)
