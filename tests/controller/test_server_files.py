@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,50 +36,45 @@ def switch_below(out: Path, *arguments: object) -> None:
     deploy(out, "switch", "-i", "sw1", "-i", "sw2", "--threads", 2, *arguments)
 
 
-def shown(interface: str, space: str) -> dict[str, str]:
-    command = ["ip", "netns", "exec", space, "ethtool", "-k", interface]
+def shown(interface: str, space: Sequence[str]) -> dict[str, str]:
+    command = [*space, "ethtool", "-k", interface]
     lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S).stdout
     pairs = (line.strip().split(": ") for line in lines.splitlines()[1:] if ": " in line)
     return {name: state.split()[0] for name, state in pairs}
 
 
 @pytest.fixture
-def space() -> Iterator[str]:
-    """A namespace with two veth links, and their offloads switched off."""
-    name = f"nfdeploy{os.getpid()}"
-
-    def ip(*arguments: str) -> None:
-        subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=TIMEOUT_S)
-
-    ip("netns", "add", name)
-    try:
-        for number in (1, 2):
-            ip("-n", name, "link", "add", f"sw{number}", "type", "veth", "peer", "name", f"h{number}")
-            ip("-n", name, "link", "set", f"h{number}", "mtu", "4096", "up")
-            off = [
-                word for offload in ("gso", "tso", "gro", "tx-udp-segmentation") for word in (offload, "off")
-            ]
-            ip("netns", "exec", name, "ethtool", "-K", f"sw{number}", *off)
-        yield name
-    finally:
-        subprocess.run(["ip", "netns", "del", name], check=False, timeout=TIMEOUT_S)
+def space() -> Iterator[list[str]]:
+    """The words before a command in a network namespace with two veth links, whose offloads are off. It has no name:
+    a user may not write to /run/netns."""
+    hold = ["unshare", "--net", "--mount", "sh", "-ec", "mount -t sysfs sysfs /sys; echo made; exec cat"]
+    with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "made\n"
+        inside = ["nsenter", "--target", str(holder.pid), "--net", "--mount"]
+        script = "".join(
+            f"ip link add sw{number} type veth peer name h{number}\n"
+            f"ip link set h{number} mtu 4096 up\n"
+            f"ethtool -K sw{number} gso off tso off gro off tx-udp-segmentation off\n"
+            for number in (1, 2)
+        )
+        subprocess.run([*inside, "sh", "-ec", script], check=True, timeout=TIMEOUT_S)
+        yield inside
 
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
 @pytest.mark.skipif(not shutil.which("ethtool"), reason="SKIPPED: ethtool is not on PATH")
-def test_the_script_of_a_switch_sets_up_its_cards(tmp_path: Path, space: str):
+def test_the_script_of_a_switch_sets_up_its_cards(tmp_path: Path, space: list[str]):
     switch_below(tmp_path, "--mtu", 4096)
     script = tmp_path / "opt/netfold/bin/netfold-switch-cards"
     assert shown("sw1", space)["tx-udp-segmentation"] == "off", "else this tests nothing"
-    done = subprocess.run(
-        ["ip", "netns", "exec", space, script], capture_output=True, text=True, check=True, timeout=TIMEOUT_S
-    )
+    done = subprocess.run([*space, script], capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     for name in ("sw1", "sw2"):
         features = shown(name, space)
         assert {feature: features[feature] for feature in OFFLOADS} == OFFLOADS
         link = subprocess.run(
-            ["ip", "-n", space, "link", "show", name], capture_output=True, text=True, check=True
+            [*space, "ip", "link", "show", name], capture_output=True, text=True, check=True
         ).stdout
         assert "UP" in link
         assert "mtu 4096" in link
@@ -88,12 +83,10 @@ def test_the_script_of_a_switch_sets_up_its_cards(tmp_path: Path, space: str):
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
-def test_the_script_of_a_switch_fails_without_its_card(tmp_path: Path, space: str):
+def test_the_script_of_a_switch_fails_without_its_card(tmp_path: Path, space: list[str]):
     deploy(tmp_path, "switch", "-i", "absent0")
     script = tmp_path / "opt/netfold/bin/netfold-switch-cards"
-    done = subprocess.run(
-        ["ip", "netns", "exec", space, script], capture_output=True, check=False, timeout=TIMEOUT_S
-    )
+    done = subprocess.run([*space, script], capture_output=True, check=False, timeout=TIMEOUT_S)
     assert done.returncode != 0
 
 
@@ -166,17 +159,16 @@ def test_the_estimate_counts_every_byte_of_the_wire():
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces")
-def test_the_service_s_command_runs_on_the_cards(tmp_path: Path, space: str):
+def test_the_service_s_command_runs_on_the_cards(tmp_path: Path, space: list[str]):
     switch_below(tmp_path, "--address", f"unix:{tmp_path}/grpc.sock")
     script = tmp_path / "opt/netfold/bin/netfold-switch-cards"
-    inside = ["ip", "netns", "exec", space]
-    subprocess.run([*inside, script], check=True, capture_output=True, timeout=TIMEOUT_S)
+    subprocess.run([*space, script], check=True, capture_output=True, timeout=TIMEOUT_S)
     unit = (tmp_path / "etc/systemd/system/netfold-switch.service").read_text()
     line = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
     arguments = line.partition(" ")[2].split()
     reader, writer = os.pipe()
     control = tmp_path / "control.sock"
-    command = [*inside, sys.executable, "-c", "from softswitch.cli import main; main()", *arguments]
+    command = [*space, sys.executable, "-c", "from softswitch.cli import main; main()", *arguments]
     command += ["--control-socket", str(control), "--ready-fd", str(writer)]
     with subprocess.Popen(command, pass_fds=[writer]) as process:
         try:
