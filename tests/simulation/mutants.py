@@ -280,12 +280,14 @@ MUTANTS = (
         "                with self._registry.change():",
         "            job = self._registry.get(name)\n            if True:\n"
         "                with self._registry.change():",
+        "a queued job is canceled while it is planned",
     ),
     Mutant(
         "a job moves though it ended while it was planned",
         MIGRATIONS,
         "if plan.rate < min_rate or not job.state.is_installed or",
         "if plan.rate < min_rate or",
+        "a job is canceled while its move is planned",
     ),
     Mutant(
         "a repair without a plan ends its job though a switch may soon be back",
@@ -356,6 +358,7 @@ MUTANTS = (
         PLACEMENTS,
         "conditions_of(self._registry.get(name), failed, reservations), kept)",
         "conditions_of(self._registry.get(name), self._failures.failed, reservations), kept)",
+        "a switch is back while a reservation is planned, and another job is submitted",
     ),
     Mutant(
         "what is refused behind a job that is canceled meanwhile counts as refused without",

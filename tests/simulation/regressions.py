@@ -211,6 +211,21 @@ SCENARIOS = {
         Step(7.0, "submit", (greedy("b", "h1", "h3", "h5", rate=50, work_s=20.0),)),
         Step(19.3, "submit", (greedy("c", "h1", "h5", rate=60, work_s=20.0),)),
     ),
+    "a switch is back while a reservation is planned, and another job is submitted": (
+        Step(5.0, "power_cut", ("leaf2", 5.2)),
+        Step(7.0, "submit", (greedy("b", "h1", "h3", "h5", rate=50, work_s=20.0),)),
+        Step(13.0, "submit", (greedy("c", "h1", "h5", rate=60, work_s=20.0),)),
+    ),
+    "a queued job is canceled while it is planned": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=5.0),)),
+        Step(5.0, "submit", (greedy("b", "h1", "h3", rate=100, work_s=5.0),)),
+        Step(11.0, "cancel", ("b",)),
+    ),
+    "a job is canceled while its move is planned": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=60.0),)),
+        Step(15.0, "power_cut", ("spine1", 20.0)),
+        Step(16.0, "cancel", ("a",)),
+    ),
     "the store is backed up while no controller runs, and restored twice": (
         Step(0.95, "hang", ("leaf2", 8.0)),
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
@@ -222,11 +237,15 @@ SCENARIOS = {
 }
 
 SLOW_PLANS = {
+    "a switch is back while a reservation is planned, and another job is submitted",
+    "a queued job is canceled while it is planned",
+    "a job is canceled while its move is planned",
     "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted",
     "a switch is back while a job is planned, and another one waits for it",
 }
 
 FABRIC_OF = {
+    "a switch is back while a reservation is planned, and another job is submitted": "three leaves, two spines",
     "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted": "one spine",
     "a switch is back while a job is planned, and another one waits for it": "three leaves, two spines",
     "a worker leaves while the only spine takes no connections for a moment": "one spine",
