@@ -259,6 +259,7 @@ MUTANTS = (
         STATES,
         "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))",
         "            self.end(name, JobState.FAILED, why)",
+        "a job is placed over a spine that hangs",
     ),
     Mutant(
         "a lost connection is not noticed",

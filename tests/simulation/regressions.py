@@ -216,6 +216,10 @@ SCENARIOS = {
         Step(7.0, "submit", (greedy("b", "h1", "h3", "h5", rate=50, work_s=20.0),)),
         Step(13.0, "submit", (greedy("c", "h1", "h5", rate=60, work_s=20.0),)),
     ),
+    "a job is placed over a spine that hangs": (
+        Step(0.9, "hang", ("spine1", 40.0)),
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=5.0),)),
+    ),
     "a queued job is canceled while it is planned": (
         Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=5.0),)),
         Step(5.0, "submit", (greedy("b", "h1", "h3", rate=100, work_s=5.0),)),
