@@ -261,11 +261,12 @@ def test_a_controller_that_is_gone_and_back_finds_its_entries(
 
 
 def compiles(pid: int | str) -> bool:
-    """Does this process, or one that it started, run gcc now?"""
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+    """Does this process, or one that any of its threads started, run gcc now?"""
+    for started in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if Path(f"/proc/{child}/comm").read_text().strip() in ("gcc", "cc1") or compiles(child):
-                return True
+            for child in started.read_text().split():
+                if Path(f"/proc/{child}/comm").read_text().strip() in ("gcc", "cc1") or compiles(child):
+                    return True
     return False
 
 
