@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""What must not last: a job over what is down, a worker that is not part of its job, a queued job that would fit."""
+"""What must not last: a job over what is down or where cross traffic leaves it little, a worker that is not part of its
+job, a queued job that would fit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar
 
 from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.lifecycle.job_admission import background_of, uses_failed
@@ -14,8 +13,10 @@ from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.fabric_config import FailedElements
 from tests.simulation.feasible import fits, plan_of, possible_plan
+from tests.simulation.lasting import Lasting
 from tests.simulation.member import Member
 from tests.simulation.overtaken import Overtaken
+from tests.simulation.underserved import UnderServed
 from tests.simulation.world import ViolationError, World
 
 STAY_S = 25.0
@@ -24,24 +25,6 @@ its part in a job that runs."""
 
 IDLE_S, SLOW_PLANS_S = 30.0, 10.0
 """A job that would fit may wait so long; and so much longer for each queued job, where each plan takes seconds."""
-
-Thing = TypeVar("Thing", bound=Hashable)
-
-
-class Lasting(Generic[Thing]):
-    """Since when something holds of things, without a pause."""
-
-    def __init__(self) -> None:
-        self._since: dict[Thing, float] = {}
-
-    def update(self, things: Iterable[Thing], seconds: float) -> list[Thing]:
-        """These are all of which it holds now. Returns those of which it has for longer than `seconds`."""
-        now = asyncio.get_running_loop().time()
-        self._since = {t: self._since.get(t, now) for t in things}
-        return [t for t, since in self._since.items() if now - since > seconds]
-
-    def clear(self) -> None:
-        self._since.clear()
 
 
 class Liveness:
@@ -53,6 +36,7 @@ class Liveness:
         self._over_failed: Lasting[str] = Lasting()
         self._apart: Lasting[tuple[str, str, int, object]] = Lasting()
         self._overtaken = Overtaken(world)
+        self._under_served = UnderServed(world)
 
     def look(self, jobs: list[JobRecord]) -> None:
         world = self._world
@@ -66,10 +50,12 @@ class Liveness:
             self._over_failed.clear()
             self._fitting.clear()
             self._apart.clear()
+            self._under_served.clear()
             return
         self._check_repairs(jobs)
         self._check_members()
         self._check_queue(jobs)
+        self._under_served.look(jobs)
 
     def _check_repairs(self, jobs: list[JobRecord]) -> None:
         """A job does not stay over what is down, if there is another plan."""

@@ -407,6 +407,7 @@ MUTANTS = (
         "health/reroute.py",
         "            if why:\n",
         "            if False:\n",
+        "cross traffic leaves a job little where it is, and another spine is free",
     ),
     Mutant(
         "a job is planned beside nothing that runs",

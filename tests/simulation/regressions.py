@@ -230,6 +230,11 @@ SCENARIOS = {
         Step(15.0, "power_cut", ("spine1", 20.0)),
         Step(16.0, "cancel", ("a",)),
     ),
+    "cross traffic leaves a job little where it is, and another spine is free": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=80.0),)),
+        Step(10.0, "cross_traffic", ("leaf1", "spine1", 0.9, 60.0)),
+        Step(10.0, "cross_traffic", ("spine1", "leaf1", 0.9, 60.0)),
+    ),
     "the store is backed up while no controller runs, and restored twice": (
         Step(0.95, "hang", ("leaf2", 8.0)),
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),

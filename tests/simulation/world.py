@@ -92,6 +92,8 @@ class World:
         self.programs: dict[str, Program] = {}
         self.violations: list[str] = []
         self.started_at = 0.0
+        self.cross_traffic: dict[tuple[str, str], float] = {}
+        """By direction; the fabric's unit."""
         self._path = folder / "state.db"
         self._backup = folder / "backup.db"
         self._must_restore = False
@@ -348,7 +350,8 @@ class World:
 
     def set_cross_traffic(self, a: str, b: str, share: float) -> None:
         """It takes this part of the link's rate from `a` to `b`."""
-        bytes_per_s = share * self.fabric.link(a, b).rate * self.fabric.unit.bits_per_second / 8
+        self.cross_traffic[(a, b)] = rate = share * self.fabric.link(a, b).rate
+        bytes_per_s = rate * self.fabric.unit.bits_per_second / 8
         for switch, arrives, near in ((a, False, b), (b, True, a)):
             self.switches[switch].set_cross_traffic((arrives, self.fabric.ports[switch][near]), bytes_per_s)
 
