@@ -191,8 +191,8 @@ MUTANTS = (
     Mutant(
         "an audit does not read",
         "switches/reconciler.py",
-        "            except TimeoutError:\n                await self._audit()",
-        "            except TimeoutError:\n                pass",
+        "drift = await self._installed.read()",
+        "drift = 0",
     ),
     Mutant(
         "what a failed write left is not read",
