@@ -163,6 +163,7 @@ class JobRecord(_Record):
     rejoining  those of `excluded` that have joined and take part from the next epoch
     added      workers that the job file does not name
     newcomers  a worker without call state has joined since the job started
+    has_run    members may have received an assignment
     queue_pairs           of a RoCE job's workers, as registered last
     roce_installed_epoch  last epoch whose connections all leaves had
     floats     switches add float32
@@ -181,6 +182,7 @@ class JobRecord(_Record):
     added: tuple[str, ...] = ()
     rejoining: tuple[str, ...] = ()
     newcomers: bool = False
+    has_run: bool = False
     transport: Transport = Transport.UDP
     floats: bool = False
     queue_pairs: tuple[QueuePairs, ...] = ()

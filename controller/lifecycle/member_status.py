@@ -125,6 +125,10 @@ class MemberStatus:
     def is_assigned(self, job: str, host: str) -> bool:
         return (job, host) in self._assigned
 
+    def has_connected(self, job: str, host: str) -> bool:
+        """The member has opened a stream since the controller's start."""
+        return (job, host) in self._latest
+
     def forget(self, job: str) -> None:
         """Delete the rows of an ended job, before a new job of that name."""
         self._reported.pop(job, None)

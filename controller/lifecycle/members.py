@@ -147,10 +147,16 @@ class Members:
                 raise NotAMemberError(f"'{host}' has left job '{name}', which takes no new worker there")
             job = job.with_member(host, left=False)
             self._lifecycle.commit(job.model_copy(update={"excluded": (*job.excluded, host)}))
-        elif is_new and continues and self._member_status.is_assigned(name, host):
+        elif is_new and continues and self._was_assigned(job, member):
             self._lifecycle.commit(job.model_copy(update={"newcomers": True}))
             if job.state is JobState.RUNNING:
                 self._raise(name, f"the worker of {host} began again")
+
+    def _was_assigned(self, job: JobRecord, member: Member) -> bool:
+        """An earlier process of the member may have received an assignment: of this controller, or of one before."""
+        name, host, status = job.name, member.host, self._member_status
+        is_of_earlier = job.has_run and member.joined and not status.has_connected(name, host)
+        return status.is_assigned(name, host) or is_of_earlier
 
     def _continues(self, job: JobRecord) -> bool:
         return self._registry.order(job.name).file.on_worker_loss is OnWorkerLoss.CONTINUE

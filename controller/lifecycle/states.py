@@ -178,7 +178,8 @@ class Lifecycle:
                 del self._awaited[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
                 migrated = migrated or job.previous is not None
-                settled.append(job.model_copy(update={"state": JobState.RUNNING, "previous": None}))
+                runs = {"state": JobState.RUNNING, "previous": None, "has_run": True}
+                settled.append(job.model_copy(update=runs))
         for name, version in list(self._linking.items()):
             job = self._registry.get(name)
             if job.state is not JobState.RUNNING or not is_complete(job):

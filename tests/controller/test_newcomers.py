@@ -72,6 +72,22 @@ def test_a_worker_that_began_again_within_its_lease_is_a_newcomer(tmp_path):
     asyncio.run(scenario())
 
 
+def test_a_worker_that_began_again_while_no_controller_ran_is_a_newcomer(tmp_path):
+    async def scenario() -> None:
+        async with running(tmp_path) as (deployment, _):
+            before = deployment.controller.registry.get("job").epoch
+            await deployment.kill()
+            deployment.start()
+            await deployment.settled()
+            for host, is_new in (("h1", False), ("h3", False), ("h2", True)):
+                deployment.controller.members.join("job", host, is_new=is_new)
+            job = deployment.controller.registry.get("job")
+            assert job.newcomers
+            assert job.epoch > before
+
+    asyncio.run(scenario())
+
+
 class HeldPlans(PlanThread):
     """Plans wait while `open` is not set; `asked` is set when one does."""
 

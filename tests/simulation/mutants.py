@@ -410,6 +410,13 @@ MUTANTS = (
         "cross traffic leaves a job little where it is, and another spine is free",
     ),
     Mutant(
+        "a worker that began again while no controller ran is taken for the earlier one",
+        "lifecycle/members.py",
+        "return status.is_assigned(name, host) or is_of_earlier",
+        "return status.is_assigned(name, host)",
+        "a worker begins again while no controller runs",
+    ),
+    Mutant(
         "a job is planned beside nothing that runs",
         "scheduling/planning_client.py",
         "return add_loads(running, loads_of(reservations))",

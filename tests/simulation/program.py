@@ -45,7 +45,8 @@ class Program:
     """`early`: workers that left before the work was done. `excuses`: what befell the job itself, so that it may fail.
     By epoch: `placements`; their `allocations`; their `entities` with their switches; `losses` of each switch's
     registers when the members got the epoch, whose sums do not survive another; the switches that are `carrying` its
-    packets, and the state of all switches in which they were."""
+    packets, and the state of all switches in which they were. `took_part`: by host the processes that had
+    an assignment."""
 
     spec: JobSpec
     members: dict[str, Member] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Program:
     losses: dict[int, dict[str, int]] = field(default_factory=dict)
     allocations: dict[int, int] = field(default_factory=dict)
     carrying: dict[int, tuple[object, set[str]]] = field(default_factory=dict)
+    took_part: dict[str, set[Member]] = field(default_factory=dict)
 
     def on_restore(self) -> None:
         """The controller's store is an older one: what it says of the job may contradict all that it said since."""
@@ -71,6 +73,7 @@ class Program:
         self.losses.clear()
         self.allocations.clear()
         self.carrying.clear()
+        self.took_part.clear()
 
     @property
     def workers(self) -> set[str]:

@@ -235,6 +235,12 @@ SCENARIOS = {
         Step(10.0, "cross_traffic", ("leaf1", "spine1", 0.9, 60.0)),
         Step(10.0, "cross_traffic", ("spine1", "leaf1", 0.9, 60.0)),
     ),
+    "a worker begins again while no controller runs": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0, is_elastic=True),)),
+        Step(8.0, "restart_controller", (4.0,)),
+        Step(9.0, "kill_member", ("a", "h1")),
+        Step(9.5, "start_member", ("a", "h1")),
+    ),
     "the store is backed up while no controller runs, and restored twice": (
         Step(0.95, "hang", ("leaf2", 8.0)),
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),

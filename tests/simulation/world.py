@@ -16,7 +16,7 @@ from typing import Any
 
 from netfold.controller.core import Controller, Options
 from netfold.controller.health.link_loads import Link
-from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.jobs.store import Store
 from netfold.controller.lifecycle.job_admission import PacketModel
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
@@ -299,6 +299,7 @@ class World:
         """Note the placement that belongs to the epoch."""
         assert member.assignment is not None
         program, epoch = self.programs[member.job], member.assignment.epoch
+        self._check_newcomer(program, member)
         if (
             epoch in program.placements
             or self.controller is None
@@ -312,6 +313,19 @@ class World:
             program.allocations[epoch] = self.allocation(job.name, epoch)
             program.losses[epoch] = {name: s.losses for name, s in self.switches.items()}
             self._check_installed(program, epoch)
+
+    def _check_newcomer(self, program: Program, member: Member) -> None:
+        """A process in place of one that was in a call is in no epoch that takes it for that one."""
+        assert member.assignment is not None
+        took_part = program.took_part.setdefault(member.host, {member})
+        if member in took_part or not program.spec.is_elastic or program.spec.transport is not Transport.UDP:
+            return
+        took_part.add(member)
+        if member.host in program.workers and not member.assignment.allow_newcomers:
+            self.violations.append(
+                f"{member.host} began again, and takes part in epoch {member.assignment.epoch} of "
+                f"{program.spec.name} without a word to the others"
+            )
 
     def _check_installed(self, program: Program, epoch: int) -> None:
         """Members have an epoch only when the switches hold its entries: all that nothing has happened to."""
