@@ -12,7 +12,9 @@ import pytest
 
 from netfold.controller.health import reroute_policy
 from netfold.controller.health.link_loads import Link
+from netfold.controller.health.reroute_policy import MIN_GAIN
 from netfold.controller.jobs.records import JobState
+from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.port_counters import PORT_RX, cell
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
@@ -21,6 +23,10 @@ from tests.controller.world import job_file, through
 
 AGING_S = 240.0
 """A busy machine measures loads unevenly, so it takes more moves."""
+
+MEASURED = 0.95
+"""Of a gain, what is left at least where a busy machine measures a load unevenly. A job whose plan came from too high a
+load stays there, until FREED_FRACTION of a link is free again."""
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +62,12 @@ class Pressed:
             state.ports[at] = state.ports.get(at, 0) + round(more)
         self._last = now
 
+    def kept(self, plan: Plan) -> float:
+        """Of the plan's rate, what the fullest of its links leaves."""
+        loads, fabric = plan.loads.links, self.deployment.fabric
+        crossed = ((k, rate) for k, rate in self.links.items() if loads.get(k, 0.0) > 0.0)
+        return plan.rate * min([1.0, *((fabric.link(*k).rate - rate) / loads[k] for k, rate in crossed)])
+
     async def until(self, true: Callable[[], bool], what: str) -> None:
         await self.deployment.until(true, what, AGING_S)
 
@@ -68,16 +80,19 @@ def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_
             await controller.submit(job_file("a", 1, 16), queue=False)
             await deployment.runs("a")
             pressed = Pressed(deployment)
-            whole = controller.registry.get("a").placement.plan.rate
-            both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
-            for links, rate in ((both, 90.0), ({}, whole)):
+            first = controller.registry.get("a").placement.plan
+            pressed.links = both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
+            for links, least in (
+                (both, MEASURED * MIN_GAIN * pressed.kept(first)),
+                ({}, first.rate / MIN_GAIN),
+            ):
                 pressed.links = links
 
-                def there(rate: float = rate) -> bool:
+                def there(least: float = least) -> bool:
                     job = controller.registry.get("a")
                     assert job.placement is not None
-                    near = job.placement.plan.rate == pytest.approx(rate, rel=0.1)
-                    return near and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
+                    keeps = pressed.kept(job.placement.plan) >= least
+                    return keeps and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
 
                 await pressed.until(there, "moved, in one step or in two")
             await deployment.settled()
