@@ -29,7 +29,8 @@ from netfold.topologies.fabric import Fabric
 log = logging.getLogger(__name__)
 
 MAX_ROUNDS = 3
-"""Plans of one job in a row before which jobs ahead of it are tried: a link that flaps must not delay it for ever."""
+"""Of planning one job, at most, where jobs ahead of it became untried meanwhile: a flapping link must not delay it for
+ever."""
 
 
 class JobExistsError(Exception):

@@ -14,12 +14,11 @@ from netfold.controller.health import reroute_policy
 from netfold.controller.health.link_loads import Link
 from netfold.controller.health.reroute_policy import MIN_GAIN
 from netfold.controller.jobs.records import JobState
-from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.port_counters import PORT_RX, cell
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import Deployment, deployed
-from tests.controller.world import job_file, through
+from tests.controller.world import job_file, kept_rate, through
 
 AGING_S = 240.0
 """A busy machine measures loads unevenly, so it takes more moves."""
@@ -62,12 +61,6 @@ class Pressed:
             state.ports[at] = state.ports.get(at, 0) + round(more)
         self._last = now
 
-    def kept(self, plan: Plan) -> float:
-        """Of the plan's rate, what the fullest of its links leaves."""
-        loads, fabric = plan.loads.links, self.deployment.fabric
-        crossed = ((k, rate) for k, rate in self.links.items() if loads.get(k, 0.0) > 0.0)
-        return plan.rate * min([1.0, *((fabric.link(*k).rate - rate) / loads[k] for k, rate in crossed)])
-
     async def until(self, true: Callable[[], bool], what: str) -> None:
         await self.deployment.until(true, what, AGING_S)
 
@@ -81,9 +74,9 @@ def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_
             await deployment.runs("a")
             pressed = Pressed(deployment)
             first = controller.registry.get("a").placement.plan
-            pressed.links = both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
+            both = through(fabric, "spine1", 170.0) | through(fabric, "spine2", 140.0)
             for links, least in (
-                (both, MEASURED * MIN_GAIN * pressed.kept(first)),
+                (both, MEASURED * MIN_GAIN * kept_rate(fabric, first, both)),
                 ({}, first.rate / MIN_GAIN),
             ):
                 pressed.links = links
@@ -91,7 +84,7 @@ def test_a_job_moves_by_a_new_epoch_and_back_and_switches_hold_exactly_that(tmp_
                 def there(least: float = least) -> bool:
                     job = controller.registry.get("a")
                     assert job.placement is not None
-                    keeps = pressed.kept(job.placement.plan) >= least
+                    keeps = kept_rate(fabric, job.placement.plan, pressed.links) >= least
                     return keeps and job.state is JobState.RUNNING and job.reason.startswith("re-routed: ")
 
                 await pressed.until(there, "moved, in one step or in two")

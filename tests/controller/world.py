@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from netfold.controller.health.cross_traffic import planning_load
@@ -17,7 +17,7 @@ from netfold.controller.jobs.file import ResolvedJob, resolve_job
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of, plan_order
 from netfold.controller.lifecycle.member_status import Progress
-from netfold.controller.planning.plan import Loads
+from netfold.controller.planning.plan import Loads, Plan
 from netfold.topologies.fabric import Fabric
 
 STEP_S = 0.5
@@ -31,6 +31,13 @@ def job_of(name: str, hosts: Iterable[int], **more: object) -> str:
     workers = ", ".join(f"h{i}" for i in hosts)
     rest = "".join(f"{k}: {v}\n" for k, v in more.items())
     return f"name: {name}\nworkers: [{workers}]\nparameter_servers: 0\nscheme: panama\n{rest}"
+
+
+def kept_rate(fabric: Fabric, plan: Plan, cross_traffic: Mapping[Link, float]) -> float:
+    """Of the plan's rate, what the cross traffic leaves on the fullest of its links, if all of that is the job's."""
+    loads = plan.loads.links
+    crossed = ((link, rate) for link, rate in cross_traffic.items() if loads.get(link, 0.0) > 0.0)
+    return plan.rate * min([1.0, *(max(0.0, fabric.link(*k).rate - rate) / loads[k] for k, rate in crossed)])
 
 
 @dataclass

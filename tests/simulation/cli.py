@@ -27,7 +27,8 @@ def main() -> int:
         os.environ[HASH_SEED] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
     if options.mutant:
-        from tests.simulation.mutants import apply, mutant_named
+        from tests.simulation.mutant import apply
+        from tests.simulation.mutants import mutant_named
 
         apply(mutant_named(options.mutant))
     if options.jobs:

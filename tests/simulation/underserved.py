@@ -11,6 +11,7 @@ from netfold.controller.jobs.records import JobRecord, JobState
 from netfold.controller.lifecycle.job_admission import background_of
 from netfold.controller.planning.plan import Loads
 from netfold.controller.planning.validate import add_loads
+from tests.controller.world import kept_rate
 from tests.simulation.feasible import plan_of
 from tests.simulation.lasting import Lasting
 from tests.simulation.world import ViolationError, World
@@ -53,16 +54,14 @@ class UnderServed:
 
     def _is_under_served(self, job: JobRecord) -> bool:
         assert self._world.controller is not None
+        assert job.placement is not None
         order = self._world.controller.registry.order(job.name)
-        return order.file.reroute is not Reroute.OFF and self._kept(job) < MARGIN * MIN_KEPT_FRACTION
+        least = MARGIN * MIN_KEPT_FRACTION * job.placement.plan.rate
+        return order.file.reroute is not Reroute.OFF and self._kept(job) < least
 
     def _kept(self, job: JobRecord) -> float:
-        """The part of its reserved rate that its links have room for, if all of it is the job's."""
         assert job.placement is not None
-        world, fabric = self._world, self._world.fabric
-        loads = job.placement.plan.loads.links
-        crossed = ((link, rate) for link, rate in world.cross_traffic.items() if loads.get(link, 0.0) > 0.0)
-        return min((max(0.0, fabric.link(*k).rate - rate) / loads[k] for k, rate in crossed), default=1.0)
+        return kept_rate(self._world.fabric, job.placement.plan, self._world.cross_traffic)
 
     def _check(self, job: JobRecord, jobs: list[JobRecord]) -> None:
         assert self._world.controller is not None
@@ -70,7 +69,7 @@ class UnderServed:
         others = background_of(j for j in jobs if j.name != job.name)
         crossed = add_loads(others, Loads(links=dict(self._world.cross_traffic)))
         plan = plan_of(self._world, job, self._world.controller.failures.failed, crossed)
-        kept = self._kept(job) * job.placement.plan.rate
+        kept = self._kept(job)
         if plan is not None and plan.rate > MIN_GAIN / MARGIN * kept:
             raise ViolationError(
                 f"{job.name} stays for {UNDER_SERVED_S:g} s where cross traffic leaves it {kept:g} of "
