@@ -164,6 +164,7 @@ class JobRecord(_Record):
     added      workers that the job file does not name
     newcomers  a worker without call state has joined since the job started
     has_run    members may have received an assignment
+    ran_since  when it first ran: members have to join within `join_s` from then on. 0: it has not, or it is not known
     queue_pairs           of a RoCE job's workers, as registered last
     roce_installed_epoch  last epoch whose connections all leaves had
     floats     switches add float32
@@ -183,6 +184,7 @@ class JobRecord(_Record):
     rejoining: tuple[str, ...] = ()
     newcomers: bool = False
     has_run: bool = False
+    ran_since: float = 0.0
     transport: Transport = Transport.UDP
     floats: bool = False
     queue_pairs: tuple[QueuePairs, ...] = ()

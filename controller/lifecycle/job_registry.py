@@ -262,6 +262,16 @@ class JobRegistry:
         """By switch and term."""
         return {s.name: self._store.revisions(s.name) for s in self._setting.fabric.switches}
 
+    def running(self, job: JobRecord) -> JobRecord:
+        """The job when its switches hold its new placement."""
+        since = job.ran_since or self._clock.wall_s()
+        changes = {"state": JobState.RUNNING, "previous": None, "has_run": True, "ran_since": since}
+        return job.model_copy(update=changes)
+
+    def ran_for_s(self, job: JobRecord) -> float:
+        """Since it first ran; 0 where that is not known."""
+        return max(0.0, self._clock.wall_s() - job.ran_since) if job.ran_since else 0.0
+
     def with_end_state(self, job: JobRecord, state: JobState, reason: str) -> JobRecord:
         changes = {"state": state, "reason": reason, "previous": None, "ended": self._clock.wall_s()}
         return job.model_copy(update=changes)

@@ -284,18 +284,20 @@ class Members:
             if member.joined and not member.left and not away:
                 seconds = max(self.lease_s(job.name), self._timeouts.start)
                 self._leases.renew(job.name, member.host, seconds)
-        self.expect(job)
+        if job.has_run:
+            left_s = self._registry.order(job.name).file.join_s - self._registry.ran_for_s(job)
+            self._expect(job, max(left_s, self._timeouts.start))
         if job.rejoining and not job.state.is_terminal:
             self._events.publish(MembersRejoining(job.name))
 
-    def expect(self, job: JobRecord) -> None:
-        """All members have to join from now on within the job's `join_s`."""
-        self._tasks.call_later(
-            self._registry.order(job.name).file.join_s, self._join_late, job.name, job=job.name
-        )
+    def _expect(self, job: JobRecord, seconds: float) -> None:
+        """All members have to have joined by then."""
+        self._tasks.call_later(seconds, self._join_late, job.name, job=job.name)
 
     def on_job_running(self, event: JobRunning) -> None:
-        self.expect(self._registry.get(event.job))
+        """Its members have the job's `join_s`, also of a job that waited for long."""
+        job = self._registry.get(event.job)
+        self._expect(job, self._registry.order(job.name).file.join_s)
 
     def on_lease_expired(self, event: LeaseExpired) -> None:
         self._tasks.persist(self._expire, event.job, event.host, job=event.job)

@@ -134,7 +134,8 @@ class Lifecycle:
             return
         if late := self._late_switches(job, version):
             why = f"switches did not take its RoCE connections in {seconds:g} s: {_listed(late)}"
-            self.end(name, JobState.FAILED, why)
+            self._failures.avoid(name, late)
+            self._events.publish(JobStranded(name, why))
         else:  # only the store has not taken that they are installed
             self._await_link(job, version, seconds)
 
@@ -178,8 +179,7 @@ class Lifecycle:
                 del self._awaited[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
                 migrated = migrated or job.previous is not None
-                runs = {"state": JobState.RUNNING, "previous": None, "has_run": True}
-                settled.append(job.model_copy(update=runs))
+                settled.append(self._registry.running(job))
         for name, version in list(self._linking.items()):
             job = self._registry.get(name)
             if job.state is not JobState.RUNNING or not is_complete(job):
@@ -187,6 +187,7 @@ class Lifecycle:
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
                 self.commit(job.model_copy(update={"roce_installed_epoch": job.epoch}))
                 del self._linking[name]
+                self._failures.forget(name)
                 log.info("job %s: its RoCE connections are installed in epoch %d", name, job.epoch)
         for job in settled:
             self.commit(job)

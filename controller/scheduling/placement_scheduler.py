@@ -83,14 +83,15 @@ class PlacementScheduler:
                 why = _with_queue(error, reservations)
                 if not queue:
                     raise RefusedError(why) from error
-                # As planned: what has failed, and jobs ahead, may be others by the time it is.
-                failed = self._failures.failed
-                kept = await self._planning.reservation(order, frozenset, reservations, is_urgent=last)
+                kept, failed = await self._planning.reservation(
+                    order, frozenset, reservations, is_urgent=last
+                )
                 if kept is None:
                     await self._planning.check_possible(order, frozenset, is_urgent=last)
                 with self._registry.change():
                     waits = {"reason": f"waits: {why}"}
                     self._registry.write(self._registry.new(order).model_copy(update=waits))
+                # As planned: what has failed, and jobs ahead, may be others by now.
                 self._queue.reserve(name, conditions_of(self._registry.get(name), failed, reservations), kept)
                 if self._queue_requests != requests:  # capacity was freed after the plan was refused
                     self.try_queue()
@@ -210,11 +211,12 @@ class PlacementScheduler:
         """Reserve capacity for a queued job, as if only the jobs ahead of it existed. One that fits nowhere even then,
         and would not alone, fails: it may have lost workers meanwhile."""
         job, order = self._registry.get(name), self._registry.order(name)
-        conditions = self._queue.conditions(job, self._failures.failed)
-        if self._queue.is_current(name, conditions):
+        if self._queue.is_current(name, self._queue.conditions(job, self._failures.failed)):
             return
         before = self._queue.before(self._queue.rank(job))
-        kept = await self._planning.reservation(order, self._planning.lost(name), before, is_urgent=is_urgent)
+        kept, failed = await self._planning.reservation(
+            order, self._planning.lost(name), before, is_urgent=is_urgent
+        )
         try:
             if kept is None:
                 await self._planning.check_possible(order, self._planning.lost(name), is_urgent=is_urgent)
@@ -223,7 +225,7 @@ class PlacementScheduler:
                 self._lifecycle.end(name, JobState.FAILED, f"it can never run: {error}")
             return
         if name in self._registry and self._registry.get(name).state is JobState.QUEUED:
-            self._queue.reserve(name, conditions, kept)
+            self._queue.reserve(name, conditions_of(job, failed, before), kept)
 
     def _check_name(self, name: str) -> None:
         if self._registry.has_live(name):

@@ -82,7 +82,7 @@ class PlanningClient:
         cross_traffic = NO_LOADS
         if order.file.reroute is not Reroute.OFF:
             cross_traffic = Loads(links={**self._cross_traffic().links, **assumed_loads.links})
-        return await self._planned(
+        found, _ = await self._planned(
             order,
             lost,
             background,
@@ -90,6 +90,7 @@ class PlanningClient:
             cross_traffic=cross_traffic,
             current_plan=current_plan,
         )
+        return _found(found)
 
     def lost(self, name: str, joining: frozenset[str] = frozenset()) -> Callable[[], frozenset[str]]:
         """Returns the job's lost members at the time of each call, without `joining`."""
@@ -106,14 +107,15 @@ class PlanningClient:
         before: list[Placement],
         *,
         is_urgent: bool,
-    ) -> Placement | None:
-        """The job's placement if only the reservations `before` it existed; None: it fits nowhere."""
+    ) -> tuple[Placement | None, FailedElements]:
+        """The job's placement if only the reservations `before` it existed; None: it fits nowhere. And what had failed
+        when it was planned, or refused."""
+        found, failed = await self._planned(order, lost, loads_of(before), is_urgent=is_urgent)
         try:
-            plan = await self._planned(order, lost, loads_of(before), is_urgent=is_urgent)
-            return self._registry.reserved(order, plan, before)
+            return self._registry.reserved(order, _found(found), before), failed
         except RefusedError as error:
             log.info("nothing is reserved for job %s: %s", order.file.name, error)
-            return None
+            return None, failed
 
     async def check_possible(
         self, order: ResolvedJob, lost: Callable[[], frozenset[str]], *, is_urgent: bool
@@ -121,8 +123,8 @@ class PlanningClient:
         """Raises ImpossibleJobError if the job has no plan on the whole fabric, without others and failures. A plan
         that is not found in time may exist."""
         try:
-            plan = await self._planned(order, lost, NO_LOADS, is_urgent=is_urgent, avoids_failed=False)
-            self._registry.reserved(order, plan, ())
+            found, _ = await self._planned(order, lost, NO_LOADS, is_urgent=is_urgent, avoids_failed=False)
+            self._registry.reserved(order, _found(found), ())
         except PlanTimeoutError:
             return
         except RefusedError as error:
@@ -138,31 +140,33 @@ class PlanningClient:
         cross_traffic: Loads = NO_LOADS,
         current_plan: Plan | None = None,
         avoids_failed: bool = True,
-    ) -> Plan:
-        """A plan that is valid when it arrives: after a failure or a loss during planning another is requested, all
-        within one deadline. Raises RefusedError."""
+    ) -> tuple[Plan | RefusedError, FailedElements]:
+        """A plan that is valid when it arrives, or why there is none: after a failure or a loss during planning another
+        is requested, all within one deadline. And what had failed when the last one was requested."""
 
         def current_failures() -> FailedElements:
             return self._failures.of(order.file.name) if avoids_failed else FailedElements()
 
         seconds, time_limit = self._deadline(order, is_urgent=is_urgent)
+        failed = self._failures.failed
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    failed, without = current_failures(), lost()
+                    failed, avoided, without = self._failures.failed, current_failures(), lost()
                     trees, enough = (
                         ((), math.inf) if current_plan is None else (current_plan.trees, current_plan.rate)
                     )
                     request = PlanRequest(
-                        order, background, cross_traffic, trees, enough, failed, without, seconds, time_limit
+                        order, background, cross_traffic, trees, enough, avoided, without, seconds, time_limit
                     )
                     plan = await self._plans.plan(request)
                     if not uses_failed(plan, current_failures(), lost()):
-                        return plan
+                        return plan, failed
+        except RefusedError as error:
+            return error, failed
         except TimeoutError:
-            raise PlanTimeoutError(
-                f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
-            ) from None
+            why = f"no plan of job '{order.file.name}' was found within {seconds:g} s; name a simpler scheme"
+            return PlanTimeoutError(why), failed
 
     def _deadline(self, order: ResolvedJob, *, is_urgent: bool) -> tuple[float, float]:
         """Deadline of a planning task and time limit of a solver, in seconds. `is_urgent`: a repair or an operator may
@@ -187,6 +191,13 @@ class PlanningClient:
         if uses_failed(previous.plan, self._failures.failed, job.excluded):
             return held
         return either_load(held, previous.plan.loads)
+
+
+def _found(plan: Plan | RefusedError) -> Plan:
+    """Raises RefusedError."""
+    if isinstance(plan, RefusedError):
+        raise plan
+    return plan
 
 
 def loads_of(placements: Iterable[Placement]) -> Loads:

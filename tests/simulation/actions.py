@@ -39,6 +39,12 @@ class Actions:
 
     # ---- members --------------------------------------------------------------------------------------
 
+    def keep_away(self, job: str, host: str) -> None:
+        """Its process does not start."""
+        if program := self._world.programs.get(job):
+            program.excuses.append(f"{host} did not start")
+            program.absent.add(host)
+
     def kill_member(self, job: str, host: str) -> None:
         if (program := self._world.programs.get(job)) and (member := program.members.get(host)):
             program.excuses.append(f"{host} was killed")

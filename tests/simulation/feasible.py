@@ -25,7 +25,7 @@ def possible_plan(world: World, job: JobRecord) -> str:
     down |= {n for n, s in world.switches.items() if now - s.refused_at < RECENT_S and n in job.reason}
     links = frozenset(e for e in recent if isinstance(e, frozenset)) | frozenset(world.cut)
     switches = frozenset(e for e in recent if isinstance(e, str)) | frozenset(down)
-    if not links and not switches:
+    if not links and not switches and not job.excluded:
         return "nothing happened to it"
     others = background_of(j for j in world.controller.registry.all() if j.name != job.name)
     return "there is a plan" if fits(world, job, FailedElements(links, switches), others) else ""

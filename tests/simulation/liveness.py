@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """What must not last: a job over what is down or where cross traffic leaves it little, a worker that is not part of its
-job, a queued job that would fit."""
+job or does not come, a queued job that would fit."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ its part in a job that runs."""
 IDLE_S, SLOW_PLANS_S = 30.0, 10.0
 """A job that would fit may wait so long; and so much longer for each queued job, where each plan takes seconds."""
 
+JOIN_S, JOIN_SLACK_S = 30.0, 4.0
+"""A job that has run does not await a member for longer that has never joined; but the controller has to be up for its
+start timeout."""
+
 
 class Liveness:
     """`look` raises ViolationError. Call it at least every second."""
@@ -35,6 +39,7 @@ class Liveness:
         self._fitting: Lasting[tuple[str, int, bool]] = Lasting()
         self._over_failed: Lasting[str] = Lasting()
         self._apart: Lasting[tuple[str, str, int, object]] = Lasting()
+        self._absent: Lasting[tuple[int, str]] = Lasting()
         self._overtaken = Overtaken(world)
         self._under_served = UnderServed(world)
 
@@ -42,6 +47,7 @@ class Liveness:
         world = self._world
         assert world.controller is not None
         now = asyncio.get_running_loop().time()
+        self._check_absent(jobs, now - world.started_at)
         if world.disk.is_full:
             self._overtaken.clear()
         else:
@@ -56,6 +62,26 @@ class Liveness:
         self._check_members()
         self._check_queue(jobs)
         self._under_served.look(jobs)
+
+    def _check_absent(self, jobs: list[JobRecord], up_s: float) -> None:
+        """No job waits for ever for a worker that does not come, however often the controller starts again."""
+        world = self._world
+        assert world.controller is not None
+        if world.disk.is_full:
+            self._absent.clear()
+        absent = [
+            (job.seq, member.host)
+            for job in jobs
+            if job.has_run and job.state.is_installed
+            for member in job.members
+            if not member.joined and world.controller.registry.needs(job, member.host)
+        ]
+        for seq, host in self._absent.update(absent, JOIN_S + JOIN_SLACK_S):
+            if up_s > world.controller.options.timeouts.start + JOIN_SLACK_S:
+                name = next(j.name for j in jobs if j.seq == seq)
+                raise ViolationError(
+                    f"{name} has waited for {JOIN_S:g} s and more for {host}, which has not joined"
+                )
 
     def _check_repairs(self, jobs: list[JobRecord]) -> None:
         """A job does not stay over what is down, if there is another plan."""

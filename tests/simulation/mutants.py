@@ -289,6 +289,14 @@ MUTANTS = (
         "the disk is full when the connections of a RoCE job are installed",
     ),
     Mutant(
+        "a RoCE job fails whose connections a switch does not take, and does not move",
+        STATES,
+        "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))\n"
+        "        else:",
+        "            self.end(name, JobState.FAILED, why)\n        else:",
+        "a spine hangs before a RoCE job's connections are installed",
+    ),
+    Mutant(
         "the queue has its lowest priority first",
         QUEUE,
         "return (-self._registry.order(job.name).file.priority - waited // AGE_S, job.seq)",
@@ -346,6 +354,13 @@ MUTANTS = (
         "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted",
     ),
     Mutant(
+        "a refusal around what failed during planning counts as one before it failed",
+        "scheduling/planning_client.py",
+        "failed, avoided, without = self._failures.failed, current_failures(), lost()",
+        "avoided, without = current_failures(), lost()",
+        "a switch fails and is back while a job is refused, and another job is submitted",
+    ),
+    Mutant(
         "a submission takes what a job waits for whose switch is back meanwhile",
         PLACEMENTS,
         "            if not self._untried(rank):\n                break\n",
@@ -392,6 +407,13 @@ MUTANTS = (
         "return status.is_assigned(name, host) or is_of_earlier",
         "return status.is_assigned(name, host)",
         "a worker begins again while no controller runs",
+    ),
+    Mutant(
+        "the time in which workers have to join begins anew with each start",
+        MEMBERS,
+        "file.join_s - self._registry.ran_for_s(job)",
+        "file.join_s",
+        "a worker never joins, and the controller starts again every 21 s",
     ),
     Mutant(
         "a job is planned beside nothing that runs",

@@ -42,16 +42,17 @@ class JobSpec:
 
 @dataclass
 class Program:
-    """`early`: workers that left before the work was done. `excuses`: what befell the job itself, so that it may fail.
-    By epoch: `placements`; their `allocations`; their `entities` with their switches; `losses` of each switch's
-    registers when the members got the epoch, whose sums do not survive another; the switches that are `carrying` its
-    packets, and the state of all switches in which they were. `took_part`: by host the processes that had
-    an assignment."""
+    """`early`: workers that left before the work was done; `absent`: that do not start. `excuses`: what befell the job
+    itself, so that it may fail. By epoch: `placements`; their `allocations`; their `entities` with their switches;
+    `losses` of each switch's registers when the members got the epoch, whose sums do not survive another; the switches
+    that are `carrying` its packets, and the state of all switches in which they were. `took_part`: by host the
+    processes that had an assignment."""
 
     spec: JobSpec
     members: dict[str, Member] = field(default_factory=dict)
     added: set[str] = field(default_factory=set)
     early: set[str] = field(default_factory=set)
+    absent: set[str] = field(default_factory=set)
     work_left_s: float = 0.0
     excuses: list[str] = field(default_factory=list)
     is_acknowledged: bool = False

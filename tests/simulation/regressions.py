@@ -216,6 +216,19 @@ SCENARIOS = {
         Step(7.0, "submit", (greedy("b", "h1", "h3", "h5", rate=50, work_s=20.0),)),
         Step(13.0, "submit", (greedy("c", "h1", "h5", rate=60, work_s=20.0),)),
     ),
+    "a switch fails and is back while a job is refused, and another job is submitted": (
+        Step(1.0, "submit", (greedy("a", "h1", "h5", rate=100, work_s=60.0),)),
+        Step(5.0, "submit", (greedy("b", "h1", "h3", "h5", rate=50, work_s=20.0),)),
+        Step(8.2, "power_cut", ("leaf2", 2.0)),
+        Step(8.7, "submit", (greedy("c", "h1", "h5", rate=60, work_s=20.0),)),
+        Step(10.2, "cancel", ("a",)),
+    ),
+    "a spine hangs before a RoCE job's connections are installed": (
+        Step(0.6, "submit", (job("b", "h1", "h3", work_s=60.0),)),
+        Step(1.0, "submit", (job("a", *HOSTS, transport=Transport.ROCE, work_s=20.0),)),
+        Step(6.4, "hang", ("spine1", 40.0)),
+        Step(6.8, "cancel", ("b",)),
+    ),
     "a job is placed over a spine that hangs": (
         Step(0.9, "hang", ("spine1", 40.0)),
         Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=5.0),)),
@@ -241,6 +254,11 @@ SCENARIOS = {
         Step(9.0, "kill_member", ("a", "h1")),
         Step(9.5, "start_member", ("a", "h1")),
     ),
+    "a worker never joins, and the controller starts again every 21 s": (
+        Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0, is_elastic=True),)),
+        Step(1.1, "keep_away", ("a", "h1")),
+        *(Step(at, "restart_controller", (0.5,)) for at in (3.0, 24.0, 45.0)),
+    ),
     "the store is backed up while no controller runs, and restored twice": (
         Step(0.95, "hang", ("leaf2", 8.0)),
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
@@ -252,6 +270,7 @@ SCENARIOS = {
 }
 
 SLOW_PLANS = {
+    "a switch fails and is back while a job is refused, and another job is submitted",
     "a switch is back while a reservation is planned, and another job is submitted",
     "a queued job is canceled while it is planned",
     "a job is canceled while its move is planned",
@@ -260,6 +279,7 @@ SLOW_PLANS = {
 }
 
 FABRIC_OF = {
+    "a switch fails and is back while a job is refused, and another job is submitted": "three leaves, two spines",
     "a switch is back while a reservation is planned, and another job is submitted": "three leaves, two spines",
     "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted": "one spine",
     "a switch is back while a job is planned, and another one waits for it": "three leaves, two spines",

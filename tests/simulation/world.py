@@ -288,7 +288,7 @@ class World:
         program = self.programs.get(job)
         if program is None or not program.is_acknowledged or program.work_left_s <= 0:
             return
-        if host in program.members and program.members[host].is_alive:
+        if host in program.absent or (host in program.members and program.members[host].is_alive):
             return
         member = Member(job, host, lambda: self._server, self._qpns, self.history)
         member.on_assignment = self._on_assignment
