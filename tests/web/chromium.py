@@ -26,6 +26,12 @@ OPTIONS = [
     "--no-first-run",
 ]
 
+STATE = """() => ({
+  shown: document.visibilityState, loaded: document.readyState, status: document.querySelector('#status')?.textContent,
+  requests: performance.getEntriesByType('resource').map(r => [r.name, Math.round(r.responseEnd)]),
+})"""
+"""Of a page that draws nothing."""
+
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="chromium is not on PATH; `apt-get install chromium` brings it"
 )
@@ -65,7 +71,11 @@ def open_page(context: Any, address: str, *, dark: bool = False) -> Iterator[Any
     )
     page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
     page.goto(address)
-    page.wait_for_selector("body[data-drawn]")
+    page.bring_to_front()  # a tab draws only while it is shown, and the close of another may choose one
+    try:
+        page.wait_for_selector("body[data-drawn]")
+    except pytest.importorskip("playwright.sync_api").TimeoutError as late:
+        raise AssertionError(f"nothing is drawn: {page.evaluate(STATE)}, errors {errors}") from late
     try:
         yield page
         assert errors == []
