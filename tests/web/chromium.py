@@ -71,7 +71,6 @@ def open_page(context: Any, address: str, *, dark: bool = False) -> Iterator[Any
     )
     page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
     page.goto(address)
-    page.bring_to_front()  # a tab draws only while it is shown, and the close of another may choose one
     try:
         page.wait_for_selector("body[data-drawn]")
     except pytest.importorskip("playwright.sync_api").TimeoutError as late:
