@@ -234,8 +234,8 @@ MUTANTS = (
     Mutant(
         "a job that cannot be installed fails",
         STATES,
-        "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))",
-        "            self.end(name, JobState.FAILED, why)",
+        "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))\n\n",
+        "            self.end(name, JobState.FAILED, why)\n\n",
         "a job is placed over a spine that hangs",
     ),
     Mutant(
@@ -284,8 +284,8 @@ MUTANTS = (
     Mutant(
         "a RoCE job fails while only the disk has not taken that it is connected",
         STATES,
-        "if late := self._late_switches(job, version):",
-        "if late := self._late_switches(job, version) or {'disk': 'full'}:",
+        "            self._await_link(job, version, seconds)\n\n    def retarget",
+        "            self.end(name, JobState.FAILED, 'not connected')\n\n    def retarget",
         "the disk is full when the connections of a RoCE job are installed",
     ),
     Mutant(
