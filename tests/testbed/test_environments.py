@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -86,18 +88,46 @@ def test_where_namespaces_are_forbidden_one_line_says_by_what(command: list[str]
     assert not list(home.rglob("state.json*"))
 
 
+@contextmanager
+def default_folders_of(users: list[Environment], name: str) -> Iterator[dict[Environment, Path]]:
+    """Where these users have the files of a network so named, below /tmp for all of them; removed at the end."""
+    folders = {user: Path(f"/tmp/netfold-{user.uid}/netfold/{name}") for user in users}
+    assert not [f for f in folders.values() if f.exists()]
+    try:
+        yield folders
+    finally:
+        for folder in folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # other networks of theirs stay
+                folder.parent.rmdir()
+                folder.parent.parent.rmdir()
+
+
 @pytest.mark.long
-def test_two_users_run_the_same_command_at_the_same_time() -> None:
+@pytest.mark.parametrize("mode", ["rootless", "userland"])
+def test_two_users_run_the_same_command_at_the_same_time(mode: str) -> None:
+    """One installation, one network name, nothing set that would keep the users apart."""
     users = [Environment.USER, Environment.NEIGHBOR]
     for user in users:
         may_run(user)
-    with home_of(users[0]) as first, home_of(users[1]) as second:
+    default = {"XDG_RUNTIME_DIR": "", "NETFOLD_RUN_DIR": "", "NETFOLD_NAME": "both"}
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(home_of(user)) for user in users)
+        folders = stack.enter_context(default_folders_of(users, "both"))
         homes = dict(zip(users, (first, second), strict=True))
-        running = [start(user, home, "run", *SMALL) for user, home in homes.items()]
+        command = ["run", "--network", mode, *SMALL]
+        running = [start(user, home, *command, variables=default) for user, home in homes.items()]
+        assert running[0].poll() is None
         for (user, home), process in zip(homes.items(), running, strict=True):
             done = finish(process)
             assert done.returncode == 0, done.stdout + done.stderr
             file = home / "out" / "run.json"
             report = json.loads(file.read_text())
-            assert (report["network"], report["wrong_elements"]) == ("rootless", 0)
+            assert (report["network"], report["wrong_elements"]) == (mode, 0)
+            assert report["packets_aggregated"] > 0
             assert file.stat().st_uid == user.uid
+        for user, folder in folders.items():
+            inside = list(folder.rglob("*"))
+            assert {p.lstat().st_uid for p in [folder, *inside]} == {user.uid}
+            left = {str(p.relative_to(folder)) for p in inside if "logs" not in p.parts}
+            assert left <= {"lock"}
