@@ -14,7 +14,7 @@
 #include "../parts/parts.h"
 #include "calls.h"
 #include "departures.h"
-#include "missing_results.h"
+#include "timeout_message.h"
 #include "scheduler.h"
 #include "state.h"
 #include "synchronize.h"
@@ -95,7 +95,7 @@ void nf_core_release(struct nf_core *core, struct nf_call *call) {
 static void fail_epoch(struct nf_core *core, int64_t status) {
     calls_finish_closing(core);
     struct nf_call *call = core->first;
-    if (call && status == NF_TIMEOUT) missing_results_describe(core, call->outcome.message, sizeof call->outcome.message);
+    if (call && status == NF_TIMEOUT) timeout_message_write(core, call->outcome.message, sizeof call->outcome.message);
     core->totals.has_failed_call = core->assignment.epoch > 0;
     core->totals.unusable_epoch = 0;
     core->is_newcomer |= status == NF_STRAGGLED;

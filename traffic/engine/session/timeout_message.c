@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The netfold authors */
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "missing_results.h"
+#include "timeout_message.h"
 
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ static int64_t lowest_missing(const struct tree *t, const struct segment *s) {
     return lowest;
 }
 
-void missing_results_describe(const struct nf_core *core, char *to, size_t capacity) {
+void timeout_message_write(const struct nf_core *core, char *to, size_t capacity) {
     size_t used = 0;
     for (int64_t i = 0; i < core->tree_count && used < capacity; i++) {
         const struct tree *t = &core->trees[i];
