@@ -45,7 +45,7 @@ def main() -> None:
         except TrafficError as found:
             error = found
     kind = "" if error is None else type(error).__name__
-    options.out.write_text(json.dumps({"error": kind, "text": str(error or "")}))
+    _write_whole(options.out, json.dumps({"error": kind, "text": str(error or "")}))
 
 
 def _worker(controller: str, job: str, host: str) -> Worker:
@@ -86,6 +86,13 @@ def _reduce(worker: Worker, calls: TextIO, options: argparse.Namespace) -> None:
             calls,
             {"call": worker.stats.next_call - 1, "digest": digest, "contents": asdict(contents_of(array))},
         )
+
+
+def _write_whole(out: Path, text: str) -> None:
+    """The file is there with all of its text or not at all, also when the process is killed meanwhile."""
+    draft = out.with_suffix(".draft")
+    draft.write_text(text)
+    draft.replace(out)
 
 
 def _write(file: TextIO, row: dict[str, object]) -> None:

@@ -42,7 +42,7 @@ END_S = 2 * TIMEOUT_S
 
 
 @dataclass
-class _Process:
+class WorkerProcess:
     """A worker's process; its files are `out`, and beside it its log and its calls."""
 
     popen: subprocess.Popen[Any]
@@ -51,11 +51,11 @@ class _Process:
     is_killed: bool = False
 
     def record(self, host: str) -> WorkerRecord:
-        """Of a process that has ended."""
+        """Of a process that has ended. One that is killed once it wrote why it ended counts as ended by itself."""
         turns = turns_of(self.out.with_suffix(".calls"))
         if self.is_killed and not self.out.exists():
             return WorkerRecord(host, turns, self.is_newcomer, is_killed=True)
-        if self.popen.returncode != 0:
+        if self.popen.returncode != 0 and not self.is_killed:
             crash = f"exit code {self.popen.returncode}; {last_line(self.out.with_suffix('.log'))}"
             return WorkerRecord(host, turns, self.is_newcomer, crash=crash)
         told = json.loads(self.out.read_text())
@@ -68,10 +68,10 @@ class _JobRun:
     answer: grpc.Future | None = None
     is_admitted: bool = False
     is_canceled: bool = False
-    processes: dict[str, list[_Process]] = field(default_factory=dict)
+    processes: dict[str, list[WorkerProcess]] = field(default_factory=dict)
 
     @property
-    def running(self) -> list[_Process]:
+    def running(self) -> list[WorkerProcess]:
         return [p for ps in self.processes.values() for p in ps if p.popen.poll() is None]
 
     def records(self) -> list[WorkerRecord]:
@@ -217,7 +217,7 @@ class Trial:
             popen = self._system.net.hosts[host].popen(
                 command, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
-        earlier.append(_Process(popen, out, is_newcomer=bool(earlier)))
+        earlier.append(WorkerProcess(popen, out, is_newcomer=bool(earlier)))
 
     # ---- the end --------------------------------------------------------------------------------------
 
