@@ -14,10 +14,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+RELOADING_SCRIPT = "sha256-9sef9GLbntBvZ5txhDdTVJ96csFSO/jJXkjeULJ3vNs="
+"""The script in index.html: the only one that is in the page itself, as it cannot fail to load."""
+
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
-        "script-src 'self'",
+        f"script-src 'self' '{RELOADING_SCRIPT}'",
         "style-src 'self'",
         "img-src 'self' data:",
         "font-src 'self'",

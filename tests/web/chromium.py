@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,9 @@ OPTIONS = [
     "--disable-quic",
     "--no-first-run",
 ]
+
+NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
+"""Of requests while a test beside this one makes or removes links: Chromium gives them up, and the page reloads."""
 
 STATE = """() => ({
   shown: document.visibilityState, loaded: document.readyState, status: document.querySelector('#status')?.textContent,
@@ -63,14 +67,26 @@ def open_page(context: Any, address: str, *, dark: bool = False) -> Iterator[Any
     """The page once it has drawn a state. Fails for errors in its console, and for requests to anywhere else."""
     page = context.new_page()
     errors: list[str] = []
+    lost_loads = 0
+
+    def note(text: str) -> None:
+        nonlocal lost_loads
+        if NETWORK_CHANGED in text:
+            lost_loads += 1
+        else:
+            errors.append(text)
+
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("console", lambda message: message.type == "error" and note(message.text))
     page.on(
         "request",
         lambda request: request.url.startswith(address.partition("#")[0]) or errors.append(request.url),
     )
     page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
-    page.goto(address)
+    _go(page, address)
+    while lost_loads:
+        lost_loads = 0
+        page.wait_for_event("load")
     try:
         page.wait_for_selector("body[data-drawn]")
     except pytest.importorskip("playwright.sync_api").TimeoutError as late:
@@ -80,3 +96,16 @@ def open_page(context: Any, address: str, *, dark: bool = False) -> Iterator[Any
         assert errors == []
     finally:
         page.close()
+
+
+def _go(page: Any, address: str) -> None:
+    """Chromium gives up the page itself, too, when links change: it is asked for again."""
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    while True:
+        try:
+            page.goto(address)
+        except pytest.importorskip("playwright.sync_api").Error as error:
+            if NETWORK_CHANGED not in str(error) or time.monotonic() > deadline:
+                raise
+        else:
+            return

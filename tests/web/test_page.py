@@ -99,6 +99,25 @@ def go_to(page: Any, second: float) -> None:
     )
 
 
+def test_a_page_whose_script_did_not_load_is_loaded_again(context: Any):
+    lost: list[str] = []
+
+    def lose_once(route: Any) -> None:
+        if lost:
+            route.continue_()
+        else:
+            lost.append(route.request.url)
+            route.abort("connectionreset")
+
+    page = context.new_page()
+    page.route("**/static/js/time_control.js", lose_once)
+    with replayed(example()) as address:
+        page.goto(address)
+        page.wait_for_selector("body[data-drawn]")
+        page.close()
+    assert len(lost) == 1
+
+
 def test_a_full_link_is_red_and_a_lost_switch_gray_at_their_times(page: Any):
     go_to(page, FULL_AT - 5)
     assert page.locator(FULL).get_attribute("data-level") != "5"

@@ -122,6 +122,16 @@ def test_the_page_refers_to_nothing_elsewhere_and_forbids_it():
     with_page(check)
 
 
+def test_no_script_in_the_page_itself_runs_but_the_one_that_the_policy_names():
+    def check(address: str) -> None:
+        answer, body = get(address, "/")
+        (script,) = re.findall(rb"<script>(.*?)</script>", body, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+        assert f"script-src 'self' 'sha256-{digest}';" in answer.headers["Content-Security-Policy"]
+
+    with_page(check)
+
+
 def test_a_recording_is_streamed_whole_and_ends():
     def check(address: str) -> None:
         answer, body = get(address, "/events")
