@@ -7,10 +7,14 @@ For user namespaces: tcpdump and dumpcap change their user before they capture, 
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import struct
 import time
+from pathlib import Path
 from typing import IO, NoReturn
+
+from netfold.testbed.network.errors import NetworkError
 
 _HEADER = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, 1)
 """Magic number of microseconds, version 2.4, time zone, accuracy, longest frame, Ethernet."""
@@ -26,14 +30,27 @@ def open_capture(interface: str) -> socket.socket:
     return frames
 
 
+def open_capture_file(file: Path) -> IO[bytes]:
+    try:
+        return file.open("wb")
+    except OSError as error:
+        raise NetworkError(f"{file} cannot be written: {error.strerror}") from error
+
+
 def write_frames(frames: socket.socket, output: IO[bytes]) -> NoReturn:
-    """Writes each frame at once, until an exception, such as a signal's; those received before it, too. Raises
-    OSError."""
+    """Writes each frame at once, until an exception, such as a signal's; those received before it, too. Goes on when
+    the link is cut and restored. Raises OSError."""
     output.write(_HEADER)
     output.flush()
     try:
         while True:
-            _write(frames.recv(_LONGEST), output)
+            try:
+                frame = frames.recv(_LONGEST)
+            except OSError as error:
+                if error.errno != errno.ENETDOWN:
+                    raise
+            else:
+                _write(frame, output)
     except (KeyboardInterrupt, SystemExit):
         frames.setblocking(False)
         with contextlib.suppress(BlockingIOError):

@@ -20,7 +20,7 @@ from rich.console import Console
 from netfold.controller.switches.election import tool_election_id
 from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE, is_only_user
 from netfold.testbed.network import kernel, supervisor
-from netfold.testbed.network.capture import open_capture, write_frames
+from netfold.testbed.network.capture import open_capture, open_capture_file, write_frames
 from netfold.testbed.network.errors import NetworkError, UnknownElementError
 from netfold.testbed.network.faults import Faults, apply_faults, read_faults
 from netfold.testbed.network.isolation import enter_network, is_isolated, pick_mode, run_isolated
@@ -222,11 +222,13 @@ def _capture_as_user(interface: str, file: Path | None) -> NoReturn:
     TerminationSignals().install()
     with open_capture(interface) as frames:
         if file is not None:
-            with file.open("wb") as output:
+            with open_capture_file(file) as output:
                 typer.echo(f"listening on {interface}", err=True)
                 write_frames(frames, output)
-        command = [tool("tcpdump"), "-n", "-l", "-r", "-"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE) as printer:
+        # As root tcpdump becomes another user, and there is none: in an inner namespace it is not root. Ctrl-C is for
+        # this process alone, so that tcpdump prints what came before it.
+        command = [tool("unshare"), "--map-user=1", "--map-group=1", tool("tcpdump"), "-n", "-l", "-r", "-"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as printer:
             assert printer.stdin is not None
             write_frames(frames, printer.stdin)
 

@@ -18,6 +18,7 @@ PACKAGES = {
     "mnexec": "mininet",
     "setpriv": "util-linux",
     "tcpdump": "tcpdump",
+    "unshare": "util-linux",
 }
 ADMINISTRATOR = "/usr/sbin:/sbin"
 """Folders that a user's PATH may lack, with or without sudo."""

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -54,6 +55,20 @@ def test_a_whole_run_leaves_its_results_only(
     assert {p for p in left if "logs" not in p} <= {"nf", "nf/lock"}
 
 
+@contextmanager
+def capture_of(environment: Environment, home: Path, *arguments: str) -> Iterator[IO[str]]:
+    """What `netfold pcap` prints, from the moment in which it captures."""
+    with start(environment, home, "pcap", *arguments) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        try:
+            while "link-type EN10MB" not in (line := watching.stderr.readline()):
+                assert line, "tcpdump has ended"
+            yield watching.stdout
+        finally:
+            watching.terminate()
+
+
 @pytest.mark.parametrize("environment", [Environment.ROOT, Environment.USER])
 def test_a_network_stays_up_between_commands_and_is_seen_nowhere_else(
     environment: Environment, home: Path
@@ -69,8 +84,17 @@ def test_a_network_stays_up_between_commands_and_is_seen_nowhere_else(
         assert not interfaces_of("mine"), "a stranger's frames could reach the machine's own sockets"
         inside = run(environment, home, "exec", "h1", "--name", "mine", "--", "ip", "-o", "address")
         assert "10.1.0.1/32" in inside.stdout
-        assert run(environment, home, "link", "down", "h1-s1", "--name", "mine").returncode == 0
-        assert "h1-s1 down" in run(environment, home, "link", "show", "--name", "mine").stdout
+        with capture_of(environment, home, "h1-s1", "--name", "mine") as packets:
+            assert run(environment, home, "link", "down", "h1-s1", "--name", "mine").returncode == 0
+            assert "h1-s1 down" in run(environment, home, "link", "show", "--name", "mine").stdout
+            assert run(environment, home, "link", "up", "h1-s1", "--name", "mine").returncode == 0
+            ping = ["ping", "-c1", "-W1", "10.1.0.2"]  # no switch without a program answers
+            run(environment, home, "exec", "h1", "--name", "mine", "--", *ping)
+            assert "10.1.0.1 > 10.1.0.2: ICMP echo request" in packets.readline()
+        refused = run(environment, home, "pcap", "h1-s1", "--name", "mine", "-w", "none/file.pcap")
+        assert refused.returncode == 1
+        [line] = [x for x in refused.stderr.splitlines() if "none/file.pcap" in x]
+        assert "No such file or directory" in line
     finally:
         down = run(environment, home, "down", "--name", "mine")
     assert "'mine' is down" in down.stdout
