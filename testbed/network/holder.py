@@ -168,7 +168,8 @@ def _wait(child: int, alive: int | None = None) -> int:
         info = signal.sigtimedwait({*_PASSED_ON, signal.SIGCHLD}, left)
         if info is None or info.si_signo == signal.SIGCHLD:
             continue
-        if info.si_code <= 0:  # by a process; the terminal sends its signals to the command, too
+        # By a process, or of a terminal that is closed, to its first process alone. Others go to the command, too.
+        if info.si_code <= 0 or (info.si_signo == signal.SIGHUP and os.getsid(0) == os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, info.si_signo)
         if alive is not None and deadline is None and _at_end(alive):

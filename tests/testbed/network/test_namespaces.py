@@ -34,6 +34,7 @@ def leave(number, frame):
     os.write(1, f"left {number}\\n".encode())
     sys.exit(7)
 signal.signal(signal.SIGTERM, leave)
+signal.signal(signal.SIGHUP, leave)
 os.write(1, b"up\\n")  # print is not reentrant: the signal may come before it has returned
 time.sleep(1000)
 """
@@ -83,9 +84,11 @@ def name() -> str:
     return new_place().name
 
 
-def hold(name: str, mode: NetworkMode, script: str) -> Held:
-    command = [*HOLDER, "create", name, mode, sys.executable, "-c", script]
-    held = Held(name, subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+def hold(name: str, mode: NetworkMode, script: str, terminal: int | None = None) -> Held:
+    """`terminal`: the holder is the first process there, as in a window that is opened for one command."""
+    opened = [] if terminal is None else ["setsid", "--ctty"]
+    command = [*opened, *HOLDER, "create", name, mode, sys.executable, "-c", script]
+    held = Held(name, subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, text=True))
     assert held.line() == "up"
     return held
 
@@ -175,6 +178,19 @@ def test_a_signal_reaches_the_command_which_cleans_up(mode: NetworkMode, name: s
     held = hold(name, mode, CLEANER)
     held.process.terminate()
     assert held.line() == "left 15"
+    assert held.process.wait(DEADLINE_S) == 7
+    assert leftovers(name) == []
+
+
+@modes
+def test_a_command_cleans_up_when_its_terminal_is_closed(mode: NetworkMode, name: str) -> None:
+    window, terminal = os.openpty()
+    try:
+        held = hold(name, mode, CLEANER, terminal)
+        os.close(terminal)
+    finally:
+        os.close(window)
+    assert held.line() == "left 1"
     assert held.process.wait(DEADLINE_S) == 7
     assert leftovers(name) == []
 
