@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
+from netfold.controller.lifecycle.job_admission import uses_failed
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.switches.fabric_config import FailedElements
 
@@ -54,6 +55,9 @@ class JobQueue:
         ahead = (self._reservations.get(j.name) for j in self.jobs() if self.rank(j) < rank)
         return [r.placement for r in ahead if r is not None and r.placement is not None]
 
+    def is_last(self, name: str) -> bool:
+        return self.jobs()[-1].name == name
+
     def all(self) -> list[Placement]:
         return self.before((float("inf"), 0.0))
 
@@ -61,9 +65,12 @@ class JobQueue:
         held = self._reservations.get(name)
         return None if held is None else held.placement
 
-    def is_tried(self, name: str, conditions: tuple[object, ...]) -> bool:
-        """Capacity is reserved for the job, or none was found under these conditions. Reservations are not stored."""
-        return self.of(name) is not None or self.is_current(name, conditions)
+    def is_tried(self, job: JobRecord, failed: FailedElements) -> bool:
+        """Capacity that works is reserved for the job, or none was found under the conditions of now. Reservations are
+        not stored."""
+        held = self.of(job.name)
+        is_usable = held is not None and not uses_failed(held.plan, failed, job.excluded)
+        return is_usable or self.is_current(job.name, self.conditions(job, failed))
 
     def conditions(self, job: JobRecord, failed: FailedElements) -> tuple[object, ...]:
         """The conditions that the job's reservation depends on now."""

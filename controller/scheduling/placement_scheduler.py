@@ -93,7 +93,8 @@ class PlacementScheduler:
                     self._registry.write(self._registry.new(order).model_copy(update=waits))
                 # As planned: what has failed, and jobs ahead, may be others by now.
                 self._queue.reserve(name, conditions_of(self._registry.get(name), failed, reservations), kept)
-                if self._queue_requests != requests:  # capacity was freed after the plan was refused
+                is_freed = self._queue_requests != requests  # after the plan was refused
+                if is_freed or not self._queue.is_last(name):  # jobs behind it get other reservations
                     self.try_queue()
             self._lifecycle.changed(name)
 
@@ -130,20 +131,25 @@ class PlacementScheduler:
                 self._again = False
                 for job in self._queue.jobs():
                     try:
-                        await self._plan_scheduler.run(
-                            PlanPriority.QUEUE, functools.partial(self._try_waiting, job.name)
-                        )
+                        await self._try_or_fail(job.name)
                     except StoreError as error:
                         log.error("the queue is tried again in %g s: %s", STORE_RETRY_S, error)
                         self._again = True
                         await asyncio.sleep(STORE_RETRY_S)
                         break
-                    except Exception as error:
-                        log.exception("job %s cannot be tried", job.name)
-                        if job.name in self._registry and not self._registry.get(job.name).state.is_terminal:
-                            self._lifecycle.end(job.name, JobState.FAILED, f"the planner crashed: {error}")
         finally:
             self._trying = False
+
+    async def _try_or_fail(self, name: str) -> None:
+        """A job whose plan fails by a defect ends. Raises StoreError."""
+        try:
+            await self._plan_scheduler.run(PlanPriority.QUEUE, functools.partial(self._try_waiting, name))
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("job %s cannot be tried", name)
+            if name in self._registry and not self._registry.get(name).state.is_terminal:
+                self._lifecycle.end(name, JobState.FAILED, f"the planner crashed: {error}")
 
     async def _try_waiting(self, name: str, last: bool) -> None:
         if self._registry.get(name).state is not JobState.QUEUED:
@@ -202,10 +208,10 @@ class PlacementScheduler:
         return found, reservations
 
     def _untried(self, rank: Rank) -> list[JobRecord]:
-        """Queued jobs ahead of a rank for which no capacity was looked for under the conditions of now."""
-        jobs, failed, queue = self._queue.jobs(), self._failures.failed, self._queue
-        ahead = (j for j in jobs if queue.rank(j) < rank)
-        return [j for j in ahead if not queue.is_tried(j.name, queue.conditions(j, failed))]
+        """Queued jobs ahead of a rank without capacity that works, for which none was looked for under the conditions
+        of now."""
+        ahead = (j for j in self._queue.jobs() if self._queue.rank(j) < rank)
+        return [j for j in ahead if not self._queue.is_tried(j, self._failures.failed)]
 
     async def _reserve(self, name: str, *, is_urgent: bool) -> None:
         """Reserve capacity for a queued job, as if only the jobs ahead of it existed. One that fits nowhere even then,
@@ -225,7 +231,10 @@ class PlacementScheduler:
                 self._lifecycle.end(name, JobState.FAILED, f"it can never run: {error}")
             return
         if name in self._registry and self._registry.get(name).state is JobState.QUEUED:
+            held = self._queue.of(name)
             self._queue.reserve(name, conditions_of(job, failed, before), kept)
+            if held not in (None, kept) and not self._queue.is_last(name):  # what it no longer holds is free
+                self.try_queue()
 
     def _check_name(self, name: str) -> None:
         if self._registry.has_live(name):

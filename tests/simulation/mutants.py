@@ -17,8 +17,8 @@ MUTANTS = (
     Mutant(
         "a submission does not try the queue after capacity was freed while it was refused",
         PLACEMENTS,
-        "if self._queue_requests != requests:",
-        "if False:",
+        "is_freed = self._queue_requests != requests",
+        "is_freed = False",
         "a job ends while another one is planned and refused",
     ),
     Mutant(
@@ -324,6 +324,27 @@ MUTANTS = (
         "                raise",
         "if current_plan is None:\n                raise",
         "a spine dies that is reserved for a queued job, and the other one is full",
+    ),
+    Mutant(
+        "a reservation over what has failed counts as one",
+        QUEUE,
+        "is_usable = held is not None and not uses_failed(held.plan, failed, job.excluded)",
+        "is_usable = held is not None",
+        "a spine dies that a queued job has reserved, and another job is submitted",
+    ),
+    Mutant(
+        "jobs behind are not tried again when a job is queued ahead of them",
+        PLACEMENTS,
+        "if is_freed or not self._queue.is_last(name):",
+        "if is_freed:",
+        "a job is queued ahead of one that fits nowhere behind it, and a small job is submitted",
+    ),
+    Mutant(
+        "what a queued job no longer reserves is given to no other",
+        PLACEMENTS,
+        "if held not in (None, kept) and not self._queue.is_last(name):",
+        "if False:",
+        "a job is queued ahead of one that fits nowhere behind it, and a small job is submitted",
     ),
     Mutant(
         "a submission takes what is reserved",

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from netfold.controller.jobs.records import Transport
 from tests.simulation.program import JobSpec
 from tests.simulation.scenario import Scenario, Step
@@ -43,6 +45,13 @@ SCENARIOS = {
     "a job is queued and could run while the disk is full": (
         Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=4.0),)),
         Step(2.0, "submit", (job("b", "h1", "h3", rate=100),)),
+        Step(8.0, "cancel", ("a",)),
+        fill_disk(8.02, 10.0),
+    ),
+    "the planner crashes with a queued job, which cannot fail while the disk is full": (
+        Step(1.0, "submit", (job("a", "h1", "h3", rate=100, work_s=30.0),)),
+        Step(2.0, "submit", (job("b", "h1", "h3", rate=100),)),
+        Step(7.9, "crash_planner"),
         Step(8.0, "cancel", ("a",)),
         fill_disk(8.02, 10.0),
     ),
@@ -223,6 +232,18 @@ SCENARIOS = {
         Step(8.7, "submit", (greedy("c", "h1", "h5", rate=60, work_s=20.0),)),
         Step(10.2, "cancel", ("a",)),
     ),
+    "a spine dies that a queued job has reserved, and another job is submitted": (
+        Step(1.0, "submit", (greedy("a", "h1", "h2", rate=100, work_s=60.0),)),
+        Step(5.0, "submit", (greedy("b", "h1", "h3", rate=60, work_s=20.0),)),
+        Step(12.0, "power_cut", ("spine1", 30.0)),
+        Step(18.0, "submit", (greedy("c", "h4", "h5", rate=60, work_s=60.0),)),
+    ),
+    "a job is queued ahead of one that fits nowhere behind it, and a small job is submitted": (
+        Step(1.0, "submit", (greedy("a", "h3", "h4", rate=60, work_s=90.0),)),
+        Step(5.0, "submit", (greedy("b", "h2", "h3", rate=100, work_s=1.0),)),
+        Step(9.0, "submit", (replace(greedy("c", "h3", "h4", rate=60, work_s=1.0), priority=1),)),
+        Step(10.0, "submit", (greedy("d", "h1", "h2", rate=60, work_s=1.0),)),
+    ),
     "a spine hangs before a RoCE job's connections are installed": (
         Step(0.6, "submit", (job("b", "h1", "h3", work_s=60.0),)),
         Step(1.0, "submit", (job("a", *HOSTS, transport=Transport.ROCE, work_s=20.0),)),
@@ -279,6 +300,7 @@ SLOW_PLANS = {
 }
 
 FABRIC_OF = {
+    "a spine dies that a queued job has reserved, and another job is submitted": "three leaves, two spines",
     "a switch fails and is back while a job is refused, and another job is submitted": "three leaves, two spines",
     "a switch is back while a reservation is planned, and another job is submitted": "three leaves, two spines",
     "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted": "one spine",
