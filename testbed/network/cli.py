@@ -21,13 +21,13 @@ from netfold.controller.switches.election import tool_election_id
 from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE, is_only_user
 from netfold.testbed.network import kernel, supervisor
 from netfold.testbed.network.capture import open_capture, open_capture_file, write_frames
-from netfold.testbed.network.errors import NetworkError, UnknownElementError
+from netfold.testbed.network.errors import NetworkError, NoNamespacesError, UnknownElementError
 from netfold.testbed.network.faults import Faults, apply_faults, read_faults
 from netfold.testbed.network.isolation import enter_network, is_isolated, pick_mode, run_isolated
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.options import ModeOption, NameOption
 from netfold.testbed.network.signals import TerminationSignals
-from netfold.testbed.network.state import RUN_VARIABLE, RunDirectory, State, processes_of
+from netfold.testbed.network.state import RUN_VARIABLE, UNIX, RunDirectory, State, processes_of
 from netfold.testbed.network.sudo_user import sudo_user
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.network.tools import tool
@@ -159,8 +159,7 @@ def _exec(
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Run a command in a host of the network; exits with its exit code."""
-    enter_network(name)
-    state = RunDirectory(name).up()
+    state = _enter_namespaces(name)
     environment = {**os.environ, RUN_VARIABLE: state.run, NAME_VARIABLE: name}
     os.execve(tool("mnexec"), ["mnexec", "-a", str(state.host(host).pid), *command], environment)
 
@@ -208,8 +207,7 @@ def _pcap(
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Capture both directions of a link with tcpdump."""
-    enter_network(name)
-    interface = RunDirectory(name).up().link(link).root_interface
+    interface = _enter_namespaces(name).link(link).root_interface
     if is_only_user():
         _capture_as_user(interface, file)
     user = sudo_user()
@@ -251,14 +249,21 @@ def _link_up(link: LinkArgument, name: NameOption = DEFAULT_NAME) -> None:
 @one_line_errors
 def _link_show(name: NameOption = DEFAULT_NAME) -> None:
     """List all links and their state."""
-    enter_network(name)
-    for x in RunDirectory(name).up().links:
+    for x in _enter_namespaces(name).links:
         typer.echo(f"{x.a}-{x.b} {'up' if kernel.is_up(x.root_interface) else 'down'}")
 
 
 def _set_link(link: str, name: str, up: bool) -> None:
+    kernel.set_link(_enter_namespaces(name).link(link).root_interface, up)
+
+
+def _enter_namespaces(name: str) -> State:
+    """For commands that need interfaces. Raises NoNamespacesError in `userland`, NotUpError."""
     enter_network(name)
-    kernel.set_link(RunDirectory(name).up().link(link).root_interface, up)
+    state = RunDirectory(name).up()
+    if not state.has_namespaces:
+        raise NoNamespacesError(name)
+    return state
 
 
 @faults.command("set")
@@ -328,7 +333,8 @@ def _print_state(state: State) -> None:
         switches.add_row(
             n, str(s.device_id), s.grpc_address, "yes" if _listens(s.grpc_address) else "no", s.log
         )
-    cut = [f"{x.a}-{x.b}" for x in state.links if not kernel.is_up(x.root_interface)]
+    interfaces = state.links if state.has_namespaces else ()
+    cut = [f"{x.a}-{x.b}" for x in interfaces if not kernel.is_up(x.root_interface)]
     links = " ".join(f"{x.a}-{x.b}" for x in state.links)
     console.print(hosts, switches)
     typer.echo(f"links: {links}")
@@ -338,6 +344,9 @@ def _print_state(state: State) -> None:
 
 
 def _listens(address: str) -> bool:
+    if address.startswith(UNIX):
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(address.removeprefix(UNIX)) == 0
     host, _, port = address.rpartition(":")
     with socket.socket() as probe:
         return probe.connect_ex((host, int(port))) == 0

@@ -43,6 +43,13 @@ class NotUpError(NetworkError):
         super().__init__(f"network '{name}' is not up: run `netfold up SPEC --name {name}` first")
 
 
+class NoNamespacesError(NetworkError):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"network '{name}' is userland: other programs, captures and cut links need --network mininet or rootless"
+        )
+
+
 class UnknownElementError(NetworkError):
     def __init__(self, kind: str, given: str, known: Sequence[str]) -> None:
         shown = ", ".join(known[:16]) + (", ..." if len(known) > 16 else "")

@@ -27,6 +27,8 @@ from netfold.testbed.network.locks import is_locked, try_lock
 from netfold.testbed.network.tools import tool
 
 RUN_VARIABLE = "NETFOLD_NETWORK"
+UNIX = "unix:"
+"""Before the path of a P4Runtime server's socket."""
 _NAME = re.compile(r"^[a-z]{1,6}$")
 _PROC = Path("/proc")
 _EXEC_S = 0.1
@@ -82,6 +84,11 @@ class State:
     hosts: dict[str, HostState] = field(default_factory=dict)
     switches: dict[str, SwitchState] = field(default_factory=dict)
     links: tuple[LinkState, ...] = ()
+
+    @property
+    def has_namespaces(self) -> bool:
+        """False in `userland`, where switches serve at sockets and links are no interfaces."""
+        return not any(s.grpc_address.startswith(UNIX) for s in self.switches.values())
 
     def host(self, name: str) -> HostState:
         if name not in self.hosts:

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from netfold.protocol.runtime import NAME_VARIABLE
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.isolation import pick_mode
 from netfold.testbed.network.modes import NetworkMode
 from netfold.testbed.network.processes import open_channel, wait_ready
 from netfold.testbed.network.state import processes_of
-from netfold.testbed.network.targets import Bmv2
+from netfold.testbed.network.targets import Bmv2, installed_command
 from netfold.testbed.network.userland_network import UserlandNetwork
 from netfold.topologies.spec import load_fabric
 from tests.testbed.network.conftest import new_place
@@ -61,6 +62,27 @@ def listening_ports(pid: int) -> list[str]:
         for row in Path(f"/proc/{pid}/net/{t}").read_text().splitlines()[1:]
     ]
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
+
+
+def netfold(net: UserlandNetwork, *words: str) -> subprocess.CompletedProcess[str]:
+    """In a second terminal."""
+    command = [installed_command("netfold"), *words]
+    environment = {**os.environ, NAME_VARIABLE: net.name}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+
+
+def test_a_second_terminal_sees_its_state_and_what_it_lacks(net: UserlandNetwork) -> None:
+    shown = netfold(net, "status")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count(" yes ") == len(FABRIC.switches)
+    assert "down:" not in shown.stdout
+    for words in ("exec h1 -- true", "pcap h1-leaf1", "link down h1-leaf1", "link show"):
+        refused = netfold(net, *words.split())
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"netfold: network '{net.name}' is userland: ")
+        assert len(refused.stderr.splitlines()) == 1
 
 
 def test_a_host_has_its_end_of_the_link_and_its_name(net: UserlandNetwork) -> None:
