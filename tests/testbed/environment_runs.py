@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from softswitch.build import native
 
-from netfold.protocol.runtime import is_root
+from netfold.protocol.runtime import is_only_user, is_root
 from netfold.testbed.network.holder import NAMESPACE_VARIABLE
 from netfold.testbed.network.modes import NetworkMode, try_mode
 from netfold.testbed.network.targets import installed_command
@@ -43,7 +43,9 @@ SMALL += ["--iterations", "1", "--no-ring"]
 MARKS = [
     pytest.mark.root,
     pytest.mark.mininet,
-    pytest.mark.skipif(not is_root(), reason="SKIPPED: needs root, to become others"),
+    pytest.mark.skipif(
+        not is_root() or is_only_user(), reason="SKIPPED: needs the machine's root, to become others"
+    ),
     pytest.mark.skipif(
         any(shutil.which(t) is None for t in ("gcc", "mnexec", "setpriv")),
         reason="SKIPPED: needs gcc and Mininet",
