@@ -233,7 +233,7 @@ class PlacementScheduler:
         if name in self._registry and self._registry.get(name).state is JobState.QUEUED:
             held = self._queue.of(name)
             self._queue.reserve(name, conditions_of(job, failed, before), kept)
-            if held not in (None, kept) and not self._queue.is_last(name):  # what it no longer holds is free
+            if held not in (None, kept) and not self._queue.is_last(name):  # the capacity it held is free
                 self.try_queue()
 
     def _check_name(self, name: str) -> None:

@@ -326,7 +326,7 @@ MUTANTS = (
         "a spine dies that is reserved for a queued job, and the other one is full",
     ),
     Mutant(
-        "a reservation over what has failed counts as one",
+        "a reservation over failed elements counts as one",
         QUEUE,
         "is_usable = held is not None and not uses_failed(held.plan, failed, job.excluded)",
         "is_usable = held is not None",
@@ -340,7 +340,7 @@ MUTANTS = (
         "a job is queued ahead of one that fits nowhere behind it, and a small job is submitted",
     ),
     Mutant(
-        "what a queued job no longer reserves is given to no other",
+        "capacity that a queued job releases is given to no other job",
         PLACEMENTS,
         "if held not in (None, kept) and not self._queue.is_last(name):",
         "if False:",

@@ -67,25 +67,30 @@ def open_page(context: Any, address: str, *, dark: bool = False) -> Iterator[Any
     """The page once it has drawn a state. Fails for errors in its console, and for requests to anywhere else."""
     page = context.new_page()
     errors: list[str] = []
-    lost_loads = 0
+    lost_elements = 0
 
-    def note(text: str) -> None:
-        nonlocal lost_loads
-        if NETWORK_CHANGED in text:
-            lost_loads += 1
-        else:
-            errors.append(text)
+    def on_failure(request: Any) -> None:
+        nonlocal lost_elements
+        lost_elements += request.failure == NETWORK_CHANGED and request.resource_type in (
+            "script",
+            "stylesheet",
+        )
+
+    def on_console(message: Any) -> None:
+        if message.type == "error" and NETWORK_CHANGED not in message.text:
+            errors.append(message.text)
 
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: message.type == "error" and note(message.text))
+    page.on("console", on_console)
+    page.on("requestfailed", on_failure)
     page.on(
         "request",
         lambda request: request.url.startswith(address.partition("#")[0]) or errors.append(request.url),
     )
     page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
     _go(page, address)
-    while lost_loads:
-        lost_loads = 0
+    while lost_elements:  # of the page; a stream of events connects again without a reload
+        lost_elements = 0
         page.wait_for_event("load")
     try:
         page.wait_for_selector("body[data-drawn]")
