@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -44,6 +45,16 @@ def test_a_root_that_does_not_listen_is_a_timeout_that_counts_its_icmp_errors():
 def test_a_socket_that_cannot_be_had_is_named(address, what):
     with pytest.raises(TransportError, match=what):
         UdpEndpoint(address)
+
+
+def test_a_port_that_an_ended_job_is_about_to_free_is_awaited():
+    earlier = UdpEndpoint(Address(LOCAL, PORT))
+    ending = threading.Timer(0.2, earlier.close)
+    ending.start()
+    try:
+        UdpEndpoint(Address(LOCAL, PORT)).close()
+    finally:
+        ending.join()
 
 
 def test_a_process_takes_its_port_for_all_of_its_roots_and_no_other_process_gets_it():

@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from netfold.protocol.wire import PORT_FIRST, PORT_LAST
 
 BUFFER_BYTES = 4 << 20
 _ECN_ECT0 = 2
+
+_FREED_WITHIN_S, _BIND_PERIOD_S = 3.0, 0.01
+"""A worker leaves its job before it closes its sockets: the job's port may be another job's a moment earlier."""
 
 _SO_NO_CHECK = 11  # not in Python's socket module; asm-generic/socket.h
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
@@ -58,7 +62,8 @@ class UdpEndpoint:
     With a `peer` it is connected: the kernel drops packets of other senders, and looks the route up once. `shared`:
     processes of the same user may bind further sockets to its address, until `share(False)`. Packets are never
     fragmented, whatever path MTU the kernel has: anyone can forge the ICMP error that lowers it, and switches drop
-    fragments. Raises TransportError if the address is taken or not this host's.
+    fragments. One that is not `shared` waits up to 3 s for an address that is taken. Raises
+    TransportError if it stays so, or the address is not this host's.
     """
 
     def __init__(
@@ -83,7 +88,7 @@ class UdpEndpoint:
             if ecn:
                 sock.setsockopt(socket.IPPROTO_IP, _IP_RECVTOS, 1)
             _size(sock, buffers)
-            sock.bind((local.host, local.port))
+            _bind(sock, local, 0.0 if shared else _FREED_WITHIN_S)
             if peer is not None:
                 sock.connect((peer.host, peer.port))
                 drop_pending(sock)
@@ -110,6 +115,20 @@ class UdpEndpoint:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _bind(sock: socket.socket, local: Address, patience_s: float) -> None:
+    """Raises OSError."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            sock.bind((local.host, local.port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                raise
+            time.sleep(_BIND_PERIOD_S)  # Linux has no event for a port that becomes free
+        else:
+            return
 
 
 def check_mtu(peer: Address, payload_bytes: int) -> None:
