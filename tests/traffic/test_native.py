@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,19 @@ def test_it_is_built_once_and_renamed_into_place(tmp_path):
     with pytest.raises(subprocess.CalledProcessError):
         native.build([source], tmp_path / "cache")
     assert [p.name for p in Path(tmp_path / "cache").iterdir()] == [built.name]
+
+
+def test_what_a_killed_build_left_is_removed_by_a_later_one(tmp_path):
+    source, cache = tmp_path / "one.c", tmp_path / "cache"
+    source.write_text("int one(void) { return 1; }\n")
+    cache.mkdir()
+    abandoned, under_way = cache / "part-killed.so", cache / "part-running.so"
+    for part in (abandoned, under_way):
+        part.touch()
+    an_hour_ago = time.time() - 3600
+    os.utime(abandoned, (an_hour_ago, an_hour_ago))
+    built = native.build([source], cache)
+    assert {p.name for p in cache.iterdir()} == {built.name, under_way.name}
 
 
 def test_code_that_another_user_may_have_put_there_is_not_loaded(tmp_path, monkeypatch):

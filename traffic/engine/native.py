@@ -6,12 +6,14 @@ folder."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -25,6 +27,8 @@ SOURCES = tuple(recipe.FOLDER / name for name in (*recipe.SOURCES, *recipe.HEADE
 FLAGS = (*recipe.FLAGS, "-shared")
 HEADERS = Headers(*(recipe.FOLDER / name for name in recipe.HEADERS))
 COMPILE_SECONDS = 300  # on a busy machine
+PART_PREFIX = "part-"
+"""Of a file that a compiler writes."""
 
 
 @cache
@@ -64,7 +68,8 @@ def build(sources: Sequence[Path], folder: Path, options: Sequence[str] = ("-lm"
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise FileNotFoundError("no C compiler (cc or gcc) on PATH")
-    handle, part = tempfile.mkstemp(suffix=".so", dir=folder)
+    _remove_abandoned_parts(folder)
+    handle, part = tempfile.mkstemp(suffix=".so", prefix=PART_PREFIX, dir=folder)
     os.close(handle)
     try:
         files = [str(source) for source in sources if source.suffix == ".c"]
@@ -75,6 +80,14 @@ def build(sources: Sequence[Path], folder: Path, options: Sequence[str] = ("-lm"
     finally:
         Path(part).unlink(missing_ok=True)
     return target
+
+
+def _remove_abandoned_parts(folder: Path) -> None:
+    """A build that was killed leaves its file. No build goes on for longer than two time-outs."""
+    for part in folder.glob(f"{PART_PREFIX}*.so"):
+        with contextlib.suppress(FileNotFoundError):  # another process's build has just ended
+            if time.time() - part.stat().st_mtime > 2 * COMPILE_SECONDS:
+                part.unlink()
 
 
 def _is_private(path: Path) -> bool:
