@@ -44,13 +44,17 @@ def allocate(
     after_epoch: int,
     reserved: Iterable[Placement] = (),
     entries: AdmissionEntries | None = None,
+    slots_given_up: str = "",
 ) -> Placement:
     """Give a plan its numbers beside all installed `jobs` (also the job's own older placement, beside
     which the new one is made before the old one is broken) and what is reserved for others. After the last epoch they
-    start again at 1: trees and slots are others. `entries`: None: no tree is counted yet. Raises RefusedError."""
+    start again at 1: trees and slots are others. `entries`: None: no tree is counted yet. `slots_given_up`: the job
+    whose slots count as free, while its trees and entries are there until the new ones are. Raises RefusedError."""
     check_requirements(fabric, wire, order, plan)
-    placements = [*(p for j in jobs for p in j.placements), *reserved]
-    pools = slot_pools(fabric, placements, numbers.epochs)
+    installed, others = list(jobs), list(reserved)
+    placements = [*(p for j in installed for p in j.placements), *others]
+    holders = [p for j in installed if j.name != slots_given_up for p in j.placements]
+    pools = slot_pools(fabric, [*holders, *others], numbers.epochs)
     trees: list[AllocatedTree] = []
     quorum = quorum_of(fabric, order, plan)
     epoch = 0 if after_epoch == LAST_EPOCH else after_epoch

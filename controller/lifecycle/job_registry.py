@@ -206,9 +206,16 @@ class JobRegistry:
         )
 
     def with_placement(
-        self, job: JobRecord, order: ResolvedJob, plan: Plan, reserved: Iterable[Placement] = ()
+        self,
+        job: JobRecord,
+        order: ResolvedJob,
+        plan: Plan,
+        reserved: Iterable[Placement] = (),
+        *,
+        is_beside_own: bool = True,
     ) -> JobRecord:
-        """The job with a new placement in a new epoch, beside all that is installed or reserved. Raises
+        """The job with a new placement in a new epoch, beside all that is installed or reserved; without
+        `is_beside_own` it may have the slots of the job's own older ones, whose packets are stale then. Raises
         RefusedError."""
         jobs = self._jobs.values()
         numbers = AllocationState(self._store.number("tree"), self._epochs())
@@ -222,6 +229,7 @@ class JobRegistry:
             after_epoch=job.epoch,
             reserved=reserved,
             entries=self._entries,
+            slots_given_up="" if is_beside_own else job.name,
         )
         self._use_slots(placement)
         port = job.udp_port or free_udp_port(job, jobs, self._store.number("port"))

@@ -105,6 +105,11 @@ class Lifecycle:
         self.settle()
         self.changes.notify(*names)
 
+    def replaced(self, name: str) -> None:
+        """As `changed`, and what the job had before is given up."""
+        self.changed(name)
+        self._events.publish(CapacityFreed())
+
     def register(self, job: JobRecord, ends: QueuePairs) -> None:
         """A RoCE worker's connections. With those of the last one the leaves get them."""
         others = tuple(e for e in job.queue_pairs if e.host != ends.host)

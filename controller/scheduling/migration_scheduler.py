@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
@@ -24,7 +25,7 @@ from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_admission import RefusedError
 from netfold.controller.lifecycle.job_registry import JobRegistry, UnknownJobError
 from netfold.controller.lifecycle.states import Lifecycle
-from netfold.controller.planning.plan import Loads
+from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
@@ -315,11 +316,34 @@ class MigrationScheduler:
         if plan.rate < min_rate or not job.state.is_installed or (must_gain and job.epoch != before.epoch):
             return False
         with self._registry.change():
-            moved = _with(self._registry.with_placement(job, order, plan, reservations), joining)
-            update = {"previous": job.previous or job.placement, "reason": why}
-            self._registry.write(moved.model_copy(update=update))
-        self._lifecycle.changed(job.name)
+            moved = _with(self._placed(job, order, plan, reservations, may_break=not must_gain), joining)
+            self._registry.write(moved.model_copy(update={"reason": why}))
+        if moved.previous is None:
+            self._lifecycle.replaced(job.name)
+        else:
+            self._lifecycle.changed(job.name)
         return True
+
+    def _placed(
+        self,
+        job: JobRecord,
+        order: ResolvedJob,
+        plan: Plan,
+        reservations: Iterable[Placement],
+        *,
+        may_break: bool,
+    ) -> JobRecord:
+        """Make before break: the older placement stays until the new one is installed. Where its slots leave no room
+        for both, and the job `may_break`, the new one replaces it. Raises RefusedError."""
+        try:
+            placed = self._registry.with_placement(job, order, plan, reservations)
+        except RefusedError:
+            if not may_break:
+                raise
+            return self._registry.with_placement(
+                job, order, plan, reservations, is_beside_own=False
+            ).model_copy(update={"previous": None})
+        return placed.model_copy(update={"previous": job.previous or job.placement})
 
 
 def _with(job: JobRecord, joining: frozenset[str]) -> JobRecord:

@@ -42,6 +42,13 @@ MUTANTS = (
         "self._failures.failed.switches - {switch})\n                )",
     ),
     Mutant(
+        "a job moves only where there is room beside its own slots",
+        MIGRATIONS,
+        "is_beside_own=False",
+        "is_beside_own=True",
+        "a job that has all slots of its switches has to move",
+    ),
+    Mutant(
         "a stranded job is not moved",
         CORE,
         "        on(JobStranded, self.migrations.on_job_stranded)",

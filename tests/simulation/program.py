@@ -27,16 +27,19 @@ class JobSpec:
     quorum: int = 0
     min_rate: int = 0
     """0: the controller's default, with which a job takes nearly any rate that is left."""
+    slots: int = 0
+    """0: as many as its rate needs."""
 
     @property
     def text(self) -> str:
         policy = "continue" if self.is_elastic else "fail"
         quorum = f"quorum: {self.quorum}\n" if self.quorum else ""
         min_rate = f"min_rate: {self.min_rate}\n" if self.min_rate else ""
+        slots = f"slots: {self.slots}\n" if self.slots else ""
         return (
             f"name: {self.name}\nworkers: [{', '.join(self.workers)}]\nscheme: {self.scheme}\nrate: {self.rate}\n"
             f"priority: {self.priority}\non_worker_loss: {policy}\njoin_s: 30\n"
-            f"transport: {self.transport}\n{quorum}{min_rate}"
+            f"transport: {self.transport}\n{quorum}{min_rate}{slots}"
         )
 
 

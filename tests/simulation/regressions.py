@@ -67,6 +67,19 @@ SCENARIOS = {
         fill_disk(8.0, 6.0),
         Step(8.1, "power_cut", ("spine1", 20.0)),
     ),
+    "a job that has all slots of its switches has to move": (
+        Step(1.0, "submit", (job("a", "h1", "h3", scheme="switchml", slots=4096, work_s=30.0),)),
+        Step(8.0, "power_cut", ("spine1", 20.0)),
+    ),
+    "a worker comes back to a job that has all slots of its switches": (
+        Step(
+            1.0,
+            "submit",
+            (job("a", "h1", "h2", "h3", scheme="switchml", slots=4096, work_s=60.0, is_elastic=True),),
+        ),
+        Step(8.0, "kill_member", ("a", "h2")),
+        Step(30.0, "start_member", ("a", "h2")),
+    ),
     "the planner crashes in a repair of a job that is done meanwhile": (
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=8.0),)),
         Step(4.9, "crash_planner"),

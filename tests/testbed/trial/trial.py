@@ -37,6 +37,9 @@ POLL_S = 0.05
 CONTROLLER = ("--switch-restart-timeout-s", "600")
 """A switch that is away is awaited: a job without another plan goes on when it is back."""
 
+MOST_JOBS = 16
+"""That have not ended. Where jobs come faster than the machine ends them, new ones are left out."""
+
 END_S = 2 * TIMEOUT_S
 """After the last step, for all to come to rest."""
 
@@ -71,6 +74,10 @@ class _JobRun:
     processes: dict[str, list[WorkerProcess]] = field(default_factory=dict)
 
     @property
+    def has_ended(self) -> bool:
+        return self.answer is None and not self.running
+
+    @property
     def running(self) -> list[WorkerProcess]:
         return [p for ps in self.processes.values() for p in ps if p.popen.poll() is None]
 
@@ -80,17 +87,22 @@ class _JobRun:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`endings`: by job; `late`: jobs that a slow machine ended; `sums`: results that were checked."""
+    """`endings`: by job; `late`: jobs that a slow machine ended; `left_out`: jobs that were not submitted, as
+    MOST_JOBS had not ended; `sums`: results that were checked."""
 
     violations: list[str]
     endings: dict[str, Ending]
     late: list[str]
+    left_out: list[str]
     sums: int
 
     def __str__(self) -> str:
         states = [e.state for e in self.endings.values()]
         counts = ", ".join(f"{states.count(s)} {s}" for s in sorted(set(states)))
-        return f"{len(states)} jobs ({counts}; {len(self.late)} late), {self.sums} sums checked"
+        return (
+            f"{len(states)} jobs ({counts}; {len(self.late)} late; {len(self.left_out)} more left out), "
+            f"{self.sums} sums checked"
+        )
 
 
 class Trial:
@@ -100,6 +112,7 @@ class Trial:
         self._system = system
         self._on_step = on_step
         self._jobs: dict[str, _JobRun] = {}
+        self._left_out: list[str] = []
         self._numbers = itertools.count()
         self._is_serving = True
         self._violations: list[str] = []
@@ -122,32 +135,36 @@ class Trial:
             )
         late = [n for n, e in endings.items() if e.state == "failed" and e.is_late]
         sums = sum(len(r.sums) for run in self._jobs.values() for r in run.records())
-        return Outcome(self._violations, endings, late, sums)
+        return Outcome(self._violations, endings, late, self._left_out, sums)
 
     # ---- steps ----------------------------------------------------------------------------------------
 
     def submit(self, job: TrialJob) -> None:
+        if sum(not run.has_ended for run in self._jobs.values()) >= MOST_JOBS:
+            self._left_out.append(job.name)
+            return
         run = self._jobs[job.name] = _JobRun(job)
         self._request(run)
 
     def start_worker(self, name: str, host: str) -> None:
         """A newcomer in place of a worker that was killed."""
-        run = self._jobs[name]
-        earlier = run.processes.get(host, [])
-        if earlier and earlier[-1].is_killed:
+        run = self._jobs.get(name)
+        earlier = run.processes.get(host, []) if run else []
+        if run and earlier and earlier[-1].is_killed:
             self._start(run, host)
 
     def kill_worker(self, name: str, host: str) -> None:
-        for process in self._jobs[name].processes.get(host, ()):
+        run = self._jobs.get(name)
+        for process in run.processes.get(host, ()) if run else ():
             if process.popen.poll() is None:
                 process.is_killed = True
                 process.popen.kill()
                 process.popen.wait()
 
     def cancel(self, name: str) -> None:
-        run = self._jobs[name]
-        run.is_canceled = run.is_admitted
-        if run.is_admitted:
+        run = self._jobs.get(name)
+        if run and run.is_admitted:
+            run.is_canceled = True
             self._stub.CancelJob.future(pb.CancelJobRequest(name=name), timeout=END_S, wait_for_ready=True)
 
     def kill_controller(self) -> None:
@@ -226,7 +243,7 @@ class Trial:
         deadline = time.monotonic() + END_S
 
         def has_ended() -> bool:
-            return all(run.answer is None and not run.running for run in self._jobs.values())
+            return all(run.has_ended for run in self._jobs.values())
 
         def is_at_rest() -> bool:
             status = self._stub.GetStatus(pb.StatusRequest(), timeout=END_S)
