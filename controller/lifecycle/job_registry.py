@@ -93,11 +93,13 @@ class JobRegistry:
     def order(self, name: str) -> ResolvedJob:
         """The job's file, read, with the workers that were added to it. Raises UnknownJobError."""
         job = self.get(name)
-        if name not in self._orders or self._orders[name].text != job.spec_yaml:
-            self._orders[name] = resolve_job(job.spec_yaml, self._setting.fabric, name)
-        order = self._orders[name]
+        order = self._orders.get(name)
+        if order is None or order.text != job.spec_yaml:
+            order = resolve_job(job.spec_yaml, self._setting.fabric, name)
         if missing := tuple(h for h in job.added if h not in order.workers):
-            order = self._orders[name] = order.model_copy(update={"workers": (*order.workers, *missing)})
+            order = order.model_copy(update={"workers": (*order.workers, *missing)})
+        if not job.state.is_terminal:  # that of a job that is over would stay for good
+            self._orders[name] = order
         return order
 
     def is_host(self, name: str) -> bool:

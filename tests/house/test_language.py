@@ -185,7 +185,7 @@ def prose(kind: str) -> Iterator[tuple[Path, str]]:
             yield page, line.strip()
 
 
-@pytest.mark.parametrize("kind", (*PAGE_KINDS, "decisions"))
+@pytest.mark.parametrize("kind", [*PAGE_KINDS, "decisions"])
 def test_pages_name_actors(kind: str):
     found = [f"{page.name}: {line}" for page, line in prose(kind) if ACTOR_PRONOUNS.search(line)]
     assert found == [], f"{len(found)} lines name an actor by a pronoun, not as worker, member, switch ..."
