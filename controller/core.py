@@ -57,6 +57,7 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.observation.event_log import EventLog
 from netfold.controller.observation.observer import Observer
 from netfold.controller.observation.recorder import PERIOD_S, Recorder
+from netfold.controller.recording.history import MAX_BYTES
 from netfold.controller.recording.lines import RecordingSource, fabric_line
 from netfold.controller.scheduling.job_queue import JobQueue
 from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
@@ -88,6 +89,7 @@ class Options:
     probe_s: float = 0.3
     counters_s: float = 2.0
     recording_period_s: float = PERIOD_S
+    recording_bytes: int = MAX_BYTES
     reroute_period_s: float = REROUTE_PERIOD_S
 
 
@@ -212,6 +214,7 @@ class Controller:
             clock,
             self.changes.wait,
             options.recording_period_s,
+            options.recording_bytes,
         )
         self._subscribe()
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.observation.event_log import EventLog
 from netfold.controller.observation.observer import JobChange, Observer
-from netfold.controller.recording.history import History
+from netfold.controller.recording.history import MAX_BYTES, History
 from netfold.controller.recording.lines import change_line, event_line, state_line
 from netfold.controller.recording.recording_file import RecordingFile
 
@@ -37,9 +37,10 @@ class Recorder:
         clock: Clock,
         wait_for_change: Callable[[], Awaitable[object]],
         period_s: float = PERIOD_S,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
-        """`fabric`: the line that describes it."""
-        self.history = History()
+        """`fabric`: the line that describes it. `max_bytes`: of the lines in memory."""
+        self.history = History(max_bytes)
         self.file: RecordingFile | None = None
         self._fabric = fabric
         self._observer = observer

@@ -23,6 +23,8 @@ from tests.simulation.scenario import FABRICS, Step
 from tests.simulation.watch import Watch
 from tests.simulation.world import ViolationError, World
 
+FABRIC = "three leaves, two spines"
+
 WAVE = 4
 """Jobs that are submitted together. The last one waits for the others."""
 
@@ -96,7 +98,7 @@ def looks_after(*counts: int) -> list[Look]:
     history = History()
     with virtual_time(1, 0.0, history) as place:
         draws = Draws(1, Intensity())
-        world = World(FABRICS["three leaves, two spines"](), place.folder, draws, history, probe_s=1.0)
+        world = World(FABRICS[FABRIC](), place.folder, draws, history, probe_s=1.0)
         looks = place.loop.run_until_complete(_looks(world, Watch(world), counts))
         if place.error:
             raise ViolationError(place.error)

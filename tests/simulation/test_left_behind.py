@@ -11,11 +11,15 @@ import sys
 
 import pytest
 
+from netfold.controller.jobs.slot_allocator import BLOCK
 from netfold.controller.jobs.store import HISTORY
+from tests.simulation.many_jobs import FABRIC
+from tests.simulation.scenario import FABRICS
 
 GROWTH = 0.03
 """Of what a process holds, between two looks: caches fill up."""
 
+BLOCKS = sum(switch.slots // BLOCK for switch in FABRICS[FABRIC]().switches)
 TIMEOUT_S = 3000
 
 
@@ -47,6 +51,8 @@ def test_jobs_leave_nothing_behind(looks_at: tuple[int, int]) -> None:
     blocks = first["memory"]["blocks"], last["memory"]["blocks"]
     assert blocks[1] < (1 + GROWTH) * blocks[0], f"memory grows: {blocks} blocks"
     assert last["rows"]["jobs"] == HISTORY
+    assert last["rows"].pop("epochs") <= BLOCKS, "blocks of slots that have seen an epoch"
+    del first["rows"]["epochs"]
     assert sum(last["rows"].values()) < 1.1 * sum(first["rows"].values()), (
         f"rows grow: {first['rows']}, {last['rows']}"
     )

@@ -49,6 +49,9 @@ MARK = 40_000
 CALL_LIMIT_S = 150.0
 """No call of an operator may take longer."""
 
+RECORDING_BYTES = 1 << 20
+"""So few that a recording is full after some hundred jobs."""
+
 NO_PIPELINE = Pipeline(Path("/nonexistent"), Path("/nonexistent"))
 
 
@@ -110,6 +113,7 @@ class World:
             probe_s,
             counters_s=5.0,
             recording_period_s=5.0,
+            recording_bytes=RECORDING_BYTES,
             reroute_period_s=1.0,
         )
         self.process: Process | None = None

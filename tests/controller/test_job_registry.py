@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the controller remembers of jobs."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+from netfold.controller.jobs.file import resolve_job
+from netfold.controller.jobs.records import JobState
+from netfold.controller.jobs.store import Store
+from netfold.controller.lifecycle.job_admission import PacketModel
+from netfold.controller.lifecycle.job_registry import JobRegistry
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.topologies.addressing import addresses
+from netfold.topologies.generators import single_switch
+
+TEXT = "name: a\nworkers: [h1, h2]\nscheme: switchml\n"
+
+
+def test_the_order_of_a_job_that_is_over_is_read_again_and_does_not_stay(tmp_path: Path) -> None:
+    fabric = single_switch(2)
+    store = Store(tmp_path / "state.db", "fabric")
+    registry = JobRegistry(FabricConfig(fabric, addresses(fabric), store.mark), PacketModel(32), store)
+    with registry.change():
+        registry.write(registry.new(resolve_job(TEXT, fabric, "a")))
+    assert registry.order("a") is registry.order("a"), "a live job's is kept"
+    with registry.change():
+        registry.write(registry.with_end_state(registry.get("a"), JobState.DONE, "every worker left"))
+    order = weakref.ref(registry.order("a"))
+    gc.collect()
+    assert order() is None
