@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,6 +141,56 @@ def test_threads_share_a_link_that_comes_back(
     finally:
         again.close()
     assert stats(switch)["handed_over"] == 0
+
+
+def wait_for_answers(host: Host, length: int = 0) -> None:
+    """Until the switch has heard of a change of the link, and takes frames that are so much longer."""
+    frame = lanes_frame(0, 0) + bytes(length)
+    deadline = time.monotonic() + DEADLINE_S
+    host.send(frame)
+    while host.receive(0.05) is None:
+        assert time.monotonic() < deadline, "no frame comes back"
+        host.send(frame)
+    while host.receive(0.05) is not None:
+        pass
+
+
+def assert_no_handover(switch: SwitchProcess, host: Host) -> None:
+    before = stats(switch)["handed_over"]
+    add_once_each(host)
+    assert stats(switch)["handed_over"] == before, "the kernel gives each frame to its thread"
+
+
+@pytest.mark.root
+@needs_root[1]
+def test_a_link_that_goes_and_comes_back_at_once_keeps_the_order_of_the_threads(
+    switch: SwitchProcess, namespace: Namespace
+) -> None:
+    """The kernel's group of a port numbers the sockets as they join, and a link may appear between two of them."""
+    for _ in range(30):
+        namespace.remove_link(1)
+        namespace.add_link(1)
+        host = namespace.host(1)
+        try:
+            wait_for_answers(host)
+            assert_no_handover(switch, host)
+        finally:
+            host.close()
+
+
+@pytest.mark.root
+@needs_root[1]
+def test_a_larger_mtu_keeps_the_order_of_the_threads(
+    namespace: Namespace, hosts: list[Host], tmp_path: Path
+) -> None:
+    process = SwitchProcess(namespace, tmp_path, LANES_PROGRAM, "-i", "1@sw1", "-i", "2@sw2", "--threads", 4)
+    try:
+        for end in ("sw", "h"):
+            namespace.run("ip", "link", "set", f"{end}1", "mtu", "9000")
+        wait_for_answers(hosts[0], 8000)
+        assert_no_handover(process, hosts[0])
+    finally:
+        process.kill()
 
 
 @pytest.mark.root

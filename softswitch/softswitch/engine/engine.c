@@ -42,7 +42,7 @@ static void handle(struct ss_engine *engine, const struct epoll_event *event) {
         break;
     case SS_EVENT_NETLINK:
         ss_netlink_drain(engine->netlink_fd);
-        for (uint32_t i = 0; i < engine->threads; i++) ss_ports_update(engine->threads_of[i]);
+        ss_ports_update(engine);
         break;
     case SS_EVENT_INBOX: /* level-triggered: the batch empties it */
         break;

@@ -73,7 +73,8 @@ void ss_batch_on_handover(void *context, uint32_t shard, uint32_t number, const 
 void ss_batch_on_transmit(void *context, uint32_t number, const uint8_t *data, uint32_t length);
 
 /* ports.c */
-void ss_ports_update(struct ss_engine *engine);
+/* Of the first thread, for all of them: what it finds gone or changed they all close, before they open again in their order. */
+void ss_ports_update(struct ss_engine *first);
 void ss_ports_clear_error(struct ss_engine *engine, uint32_t number);
 void ss_engine_port_free(struct ss_engine_port *port);
 

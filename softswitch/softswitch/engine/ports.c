@@ -21,8 +21,20 @@ static int steer(const struct ss_engine *engine, const struct ss_engine_port *po
     return ss_fanout_steer(port->interface.fd, &engine->steering);
 }
 
+/* The kernel's group numbers the sockets of a port as they join: none opens before that of the thread before it. */
+static bool is_next(const struct ss_engine *engine, const struct ss_engine_port *port) {
+    if (!engine->thread_index) return true;
+    struct ss_engine *before = engine->threads_of[engine->thread_index - 1];
+    ss_engine_lock(before);
+    const struct ss_engine_port *its = before->by_number[port->interface.number];
+    bool is_open = its && ss_interface_is_open(&its->interface);
+    ss_engine_unlock(before);
+    return is_open;
+}
+
 /* `fd`: a Unix datagram socket in place of an interface, or -1. */
 static int open_port(struct ss_engine *engine, struct ss_engine_port *port, int fd) {
+    if (fd < 0 && !is_next(engine, port)) return -ENODEV;
     int error = fd < 0 ? ss_interface_open(&port->interface) : ss_interface_open_socket(&port->interface, fd);
     if (error) return error;
     bool receives = fd < 0 || engine->thread_index == 0;
@@ -54,20 +66,59 @@ static void update_core(struct ss_engine_port *port, bool oper_up) {
     (void)ss_port_set_up(port->engine->sw, port->interface.number, oper_up);
 }
 
-void ss_ports_update(struct ss_engine *engine) {
+static bool is_stale(const struct ss_interface *port) {
+    if (ss_interface_is_socket(port) || !ss_interface_is_open(port)) return false;
+    return (int)if_nametoindex(port->ifname) != port->ifindex || ss_interface_mtu_grew(port);
+}
+
+/* The number of a port to close, the first at or after `*at` in the order of ports; SS_PORT_NUMBERS: there is none. */
+static uint32_t next_stale(struct ss_engine *engine, uint32_t *at) {
+    uint32_t found = SS_PORT_NUMBERS;
+    ss_engine_lock(engine);
+    for (; found == SS_PORT_NUMBERS && *at < engine->port_count; ++*at)
+        if (is_stale(&engine->ports[*at]->interface)) found = engine->ports[*at]->interface.number;
+    ss_engine_unlock(engine);
+    return found;
+}
+
+static void close_port(struct ss_engine *engine, uint32_t number) {
+    ss_engine_lock(engine);
+    struct ss_engine_port *port = engine->by_number[number];
+    if (port) {
+        ss_interface_close(&port->interface);
+        update_core(port, false);
+    }
+    ss_engine_unlock(engine);
+}
+
+/* Opens what has appeared. */
+static void open_ports(struct ss_engine *engine) {
     ss_engine_lock(engine);
     for (uint32_t i = 0; i < engine->port_count; i++) {
         struct ss_interface *port = &engine->ports[i]->interface;
         if (ss_interface_is_socket(port)) continue;
-        int now = (int)if_nametoindex(port->ifname);
-        if (ss_interface_is_open(port) && (now != port->ifindex || ss_interface_mtu_grew(port))) ss_interface_close(port);
-        if (now && !ss_interface_is_open(port) && open_port(engine, engine->ports[i], -1) == 0)
-            (void)steer(engine, engine->ports[i]);
+        if (!ss_interface_is_open(port) && open_port(engine, engine->ports[i], -1) == 0) (void)steer(engine, engine->ports[i]);
         ss_interface_reopen_xsk(port);
         ss_interface_update_merging(port, engine->merges_runs);
-        update_core(engine->ports[i], ss_interface_is_oper_up(port));
     }
     ss_engine_unlock(engine);
+}
+
+static void update_cores(struct ss_engine *engine) {
+    ss_engine_lock(engine);
+    for (uint32_t i = 0; i < engine->port_count; i++) {
+        struct ss_interface *port = &engine->ports[i]->interface;
+        if (!ss_interface_is_socket(port)) update_core(engine->ports[i], ss_interface_is_oper_up(port));
+    }
+    ss_engine_unlock(engine);
+}
+
+void ss_ports_update(struct ss_engine *first) {
+    uint32_t at = 0, number;
+    while ((number = next_stale(first, &at)) != SS_PORT_NUMBERS)
+        for (uint32_t i = 0; i < first->threads; i++) close_port(first->threads_of[i], number);
+    for (uint32_t i = 0; i < first->threads; i++) open_ports(first->threads_of[i]);
+    for (uint32_t i = 0; i < first->threads; i++) update_cores(first->threads_of[i]); /* a port is up once all have it open */
 }
 
 /* An interface that goes down sets a socket error, which the next send would report. */
@@ -188,9 +239,10 @@ static int add_port(struct ss_engine *engine, uint32_t number, const char *ifnam
     free(directory);
     if (error)
         ss_engine_port_free(port);
-    else if (waits)
-        ss_ports_update(engine); /* the interface may have appeared before the port was inserted */
-    else
+    else if (waits) { /* the interface may have appeared before the port was inserted */
+        open_ports(engine);
+        update_cores(engine);
+    } else
         eventfd_write(engine->wake_fd, 1); /* frames may have arrived */
     return error;
 }
