@@ -26,6 +26,7 @@ extern struct fake_controller {
     unsigned long long limit; /* calls that it has finished */
     int present; /* workers of the epoch: the first ones */
     bool awaits_leave, is_awaiting; /* no epoch begins before a worker has left; one was requested */
+    bool releases; /* the host that is held, when a worker has left */
     int short_epoch; /* the last worker does not hear of its ring: it ends before */
     pthread_t thread;
 } control;

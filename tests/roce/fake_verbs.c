@@ -50,6 +50,7 @@ static struct {
     struct fake_qp *pairs;
     struct message lost; /* of the pair with number `loser` */
     uint32_t loser;
+    int held_host, held_at; /* 0: no host is held */
 } net = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void fake_start(int hosts, enum fault fault, int at) {
@@ -84,10 +85,16 @@ static void complete(struct ibv_cq *queue, uint64_t id, enum ibv_wc_opcode opcod
     cq->armed = 0;
 }
 
+static int is_held(const struct ibv_cq *queue) {
+    for (struct fake_qp *p = net.pairs; p != NULL && net.held_at > 0 && net.messages > net.held_at; p = p->next)
+        if (p->host == net.held_host && (p->qp.send_cq == queue || p->qp.recv_cq == queue)) return 1;
+    return 0;
+}
+
 static int poll_cq(struct ibv_cq *queue, int room, struct ibv_wc *wc) {
     struct fake_cq *cq = (struct fake_cq *)queue;
     pthread_mutex_lock(&net.lock);
-    int count = cq->count < room ? cq->count : room;
+    int count = is_held(queue) ? 0 : cq->count < room ? cq->count : room;
     memcpy(wc, cq->done, (size_t)count * sizeof *wc);
     cq->count -= count;
     memmove(cq->done, cq->done + count, (size_t)cq->count * sizeof *wc);
@@ -204,6 +211,17 @@ void fake_send_again(void) {
     }
     free(net.lost.bytes);
     net.lost.bytes = NULL;
+    pthread_mutex_unlock(&net.lock);
+}
+
+void fake_hold(int host, int at) { net.held_host = host, net.held_at = at; }
+
+void fake_release(void) {
+    uint64_t one = 1;
+    pthread_mutex_lock(&net.lock);
+    net.held_at = 0;
+    for (struct fake_qp *p = net.pairs; p != NULL; p = p->next)
+        if (write(p->qp.send_cq->channel->fd, &one, sizeof one) < 0) abort();
     pthread_mutex_unlock(&net.lock);
 }
 

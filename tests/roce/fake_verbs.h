@@ -22,6 +22,9 @@ void fake_address(int host, const char *address);
 void fake_start(int hosts, enum fault fault, int at);
 /* Connections that are made from now on belong to a switch that adds up as many hosts: the first ones. */
 void fake_hosts(int hosts);
+/* From message `at` on this host's programs do not see its completions, until it is released. */
+void fake_hold(int host, int at);
+void fake_release(void);
 /* What FAULT_UNSENT lost, if host 0 still has its connection. */
 void fake_send_again(void);
 /* Everything that was made has been taken down again. */

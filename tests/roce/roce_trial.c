@@ -215,6 +215,9 @@ int main(int count, char **words) {
         plan.special = 7, control.departure = FINAL, plan.seconds = 10;
     } else if (strcmp(scenario, "left-before-it-was-given") == 0) { /* the others lack the sum, which the first one has */
         plan.special = 7, control.departure = FINAL, fault = FAULT_SOME, plan.seconds = 10;
+    } else if (strcmp(scenario, "left-before-one-saw-what-it-was-given") == 0) {
+        plan.special = 7, control.departure = FINAL, control.releases = true, fault = FAULT_SOME, plan.seconds = 10;
+        fake_hold(2, 10);
     } else if (strcmp(scenario, "left-and-continued") == 0) {
         plan.special = 8, control.departure = CONTINUE, plan.seconds = 10;
     } else if (strcmp(scenario, "left-and-continued-before-it-was-given") ==

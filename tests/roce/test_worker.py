@@ -45,6 +45,7 @@ SCENARIOS = (
     "over-in-a-call",
     "left",
     "left-before-it-was-given",
+    "left-before-one-saw-what-it-was-given",
     "left-and-continued",
     "left-and-continued-before-it-was-given",
     "left-while-the-rest-computes",
