@@ -214,10 +214,10 @@ class JobRegistry:
         plan: Plan,
         reserved: Iterable[Placement] = (),
         *,
-        is_beside_own: bool = True,
+        gives_up_slots: bool = False,
     ) -> JobRecord:
-        """The job with a new placement in a new epoch, beside all that is installed or reserved; without
-        `is_beside_own` it may have the slots of the job's own older ones, whose packets are stale then. Raises
+        """The job with a new placement in a new epoch, beside all that is installed or reserved. If the job
+        `gives_up_slots`, it may have those of its own older placements, whose packets are stale then. Raises
         RefusedError."""
         jobs = self._jobs.values()
         numbers = AllocationState(self._store.number("tree"), self._epochs())
@@ -231,7 +231,7 @@ class JobRegistry:
             after_epoch=job.epoch,
             reserved=reserved,
             entries=self._entries,
-            slots_given_up="" if is_beside_own else job.name,
+            slots_given_up=job.name if gives_up_slots else "",
         )
         self._use_slots(placement)
         port = job.udp_port or free_udp_port(job, jobs, self._store.number("port"))

@@ -341,7 +341,7 @@ class MigrationScheduler:
             if not may_break:
                 raise
             return self._registry.with_placement(
-                job, order, plan, reservations, is_beside_own=False
+                job, order, plan, reservations, gives_up_slots=True
             ).model_copy(update={"previous": None})
         return placed.model_copy(update={"previous": job.previous or job.placement})
 

@@ -44,8 +44,8 @@ MUTANTS = (
     Mutant(
         "a job moves only where there is room beside its own slots",
         MIGRATIONS,
-        "is_beside_own=False",
-        "is_beside_own=True",
+        "gives_up_slots=True",
+        "gives_up_slots=False",
         "a job that has all slots of its switches has to move",
     ),
     Mutant(

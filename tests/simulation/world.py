@@ -50,7 +50,7 @@ CALL_LIMIT_S = 150.0
 """No call of an operator may take longer."""
 
 RECORDING_BYTES = 1 << 20
-"""So few that a recording is full after some hundred jobs."""
+"""Far below the default: memory grows until the recording is full."""
 
 NO_PIPELINE = Pipeline(Path("/nonexistent"), Path("/nonexistent"))
 

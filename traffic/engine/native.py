@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -68,18 +68,27 @@ def build(sources: Sequence[Path], folder: Path, options: Sequence[str] = ("-lm"
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise FileNotFoundError("no C compiler (cc or gcc) on PATH")
-    _remove_abandoned_parts(folder)
-    handle, part = tempfile.mkstemp(suffix=".so", prefix=PART_PREFIX, dir=folder)
-    os.close(handle)
-    try:
-        files = [str(source) for source in sources if source.suffix == ".c"]
-        command = [compiler, *FLAGS, "-o", part, *files, *options]
+    files = [str(source) for source in sources if source.suffix == ".c"]
+    with replacing(target) as part:
+        command = [compiler, *FLAGS, "-o", str(part), *files, *options]
         subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)
-        Path(part).chmod(0o700)  # independent of the umask
-        Path(part).replace(target)
-    finally:
-        Path(part).unlink(missing_ok=True)
     return target
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A file to write in place of `target`, a shared library. Safe among processes: it is renamed into place at the
+    end, or removed after an error. No build may take longer than two COMPILE_SECONDS."""
+    _remove_abandoned_parts(target.parent)
+    handle, name = tempfile.mkstemp(suffix=".so", prefix=PART_PREFIX, dir=target.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        part.chmod(0o700)  # independent of the umask
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _remove_abandoned_parts(folder: Path) -> None:

@@ -6,15 +6,13 @@ each, and kept in the user's cache folder."""
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from netfold.traffic.engine import recipe as engine
-from netfold.traffic.engine.native import COMPILE_SECONDS, cache_folder
+from netfold.traffic.engine.native import COMPILE_SECONDS, cache_folder, replacing
 
 FOLDER = Path(__file__).parent
 SOURCES = (
@@ -77,18 +75,11 @@ def _fingerprint(command: list[str], shown: bytes) -> str:
 
 
 def _compile(command: list[str], target: Path) -> None:
-    """Safe among processes: the file is renamed into place."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(suffix=".so", dir=target.parent)
-    os.close(handle)
-    try:
+    with replacing(target) as part:
         subprocess.run(
-            [*command, "-o", part, *LIBRARIES], check=True, capture_output=True, timeout=COMPILE_SECONDS
+            [*command, "-o", str(part), *LIBRARIES], check=True, capture_output=True, timeout=COMPILE_SECONDS
         )
-        Path(part).chmod(0o700)  # independent of the umask
-        Path(part).replace(target)
-    finally:
-        Path(part).unlink(missing_ok=True)
 
 
 def _first_error(error: Exception) -> str:
