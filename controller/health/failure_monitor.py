@@ -66,12 +66,12 @@ class FailureMonitor:
 
     def links_changed(self, down: frozenset[frozenset[str]]) -> None:
         """All links between switches that are down now."""
-        new = down - self._failures.failed.links
+        before = self._failures.failed.links
         self._publish_failed(FailedElements(down, self._failures.failed.switches))
-        for link in new:
+        for link in down - before:
             elements = FailedElements(frozenset((link,)))
             self._events.publish(ElementsFailed(elements, f"link {'-'.join(sorted(link))} is down", True))
-        if not new:
+        if before - down:
             self._events.publish(CapacityFreed())
 
     def _on_start_timeout(self, switch: str) -> None:

@@ -234,6 +234,8 @@ class Lifecycle:
             self.changed(*renewed)
         for event in exhausted:
             self._events.publish(event)
+        if any(job.previous is not None for job in affected):  # a move ends where it led to
+            self._events.publish(CapacityFreed())
 
     def resume(self, job: JobRecord) -> None:
         """After a start: jobs that were installing have time to continue."""
