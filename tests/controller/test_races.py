@@ -18,7 +18,6 @@ from netfold.controller.switches.fabric_config import FailedElements
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import DEADLINE_S, Deployment, MemberStream, PlanThread, asked, deployed
-from tests.controller.fake_switch import FakeSwitch
 
 FABRIC = leaf_spine(2, 2, 2)
 SPREAD = "name: job\nworkers: [h1, h3]\nscheme: switchml\nrate: 20\n"
@@ -367,63 +366,5 @@ def test_reports_of_strangers_leave_nothing_behind(reported, tmp_path):
             with pytest.raises(Exception, match=r"h3|other"):
                 await stranger.call.read()
             assert not deployment.controller.member_status.of(reported)
-
-    asyncio.run(scenario())
-
-
-WHOLE = "workers: [h1, h3]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
-OTHER = "workers: [h2, h4]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
-
-
-def _link(leaf: str, spine: str) -> frozenset[str]:
-    return frozenset((leaf, spine))
-
-
-def _refuse(n: int) -> None:
-    raise RuntimeError("injected")
-
-
-async def _moving(deployment: Deployment) -> FakeSwitch:
-    """Job `job` moves off a spine, and the other one refuses its entries: it is returned."""
-    controller = deployment.controller
-    await deployment.settled()
-    await controller.submit("name: job\n" + WHOLE, queue=False)
-    await deployment.runs("job")
-    first = _spine_of(deployment)
-    other = deployment.switches["spine2" if first == "spine1" else "spine1"]
-    other.before_update = _refuse
-    controller.failure_monitor.links_changed(frozenset((_link("leaf1", first),)))
-    await deployment.until(lambda: controller.registry.get("job").previous is not None, "it moves")
-    return other
-
-
-def test_a_link_that_is_back_as_another_one_fails_lets_a_queued_job_in(tmp_path):
-    async def scenario():
-        fabric = leaf_spine(3, 2, 2)
-        async with deployed(fabric, tmp_path) as deployment:
-            controller = deployment.controller
-            await deployment.settled()
-            controller.failure_monitor.links_changed(frozenset((_link("leaf1", "spine1"),)))
-            await controller.submit("name: job\n" + WHOLE, queue=False)
-            await controller.submit("name: late\n" + OTHER, queue=True)
-            await deployment.runs("job")
-            await deployment.idle()
-            assert deployment.state("late") is JobState.QUEUED
-            controller.failure_monitor.links_changed(frozenset((_link("leaf3", "spine2"),)))
-            await deployment.runs("late")
-
-    asyncio.run(scenario())
-
-
-def test_a_job_that_starts_a_new_epoch_while_it_moves_lets_a_queued_job_in(tmp_path):
-    async def scenario():
-        async with deployed(FABRIC, tmp_path) as deployment:
-            controller, other = deployment.controller, await _moving(deployment)
-            controller.failure_monitor.links_changed(frozenset())
-            await controller.submit("name: late\n" + OTHER, queue=True)
-            assert deployment.state("late") is JobState.QUEUED
-            controller.lifecycle.on_registers_lost("leaf2")
-            other.before_update = lambda n: None
-            await deployment.runs("late")
 
     asyncio.run(scenario())
