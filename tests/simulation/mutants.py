@@ -450,6 +450,28 @@ MUTANTS = (
         "return loads_of(reservations)",
         "a job of higher priority is queued behind another one",
     ),
+    Mutant(
+        "a reservation counts as planned under what holds when it arrives",
+        PLACEMENTS,
+        "self._queue.reserve(name, conditions_of(job, failed, before), kept)",
+        "self._queue.reserve(name, self._queue.conditions(job, self._failures.failed), kept)",
+        "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
+    ),
+    Mutant(
+        "a queued job is written as it was before its plan",
+        PLACEMENTS,
+        "        found, reservations = await self._plan_behind(rank, plan, is_urgent=last)\n"
+        "        try:\n"
+        "            if isinstance(found, RefusedError):\n"
+        "                raise found\n"
+        "            job = self._registry.get(name)\n",
+        "        job = self._registry.get(name)\n"
+        "        found, reservations = await self._plan_behind(rank, plan, is_urgent=last)\n"
+        "        try:\n"
+        "            if isinstance(found, RefusedError):\n"
+        "                raise found\n",
+        "a worker leaves a queued job while that is planned",
+    ),
 )
 
 

@@ -267,6 +267,22 @@ SCENARIOS = {
         Step(0.9, "hang", ("spine1", 40.0)),
         Step(1.0, "submit", (greedy("a", "h1", "h3", rate=60, work_s=5.0),)),
     ),
+    "a spine is back while nothing can be reserved for a queued job, and another job is submitted": (
+        Step(1.0, "submit", (greedy("a", "h1", "h4", rate=60, work_s=90.0),)),
+        Step(4.0, "submit", (greedy("c", "h2", "h5", rate=40, work_s=90.0),)),
+        Step(8.0, "submit", (greedy("b", "h3", "h6", rate=100, work_s=1.0),)),
+        Step(20.0, "power_cut", ("spine1", 6.5)),
+        Step(21.5, "cancel", ("c",)),
+        Step(34.0, "submit", (greedy("d", "h2", "h5", rate=40, work_s=90.0),)),
+    ),
+    "a worker leaves a queued job while that is planned": (
+        Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=90.0),)),
+        Step(
+            6.0, "submit", (replace(greedy("b", "h1", "h2", "h3", rate=100, work_s=20.0), is_elastic=True),)
+        ),
+        Step(20.0, "cancel", ("a",)),
+        Step(20.5, "leave_member", ("b", "h2")),
+    ),
     "a queued job is canceled while it is planned": (
         Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=5.0),)),
         Step(5.0, "submit", (greedy("b", "h1", "h3", rate=100, work_s=5.0),)),
@@ -304,6 +320,8 @@ SCENARIOS = {
 }
 
 SLOW_PLANS = {
+    "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
+    "a worker leaves a queued job while that is planned",
     "a switch fails and is back while a job is refused, and another job is submitted",
     "a switch is back while a reservation is planned, and another job is submitted",
     "a queued job is canceled while it is planned",
@@ -313,6 +331,7 @@ SLOW_PLANS = {
 }
 
 FABRIC_OF = {
+    "a spine is back while nothing can be reserved for a queued job, and another job is submitted": "one spine",
     "a spine dies that a queued job has reserved, and another job is submitted": "three leaves, two spines",
     "a switch fails and is back while a job is refused, and another job is submitted": "three leaves, two spines",
     "a switch is back while a reservation is planned, and another job is submitted": "three leaves, two spines",
