@@ -59,7 +59,7 @@ from netfold.controller.observation.observer import Observer
 from netfold.controller.observation.recorder import PERIOD_S, Recorder
 from netfold.controller.recording.history import MAX_BYTES
 from netfold.controller.recording.lines import RecordingSource, fabric_line
-from netfold.controller.scheduling.job_queue import JobQueue
+from netfold.controller.scheduling.job_queue import AGE_S, JobQueue
 from netfold.controller.scheduling.migration_scheduler import MigrationScheduler
 from netfold.controller.scheduling.placement_scheduler import PlacementScheduler
 from netfold.controller.scheduling.plan_scheduler import PlanScheduler
@@ -91,6 +91,7 @@ class Options:
     recording_period_s: float = PERIOD_S
     recording_bytes: int = MAX_BYTES
     reroute_period_s: float = REROUTE_PERIOD_S
+    age_s: float = AGE_S
 
 
 class Controller:
@@ -163,7 +164,7 @@ class Controller:
             self.link_room.cross_traffic,
         )
         plan_scheduler = PlanScheduler()
-        queue = JobQueue(self.registry, clock.wall_s)
+        queue = JobQueue(self.registry, clock.wall_s, options.age_s)
         self.placements = PlacementScheduler(
             config.fabric,
             self.registry,

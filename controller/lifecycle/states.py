@@ -177,13 +177,12 @@ class Lifecycle:
         self._tasks.persist(self._settle)
 
     def _settle(self) -> None:
-        settled, migrated = [], False
+        settled = []
         for name, version in list(self._awaited.items()):
             job = self._registry.get(name)
             if job.state is not JobState.INSTALLING:
                 del self._awaited[name]
             elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):
-                migrated = migrated or job.previous is not None
                 settled.append(self._registry.running(job))
         for name, version in list(self._linking.items()):
             job = self._registry.get(name)
@@ -195,15 +194,16 @@ class Lifecycle:
                 self._failures.forget(name)
                 log.info("job %s: its RoCE connections are installed in epoch %d", name, job.epoch)
         for job in settled:
+            has_moved = self._registry.get(job.name).previous is not None
             self.commit(job)
             del self._awaited[job.name]
             self._failures.forget(job.name)
             self._events.publish(JobRunning(job.name))
             log.info("job %s runs in epoch %d", job.name, job.epoch)
+            if has_moved:
+                self._events.publish(CapacityFreed())
         if settled:
             self.retarget()
-        if migrated:
-            self._events.publish(CapacityFreed())
 
     def end(self, name: str, state: JobState, reason: str) -> None:
         """A job that has ended already stays as it is. Raises UnknownJobError."""

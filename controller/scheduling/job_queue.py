@@ -10,6 +10,7 @@ cannot starve it.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -34,32 +35,48 @@ class _Reservation:
 
 
 class JobQueue:
-    """`now`: wall clock of the jobs' submission times."""
+    """`now`: wall clock of the jobs' submission times. An order of jobs holds for the moment: they age."""
 
-    def __init__(self, registry: JobRegistry, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, registry: JobRegistry, now: Callable[[], float] = time.time, age_s: float = AGE_S
+    ) -> None:
         self._registry = registry
         self._now = now
+        self._age_s = age_s
         self._reservations: dict[str, _Reservation] = {}
 
     def jobs(self) -> list[JobRecord]:
         """Queued jobs in their order."""
-        return sorted((j for j in self._registry.all() if j.state is JobState.QUEUED), key=self.rank)
+        return [job for _, job in self._ranked()]
 
-    def rank(self, job: JobRecord) -> Rank:
+    def _ranked(self) -> list[tuple[Rank, JobRecord]]:
+        now = self._now()
+        queued = (j for j in self._registry.all() if j.state is JobState.QUEUED)
+        return sorted(((self._rank(j, now), j) for j in queued), key=lambda ranked: ranked[0])
+
+    def _rank(self, job: JobRecord, now: float) -> Rank:
         """Lower ranks run first."""
-        waited = max(0.0, self._now() - job.submitted)
-        return (-self._registry.order(job.name).file.priority - waited // AGE_S, job.seq)
+        waited = max(0.0, now - job.submitted)
+        return (-self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)
 
-    def before(self, rank: Rank) -> list[Placement]:
-        """Reservations ahead of a rank."""
-        ahead = (self._reservations.get(j.name) for j in self.jobs() if self.rank(j) < rank)
-        return [r.placement for r in ahead if r is not None and r.placement is not None]
+    def ahead_of(self, name: str) -> list[JobRecord]:
+        """Queued jobs ahead of a queued one."""
+        return list(itertools.takewhile(lambda job: job.name != name, self.jobs()))
+
+    def ahead_of_new(self, priority: int) -> list[JobRecord]:
+        """Queued jobs ahead of one that is submitted now."""
+        return [job for rank, job in self._ranked() if rank < (-priority, float("inf"))]
+
+    def reserved(self, jobs: Iterable[JobRecord]) -> list[Placement]:
+        """Their reservations."""
+        held = (self._reservations.get(job.name) for job in jobs)
+        return [r.placement for r in held if r is not None and r.placement is not None]
+
+    def all(self) -> list[Placement]:
+        return self.reserved(self.jobs())
 
     def is_last(self, name: str) -> bool:
         return self.jobs()[-1].name == name
-
-    def all(self) -> list[Placement]:
-        return self.before((float("inf"), 0.0))
 
     def of(self, name: str) -> Placement | None:
         held = self._reservations.get(name)
@@ -74,7 +91,7 @@ class JobQueue:
 
     def conditions(self, job: JobRecord, failed: FailedElements) -> tuple[object, ...]:
         """The conditions that the job's reservation depends on now."""
-        return conditions_of(job, failed, self.before(self.rank(job)))
+        return conditions_of(job, failed, self.reserved(self.ahead_of(job.name)))
 
     def is_current(self, name: str, conditions: tuple[object, ...]) -> bool:
         return name in self._reservations and self._reservations[name].conditions == conditions

@@ -20,7 +20,7 @@ from netfold.controller.lifecycle.job_admission import ImpossibleJobError, Refus
 from netfold.controller.lifecycle.job_registry import JobRegistry
 from netfold.controller.lifecycle.states import Lifecycle
 from netfold.controller.planning.plan import Plan
-from netfold.controller.scheduling.job_queue import JobQueue, Rank, conditions_of
+from netfold.controller.scheduling.job_queue import JobQueue, conditions_of
 from netfold.controller.scheduling.plan_scheduler import PlanPriority, PlanScheduler
 from netfold.controller.scheduling.planning_client import PlanningClient, loads_of
 from netfold.controller.scheduling.waiting import jobs_in_the_way
@@ -69,9 +69,10 @@ class PlacementScheduler:
 
         async def work(last: bool) -> None:
             self._check_name(name)
-            requests, rank = self._queue_requests, (-order.file.priority, float("inf"))
+            requests = self._queue_requests
+            ahead = functools.partial(self._queue.ahead_of_new, order.file.priority)
             plan = functools.partial(self._planning.plan, order, frozenset, is_urgent=last)
-            found, reservations = await self._plan_behind(rank, plan, is_urgent=last)
+            found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)
             try:
                 if isinstance(found, RefusedError):
                     raise found
@@ -110,7 +111,7 @@ class PlacementScheduler:
         job, reserved = self._registry.get(name), self._queue.of(name)
         if reserved is None or uses_failed(reserved.plan, self._failures.of(name), job.excluded):
             return []
-        ahead = loads_of(self._queue.before(self._queue.rank(job)))
+        ahead = loads_of(self._queue.reserved(self._queue.ahead_of(name)))
         return [j.name for j in jobs_in_the_way(self._fabric, reserved, ahead, self._registry.all())]
 
     def on_capacity_freed(self, _: CapacityFreed) -> None:
@@ -154,9 +155,10 @@ class PlacementScheduler:
     async def _try_waiting(self, name: str, last: bool) -> None:
         if self._registry.get(name).state is not JobState.QUEUED:
             return
-        order, rank = self._registry.order(name), self._queue.rank(self._registry.get(name))
+        order = self._registry.order(name)
+        ahead = functools.partial(self._queue.ahead_of, name)
         plan = functools.partial(self._fresh_or_reserved, name, order, is_urgent=last)
-        found, reservations = await self._plan_behind(rank, plan, is_urgent=last)
+        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)
         try:
             if isinstance(found, RefusedError):
                 raise found
@@ -190,28 +192,30 @@ class PlacementScheduler:
             return current_plan.plan
 
     async def _plan_behind(
-        self, rank: Rank, plan: Callable[[list[Placement]], Awaitable[Plan]], *, is_urgent: bool
+        self,
+        ahead: Callable[[], list[JobRecord]],
+        plan: Callable[[list[Placement]], Awaitable[Plan]],
+        *,
+        is_urgent: bool,
     ) -> tuple[Plan | RefusedError, list[Placement]]:
-        """A plan beside the reservations ahead of a rank, or why there is none; and these reservations. Jobs ahead wait
-        without one after a start, and when their conditions change, also during planning: they get theirs first, so
-        that the plan does not take their place."""
+        """A plan beside the reservations of the jobs that are `ahead`, or why there is none; and these reservations.
+        Jobs ahead wait without one after a start, and when their conditions change, also during planning: they get
+        theirs first, so that the plan does not take their place."""
         for _ in range(MAX_ROUNDS):
-            for job in self._untried(rank):
+            for job in self._untried(ahead()):
                 await self._reserve(job.name, is_urgent=is_urgent)
-            reservations = self._queue.before(rank)
+            reservations = self._queue.reserved(ahead())
             try:
                 found = await plan(reservations)
             except RefusedError as error:
                 return error, reservations
-            if not self._untried(rank):
+            if not self._untried(ahead()):
                 break
         return found, reservations
 
-    def _untried(self, rank: Rank) -> list[JobRecord]:
-        """Queued jobs ahead of a rank without capacity that works, for which none was looked for under the conditions
-        of now."""
-        ahead = (j for j in self._queue.jobs() if self._queue.rank(j) < rank)
-        return [j for j in ahead if not self._queue.is_tried(j, self._failures.failed)]
+    def _untried(self, jobs: list[JobRecord]) -> list[JobRecord]:
+        """Those without capacity that works, for which none was looked for under the conditions of now."""
+        return [j for j in jobs if not self._queue.is_tried(j, self._failures.failed)]
 
     async def _reserve(self, name: str, *, is_urgent: bool) -> None:
         """Reserve capacity for a queued job, as if only the jobs ahead of it existed. One that fits nowhere even then,
@@ -219,7 +223,7 @@ class PlacementScheduler:
         job, order = self._registry.get(name), self._registry.order(name)
         if self._queue.is_current(name, self._queue.conditions(job, self._failures.failed)):
             return
-        before = self._queue.before(self._queue.rank(job))
+        before = self._queue.reserved(self._queue.ahead_of(name))
         kept, failed = await self._planning.reservation(
             order, self._planning.lost(name), before, is_urgent=is_urgent
         )

@@ -115,8 +115,8 @@ MUTANTS = (
         "a job runs before its switches hold its entries",
         STATES,
         "            elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):\n"
-        "                migrated",
-        "            elif True:\n                migrated",
+        "                settled",
+        "            elif True:\n                settled",
     ),
     Mutant(
         "a switch is ready before it holds its entries",
@@ -306,14 +306,14 @@ MUTANTS = (
     Mutant(
         "the queue has its lowest priority first",
         QUEUE,
-        "return (-self._registry.order(job.name).file.priority - waited // AGE_S, job.seq)",
-        "return (self._registry.order(job.name).file.priority - waited // AGE_S, job.seq)",
+        "return (-self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)",
+        "return (self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)",
         "a job of higher priority is queued behind another one",
     ),
     Mutant(
         "waiting raises no priority",
         QUEUE,
-        "priority - waited // AGE_S, job.seq)",
+        "priority - waited // self._age_s, job.seq)",
         "priority, job.seq)",
         "a job waits for so long that a newer one of higher priority stays behind it",
     ),
@@ -356,14 +356,14 @@ MUTANTS = (
     Mutant(
         "a submission takes what is reserved",
         PLACEMENTS,
-        'self._queue_requests, (-order.file.priority, float("inf"))',
-        'self._queue_requests, (-float("inf"), 0.0)',
+        "ahead = functools.partial(self._queue.ahead_of_new, order.file.priority)",
+        "ahead = list",
         "a small job is submitted behind one that waits for all of a link",
     ),
     Mutant(
         "after a start a submission takes what queued jobs wait for",
         PLACEMENTS,
-        "            for job in self._untried(rank):\n",
+        "            for job in self._untried(ahead()):\n",
         "            for job in ():\n",
         "the controller starts again, and a small job is submitted before it has tried the queue",
     ),
@@ -391,15 +391,15 @@ MUTANTS = (
     Mutant(
         "a submission takes what a job waits for whose switch is back meanwhile",
         PLACEMENTS,
-        "            if not self._untried(rank):\n                break\n",
+        "            if not self._untried(ahead()):\n                break\n",
         "            break\n",
         "a switch is back while a job is planned, and another one waits for it",
     ),
     Mutant(
         "a queued job takes what is reserved",
         PLACEMENTS,
-        "order, rank = self._registry.order(name), self._queue.rank(self._registry.get(name))",
-        "order, rank = self._registry.order(name), (-float('inf'), 0.0)",
+        "ahead = functools.partial(self._queue.ahead_of, name)",
+        "ahead = list",
         "a small job is queued behind one that waits for all of a link",
     ),
     Mutant(
@@ -412,8 +412,8 @@ MUTANTS = (
     Mutant(
         "reservations of those behind are ahead, too",
         QUEUE,
-        "if self.rank(j) < rank)",
-        "if self.rank(j) != rank)",
+        "itertools.takewhile(",
+        "filter(",
         "a job fits that waits before a larger one",
     ),
     Mutant(
@@ -458,15 +458,23 @@ MUTANTS = (
         "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
     ),
     Mutant(
+        "jobs ahead are those before the rank that a job had before its plan",
+        PLACEMENTS,
+        "ahead = functools.partial(self._queue.ahead_of, name)",
+        "rank = next(r for r, j in self._queue._ranked() if j.name == name)\n"
+        "        ahead = lambda: [j for r, j in self._queue._ranked() if r < rank]",
+        "a job's priority rises by its age while it is planned, behind one that fits nowhere",
+    ),
+    Mutant(
         "a queued job is written as it was before its plan",
         PLACEMENTS,
-        "        found, reservations = await self._plan_behind(rank, plan, is_urgent=last)\n"
+        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)\n"
         "        try:\n"
         "            if isinstance(found, RefusedError):\n"
         "                raise found\n"
         "            job = self._registry.get(name)\n",
         "        job = self._registry.get(name)\n"
-        "        found, reservations = await self._plan_behind(rank, plan, is_urgent=last)\n"
+        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)\n"
         "        try:\n"
         "            if isinstance(found, RefusedError):\n"
         "                raise found\n",

@@ -275,6 +275,14 @@ SCENARIOS = {
         Step(21.5, "cancel", ("c",)),
         Step(34.0, "submit", (greedy("d", "h2", "h5", rate=40, work_s=90.0),)),
     ),
+    "a job's priority rises by its age while it is planned, behind one that fits nowhere": (
+        Step(1.0, "submit", (greedy("a", "h1", "h2", rate=100, work_s=200.0),)),
+        Step(1.5, "power_cut", ("leaf3", 58.0)),
+        Step(5.0, "submit", (greedy("c", "h3", "h5", rate=100, work_s=1.0),)),
+        Step(10.0, "submit", (greedy("d", "h1", "h2", rate=100, work_s=5.0),)),
+        Step(23.2, "power_cut", ("spine1", 36.0)),
+        Step(23.6, "cancel", ("a",)),
+    ),
     "a worker leaves a queued job while that is planned": (
         Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=90.0),)),
         Step(
@@ -320,6 +328,7 @@ SCENARIOS = {
 }
 
 SLOW_PLANS = {
+    "a job's priority rises by its age while it is planned, behind one that fits nowhere",
     "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
     "a worker leaves a queued job while that is planned",
     "a switch fails and is back while a job is refused, and another job is submitted",
@@ -331,6 +340,7 @@ SLOW_PLANS = {
 }
 
 FABRIC_OF = {
+    "a job's priority rises by its age while it is planned, behind one that fits nowhere": "three leaves, two spines",
     "a spine is back while nothing can be reserved for a queued job, and another job is submitted": "one spine",
     "a spine dies that a queued job has reserved, and another job is submitted": "three leaves, two spines",
     "a switch fails and is back while a job is refused, and another job is submitted": "three leaves, two spines",

@@ -15,9 +15,6 @@ from tests.simulation.world import ViolationError
 
 TOLERANCE = 1e-6
 
-AGE_S = 60.0
-"""A job gains one point of priority for each minute that it waits (docs/reference/jobs.md)."""
-
 
 class Reserved:
     """`check` raises ViolationError."""
@@ -51,12 +48,13 @@ class Reserved:
             raise ViolationError(f"{', '.join(held)} reserve {load:g} of {capacity:g} of {what}")
 
 
-def check_order(queued: list[JobRecord], programs: dict[str, Program], wall_s: float) -> None:
-    """Raises ViolationError if jobs wait in another order than by priority, then by age."""
+def check_order(queued: list[JobRecord], programs: dict[str, Program], wall_s: float, age_s: float) -> None:
+    """Raises ViolationError if jobs wait in another order than by priority, of which each `age_s` that a job waits are
+    one point more (docs/reference/jobs.md), then by age."""
     known = [j for j in queued if j.name in programs]
 
     def rank(job: JobRecord) -> tuple[float, int]:
-        points = programs[job.name].spec.priority + max(0.0, wall_s - job.submitted) // AGE_S
+        points = programs[job.name].spec.priority + max(0.0, wall_s - job.submitted) // age_s
         return -points, job.seq
 
     right = sorted(known, key=rank)

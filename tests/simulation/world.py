@@ -52,6 +52,9 @@ CALL_LIMIT_S = 150.0
 RECORDING_BYTES = 1 << 20
 """Far below the default: memory grows until the recording is full."""
 
+AGE_S = 10.0
+"""So short that jobs gain priority while there are faults."""
+
 NO_PIPELINE = Pipeline(Path("/nonexistent"), Path("/nonexistent"))
 
 
@@ -115,6 +118,7 @@ class World:
             recording_period_s=5.0,
             recording_bytes=RECORDING_BYTES,
             reroute_period_s=1.0,
+            age_s=AGE_S,
         )
         self.process: Process | None = None
         self.controller: Controller | None = None
