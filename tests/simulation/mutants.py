@@ -458,6 +458,13 @@ MUTANTS = (
         "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
     ),
     Mutant(
+        "a reservation counts as planned without a worker that was lost meanwhile",
+        PLACEMENTS,
+        "        if name in self._registry and self._registry.get(name).state is JobState.QUEUED:",
+        "        if name in self._registry and (job := self._registry.get(name)).state is JobState.QUEUED:",
+        "a queued job loses a worker while nothing can be reserved, and a job is submitted",
+    ),
+    Mutant(
         "jobs ahead are those before the rank that a job had before its plan",
         PLACEMENTS,
         "ahead = functools.partial(self._queue.ahead_of, name)",

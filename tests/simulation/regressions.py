@@ -283,6 +283,13 @@ SCENARIOS = {
         Step(23.2, "power_cut", ("spine1", 36.0)),
         Step(23.6, "cancel", ("a",)),
     ),
+    "a queued job loses a worker while nothing can be reserved, and a job is submitted": (
+        Step(1.0, "submit", (greedy("a", "h1", "h2", rate=60, work_s=90.0),)),
+        Step(6.0, "submit", (replace(greedy("b", "h1", "h2", "h5", rate=80, work_s=5.0), is_elastic=True),)),
+        Step(16.0, "power_cut", ("leaf3", 40.0)),
+        Step(18.0, "kill_member", ("b", "h5")),
+        Step(20.0, "submit", (greedy("c", "h1", "h2", rate=40, work_s=60.0),)),
+    ),
     "a worker leaves a queued job while that is planned": (
         Step(1.0, "submit", (greedy("a", "h1", "h3", rate=100, work_s=90.0),)),
         Step(
@@ -328,6 +335,7 @@ SCENARIOS = {
 }
 
 SLOW_PLANS = {
+    "a queued job loses a worker while nothing can be reserved, and a job is submitted",
     "a job's priority rises by its age while it is planned, behind one that fits nowhere",
     "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
     "a worker leaves a queued job while that is planned",
@@ -340,6 +348,7 @@ SLOW_PLANS = {
 }
 
 FABRIC_OF = {
+    "a queued job loses a worker while nothing can be reserved, and a job is submitted": "three leaves, two spines",
     "a job's priority rises by its age while it is planned, behind one that fits nowhere": "three leaves, two spines",
     "a spine is back while nothing can be reserved for a queued job, and another job is submitted": "one spine",
     "a spine dies that a queued job has reserved, and another job is submitted": "three leaves, two spines",
