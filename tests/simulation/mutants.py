@@ -5,28 +5,15 @@
 from __future__ import annotations
 
 from tests.simulation.mutant import Mutant
+from tests.simulation.queue_mutants import QUEUE_MUTANTS
 
-PLACEMENTS = "scheduling/placement_scheduler.py"
 MIGRATIONS = "scheduling/migration_scheduler.py"
 STATES = "lifecycle/states.py"
 MEMBERS = "lifecycle/members.py"
 CORE = "core.py"
-QUEUE = "scheduling/job_queue.py"
 
 MUTANTS = (
-    Mutant(
-        "a submission does not try the queue after capacity was freed while it was refused",
-        PLACEMENTS,
-        "is_freed = self._queue_requests != requests",
-        "is_freed = False",
-        "a job ends while another one is planned and refused",
-    ),
-    Mutant(
-        "a request during a try of the queue is lost",
-        PLACEMENTS,
-        "        self._again = True\n        if not self._trying and",
-        "        self._again = self._again or not self._trying\n        if not self._trying and",
-    ),
+    *QUEUE_MUTANTS,
     Mutant(
         "the end of a job frees no capacity",
         STATES,
@@ -105,13 +92,6 @@ MUTANTS = (
         "the store is restored, with a lower term than its switches have seen",
     ),
     Mutant(
-        "an impossible job may wait",
-        PLACEMENTS,
-        "                if kept is None:\n                    await self._planning",
-        "                if False:\n                    await self._planning",
-        "a job that can never run is submitted beside one that leaves no capacity",
-    ),
-    Mutant(
         "a job runs before its switches hold its entries",
         STATES,
         "            elif all(self._fleet.holds(s, version) for s in self._new_switches(job)):\n"
@@ -165,12 +145,6 @@ MUTANTS = (
         "        self._store.put_member(job.name, member)\n",
         "",
         "the controller dies when one worker has left and another one is about to",
-    ),
-    Mutant(
-        "a preempted plan is not made again",
-        "scheduling/plan_scheduler.py",
-        "if not (mine.is_preempted and mine.task.cancelled()):",
-        "if True:",
     ),
     Mutant(
         "an audit does not read",
@@ -233,12 +207,6 @@ MUTANTS = (
         "        return later()",
     ),
     Mutant(
-        "what fails during planning is not looked at again",
-        "scheduling/planning_client.py",
-        "if not uses_failed(plan, current_failures(), lost()):",
-        "if True:",
-    ),
-    Mutant(
         "a job that cannot be installed fails",
         STATES,
         "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))\n\n",
@@ -257,15 +225,6 @@ MUTANTS = (
         "        self._leases.renew(name, host, self.lease_s(name))\n        if not member.joined:",
         "        if not member.joined:\n            self._leases.renew(name, host, self.lease_s(name))\n"
         "        if not member.joined:",
-    ),
-    Mutant(
-        "a queued job is placed though it was canceled while it was planned",
-        PLACEMENTS,
-        "            job = self._registry.get(name)\n            if job.state is JobState.QUEUED:\n"
-        "                with self._registry.change():",
-        "            job = self._registry.get(name)\n            if True:\n"
-        "                with self._registry.change():",
-        "a queued job is canceled while it is planned",
     ),
     Mutant(
         "a job moves though it ended while it was planned",
@@ -304,123 +263,11 @@ MUTANTS = (
         "a spine hangs before a RoCE job's connections are installed",
     ),
     Mutant(
-        "the queue has its lowest priority first",
-        QUEUE,
-        "return (-self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)",
-        "return (self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)",
-        "a job of higher priority is queued behind another one",
-    ),
-    Mutant(
-        "waiting raises no priority",
-        QUEUE,
-        "priority - waited // self._age_s, job.seq)",
-        "priority, job.seq)",
-        "a job waits for so long that a newer one of higher priority stays behind it",
-    ),
-    Mutant(
         "a job goes back to where it was without a look at the others",
         STATES,
         "return self._registry.fits(job, job.previous)",
         "return True",
         "a job goes back to where a link failed, and another one was planned meanwhile",
-    ),
-    Mutant(
-        "a queued job is placed where it has a reservation, though that has failed",
-        PLACEMENTS,
-        "if current_plan is None or uses_failed(current_plan.plan, self._failures.failed, job.excluded):\n"
-        "                raise",
-        "if current_plan is None:\n                raise",
-        "a spine dies that is reserved for a queued job, and the other one is full",
-    ),
-    Mutant(
-        "a reservation over failed elements counts as one",
-        QUEUE,
-        "is_usable = held is not None and not uses_failed(held.plan, failed, job.excluded)",
-        "is_usable = held is not None",
-        "a spine dies that a queued job has reserved, and another job is submitted",
-    ),
-    Mutant(
-        "jobs behind are not tried again when a job is queued ahead of them",
-        PLACEMENTS,
-        "if is_freed or not self._queue.is_last(name):",
-        "if is_freed:",
-        "a job is queued ahead of one that fits nowhere behind it, and a small job is submitted",
-    ),
-    Mutant(
-        "capacity that a queued job releases is given to no other job",
-        PLACEMENTS,
-        "if held not in (None, kept) and not self._queue.is_last(name):",
-        "if False:",
-        "a job is queued ahead of one that fits nowhere behind it, and a small job is submitted",
-    ),
-    Mutant(
-        "a submission takes what is reserved",
-        PLACEMENTS,
-        "ahead = functools.partial(self._queue.ahead_of_new, order.file.priority)",
-        "ahead = list",
-        "a small job is submitted behind one that waits for all of a link",
-    ),
-    Mutant(
-        "after a start a submission takes what queued jobs wait for",
-        PLACEMENTS,
-        "            for job in self._untried(ahead()):\n",
-        "            for job in ():\n",
-        "the controller starts again, and a small job is submitted before it has tried the queue",
-    ),
-    Mutant(
-        "what is refused while something has failed counts as refused without",
-        PLACEMENTS,
-        "conditions_of(self._registry.get(name), failed, reservations), kept)",
-        "conditions_of(self._registry.get(name), self._failures.failed, reservations), kept)",
-        "a switch is back while a reservation is planned, and another job is submitted",
-    ),
-    Mutant(
-        "what is refused behind a job that is canceled meanwhile counts as refused without",
-        PLACEMENTS,
-        "conditions_of(self._registry.get(name), failed, reservations), kept)",
-        "self._queue.conditions(self._registry.get(name), failed), kept)",
-        "nothing is reserved behind a job that is canceled meanwhile, and another job is submitted",
-    ),
-    Mutant(
-        "a refusal around what failed during planning counts as one before it failed",
-        "scheduling/planning_client.py",
-        "failed, avoided, without = self._failures.failed, current_failures(), lost()",
-        "avoided, without = current_failures(), lost()",
-        "a switch fails and is back while a job is refused, and another job is submitted",
-    ),
-    Mutant(
-        "a submission takes what a job waits for whose switch is back meanwhile",
-        PLACEMENTS,
-        "            if not self._untried(ahead()):\n                break\n",
-        "            break\n",
-        "a switch is back while a job is planned, and another one waits for it",
-    ),
-    Mutant(
-        "a queued job takes what is reserved",
-        PLACEMENTS,
-        "ahead = functools.partial(self._queue.ahead_of, name)",
-        "ahead = list",
-        "a small job is queued behind one that waits for all of a link",
-    ),
-    Mutant(
-        "only the first of the queue is tried",
-        PLACEMENTS,
-        "for job in self._queue.jobs():\n                    try:",
-        "for job in self._queue.jobs()[:1]:\n                    try:",
-        "a job fits behind one that waits",
-    ),
-    Mutant(
-        "reservations of those behind are ahead, too",
-        QUEUE,
-        "itertools.takewhile(",
-        "filter(",
-        "a job fits that waits before a larger one",
-    ),
-    Mutant(
-        "a reservation is never made again",
-        QUEUE,
-        "return name in self._reservations and self._reservations[name].conditions == conditions",
-        "return name in self._reservations",
     ),
     Mutant(
         "cross traffic moves no job",
@@ -442,50 +289,6 @@ MUTANTS = (
         "file.join_s - self._registry.ran_for_s(job)",
         "file.join_s",
         "a worker never joins, and the controller starts again every 21 s",
-    ),
-    Mutant(
-        "a job is planned beside nothing that runs",
-        "scheduling/planning_client.py",
-        "return add_loads(running, loads_of(reservations))",
-        "return loads_of(reservations)",
-        "a job of higher priority is queued behind another one",
-    ),
-    Mutant(
-        "a reservation counts as planned under what holds when it arrives",
-        PLACEMENTS,
-        "self._queue.reserve(name, conditions_of(job, failed, before), kept)",
-        "self._queue.reserve(name, self._queue.conditions(job, self._failures.failed), kept)",
-        "a spine is back while nothing can be reserved for a queued job, and another job is submitted",
-    ),
-    Mutant(
-        "a reservation counts as planned without a worker that was lost meanwhile",
-        PLACEMENTS,
-        "        if name in self._registry and self._registry.get(name).state is JobState.QUEUED:",
-        "        if name in self._registry and (job := self._registry.get(name)).state is JobState.QUEUED:",
-        "a queued job loses a worker while nothing can be reserved, and a job is submitted",
-    ),
-    Mutant(
-        "jobs ahead are those before the rank that a job had before its plan",
-        PLACEMENTS,
-        "ahead = functools.partial(self._queue.ahead_of, name)",
-        "rank = next(r for r, j in self._queue._ranked() if j.name == name)\n"
-        "        ahead = lambda: [j for r, j in self._queue._ranked() if r < rank]",
-        "a job's priority rises by its age while it is planned, behind one that fits nowhere",
-    ),
-    Mutant(
-        "a queued job is written as it was before its plan",
-        PLACEMENTS,
-        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)\n"
-        "        try:\n"
-        "            if isinstance(found, RefusedError):\n"
-        "                raise found\n"
-        "            job = self._registry.get(name)\n",
-        "        job = self._registry.get(name)\n"
-        "        found, reservations = await self._plan_behind(ahead, plan, is_urgent=last)\n"
-        "        try:\n"
-        "            if isinstance(found, RefusedError):\n"
-        "                raise found\n",
-        "a worker leaves a queued job while that is planned",
     ),
 )
 
