@@ -23,7 +23,7 @@ from netfold.controller.switches.fabric_config import FailedElements
 AGE_S = 60.0
 """Waiting time for one point of priority: after 200 minutes the lowest priority precedes any job submitted then."""
 
-Rank = tuple[float, float]
+_Rank = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class JobQueue:
         """Queued jobs in their order."""
         return [job for _, job in self._ranked()]
 
-    def _ranked(self) -> list[tuple[Rank, JobRecord]]:
+    def _ranked(self) -> list[tuple[_Rank, JobRecord]]:
         now = self._now()
         queued = (j for j in self._registry.all() if j.state is JobState.QUEUED)
         return sorted(((self._rank(j, now), j) for j in queued), key=lambda ranked: ranked[0])
 
-    def _rank(self, job: JobRecord, now: float) -> Rank:
+    def _rank(self, job: JobRecord, now: float) -> _Rank:
         """Lower ranks run first."""
         waited = max(0.0, now - job.submitted)
         return (-self._registry.order(job.name).file.priority - waited // self._age_s, job.seq)

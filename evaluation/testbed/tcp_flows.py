@@ -29,6 +29,7 @@ CONNECTIONS = 12
 TRIAL_BYTES = 30_000
 CHUNK = 4096
 CONNECT_TIMEOUT_S = 10.0
+ACKNOWLEDGED_TIMEOUT_S = 10.0
 MAX_BACKLOG_S = 0.2
 
 
@@ -56,7 +57,7 @@ class TcpSender:
         """Reads the sender's answer. Raises RunError."""
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
-            raise RunError(f"the TCP sender on {self.sender} did not connect to {self.receiver}")
+            raise RunError(f"the TCP sender on {self.sender} does not reach {self.receiver}")
 
     def close(self) -> None:
         self._process.kill()
@@ -149,8 +150,12 @@ def _send(address: str, port: int, count: int) -> None:
 
 
 def _wait_acknowledged(one: socket.socket) -> None:
-    """Waits until all sent bytes are acknowledged: then every link of the path has counted them."""
+    """Waits until all sent bytes are acknowledged: then every link of the path has counted them. Raises
+    TimeoutError."""
+    deadline = time.monotonic() + ACKNOWLEDGED_TIMEOUT_S
     while int.from_bytes(fcntl.ioctl(one, termios.TIOCOUTQ, bytes(4)), sys.byteorder):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"bytes are not acknowledged within {ACKNOWLEDGED_TIMEOUT_S:g} s")
         time.sleep(0.005)  # Linux has no event for an empty send queue
 
 

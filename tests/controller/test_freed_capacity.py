@@ -6,15 +6,21 @@ from __future__ import annotations
 
 import asyncio
 
-from netfold.controller.jobs.records import JobState
+import pytest
+
+from netfold.controller.jobs.records import JobRecord, JobState
+from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.topologies.generators import leaf_spine
 from tests.controller.deployment import Deployment, deployed
 from tests.controller.fake_switch import FakeSwitch
 
-WHOLE = "workers: [h1, h3]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
-OTHER = "workers: [h2, h4]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
 PATIENT = ControllerTimeouts(reroute=20.0, restart=30.0, start=10.0, install=30.0)
+
+
+def _greedy(name: str, workers: str) -> str:
+    """A job that takes more than half of a link, or nothing."""
+    return f"name: {name}\nworkers: [{workers}]\nscheme: switchml\nrate: 60\nmin_rate: 60\n"
 
 
 def _link(leaf: str, spine: str) -> frozenset[str]:
@@ -25,7 +31,7 @@ async def _moving(deployment: Deployment) -> FakeSwitch:
     """Job `job` moves off a spine, and waits for a leaf of it, which is returned and has to be started."""
     controller = deployment.controller
     await deployment.settled()
-    await controller.submit("name: job\n" + WHOLE, queue=False)
+    await controller.submit(_greedy("job", "h1, h3"), queue=False)
     await deployment.runs("job")
     used = controller.registry.get("job").placement.links
     first = next(n for link in used for n in link if n.startswith("spine"))
@@ -36,14 +42,21 @@ async def _moving(deployment: Deployment) -> FakeSwitch:
     return leaf
 
 
+async def _late_waits(deployment: Deployment, workers: str) -> None:
+    """All links are well, and job `late` waits for what `job` had."""
+    deployment.controller.failure_monitor.links_changed(frozenset())
+    await deployment.controller.submit(_greedy("late", workers), queue=True)
+    assert deployment.state("late") is JobState.QUEUED
+
+
 def test_a_link_is_back_as_another_one_fails(tmp_path):
     async def scenario():
         async with deployed(leaf_spine(3, 2, 2), tmp_path) as deployment:
             controller = deployment.controller
             await deployment.settled()
             controller.failure_monitor.links_changed(frozenset((_link("leaf1", "spine1"),)))
-            await controller.submit("name: job\n" + WHOLE, queue=False)
-            await controller.submit("name: late\n" + OTHER, queue=True)
+            await controller.submit(_greedy("job", "h1, h3"), queue=False)
+            await controller.submit(_greedy("late", "h2, h4"), queue=True)
             await deployment.runs("job")
             await deployment.idle()
             assert deployment.state("late") is JobState.QUEUED
@@ -56,28 +69,36 @@ def test_a_link_is_back_as_another_one_fails(tmp_path):
 def test_a_job_starts_a_new_epoch_while_it_moves(tmp_path):
     async def scenario():
         async with deployed(leaf_spine(2, 2, 2), tmp_path, timeouts=PATIENT) as deployment:
-            controller, leaf = deployment.controller, await _moving(deployment)
-            controller.failure_monitor.links_changed(frozenset())
-            await controller.submit("name: late\n" + OTHER, queue=True)
-            assert deployment.state("late") is JobState.QUEUED
-            controller.lifecycle.on_registers_lost("leaf2")
+            leaf = await _moving(deployment)
+            await _late_waits(deployment, "h2, h4")
+            deployment.controller.lifecycle.on_registers_lost("leaf2")
             await leaf.start()
             await deployment.runs("late")
 
     asyncio.run(scenario())
 
 
-def test_a_job_has_moved_as_another_one_runs(tmp_path):
+@pytest.mark.parametrize("is_refused", [False, True], ids=["", "which the store refuses at first"])
+def test_a_job_has_moved_as_another_one_runs(is_refused, tmp_path, monkeypatch):
     async def scenario():
         async with deployed(leaf_spine(3, 2, 2), tmp_path, timeouts=PATIENT) as deployment:
             controller, leaf = deployment.controller, await _moving(deployment)
+            # There is one way for it, the one that `job` moves to.
             await controller.submit(
                 "name: next\nworkers: [h1, h4]\nscheme: switchml\nrate: 20\n", queue=False
             )
-            controller.failure_monitor.links_changed(frozenset())
-            await controller.submit("name: late\n" + OTHER.replace("h2", "h5"), queue=True)
-            assert deployment.state("late") is JobState.QUEUED
+            await _late_waits(deployment, "h5, h4")
+            refusals = [StoreError("the disk is full")] if is_refused else []
+            commit = controller.lifecycle.commit
+
+            def may_refuse(job: JobRecord) -> None:
+                if job.name == "next" and refusals:
+                    raise refusals.pop()
+                commit(job)
+
+            monkeypatch.setattr(controller.lifecycle, "commit", may_refuse)
             await leaf.start()
             await deployment.runs("late")
+            assert not refusals
 
     asyncio.run(scenario())

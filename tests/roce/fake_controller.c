@@ -93,8 +93,10 @@ static void leave(int worker, unsigned long long calls) {
         control.limit = calls;
         tell_departure(1);
         if (control.is_awaiting) new_epoch();
-        usleep(control.releases ? 200000 : 0); /* the others have heard of it then */
-        if (control.releases) fake_release();
+        if (control.releases) {
+            usleep(200000); /* the others have heard of it then, most often */
+            fake_release();
+        }
     }
     if (control.cut && worker == 0) shutdown(control.streams[0], SHUT_RDWR);
     if (control.left == control.send_again) {

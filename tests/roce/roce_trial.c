@@ -215,7 +215,7 @@ int main(int count, char **words) {
         plan.special = 7, control.departure = FINAL, plan.seconds = 10;
     } else if (strcmp(scenario, "left-before-it-was-given") == 0) { /* the others lack the sum, which the first one has */
         plan.special = 7, control.departure = FINAL, fault = FAULT_SOME, plan.seconds = 10;
-    } else if (strcmp(scenario, "left-before-one-saw-what-it-was-given") == 0) {
+    } else if (strcmp(scenario, "left-before-one-saw-what-it-was-given") == 0) { /* the rest is in its next call */
         plan.special = 7, control.departure = FINAL, control.releases = true, fault = FAULT_SOME, plan.seconds = 10;
         fake_hold(2, 10);
     } else if (strcmp(scenario, "left-and-continued") == 0) {

@@ -155,10 +155,10 @@ def test_resets_of_the_stream_to_the_controller_fail_no_call(tls: Tls, tmp_path:
     with serving(parameter_server()), controller(tls) as (servicer, port):
         plan = Plan("resets", (Flow("127.0.0.1", "127.0.0.1", 0, port),))
         member = ControllerMembership(reached(f"127.0.0.1:{port}", tls, tmp_path), "attacked", "h1")
+        # The attack ends first: leaving takes a connection that lives longer than it allows one.
         with Worker(member, WORKER) as worker, attacking(plan) as attack:
             while servicer.streams < 4:
                 assert_calls_are_right(worker, 10)
-            # Leaving takes a connection that lives longer than the attack allows one.
     assert attack.sent >= 3
 
 

@@ -272,8 +272,8 @@ static enum nr_error ensure_connected(struct nr_worker *w, struct nr_call *wante
             const char *what = w->epoch == 0 ? "no assignment was received: the job is queued, or the agent has not joined it"
                                              : "no ring was received: another worker has not registered its queue pairs";
             failed = wait_for_update(w, until, what);
-            bool without = lacks_workers(&assignment) || is_beyond_limit(&assignment, w->calls);
-            if (failed == NR_TIMEOUT && without) failed = left_error(w, &assignment.left);
+            bool have_left = lacks_workers(&assignment) || is_beyond_limit(&assignment, w->calls);
+            if (failed == NR_TIMEOUT && have_left) failed = left_error(w, &assignment.left);
         }
         if (failed != NR_OK) return failed;
     }
@@ -354,7 +354,7 @@ static enum nr_error all_reduce(struct nr_worker *w, void *array, size_t element
         struct nr_assignment now;
         if (!is_current(w, &now)) continue;
         if (is_beyond_limit(&now, w->calls)) { /* the others may lack the last sum, which they get in an epoch of the rest */
-            if (now.left.is_final && !now.left.are_present) return left_error(w, &now.left);
+            if (now.left.is_final && !lacks_workers(&now)) return left_error(w, &now.left);
             if ((failed = request_new_epoch(w)) != NR_OK) return failed;
             continue;
         }
