@@ -150,8 +150,8 @@ def test_a_member_that_ends_while_the_controller_is_away_leaves_when_it_is_back(
     before.notices.put(pb.ControllerUpdate(assignment=assignment(epoch=4), lease_ms=300))
     member = ControllerMembership(target, "j", "h1")
     member.wait(10)
+    first.stop(0).wait()  # breaks the stream; one that the controller ends would count as left
     before.notices.put(None)
-    first.stop(0).wait()
     member.report(Stats(next_call=9))
     closing = threading.Thread(target=member.close)
     closing.start()
