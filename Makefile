@@ -15,16 +15,20 @@ BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 TARGET ?= auto
 DIST   ?= dist
-# Each test file runs in one of them; 0 runs all in one process.
-TEST_PROCESSES ?= 2
+# Each test file runs in one of them; 0 runs all in one process. Networks leave processors idle while they wait.
+TEST_PROCESSES ?= 3
 
 # What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
 # netifaces, which ptf imports, is compiled. Python of other sources has its headers.
 APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev)
-APT_TEST := tshark libibverbs-dev chromium fonts-dejavu-core
+APT_TEST := tshark libibverbs-dev fonts-dejavu-core
+APT_WEB  := chromium
 APT_ROCE := qemu-system-x86
 APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
+
+# Images of containers often set it. Each of a test's processes would then compile all modules again, half of its start.
+export PYTHONDONTWRITEBYTECODE :=
 
 # In namespaces of its own: as root, in a user namespace, or through sudo where those are forbidden.
 ISOLATED := $(BIN)/python -P -m netfold.testbed.network.isolated
@@ -101,8 +105,16 @@ test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skippe
 test-long: $(VENV)/.ready-test ## the longer proofs: fuzzing, larger model checks, many seeds
 	$(ISOLATED) $(BIN)/pytest -m long --timeout 3600 $(PYTEST_ARGS)
 
+.PHONY: test-environments
+test-environments: $(VENV)/.ready-test ## `netfold run` as root, as a user, as root of a container, and without namespaces (as root)
+	$(ISOLATED) $(BIN)/pytest tests/testbed/test_environments.py -m long $(PYTEST_ARGS)
+
+.PHONY: test-web
+test-web: $(VENV)/.ready-test-web ## the web page in Chromium, alone and beside a network
+	$(ISOLATED) $(BIN)/pytest tests/web/test_page.py tests/web/test_live.py -m long $(PYTEST_ARGS)
+
 .PHONY: test-docs
-test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides, in a network
+test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides
 	$(ISOLATED) $(BIN)/pytest tests/docs -m long --timeout 900 $(PYTEST_ARGS)
 
 # Only test-frameworks runs them, whichever environments are there already.
@@ -126,6 +138,7 @@ test-mpi: $(VENV)/.ready-test-mpi ## the tests with Open MPI and MPICH
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs
+	$(ISOLATED) $(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS)
 	$(BIN)/pytest tests/house/test_bounds.py tests/house/test_release.py -m long $(PYTEST_ARGS)
 
 # An index takes wheels by the oldest C library they run with; auditwheel finds it in the compiled code.
@@ -145,7 +158,7 @@ docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and mis
 	@echo "out/docs/html/index.html"
 
 .PHONY: diagrams
-diagrams: $(VENV)/.ready-test $(VENV)/.ready-docs ## renew the pictures of the pages' diagrams (needs npm and Chromium)
+diagrams: $(VENV)/.ready-test-web $(VENV)/.ready-docs ## renew the pictures of the pages' diagrams (needs npm and Chromium)
 	$(BIN)/python docs/diagrams.py
 
 .PHONY: results
@@ -209,6 +222,7 @@ shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
 
 $(VENV)/.ready: $(VENV)/.installed protocol/netfold.proto
 	$(BIN)/python -W ignore setup.py --quiet stubs
+	$(BIN)/python -m compileall -q netfold $(wildcard netfold/*/) softswitch/softswitch  # root of a run writes none
 	touch $@
 
 $(VENV)/.installed: pyproject.toml setup.py softswitch/pyproject.toml requirements.lock
@@ -259,6 +273,10 @@ $(VENV)/.ready-test-roce: $(VENV)/.ready-roce $(VENV)/.ready-dev
 
 $(VENV)/.ready-test: $(VENV)/.ready-dev $(SHELL_VENV)/.ready
 	@$(call install-missing,$(APT_TEST))
+	touch $@
+
+$(VENV)/.ready-test-web: $(VENV)/.ready-test
+	@$(call install-missing,$(APT_WEB))
 	touch $@
 
 $(VENV)/.ready-test-mpi: $(VENV)/.ready-test
