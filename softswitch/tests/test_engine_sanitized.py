@@ -24,15 +24,17 @@ SECONDS = 3
 SANITIZERS = ["address,undefined", "thread"]
 
 
-def built(folder: Path, sanitizer: str, threads: int) -> list[object]:
-    """The command of the stress program."""
-    program = folder / "stress"
+@pytest.fixture(scope="module", params=SANITIZERS)
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[object]:
+    """The command of the stress program, without its arguments."""
+    sanitizer: str = request.param
+    program = tmp_path_factory.mktemp("stress") / "stress"
     flags = ["-std=gnu11", "-g", "-O1", f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer", "-pthread"]
     includes = [f"-I{ENGINE}", f"-I{ENGINE.parent / 'runtime'}"]
     sources = [HERE / "engine_stress.c", *ENGINE.glob("*.c")]
     subprocess.run(["gcc", *flags, *includes, "-o", program, *sources], check=True, timeout=60)
     # ThreadSanitizer wants the address space laid out as it is used to.
-    return [*(["setarch", "-R"] if sanitizer == "thread" else []), program, SECONDS, threads, folder]
+    return [*(["setarch", "-R"] if sanitizer == "thread" else []), program]
 
 
 def started(command: list[object], *pass_fds: int) -> subprocess.Popen[str]:
@@ -70,13 +72,13 @@ def datagram(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_nothing_is_misused_while_ports_on_sockets_come_and_go(
-    tmp_path: Path, sanitizer: str, threads: int
+    tmp_path: Path, program: list[object], threads: int
 ) -> None:
     pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
     descriptors = [switch.fileno() for _, switch in pairs]
-    stress = started([*built(tmp_path, sanitizer, threads), *(f"fd{d}" for d in descriptors)], *descriptors)
+    command = [*program, SECONDS, threads, tmp_path]
+    stress = started([*command, *(f"fd{d}" for d in descriptors)], *descriptors)
     chance = random.Random(1)
     try:
         while stress.poll() is None:
@@ -94,9 +96,10 @@ def test_nothing_is_misused_while_ports_on_sockets_come_and_go(
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for network namespaces and packet sockets")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("sanitizer", SANITIZERS)
-def test_nothing_is_misused_while_everything_changes(tmp_path: Path, sanitizer: str, threads: int) -> None:
-    command = built(tmp_path, sanitizer, threads)
+def test_nothing_is_misused_while_everything_changes(
+    tmp_path: Path, program: list[object], threads: int
+) -> None:
+    command = [*program, SECONDS, threads, tmp_path]
     namespace = Namespace(2)
     try:
         stress = started(["ip", "netns", "exec", namespace.name, *command, "sw1", "sw2"])

@@ -64,6 +64,7 @@ def test_each_block_is_run_or_marked(page: Path):
     assert [fault for block in blocks(page) if (fault := block.fault())] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", WITH_QUICK_BLOCKS, ids=page_name)
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path):
     run(page, tmp_path, network=False)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheels of netfold and softswitch, installed without a checkout, hold all files that their commands need.
 
-The quick form takes dependencies from the environment of the tests; the long one installs them from the package index,
-as a user would.
+Their dependencies are those of the tests' environment; test_bounds.py installs them from the package index, as a user
+would. `make test-wheel` runs both.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from netfold.testbed.network.modes import choose
 from tests.house.distributions import DEADLINE_S, Installed, Wheels, build
 from tests.house.imports import REPOSITORY
 from tests.testbed.environment_runs import PAIR, SMALL
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ def test_each_mutant_changes_one_place():
     assert [name for name, count in counts.items() if count != 1] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.scenario], ids=lambda m: m.name)
 def test_a_scenario_by_hand_finds_its_mutant(mutant):
     _assert_found("--scenario", mutant.scenario, "--mutant", mutant.name)

@@ -20,7 +20,7 @@ from netfold.testbed.network.state import interfaces_of
 from tests.testbed.environment_runs import MARKS, SMALL, finish, home_of, may_run, run, start
 from tests.testbed.environments import Environment
 
-pytestmark = [*MARKS, pytest.mark.timeout(300)]
+pytestmark = [*MARKS, pytest.mark.long, pytest.mark.timeout(300)]  # run by make test-environments
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from tests.testbed.environment_runs import PAIR
 from tests.web.chromium import browser, expect, needs_chromium, open_page
 from tests.web.test_server import get
 
-pytestmark = [pytest.mark.root, pytest.mark.mininet]
+pytestmark = [pytest.mark.root, pytest.mark.mininet, pytest.mark.long]  # run by make test-web
 
 WORKLOAD = ["--workload", "sizes", "--bytes", 1 << 18, "--iterations", 1_000_000]
 FLOW_MBPS = 300

@@ -42,7 +42,7 @@ from tests.web.example_recording import (
 )
 from tests.web.test_server import served
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.long]  # run by make test-web
 
 SPINE = f'.node[data-id="{LOST_SWITCH}"]'
 FULL = '.direction[data-id="leaf1->spine1"]'
