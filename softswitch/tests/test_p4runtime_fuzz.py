@@ -119,6 +119,8 @@ class Maker:
             if self._random.random() < 0.3:
                 break
             message = self._random.choice(inner)
+            if not message.DESCRIPTOR.fields:  # such as P4BoolType
+                return
         field = self._random.choice(message.DESCRIPTOR.fields)
         message.ClearField(field.name)
         if self._random.random() < 0.8:
