@@ -49,6 +49,12 @@ Gloo's ring (n - 1) / n S. Reduce-scatter is a sum of any size: Gloo's reduces t
 EXACT_MAX_BYTES = 1 << 12
 """Size of all ranks' tensors together up to which floats are gathered and added in float64: exact but for one rounding,
 where a sum in the network shares a scale among a packet's numbers."""
+NAMES_BEFORE_2_13 = {
+    "all_to_all_single": "alltoall_base",
+    "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
+    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
+}
+"""Of Gloo's methods."""
 
 _CopyBack = Callable[[], None]
 
@@ -232,6 +238,8 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
     ) -> Any:
         return self._fallback_to_gloo("all_to_all_single", output, tensor, output_sizes, input_sizes, opts)
 
+    alltoall_base = all_to_all_single  # torch's name before 2.13
+
     @without_dynamo
     def send(self, tensors: Any, rank: int, tag: int) -> Any:
         return self._fallback_to_gloo("send", tensors, rank, tag)
@@ -245,6 +253,8 @@ class NetfoldGroup(dist.ProcessGroup):  # type: ignore[misc]
         if name not in self._logged:
             self._logged.add(name)
             log.info("%s: by Gloo for dtypes, operations and sizes that the network does not reduce", name)
+        if not hasattr(self._gloo_group, name):
+            name = NAMES_BEFORE_2_13[name]
         return getattr(self._gloo_group, name)(*(a for a in arguments if a is not None))
 
     # ---- how -----------------------------------------------------------------------------------------------------
