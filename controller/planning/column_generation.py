@@ -19,6 +19,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.highs import new_solver
 from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.tree_columns import TreeColumn
 from netfold.controller.planning.tree_pricing import TreePricing
@@ -152,10 +153,7 @@ def _solver(matrix: Floats, high: Floats, vertex: bool) -> highspy.Highs:
     lp.a_matrix_.start_ = np.searchsorted(row, np.arange(lp.num_row_ + 1))
     lp.a_matrix_.index_ = column.astype(np.int32)
     lp.a_matrix_.value_ = matrix[row, column]
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
-    solver.setOptionValue("random_seed", 0)
+    solver = new_solver()
     if not vertex:
         solver.setOptionValue("solver", "ipm")
         solver.setOptionValue("run_crossover", "off")

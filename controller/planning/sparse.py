@@ -13,19 +13,12 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from netfold.controller.planning.highs import new_solver
+
 INF: float = highspy.kHighsInf
 SIMPLEX_COLUMNS = 3_000
 """Larger programs without integers are solved by interior point without crossover (to about 1e-8): they are degenerate,
 and slow for the simplex method."""
-
-
-class _SilentHighs(highspy.Highs):  # type: ignore[misc]
-    """Newer versions print a banner when the constructor enables the callbacks, before an option can be set. Standard
-    output belongs to the command."""
-
-    def enableCallbacks(self) -> None:  # noqa: N802 (of highspy)
-        self.silent()
-        super().enableCallbacks()
 
 
 class Stopped(StrEnum):
@@ -134,10 +127,7 @@ class LinearProgram:
         if any(self.integer):
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             lp.integrality_ = [kinds[i] for i in self.integer]
-        solver = _SilentHighs()
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
-        solver.setOptionValue("random_seed", 0)
+        solver = new_solver()
         solver.setOptionValue("time_limit", effort.seconds)
         solver.setOptionValue("mip_rel_gap", 1e-6)
         if not any(self.integer) and len(self.upper) > SIMPLEX_COLUMNS:
