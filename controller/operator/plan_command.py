@@ -227,7 +227,7 @@ def _compare(fabric: Fabric, example: ExampleJob, as_json: bool, record: Path | 
 
 def _summary(rows: list[tuple[str, Plan | str]]) -> Table:
     table = Table()
-    heads = ("scheme", "rate", "unit", "LP bound", "gap", "before repair", "published", "trees", "solve")
+    heads = ("scheme", "rate", "unit", "bound", "gap", "before repair", "published", "trees", "solve")
     for head in heads:
         table.add_column(head, justify="left" if head in ("scheme", "unit") else "right")
     for name, made in rows:

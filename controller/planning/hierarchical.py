@@ -6,6 +6,8 @@ nodes.
 For each root it starts with the reverse of the result tree, with aggregation wherever streams meet (reduction.py).
 Of small jobs it anneals the trees of all roots, then those of the best for longer; of others it improves the best
 server's tree by local search.
+
+The plan has no bound: the rate at which the search ends leaves out the links of the fabric.
 """
 
 from __future__ import annotations
@@ -49,10 +51,10 @@ def plan_hierarchical(task: Task) -> Plan:
             "all workers"
         )
     found.sort(key=lambda f: -f.rate)
-    bound = min(top, max([capacity / len(workers), *ingress.values()]))
-    if found[0].rate < bound * (1 - 1e-6):
-        found = _improved(task, found, nodes, bound)
-    return finish(network, task.job, [found[0].draft], task.report("hierarchical", bound, seeded=True))
+    target = min(top, max([capacity / len(workers), *ingress.values()]))
+    if found[0].rate < target * (1 - 1e-6):
+        found = _improved(task, found, nodes, target)
+    return finish(network, task.job, [found[0].draft], task.report("hierarchical", seeded=True))
 
 
 def _starts(network: ResidualNetwork, workers: tuple[str, ...], root: str, nodes: list[str]) -> list[_Rooted]:
@@ -80,7 +82,7 @@ def _star(network: ResidualNetwork, workers: tuple[str, ...], root: str) -> Draf
     return draft
 
 
-def _improved(task: Task, found: list[_Rooted], nodes: list[str], bound: float) -> list[_Rooted]:
+def _improved(task: Task, found: list[_Rooted], nodes: list[str], target: float) -> list[_Rooted]:
     """The same drafts improved, the best first."""
     network, workers = task.network, task.workers
     if len(workers) > SMALL_JOB or len(network.switch_id) > SMALL_FABRIC:
@@ -88,7 +90,7 @@ def _improved(task: Task, found: list[_Rooted], nodes: list[str], bound: float) 
         for rooted in servers:
             draft = rooted.draft.copy()
             rate = improve(
-                network, [draft], workers, nodes, trials=TRIALS // 4, target=bound, has_levels=True
+                network, [draft], workers, nodes, trials=TRIALS // 4, target=target, has_levels=True
             )
             found = [*found, _Rooted(rate, draft)]
         return sorted(found, key=lambda f: -f.rate)
@@ -101,7 +103,7 @@ def _improved(task: Task, found: list[_Rooted], nodes: list[str], bound: float) 
             nodes,
             has_levels=True,
             steps=steps,
-            target=bound,
+            target=target,
             seed=task.seed,
         )
         return _Rooted(feasible_rate(network, [draft]), draft)

@@ -55,6 +55,12 @@ def test_compare_has_a_row_per_scheme() -> None:
     assert "2.66667" in table
 
 
+def test_the_bound_of_a_table_is_that_of_any_scheme() -> None:
+    """Not of a linear program alone."""
+    heads, *_ = (row for row in _netfold("grid-fig1", "-a", "packing").stdout.splitlines() if "rate" in row)
+    assert [h.strip() for h in heads.strip("┃ ").split("┃")][3:5] == ["bound", "gap"]
+
+
 def test_tables_name_trees_and_loads() -> None:
     table = _netfold("grid-fig1", "-a", "atp").stdout
     for text in ("2.4375", "link S1->S3", "switch S1", "W1 W2 W3 W4"):

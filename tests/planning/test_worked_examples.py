@@ -45,6 +45,13 @@ def test_several_trees_per_server_come_nearer_to_the_bound_than_whole_parts_can(
     assert 8 / 3 * 1.05 < plan.rate <= plan.bound * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("example", ["grid-fig1", "inart-fig1"])
+@pytest.mark.parametrize("scheme", ["atp", "hierarchical"])
+def test_a_scheme_without_a_relaxation_has_no_bound(example: str, scheme: str) -> None:
+    plan = make_plan(*worked_example(example, scheme))
+    assert (plan.bound, plan.gap) == (None, None)
+
+
 def test_auto_takes_several_trees_per_server_only_where_they_pay() -> None:
     few = make_plan(*worked_example("grid-fig1", "auto"))
     many = make_plan(*worked_example("inart-fig1", "auto"))
