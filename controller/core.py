@@ -162,6 +162,7 @@ class Controller:
             options.timeouts,
             self.failures,
             self.link_room.cross_traffic,
+            self.fleet.failure_cause,
         )
         plan_scheduler = PlanScheduler()
         queue = JobQueue(self.registry, clock.wall_s, options.age_s)

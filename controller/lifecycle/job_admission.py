@@ -6,8 +6,8 @@ numbering.py. A refusal names the resource that binds and what would fit."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
@@ -68,6 +68,9 @@ class PacketModel:
 
 WHOLE = FailedElements()
 
+MAX_CAUSES = 3
+"""Switches that a refusal names with the cause of their failure; of the others it has the names."""
+
 
 @dataclass(frozen=True)
 class PlanRequest:
@@ -90,6 +93,8 @@ class PlanRequest:
     deadline_s: float = 60.0
     time_limit_s: float = math.inf
     """Of a solver that improves its plan for as long as it may."""
+    causes: Mapping[str, str] = field(default_factory=dict)
+    """Address and last error of switches that are broken, for a refusal."""
 
 
 def plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
@@ -131,7 +136,7 @@ def _plan_order(fabric: Fabric, request: PlanRequest) -> Plan:
     if order.file.transport is Transport.ROCE and (alone := lonely(fabric, spec.workers)):
         raise RefusedError(f"job '{spec.name}': {alone}")
     try:
-        working = without_broken(fabric, broken, (*spec.workers, *spec.parameter_servers))
+        working = without_broken(fabric, broken, (*spec.workers, *spec.parameter_servers), request.causes)
         plan = _best_plan(working, spec, request)
     except (PlanningError, FabricError) as error:
         raise RefusedError(str(error)) from error
@@ -235,7 +240,9 @@ def fits(fabric: Fabric, plan: Plan, background: Loads) -> bool:
     return True
 
 
-def without_broken(fabric: Fabric, broken: FailedElements, members: Iterable[str]) -> Fabric:
+def without_broken(
+    fabric: Fabric, broken: FailedElements, members: Iterable[str], causes: Mapping[str, str]
+) -> Fabric:
     """The part of the fabric that works and holds all members. Raises RefusedError if they are cut apart."""
     if not broken.links and not broken.switches:
         return fabric
@@ -245,7 +252,7 @@ def without_broken(fabric: Fabric, broken: FailedElements, members: Iterable[str
     part = nx.node_connected_component(graph, wanted[0])
     for member in wanted:
         if member not in part:
-            down = sorted(broken.switches) + sorted("-".join(sorted(k)) for k in broken.links)
+            down = _switches_down(broken, causes) + sorted("-".join(sorted(k)) for k in broken.links)
             raise RefusedError(f"no working way leads from {wanted[0]} to {member}; down: {', '.join(down)}")
 
     def works(link: Link) -> bool:
@@ -256,3 +263,9 @@ def without_broken(fabric: Fabric, broken: FailedElements, members: Iterable[str
         (h for h in fabric.hosts if h.name in part),
         (k for k in fabric.links if works(k)),
     )
+
+
+def _switches_down(broken: FailedElements, causes: Mapping[str, str]) -> list[str]:
+    names = sorted(broken.switches)
+    explained = [f"{name} ({causes[name]})" if name in causes else name for name in names[:MAX_CAUSES]]
+    return explained + names[MAX_CAUSES:]

@@ -48,7 +48,8 @@ class PlanBackend(Protocol):
 
 class PlanningClient:
     """Requests plans from `plans`: around `failures`, beside the cross traffic that
-    `cross_traffic` returns, within the deadlines of `timeouts`."""
+    `cross_traffic` returns, within the deadlines of `timeouts`. `failure_cause` returns the cause why a switch is
+    down, for refusals."""
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class PlanningClient:
         timeouts: ControllerTimeouts,
         failures: FailureState,
         cross_traffic: Callable[[], Loads],
+        failure_cause: Callable[[str], str],
     ) -> None:
         self._fabric = fabric
         self._registry = registry
@@ -65,6 +67,7 @@ class PlanningClient:
         self._timeouts = timeouts
         self._failures = failures
         self._cross_traffic = cross_traffic
+        self._failure_cause = failure_cause
 
     async def plan(
         self,
@@ -156,8 +159,18 @@ class PlanningClient:
                     trees, enough = (
                         ((), math.inf) if current_plan is None else (current_plan.trees, current_plan.rate)
                     )
+                    causes = {s: self._failure_cause(s) for s in avoided.switches}
                     request = PlanRequest(
-                        order, background, cross_traffic, trees, enough, avoided, without, seconds, time_limit
+                        order,
+                        background,
+                        cross_traffic,
+                        trees,
+                        enough,
+                        avoided,
+                        without,
+                        seconds,
+                        time_limit,
+                        causes,
                     )
                     plan = await self._plans.plan(request)
                     if not uses_failed(plan, current_failures(), lost()):

@@ -115,3 +115,16 @@ class Fleet:
 
     def health(self, switch: str) -> Health:
         return self.sessions[switch].health
+
+    def failure_cause(self, switch: str) -> str:
+        """Address and last error of a switch, in one line."""
+        address, error = self.sessions[switch].endpoint.address, self.health(switch).error
+        return f"{address}: {_brief(error)}" if error else address
+
+
+def _brief(error: str) -> str:
+    """gRPC names the address of a failed connection again, and each layer of it: the code and the cause are left."""
+    if "; last error: " not in error:
+        return error
+    code, *_, cause = error.split(": ")
+    return f"{code}: {cause}"

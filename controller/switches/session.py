@@ -102,7 +102,7 @@ class SwitchSession:
         self._events = events
         self._connect = connect
         self._now = now
-        self._reporter = HealthReporter(endpoint.name, events.health_changed, now)
+        self._reporter = HealthReporter(endpoint.name, endpoint.address, events.health_changed, now)
         self._inbox = DesiredContentsInbox()
         self._audit_s = audit_s
         self._counter_poll_s = counter_poll_s

@@ -38,27 +38,38 @@ class Health:
 
 class HealthReporter:
     """Changes a switch's `health`; `on_change(name)` is called after each change of `ready` or `applied`. `now`: the
-    event loop's clock."""
+    event loop's clock. The log gets the failure of the first connection and of one that was ready, but not of each
+    retry."""
 
     def __init__(
-        self, name: str, on_change: Callable[[str], None], now: Callable[[], float] = time.monotonic
+        self,
+        name: str,
+        address: str,
+        on_change: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.health = Health(since=now())
+        self._address = address
         self._on_change = on_change
         self._now = now
+        self._is_first = True
 
     def set_ready(self, version: int) -> None:
         health = self.health
         if not health.ready:
             health.since = self._now()
         health.ready, health.applied, health.error, health.preempted = True, version, "", False
+        self._is_first = False
         self._on_change(self.name)
 
     def set_failed(self, error: str, *, preempted: bool = False) -> None:
         health = self.health
-        if health.ready or health.preempted != preempted:
+        is_change = health.ready or health.preempted != preempted
+        if is_change:
             health.since = self._now()
-            log.warning("%s: %s", self.name, error)
+        if is_change or self._is_first:
+            log.warning("%s (%s): %s", self.name, self._address, error)
+        self._is_first = False
         health.ready, health.error, health.preempted = False, error, preempted
         self._on_change(self.name)

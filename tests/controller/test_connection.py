@@ -10,11 +10,13 @@ import finsy as fy
 import grpc
 import pytest
 
+from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.switches import session
 from netfold.controller.switches.finsy_adapter import FinsyConnection
 from netfold.controller.switches.session import SwitchUnreachableError
 from netfold.topologies.generators import single_switch
-from tests.controller.deployment import deployed
+from tests.controller.deployment import Deployment, deployed
 from tests.controller.world import job_file
 
 
@@ -147,3 +149,36 @@ def test_a_write_on_a_channel_that_closed_before_it_is_a_lost_connection(tmp_pat
     asyncio.run(scenario())
     assert FinsyConnection.write is whole
     assert not [r for r in caplog.records if r.exc_info and r.levelname in ("ERROR", "CRITICAL")]
+
+
+def test_a_switch_at_a_wrong_port_is_named_with_its_address_and_error(tmp_path, caplog):
+    """A refusal is the first thing that an operator reads of it; the log has its first failure alone, not each try."""
+
+    async def scenario():
+        deployment = Deployment(single_switch(2), tmp_path, timeouts=ControllerTimeouts(start=1.0))
+        switch = deployment.switches["s1"]
+        await switch.start()
+        await switch.stop()
+        tries = []
+        connect = FinsyConnection.open
+
+        async def open_counted(self):
+            tries.append(self)
+            await connect(self)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FinsyConnection, "open", open_counted)
+            deployment.start()
+            try:
+                with pytest.raises(RefusedError) as refused:
+                    await deployment.controller.submit(job_file("a", 1, 2), queue=False)
+                await deployment.until(lambda: len(tries) > 2, "tried again")
+            finally:
+                await deployment.kill()
+        return switch.address, str(refused.value)
+
+    address, refusal = asyncio.run(scenario())
+    down = f"down: s1 ({address}: UNAVAILABLE: Connection refused)"
+    assert refusal == f"no working way leads from h1 to h2; {down}"
+    [warning] = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert warning.startswith(f"s1 ({address}): UNAVAILABLE: ")

@@ -40,7 +40,7 @@ def test_desired_contents_that_change_every_second_do_not_delay_audits():
     async def scenario() -> int:
         now_s, is_applied = 0.0, asyncio.Event()
         inbox = DesiredContentsInbox()
-        reporter = HealthReporter("s1", lambda name: is_applied.set(), lambda: now_s)
+        reporter = HealthReporter("s1", "127.0.0.1:1", lambda name: is_applied.set(), lambda: now_s)
 
         async def registers_lost(switch: str) -> None:
             raise AssertionError(f"{switch} has lost nothing")
