@@ -76,7 +76,8 @@ def run_controller(
 ) -> None:
     """Control the switches of a fabric until interrupted. A second controller with the same --state is the standby.
 
-    Exit codes: 0 stopped, 2 bad fabric or option, 4 the state, the address or the recording cannot be used.
+    Exit codes: 0 stopped, 1 its event loop stood still, 2 bad fabric or option, 4 the state, the address or the
+    recording cannot be used.
     """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
@@ -107,6 +108,7 @@ def run_controller(
             metrics_port=service.metrics_port,
             metrics_descriptor=service.metrics_descriptor,
             record=service.record,
+            watchdog_s=timing.watchdog_s,
             devices=devices,
         )
         asyncio.run(

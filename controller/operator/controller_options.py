@@ -14,6 +14,7 @@ import typer
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
 from netfold.controller.service.server import Security
+from netfold.controller.service.watchdog import WATCHDOG_S
 from netfold.controller.switches.compiled_programs import lanes_for, program_for
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, Device, best_lanes
@@ -159,7 +160,7 @@ def _without_own(fabric: Fabric, devices: Mapping[str, Device]) -> list[Switch]:
 
 @dataclass(frozen=True)
 class TimingOptions:
-    """How often switches and links are polled, and how long they may be silent."""
+    """How often switches and links are polled, and how long they and the controller may be silent."""
 
     audit_s: Annotated[
         float, typer.Option(min=0.1, help="Seconds between two audits of a switch.", rich_help_panel=_TIMING)
@@ -194,6 +195,14 @@ class TimingOptions:
             rich_help_panel=_TIMING,
         ),
     ] = 8.0
+    watchdog_s: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            help="Seconds that the event loop may stand still before the controller ends; 0: no limit.",
+            rich_help_panel=_TIMING,
+        ),
+    ] = WATCHDOG_S
 
 
 @dataclass(frozen=True)

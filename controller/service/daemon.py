@@ -22,6 +22,8 @@ from netfold.controller.service.metrics import metrics_server
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
 from netfold.controller.service.standby import ServiceProxy, StandbyService
+from netfold.controller.service.systemd import notify_systemd
+from netfold.controller.service.watchdog import watched_loop
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.program_limits import check_lanes, limit_children, program_of
@@ -41,7 +43,8 @@ to ignore them."""
 @dataclass(frozen=True)
 class DaemonOptions:
     """`state` is the database; `metrics_port` 0 serves none; `metrics_descriptor` is of a socket that listens there;
-    `record` is the recording's file. `mark_fraction` is of each port's queue."""
+    `record` is the recording's file. `mark_fraction` is of each port's queue. `watchdog_s`: of a loop that stands
+    still; 0: no limit."""
 
     state: Path
     listen: str
@@ -52,15 +55,26 @@ class DaemonOptions:
     metrics_descriptor: int | None = None
     record: Path | None = None
     mark_fraction: float = MARK_FRACTION
+    watchdog_s: float = 0.0
     devices: Mapping[str, Device] = field(default_factory=dict)
 
 
 async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], None]) -> None:
     """Runs until SIGINT or SIGTERM. `report` receives a line when it serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
+
+    def announce(what: str) -> None:
+        report(what)
+        notify_systemd(f"READY=1\nSTATUS={what}")
+
     for variable in PROXIES:
         os.environ.pop(variable, None)
     raise_file_limit()
+    with watched_loop(options.watchdog_s):
+        await _run(fabric, options, announce)
+
+
+async def _run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], None]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -9,9 +9,10 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,13 @@ from netfold.controller.operator.job_commands import job
 from tests.controller.fake_switch import FakeSwitch
 
 START = "from netfold.cli import main; main()"
+HANGS = {
+    "loop": "import signal, time; signal.signal(signal.SIGUSR1, lambda *_: time.sleep(3600)); ",
+    "log": "import os, signal; signal.signal(signal.SIGUSR1, lambda *_: [os.write(2, b'x') for _ in iter(int, 1)]); ",
+    "disk": "import time; from netfold.controller.jobs.store import Store; "
+    "Store.set_primary = lambda *_: time.sleep(3600); ",
+}
+"""Before START: the event loop, a write to the log or a write to the store never ends. SIGUSR1 starts the first two."""
 JOB = "name: job\nworkers: 2\nscheme: switchml\nrate: 30\n"
 
 
@@ -38,14 +46,17 @@ class Operator:
         (folder / "one.yaml").write_text(yaml.safe_dump(fabric))
         (folder / "job.yaml").write_text(JOB)
 
-    async def start(self, *arguments: str, **pipes: int) -> asyncio.subprocess.Process:
+    async def start(
+        self, *arguments: str, prelude: str = "", variables: Mapping[str, str] | None = None, **pipes: int
+    ) -> asyncio.subprocess.Process:
         environment = {**os.environ, "NETFOLD_CONTROLLER": self.address, "COLUMNS": "200"}
         for name in ("http_proxy", "https_proxy", "grpc_proxy"):  # lead to the web, not to switches
             environment[name] = "http://127.0.0.1:9"
         for name in ("no_proxy", "no_grpc_proxy"):
             environment.pop(name, None)
+        environment |= variables or {}
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-c", START, *arguments, env=environment, cwd=self.folder, **pipes
+            sys.executable, "-c", prelude + START, *arguments, env=environment, cwd=self.folder, **pipes
         )
 
     async def run(self, *arguments: str) -> tuple[int, str, str]:
@@ -56,13 +67,16 @@ class Operator:
         return process.returncode, out.decode(), err.decode()
 
     @contextlib.asynccontextmanager
-    async def controller(self, *more: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def controller(
+        self, *more: str, prelude: str = "", variables: Mapping[str, str] | None = None
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
         """A controller process; `serves` waits until it leads."""
         process = await self.start(
             "controller", "run", "one.yaml", "--lanes", "32",
             *(() if "--listen" in more else ("--listen", self.address)),
             *(() if "--state" in more else ("--state", "state.db")),
-            "--first-grpc-port", str(self.switch.port), *more, stderr=asyncio.subprocess.PIPE,
+            "--first-grpc-port", str(self.switch.port), *more, prelude=prelude, variables=variables,
+            stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:
             yield process
@@ -180,6 +194,82 @@ def test_the_standby_goes_on_when_the_controller_is_killed(tmp_path):
                 assert (code, job["state"], job["epoch"]) == (0, "running", 1)
                 assert operator.switch.entries() == held
                 assert (await operator.run("job", "cancel", "job"))[0] == 0
+
+    _run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("what", HANGS)
+def test_the_standby_goes_on_when_the_controller_hangs(what, tmp_path):
+    async def scenario(operator: Operator):
+        async with operator.controller("--watchdog-s", "5", prelude=HANGS[what]) as first:
+            if what == "disk":
+                while not (tmp_path / "state.db.lock").exists():
+                    await asyncio.sleep(0.1)
+            else:
+                await operator.serves(first)
+            async with operator.controller() as standby:
+                if what != "disk":
+                    await operator.says(standby, "standby")
+                    first.send_signal(signal.SIGUSR1)
+                if what == "loop":
+                    await operator.says(first, "netfold controller: the event loop stood still for 5 s")
+                    await operator.says(first, "in <lambda>")
+                await operator.serves(standby)
+                assert first.stderr is not None
+                await first.stderr.read()
+                assert await asyncio.wait_for(first.wait(), 10) == 1
+
+    _run(tmp_path, scenario)
+
+
+def test_a_controller_that_was_stopped_for_longer_than_the_limit_goes_on(tmp_path):
+    async def scenario(operator: Operator):
+        async with operator.controller("--watchdog-s", "1") as process:
+            await operator.serves(process)
+            process.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(3)
+            process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(2)
+            assert process.returncode is None
+            assert (await operator.run("job", "list"))[0] == 0
+
+    _run(tmp_path, scenario)
+
+
+def test_without_a_limit_a_controller_that_hangs_stays(tmp_path):
+    async def scenario(operator: Operator):
+        async with operator.controller("--watchdog-s", "0", prelude=HANGS["loop"]) as process:
+            await operator.serves(process)
+            process.send_signal(signal.SIGUSR1)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(process.wait(), 3)
+
+    _run(tmp_path, scenario)
+
+
+def test_a_stopped_controller_sends_systemd_nothing_and_is_followed_when_systemd_kills_it(tmp_path):
+    async def scenario(operator: Operator):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.bind(str(tmp_path / "notify"))
+            systemd.setblocking(False)
+            loop = asyncio.get_running_loop()
+
+            async def receive(wanted: bytes, timeout_s: float = 10) -> None:
+                while wanted not in await asyncio.wait_for(loop.sock_recv(systemd, 4096), timeout_s):
+                    pass
+
+            service = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
+            async with operator.controller("--watchdog-s", "0", variables=service) as first:
+                await operator.serves(first)
+                await receive(b"READY=1\nSTATUS=serving at")
+                async with operator.controller() as standby:
+                    await operator.says(standby, "standby")
+                    await receive(b"WATCHDOG=1")
+                    first.send_signal(signal.SIGSTOP)
+                    with pytest.raises(TimeoutError):
+                        await receive(b"no such state", timeout_s=0.9)
+                    first.kill()
+                    await operator.serves(standby)
 
     _run(tmp_path, scenario)
 
