@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from netfold.testbed.network import p4runtime_shell
 from netfold.testbed.network.debian import make_mininet_importable
+from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.modes import KINDS, NetworkMode, try_mode
 from netfold.testbed.network.tools import ADMINISTRATOR
 from netfold.testbed.roce import packages, taps
@@ -131,8 +133,8 @@ def examine() -> list[Finding]:
             "p4runtime-shell",
             Need.OPTIONAL,
             "netfold shell",
-            _beside(".venv-p4rt-shell"),
-            "make shell-env",
+            _shell_python(),
+            f"make shell-env, or {p4runtime_shell.REMEDY}",
         ),
     ]
 
@@ -188,6 +190,14 @@ def _is_installed(distribution: str) -> bool:
 def _beside(environment: str) -> str | None:
     """Python of another virtual environment of this checkout."""
     return _path(Path(sys.prefix).parent / environment / "bin/python")
+
+
+def _shell_python() -> str | None:
+    named = os.environ.get(p4runtime_shell.VARIABLE)
+    try:
+        return str(p4runtime_shell.shell_python(Path(named) if named else None))
+    except NetworkError:
+        return None
 
 
 def _path(path: Path) -> str | None:

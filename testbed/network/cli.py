@@ -19,7 +19,7 @@ from rich.console import Console
 
 from netfold.controller.switches.election import tool_election_id
 from netfold.protocol.runtime import DEFAULT_NAME, NAME_VARIABLE, is_only_user
-from netfold.testbed.network import kernel, supervisor
+from netfold.testbed.network import kernel, p4runtime_shell, supervisor
 from netfold.testbed.network.capture import open_capture, open_capture_file, write_frames
 from netfold.testbed.network.errors import NetworkError, NoNamespacesError, UnknownElementError
 from netfold.testbed.network.faults import Faults, apply_faults, read_faults
@@ -168,14 +168,20 @@ def _exec(
 @one_line_errors
 def _shell(
     switch: Annotated[str, typer.Argument(metavar="SWITCH")],
+    environment: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            envvar=p4runtime_shell.VARIABLE,
+            help="Virtual environment of p4runtime-shell, or its interpreter; default: the checkout's.",
+        ),
+    ] = None,
     name: NameOption = DEFAULT_NAME,
 ) -> None:
     """Open p4runtime-shell on a switch: read-only once a controller has led it, else the newest shell writes."""
     enter_network(name)
     found = RunDirectory(name).up().switch(switch)
-    python = Path(sys.prefix).parent / ".venv-p4rt-shell" / "bin" / "python"
-    if not python.exists():
-        raise NetworkError("p4runtime-shell is not installed: run `make shell-env`")
+    python = p4runtime_shell.shell_python(environment)
     command = [str(python), "-m", "p4runtime_sh", "--grpc-addr", found.grpc_address]
     os.execv(
         python, [*command, "--device-id", str(found.device_id), "--election-id", f"0,{tool_election_id()}"]

@@ -8,6 +8,7 @@ import dataclasses
 import importlib.metadata
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,16 @@ def test_doctor_prints_extras_as_they_are_written(monkeypatch: pytest.MonkeyPatc
     shown = CliRunner().invoke(cli.doctor, []).output
     assert "netfold[controller]" in shown
     assert "netfold[sim]" in shown
+
+
+def test_doctor_sees_the_environment_of_p4runtime_shell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NETFOLD_P4RT_SHELL", sys.executable)
+    shell = next(f for f in doctor.examine() if f.name == "p4runtime-shell")
+    assert shell.found == sys.executable
+    monkeypatch.setenv("NETFOLD_P4RT_SHELL", str(tmp_path))
+    assert next(f for f in doctor.examine() if f.name == "p4runtime-shell").found is None
 
 
 def test_doctor_sees_the_environment_of_pytorch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -191,15 +191,42 @@ def test_what_uses_roots_network_runs_through_sudo(tmp_path: Path, monkeypatch: 
     assert called[0][-2:] == ["netfold", "status"]
 
 
-def test_shell_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def network_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network that is up, with switch s1, of a netfold that is installed without p4runtime-shell."""
     state = State("t", "r", 1, "f", "fake", True, switches={"s1": SwitchState("s1", 1, "a", "c", "l")})
     monkeypatch.setattr(RunDirectory, "up", lambda _: state)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(cli, "enter_network", lambda _: None)
     monkeypatch.setattr("sys.prefix", str(tmp_path / ".venv"))
-    result = CliRunner().invoke(cli.shell, ["s1"])
+    monkeypatch.delenv("NETFOLD_P4RT_SHELL", raising=False)
+
+
+@pytest.mark.parametrize("named", [None, "nowhere"])
+def test_shell_says_how_to_get_it(named: str | None, network_of_one: None, tmp_path: Path) -> None:
+    result = CliRunner(env={"NETFOLD_P4RT_SHELL": named}).invoke(cli.shell, ["s1"])
     assert result.exit_code == 1
-    assert "make" in result.output
+    assert f"p4runtime-shell is not installed in {named or tmp_path / '.venv-p4rt-shell'}" in result.output
+    assert "python3 -m venv DIR && DIR/bin/pip install p4runtime-shell" in result.output
+    assert "NETFOLD_P4RT_SHELL=DIR" in result.output
     assert "'s2' is no switch" in CliRunner().invoke(cli.shell, ["s2"]).output
+
+
+@pytest.mark.parametrize("way", ["checkout", "environment", "interpreter", "option"])
+def test_shell_runs_in_the_environment_that_is_named_or_beside(
+    way: str, network_of_one: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / (".venv-p4rt-shell" if way == "checkout" else "own")
+    python = folder / "bin/python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)  # of which the environment is not that of its target
+    monkeypatch.chdir(tmp_path)
+    variable = {"checkout": None, "environment": "own", "interpreter": str(python), "option": "nowhere"}[way]
+    called: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda path, words: called.append([str(path), *words]))
+    options = ["--environment", "own"] if way == "option" else []
+    result = CliRunner(env={"NETFOLD_P4RT_SHELL": variable}).invoke(cli.shell, ["s1", *options])
+    assert (result.exit_code, result.output) == (0, "")
+    assert called[0][:4] == [str(python), str(python), "-m", "p4runtime_sh"]
 
 
 def test_a_run_directory_that_cannot_be_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
