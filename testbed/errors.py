@@ -12,13 +12,13 @@ class RunError(Exception):
 
 
 class ProcessFailedError(RunError):
-    """A process of the run ended or was killed; the message has the last line of its log."""
+    """A process of the run ended or was killed; the message has the last line of its log, and `others`."""
 
-    def __init__(self, process: str, code: int, last: str) -> None:
+    def __init__(self, process: str, code: int, last: str, others: str = "") -> None:
         if code < 0:
-            super().__init__(f"{process} was killed by {signal.Signals(-code).name}")
+            super().__init__(f"{process} was killed by {signal.Signals(-code).name}{others}")
         else:
-            super().__init__(f"{process} ended with exit code {code}: {last or 'its log is empty'}")
+            super().__init__(f"{process} ended with exit code {code}: {last or 'its log is empty'}{others}")
         self.process = process
 
 

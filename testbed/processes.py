@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +17,23 @@ from netfold.testbed.errors import ProcessFailedError, RunTimeoutError
 from netfold.testbed.network.network import Network
 
 POLL_S = 0.1  # interval of polling the processes
+MAX_ERRORS, MAX_CHARACTERS = 3, 160  # hosts whose errors are told beside that of the first, and of each error
+_PREFIX = "netfold: "
+
+_EXCEPTION = re.compile(r"(\[rank\d+\]: )?(?![\w.]*\bChildFailedError\b)[\w.]*(Error|Exception)\b.*: ")
+"""torchrun raises ChildFailedError for a rank that has failed, whatever the rank's own error is."""
+
+
+def first_exception(log: Path) -> str:
+    """The first line of an exception; "" if there is none."""
+    lines = log.read_text(errors="replace").splitlines()
+    return next((x.strip() for x in lines if _EXCEPTION.match(x)), "")
 
 
 def last_line(log: Path) -> str:
     """The last line that is not empty: of a traceback, the error."""
     lines = [x.strip() for x in log.read_text(errors="replace").splitlines() if x.strip()]
-    return lines[-1].removeprefix("netfold: ") if lines else ""
+    return lines[-1].removeprefix(_PREFIX) if lines else ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,8 @@ class ProcessGroup:
             try:
                 process.wait(timeout=max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                raise RunTimeoutError(f"{host} did not end within {timeout_s:.0f} s") from None
+                errors = self._errors()
+                raise RunTimeoutError(f"{host} did not end within {timeout_s:.0f} s{errors}") from None
         return {h: (p.returncode, last_line(self._logs[h])) for h, p in self._running.items()}
 
     def wait(self, timeout_s: float, meanwhile: Callable[[], None]) -> dict[str, Mapping[str, Any]]:
@@ -88,15 +101,34 @@ class ProcessGroup:
                     continue
                 del waiting[host]
                 if code != 0:
-                    raise ProcessFailedError(
-                        f"the process on host {host}", code, self._find_error[host](self._logs[host])
-                    )
+                    error = self._find_error[host](self._logs[host])
+                    raise ProcessFailedError(f"the process on host {host}", code, error, self._errors(host))
             meanwhile()
             if waiting and time.monotonic() > deadline:
-                raise RunTimeoutError(f"{', '.join(waiting)} did not finish within {timeout_s:.0f} s")
+                late = f"{', '.join(waiting)} did not finish within {timeout_s:.0f} s"
+                raise RunTimeoutError(f"{late}{self._errors()}")
             if waiting:
                 _wait_for_one(next(iter(waiting.values())))
         return {t.host: json.loads(t.result.read_text()) for t in self._tasks}
+
+    def _errors(self, but: str = "") -> str:
+        """What the logs of the hosts have of errors so far: the cause of a failure may be another host's."""
+        found = {h: self._error_so_far(h) for h in self._running if h != but}
+        told = [f"; {h}: {_shorten(text)}" for h, text in found.items() if text]
+        more = len(told) - MAX_ERRORS
+        return "".join(told[:MAX_ERRORS]) + (f"; errors of {more} more hosts" if more > 0 else "")
+
+    def _error_so_far(self, host: str) -> str:
+        log = self._logs[host]
+        if self._running[host].poll():
+            return self._find_error[host](log)
+        lines = log.read_text(errors="replace").splitlines()
+        notes = (x.removeprefix(_PREFIX) for x in lines if x.startswith(_PREFIX))
+        return first_exception(log) or next(notes, "")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3]}..."
 
 
 def _wait_for_one(process: subprocess.Popen[Any]) -> None:
