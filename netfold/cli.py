@@ -18,6 +18,8 @@ from typing import Annotated
 
 import typer
 
+from netfold.missing_package import exit_if_missing
+
 INTERRUPTED = 130
 COMPLETION = "_NETFOLD_COMPLETE"
 COMPLETED_LINES = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
@@ -193,15 +195,9 @@ def main() -> None:
     """Entry point of the `netfold` script."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # a command reports its errors itself, in one line
     called = called_command(sys.argv[1:], os.environ)
+    extra = COMMANDS[called].extra if called in COMMANDS else ""
     try:
-        build(called)(prog_name="netfold")
+        with exit_if_missing(f"netfold {called}", extra):
+            build(called)(prog_name="netfold")
     except KeyboardInterrupt:  # while a command is still being imported; later it says itself how it ends
         sys.exit(INTERRUPTED)
-    except ModuleNotFoundError as error:
-        extra = COMMANDS[called].extra if called in COMMANDS else ""
-        if not extra or (error.name or "netfold").partition(".")[0] == "netfold":
-            raise
-        sys.exit(
-            f"netfold: `netfold {called}` needs the Python package '{error.name}', which is not installed; "
-            f"it comes with: pip install 'netfold[{extra}]'"
-        )

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from netfold.testbed.deployment import Deployment
 from netfold.testbed.errors import RunError
-from netfold.testbed.processes import HostTask, ProcessGroup, last_line
+from netfold.testbed.processes import HostTask, ProcessGroup, first_exception, last_line
 
 TORCH_PYTHON = Path(".venv-torch") / "bin" / "python"
 _INTERFACE = "eth0"
 """For Gloo, whose default is the address of the host name: all hosts share this machine's."""
 
-_ERROR = re.compile(r"(\[rank\d+\]: )?[\w.]*(Error|Exception)\b.*: ")
+_EXIT_CODE = re.compile(r"^ *(exitcode) *: (.*)$", re.MULTILINE)
+"""Of a rank, in torchrun's report."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,6 @@ def start_torchrun(
 
 
 def first_error(log: Path) -> str:
-    """The first exception in the output of the ranks and torchrun."""
-    lines = log.read_text(errors="replace").splitlines()
-    return next((x.strip() for x in lines if _ERROR.match(x)), last_line(log))
+    """The first exception in the output of the ranks and torchrun; of ranks without one, what torchrun reports."""
+    exit_code = _EXIT_CODE.search(log.read_text(errors="replace"))
+    return first_exception(log) or (": ".join(exit_code.groups()) if exit_code else last_line(log))

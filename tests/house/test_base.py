@@ -87,6 +87,15 @@ def test_a_command_whose_extra_is_missing_says_which(command: list[str], extra: 
     assert f"pip install 'netfold[{extra}]'" in done.stderr
 
 
+def test_a_benchmark_in_the_environment_of_pytorch_says_what_is_missing():
+    module = "netfold.evaluation.speed.torch_ddp"
+    done = _python(f"import runpy; runpy.run_module({module!r}, run_name='__main__')")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith(f"netfold: `python -m {module}` needs the Python package '"), done.stderr
+    assert "pip install 'netfold[testbed]'" in done.stderr
+
+
 def test_every_extra_that_a_command_names_exists():
     assert {c.extra for c in COMMANDS.values() if c.extra} <= PROJECT["optional-dependencies"].keys()
 

@@ -20,6 +20,30 @@ torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 ============================================================
 """
 
+CHILD_FAILED = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "  # as Python prints it
+
+RANK_AFTER_TORCHRUN = f"""\
+Traceback (most recent call last):
+  File "torch/distributed/run.py", line 900, in main
+{CHILD_FAILED}
+============================================================
+rank.py FAILED
+------------------------------------------------------------
+[rank0]: RuntimeError: Connection closed by peer [10.1.0.2]:5123
+"""
+
+KILLED = f"""\
+{CHILD_FAILED}
+============================================================
+rank.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+  rank      : 1 (local_rank: 0)
+  exitcode  : -9 (pid: 4123)
+  traceback : Signal 9 (SIGKILL) received by PID 4123
+============================================================
+"""
+
 
 @pytest.mark.parametrize(
     ("log", "said"),
@@ -29,6 +53,8 @@ torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
             "[rank1]: torch.distributed.DistBackendError: netfold: rank 0 says: job t: no room",
         ),
         ("rank.py: error: unrecognized arguments: --x\n", "rank.py: error: unrecognized arguments: --x"),
+        (RANK_AFTER_TORCHRUN, "[rank0]: RuntimeError: Connection closed by peer [10.1.0.2]:5123"),
+        (KILLED, "exitcode: -9 (pid: 4123)"),
         ("", ""),
     ],
 )
