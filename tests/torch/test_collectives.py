@@ -19,6 +19,10 @@ from netfold.traffic.numerics import ReduceOp  # noqa: E402
 from netfold.traffic.pytorch.tensor_call import SUPPORTED_DTYPES  # noqa: E402
 from tests.torch.world import World, world  # noqa: E402
 
+# torch's names since 2.13, where the others are deprecated
+all_gather_single = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+reduce_scatter_single = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+
 HOSTS = ("h1", "h1", "h2")
 RANKS = len(HOSTS)
 
@@ -105,13 +109,13 @@ def others() -> dict[str, Any]:
     gathered = [torch.zeros(3, dtype=torch.uint8) for _ in range(RANKS)]
     dist.all_gather(gathered, torch.tensor([rank, 255, 128 + rank], dtype=torch.uint8))
     whole = torch.empty(RANKS * 2)
-    dist.all_gather_single(whole, torch.tensor([-float(rank), 0.5]))
+    all_gather_single(whole, torch.tensor([-float(rank), 0.5]))
     part = torch.empty(2)
-    dist.reduce_scatter_single(part, torch.arange(2.0 * RANKS) + rank)
+    reduce_scatter_single(part, torch.arange(2.0 * RANKS) + rank)
     listed = torch.empty(2, dtype=torch.int32)
     dist.reduce_scatter(listed, [torch.full((2,), 10 * to + rank, dtype=torch.int32) for to in range(RANKS)])
     large = torch.empty(RANKS * 20000)
-    dist.all_gather_single(large, torch.full((20000,), float(rank)))
+    all_gather_single(large, torch.full((20000,), float(rank)))
     objects: list[Any] = [None] * RANKS
     dist.all_gather_object(objects, {"rank": rank})
     dist.barrier()
@@ -257,9 +261,9 @@ def refused(what: str) -> str:
             case "expanded":
                 dist.all_reduce(torch.ones(1).expand(5000))
             case "scattered":
-                dist.reduce_scatter_single(torch.zeros(3), torch.ones(8))
+                reduce_scatter_single(torch.zeros(3), torch.ones(8))
             case "gathered":
-                dist.all_gather_single(torch.zeros(4), torch.ones(3))
+                all_gather_single(torch.zeros(4), torch.ones(3))
     except (ValueError, RuntimeError) as error:
         return str(error)
     return ""
@@ -318,7 +322,7 @@ def inference() -> list[float]:
         for tensor in (large, strided):
             dist.all_reduce(tensor)
         gathered = torch.empty(RANKS * 2)
-        dist.all_gather_single(gathered, torch.ones(2))
+        all_gather_single(gathered, torch.ones(2))
         return [float(large[0]), float(strided[0, 0]), float(gathered.sum())]
 
 
@@ -368,10 +372,10 @@ def coalesced(op: str) -> dict[str, Any]:
         manager.wait()
         with dist.distributed_c10d._coalescing_manager():
             for part, whole in zip(parts, wholes, strict=True):
-                dist.reduce_scatter_single(part, whole, kind)
+                reduce_scatter_single(part, whole, kind)
         with dist.distributed_c10d._coalescing_manager():
-            dist.all_gather_single(gathered[0], torch.tensor([rank + 250], dtype=torch.uint8))
-            dist.all_gather_single(gathered[1], torch.tensor([float(rank), -0.5]))
+            all_gather_single(gathered[0], torch.tensor([rank + 250], dtype=torch.uint8))
+            all_gather_single(gathered[1], torch.tensor([float(rank), -0.5]))
     return {
         "tensors": [t.tolist() for t in tensors],
         "parts": [p.tolist() for p in parts],
@@ -397,7 +401,7 @@ def test_coalesced_collectives_go_through_the_network(ranks: World, op: str, tim
 def scattered(size: int) -> tuple[list[float], bool]:
     part = torch.empty(size)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        dist.reduce_scatter_single(part, torch.arange(float(size * RANKS)) * (dist.get_rank() + 1))
+        reduce_scatter_single(part, torch.arange(float(size * RANKS)) * (dist.get_rank() + 1))
     return part.tolist(), any(e.key == "netfold:reduce-scatter" for e in profile.key_averages())
 
 
