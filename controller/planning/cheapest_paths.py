@@ -23,7 +23,9 @@ class Paths:
 
         n = len(problem.switches)
         usable = np.isfinite(cost)
-        graph = csr_array((cost[usable], (problem.tail[usable], problem.head[usable])), shape=(n, n))
+        # Of 32 bits: SciPy 1.13 keeps the type, and its Dijkstra takes no other.
+        ends = tuple(e[usable].astype(np.int32) for e in (problem.tail, problem.head))
+        graph = csr_array((cost[usable], ends), shape=(n, n))
         self._problem = problem
         self.cost, self._before = dijkstra(graph, return_predecessors=True)
 
