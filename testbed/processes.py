@@ -114,9 +114,9 @@ class ProcessGroup:
     def _errors(self, but: str = "") -> str:
         """What the logs of the hosts have of errors so far: the cause of a failure may be another host's."""
         found = {h: self._error_so_far(h) for h in self._running if h != but}
-        told = [f"; {h}: {_shorten(text)}" for h, text in found.items() if text]
-        more = len(told) - MAX_ERRORS
-        return "".join(told[:MAX_ERRORS]) + (f"; errors of {more} more hosts" if more > 0 else "")
+        errors = [f"; {h}: {_shorten(text)}" for h, text in found.items() if text]
+        more = len(errors) - MAX_ERRORS
+        return "".join(errors[:MAX_ERRORS]) + (f"; errors of {more} more hosts" if more > 0 else "")
 
     def _error_so_far(self, host: str) -> str:
         log = self._logs[host]
