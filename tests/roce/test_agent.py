@@ -154,7 +154,8 @@ def test_an_agent_tells_the_next_controller_that_its_worker_has_left(tmp_path):
         attending.join(60)
         assert not attending.is_alive()
     second.stop(0).wait()
-    assert {(word.leave, word.report.next_call) for word in after.heard} == {(True, 5)}
+    # A busy machine may start the second controller before the agent has read the line.
+    assert (after.heard[-1].leave, after.heard[-1].report.next_call) == (True, 5)
 
 
 @pytest.mark.parametrize(
