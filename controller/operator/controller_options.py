@@ -70,24 +70,43 @@ class ServiceOptions:
         typer.Option(help="Private key of the server certificate (PEM).", rich_help_panel=_SERVICE),
     ] = None
     tokens: Annotated[
-        Path | None, typer.Option(help="File with one token per line.", rich_help_panel=_SERVICE)
+        Path | None,
+        typer.Option(help="File with one operator's token per line.", rich_help_panel=_SERVICE),
+    ] = None
+    member_tokens: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with one token per line that joins jobs, and does no more.", rich_help_panel=_SERVICE
+        ),
     ] = None
 
     def security(self) -> Security | None:
         """None without TLS. Bad files end the command."""
-        if self.tls_cert is None and self.tls_key is None and self.tokens is None:
+        if not any((self.tls_cert, self.tls_key, self.tokens, self.member_tokens)):
             return None
         if self.tls_cert is None or self.tls_key is None or self.tokens is None:
             fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key and --tokens")
+        tokens = _tokens_of(self.tokens)
+        member_tokens = _tokens_of(self.member_tokens) if self.member_tokens else frozenset()
+        if tokens & member_tokens:
+            fail(BAD_INPUT, f"{self.member_tokens}: a token of {self.tokens} is in it; expected other tokens")
         try:
-            known = frozenset(self.tokens.read_text().split())
             pair = self.tls_cert.read_bytes(), self.tls_key.read_bytes()
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             fail(BAD_INPUT, str(error))
         _check_key(self.tls_cert, self.tls_key)
-        if not known or any(len(t) < 16 for t in known):
-            fail(BAD_INPUT, f"{self.tokens}: expected at least one token, each of 16 characters or more")
-        return Security(*pair, known)
+        return Security(*pair, tokens, member_tokens)
+
+
+def _tokens_of(file: Path) -> frozenset[str]:
+    """Ends the command if the file has no tokens, or short ones."""
+    try:
+        tokens = frozenset(file.read_text().split())
+    except (OSError, UnicodeDecodeError) as error:
+        fail(BAD_INPUT, str(error))
+    if not tokens or any(len(t) < 16 for t in tokens):
+        fail(BAD_INPUT, f"{file}: expected at least one token, each of 16 characters or more")
+    return tokens
 
 
 def _check_key(certificate: Path, key: Path) -> None:

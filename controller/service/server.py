@@ -7,7 +7,7 @@ from __future__ import annotations
 import hmac
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,8 @@ else:
     _Interceptor = grpc.aio.ServerInterceptor
 
 MAX_MESSAGE = 8 << 20
+MEMBER_METHODS = frozenset({"JoinJob", "GetJob", "ListHosts"})
+"""That a worker and a parameter server call: membership, why a call stands still, and which host it runs on."""
 
 
 class ListenError(Exception):
@@ -39,11 +41,13 @@ class ListenError(Exception):
 
 @dataclass(frozen=True)
 class Security:
-    """Of TCP: a certificate and its key in PEM, and the tokens of which a caller has to show one."""
+    """Of TCP: a certificate and its key in PEM, and the tokens of which a caller has to show one. Callers with one of
+    `member_tokens` join jobs; those with one of `tokens` may do everything."""
 
     certificate: bytes
     key: bytes
     tokens: frozenset[str]
+    member_tokens: frozenset[str] = frozenset()
 
 
 @asynccontextmanager
@@ -56,7 +60,7 @@ async def serving(
     """Serve at `unix:PATH` or `HOST:PORT` (TCP needs `security`); gives the address. `limits`: None: those of the
     process. Raises ListenError."""
     calls = CallsInFlight()
-    interceptors = [calls] if security is None else [_Tokens(security.tokens), calls]
+    interceptors = [calls] if security is None else [_Tokens(security), calls]
     options = [
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", MAX_MESSAGE),
@@ -121,10 +125,12 @@ def _clear(path: Path) -> None:
 
 
 class _Tokens(_Interceptor):
-    """Refuses calls without a known token, in constant time for each."""
+    """Refuses calls without a known token, and those that a member's token does not allow, in constant time for each
+    token."""
 
-    def __init__(self, tokens: frozenset[str]) -> None:
-        self._tokens = [f"Bearer {t}".encode() for t in tokens]
+    def __init__(self, security: Security) -> None:
+        self._tokens = [f"Bearer {t}".encode() for t in security.tokens]
+        self._member_tokens = [f"Bearer {t}".encode() for t in security.member_tokens]
 
     async def intercept_service(
         self,
@@ -134,16 +140,27 @@ class _Tokens(_Interceptor):
         handler = await continuation(handler_call_details)
         shown = dict(handler_call_details.invocation_metadata or ()).get(TOKEN_KEY, "")
         given = shown.encode() if isinstance(shown, str) else shown
-        matches = [hmac.compare_digest(given, t) for t in self._tokens]
-        return handler if any(matches) else _refusing(handler)
+        is_operator, is_member = _matches(given, self._tokens), _matches(given, self._member_tokens)
+        if is_operator or (is_member and handler_call_details.method.rpartition("/")[2] in MEMBER_METHODS):
+            return handler
+        if is_member:
+            code, message = grpc.StatusCode.PERMISSION_DENIED, "a member's token joins jobs, and does no more"
+        else:
+            code, message = grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed"
+        return _refusing(handler, code, message)
 
 
-def _refusing(handler: Handler) -> Handler:
+def _matches(given: bytes, tokens: Sequence[bytes]) -> bool:
+    matches = [hmac.compare_digest(given, t) for t in tokens]
+    return any(matches)
+
+
+def _refusing(handler: Handler, code: grpc.StatusCode, message: str) -> Handler:
     async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
+        await context.abort(code, message)
 
     async def refuse_stream(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token of this controller is needed")
+        await context.abort(code, message)
         yield
 
     if handler.request_streaming:

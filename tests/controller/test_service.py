@@ -328,8 +328,8 @@ def security(tmp_path_factory) -> Security:
         check=True, capture_output=True,
     )  # fmt: skip
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(folder / "cert", folder / "key")
-    tokens = frozenset({"a-token-of-an-operator", "a-token-of-a-worker"})
-    return Security((folder / "cert").read_bytes(), (folder / "key").read_bytes(), tokens)
+    pair = (folder / "cert").read_bytes(), (folder / "key").read_bytes()
+    return Security(*pair, frozenset({"a-token-of-an-operator"}), frozenset({"a-token-of-a-worker"}))
 
 
 @pytest.mark.parametrize("token", ["", "an-unknown-token-0", "a-token-of-an-operato"])
@@ -349,7 +349,7 @@ def test_tcp_refuses_a_caller_without_a_token(token, security, tmp_path):
 def test_tcp_serves_a_caller_with_a_token(security, tmp_path):
     async def scenario(deployment, _):
         async with serving(Service(deployment.controller), "localhost:0", security) as address:
-            where = Connection(address, security.certificate, "a-token-of-a-worker")
+            where = Connection(address, security.certificate, "a-token-of-an-operator")
             async with open_aio_channel(where) as channel:
                 stub = pb_grpc.ControllerStub(channel)
                 assert (await stub.GetStatus(pb.StatusRequest())).primary
@@ -359,6 +359,36 @@ def test_tcp_serves_a_caller_with_a_token(security, tmp_path):
                     grpc.StatusCode.UNAVAILABLE,
                     grpc.StatusCode.DEADLINE_EXCEEDED,
                 )
+
+    _run(tmp_path, scenario)
+
+
+def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
+    """Each call of the service, those of the future too."""
+
+    async def scenario(deployment, _):
+        await deployment.controller.submit(SPEC, queue=False)
+        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+            where = Connection(address, security.certificate, "a-token-of-a-worker")
+            async with open_aio_channel(where) as channel:
+                stub = pb_grpc.ControllerStub(channel)
+                refused = set()
+                for method in pb.DESCRIPTOR.services_by_name["Controller"].methods:
+                    request = getattr(pb, method.input_type.name)()
+                    call = getattr(stub, method.name)(
+                        iter([request]) if method.client_streaming else request, timeout=20
+                    )
+                    try:
+                        await (call.read() if method.server_streaming else call)
+                    except grpc.aio.AioRpcError as error:
+                        if error.code() is grpc.StatusCode.PERMISSION_DENIED:
+                            refused.add(method.name)
+                assert refused == {
+                    *("SubmitJob", "ListJobs", "WatchJob", "CancelJob", "AddWorkers", "ExplainJob", "Replan"),
+                    *("GetStatus", "WatchRecording"),
+                }
+                assert {h.name for h in (await stub.ListHosts(pb.ListHostsRequest())).hosts} >= {"h1"}
+                assert (await stub.GetJob(pb.JobName(name="job"))).name == "job"
 
     _run(tmp_path, scenario)
 
