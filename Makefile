@@ -222,7 +222,7 @@ shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
 
 $(VENV)/.ready: $(VENV)/.installed protocol/netfold.proto
 	$(BIN)/python -W ignore setup.py --quiet stubs
-	$(BIN)/python -m compileall -q netfold $(wildcard netfold/*/) softswitch/softswitch  # root of a run writes none
+	-$(BIN)/python -m compileall -q netfold $(wildcard netfold/*/) softswitch/softswitch  # root of a run writes none
 	touch $@
 
 $(VENV)/.installed: pyproject.toml setup.py softswitch/pyproject.toml requirements.lock

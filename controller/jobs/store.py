@@ -69,6 +69,7 @@ class Store:
         self._path = path
         self._now = now
         self._lock: int | None = None
+        self.ended_changes = 0
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -108,6 +109,8 @@ class Store:
                 raise
         except sqlite3.Error as error:
             raise StoreError(f"{self._path}: {error}") from error
+        finally:
+            self.ended_changes += 1
 
     def _roll_back(self) -> None:
         if self._db.in_transaction:  # a full disk has ended it already

@@ -63,7 +63,7 @@ def call_controller(
         return asyncio.run(run(to))
     except grpc.aio.AioRpcError as error:
         code = _EXITS.get(error.code(), NO_CONTROLLER)
-        if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+        if error.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
             fail(code, f"the controller at {to.address} refuses the call: {error.details()}")
         if code == NO_CONTROLLER and error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
             reason = unreachable_reason(to, error.details())

@@ -14,7 +14,7 @@ import typer
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
 from netfold.controller.service.server import Security
-from netfold.controller.service.watchdog import WATCHDOG_S
+from netfold.controller.service.watchdog import MAX_WATCHDOG_S, WATCHDOG_S
 from netfold.controller.switches.compiled_programs import lanes_for, program_for
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, Device, best_lanes
@@ -218,6 +218,7 @@ class TimingOptions:
         float,
         typer.Option(
             min=0.0,
+            max=MAX_WATCHDOG_S,
             help="Seconds that the event loop may stand still before the controller ends; 0: no limit.",
             rich_help_panel=_TIMING,
         ),

@@ -22,8 +22,8 @@ from netfold.controller.service.metrics import metrics_server
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
 from netfold.controller.service.standby import ServiceProxy, StandbyService
-from netfold.controller.service.systemd import notify_systemd
-from netfold.controller.service.watchdog import watched_loop
+from netfold.controller.service.systemd import SystemdNotifier
+from netfold.controller.service.watchdog import Watchdog, watched_loop
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
 from netfold.controller.switches.program_limits import check_lanes, limit_children, program_of
@@ -63,18 +63,22 @@ async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], No
     """Runs until SIGINT or SIGTERM. `report` receives a line when it serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
 
-    def announce(what: str) -> None:
-        report(what)
-        notify_systemd(f"READY=1\nSTATUS={what}")
-
     for variable in PROXIES:
         os.environ.pop(variable, None)
     raise_file_limit()
-    with watched_loop(options.watchdog_s):
-        await _run(fabric, options, announce)
+    notifier = SystemdNotifier()
+
+    def announce(what: str) -> None:
+        report(what)
+        notifier.announce(what)
+
+    with contextlib.closing(notifier), watched_loop(options.watchdog_s, notifier) as watchdog:
+        await _run(fabric, options, announce, watchdog)
 
 
-async def _run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], None]) -> None:
+async def _run(
+    fabric: Fabric, options: DaemonOptions, report: Callable[[str], None], watchdog: Watchdog
+) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -82,6 +86,7 @@ async def _run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], N
     check_lanes(programs, options.controller.wire.lanes)
     limited = limit_children(fabric, programs)
     store = Store(options.state, fingerprint(fabric))
+    watchdog.progress = lambda: store.ended_changes
     assigned = addresses(fabric, options.first_grpc_port)
     setting = FabricConfig(limited, assigned, store.mark, options.mark_fraction, options.devices)
     try:

@@ -155,7 +155,9 @@ def _matches(given: bytes, tokens: Sequence[bytes]) -> bool:
     return any(matches)
 
 
-def _refusing(handler: Handler, code: grpc.StatusCode, message: str) -> Handler:
+def _refusing(handler: Handler | None, code: grpc.StatusCode, message: str) -> Handler:
+    """`handler`: None: there is no such method."""
+
     async def refuse(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         await context.abort(code, message)
 
@@ -163,8 +165,8 @@ def _refusing(handler: Handler, code: grpc.StatusCode, message: str) -> Handler:
         await context.abort(code, message)
         yield
 
-    if handler.request_streaming:
+    if handler and handler.request_streaming:
         return grpc.stream_stream_rpc_method_handler(refuse_stream)
-    if handler.response_streaming:
+    if handler and handler.response_streaming:
         return grpc.unary_stream_rpc_method_handler(refuse_stream)
     return grpc.unary_unary_rpc_method_handler(refuse)

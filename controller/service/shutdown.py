@@ -44,6 +44,8 @@ class CallsInFlight(_Interceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
         handler = await continuation(handler_call_details)
+        if not handler:  # None, which gRPC's types leave out: no such method
+            return handler
         codecs = {
             "request_deserializer": handler.request_deserializer,
             "response_serializer": handler.response_serializer,

@@ -9,16 +9,33 @@ import os
 import socket
 
 
-def notify_systemd(state: str) -> None:
-    """Never blocks: systemd may be slow."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address:
-        return
-    if address.startswith("@"):  # of the abstract namespace
-        address = "\0" + address[1:]
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.setblocking(False)
-        sender.sendto(state.encode(), address)
+class SystemdNotifier:
+    """Never blocks: systemd may be slow, and a message lost. Each beat repeats what was announced. Its socket is opened
+    once, as a process may run out of descriptors."""
+
+    def __init__(self) -> None:
+        address = os.environ.get("NOTIFY_SOCKET", "")
+        self._address = (
+            f"\0{address[1:]}" if address.startswith("@") else address
+        )  # of the abstract namespace
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if address else None
+        if self._socket is not None:
+            self._socket.setblocking(False)
+        self._announced = ""
+
+    def announce(self, status: str) -> None:
+        """The process serves."""
+        self._announced = f"READY=1\nSTATUS={status}\n"
+        self.beat()
+
+    def beat(self) -> None:
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.sendto(f"{self._announced}WATCHDOG=1".encode(), self._address)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
 
 
 def systemd_watchdog_s() -> float:

@@ -10,13 +10,14 @@ import contextlib
 import faulthandler
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from netfold.controller.service.systemd import notify_systemd, systemd_watchdog_s
+from netfold.controller.service.systemd import SystemdNotifier, systemd_watchdog_s
 
 WATCHDOG_S = 30.0
-"""Default. The longest step of a busy loop takes seconds: SQLite alone waits 5 s for another process's lock."""
+"""Default. A change of the store takes 5 s at most if another process has locked it."""
+MAX_WATCHDOG_S = 86400.0
 
 STDERR = 2  # sys.stderr has a lock, which the loop may hold
 HUNG = 1
@@ -31,48 +32,64 @@ DUMP_S = 1.0
 
 
 @contextmanager
-def watched_loop(limit_s: float) -> Iterator[None]:
+def watched_loop(limit_s: float, notifier: SystemdNotifier) -> Iterator[Watchdog]:
     """Within, the process ends if its running event loop stands still for `limit_s`; 0: it does not. systemd's watchdog
     gets its beats."""
-    watchdog = _Watchdog(limit_s)
+    watchdog = Watchdog(limit_s, notifier)
     beating = asyncio.create_task(watchdog.beat())
     if limit_s:
         threading.Thread(target=watchdog.check, name="watchdog", daemon=True).start()
     try:
-        yield
+        yield watchdog
     finally:
         watchdog.ended.set()
         beating.cancel()
 
 
-class _Watchdog:
-    def __init__(self, limit_s: float) -> None:
+class Watchdog:
+    def __init__(self, limit_s: float, notifier: SystemdNotifier) -> None:
         self._limit_s = limit_s
+        self._notifier = notifier
         self._beats = 0
+        self.progress: Callable[[], int] = lambda: 0
+        """Counts steps within a turn of the loop, which is progress too: a turn has as many changes of the store as
+        timers are due, and each may wait for the store's lock."""
         self.ended = threading.Event()
 
     async def beat(self) -> None:
         waits = [w / CHECKS for w in (self._limit_s, systemd_watchdog_s()) if w]
         while True:
             self._beats += 1
-            notify_systemd("WATCHDOG=1")
-            await asyncio.sleep(min(MAX_PERIOD_S, *waits))
+            self._notifier.beat()
+            await asyncio.sleep(min((MAX_PERIOD_S, *waits)))
 
     def check(self) -> None:
-        missed, beats = 0, self._beats
+        missed, seen = 0, self._counts()
         while missed < CHECKS:
             if self.ended.wait(self._limit_s / CHECKS):
                 return
-            missed = missed + 1 if beats == self._beats else 0
-            beats = self._beats
-        dump = threading.Thread(target=self._dump, daemon=True)
-        dump.start()
-        dump.join(DUMP_S)
-        os._exit(HUNG)
+            missed = missed + 1 if seen == self._counts() else 0
+            seen = self._counts()
+        try:
+            dump = threading.Thread(target=_write, args=(self._trace(),), daemon=True)
+            dump.start()
+            dump.join(DUMP_S)
+        finally:  # without memory, descriptors or threads, too
+            os._exit(HUNG)
 
-    def _dump(self) -> None:
-        with contextlib.suppress(OSError):
-            os.write(
-                STDERR, f"netfold controller: the event loop stood still for {self._limit_s:g} s:\n".encode()
-            )
-            faulthandler.dump_traceback(STDERR)
+    def _counts(self) -> tuple[int, int]:
+        return self._beats, self.progress()
+
+    def _trace(self) -> bytes:
+        """By a file in memory: faulthandler writes with the interpreter's lock held, and a log that blocks would keep
+        it."""
+        with os.fdopen(os.memfd_create("trace"), "rb") as file:
+            faulthandler.dump_traceback(file.fileno())
+            file.seek(0)
+            trace = file.read()
+        return f"netfold controller: the event loop stood still for {self._limit_s:g} s:\n".encode() + trace
+
+
+def _write(text: bytes) -> None:
+    with contextlib.suppress(OSError):
+        os.write(STDERR, text)

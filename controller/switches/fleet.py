@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from netfold.controller.switches.switch_health import Health
 
 MAX_POLLS_PER_S = 100
 """Readings of port counters, of all switches together: about a tenth of a processor core."""
+MAX_CAUSE = 200
+"""Characters of a switch's error in another message: it may be of any length."""
 
 
 class FleetEvents(Protocol):
@@ -124,7 +127,7 @@ class Fleet:
 
 def _brief(error: str) -> str:
     """gRPC names the address of a failed connection again, and each layer of it: the code and the cause are left."""
-    if "; last error: " not in error:
-        return error
-    code, *_, cause = error.split(": ")
-    return f"{code}: {cause}"
+    if "; last error: " in error:
+        code, *_, cause = error.split(": ")
+        error = f"{code}: {cause}"
+    return textwrap.shorten(error, MAX_CAUSE)

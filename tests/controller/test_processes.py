@@ -28,6 +28,8 @@ START = "from netfold.cli import main; main()"
 HANGS = {
     "loop": "import signal, time; signal.signal(signal.SIGUSR1, lambda *_: time.sleep(3600)); ",
     "log": "import os, signal; signal.signal(signal.SIGUSR1, lambda *_: [os.write(2, b'x') for _ in iter(int, 1)]); ",
+    "log with room for a line": "import fcntl, os, signal; pipe = os.pipe(); signal.signal(signal.SIGUSR1, lambda *_: "
+    "[os.dup2(pipe[1], 2), *(os.write(2, b'x' * n) for n in (fcntl.fcntl(2, 1032) - 300, 400))]); ",
     "disk": "import time; from netfold.controller.jobs.store import Store; "
     "Store.set_primary = lambda *_: time.sleep(3600); ",
 }

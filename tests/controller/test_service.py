@@ -393,6 +393,26 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
     _run(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(
+    ("token", "code"),
+    [
+        ("a-token-of-an-operator", grpc.StatusCode.UNIMPLEMENTED),
+        ("", grpc.StatusCode.UNAUTHENTICATED),
+        ("a-token-of-a-worker", grpc.StatusCode.PERMISSION_DENIED),
+    ],
+)
+def test_a_method_of_another_version_is_refused_as_what_it_is(token, code, security, tmp_path):
+    async def scenario(deployment, _):
+        async with (
+            serving(Service(deployment.controller), "localhost:0", security) as address,
+            open_aio_channel(Connection(address, security.certificate, token)) as channel,
+        ):
+            call = channel.unary_unary("/netfold.v1.Controller/Unheard")(b"", timeout=20)
+            assert await _code_of(call) == code
+
+    _run(tmp_path, scenario)
+
+
 def test_a_worker_attends_over_tcp_and_gets_a_new_epoch_when_it_asks(security, tmp_path):
     async def scenario(deployment, _):
         async with serving(Service(deployment.controller), "localhost:0", security) as address:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 
 import grpc
@@ -13,6 +14,8 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 from netfold.protocol.connection import Connection, open_channel
 from netfold.traffic.errors import JobRefusedError
+
+log = logging.getLogger(__name__)
 
 
 def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeout: float) -> None:
@@ -29,11 +32,15 @@ def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeo
 
 def cancel_job(where: Connection, name: str, canceled_by: str, timeout: float) -> bool:
     """Ends a job at once, at all its members. `canceled_by`: for the reason that they get. False: the job has ended, or
-    there is no controller."""
+    there is no controller, or the token is a member's."""
     with open_channel(where) as channel:
         try:
             request = pb.CancelJobRequest(name=name, canceled_by=canceled_by)
             rpc.ControllerStub(channel).CancelJob(request, timeout=timeout)
-        except grpc.RpcError:
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.PERMISSION_DENIED:
+                log.warning(
+                    "job %s goes on: canceling it needs an operator's token: %s", name, error.details()
+                )
             return False
     return True
