@@ -98,7 +98,7 @@ bench: $(VENV)/.ready-dev ## the benchmarks, as ratios against peers in the same
 # ---- working on it ----------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.ready-test lint ## all tests (what needs a missing tool is skipped loudly)
+test: $(VENV)/.ready-test lint ## all tests but those with targets of their own (what needs a missing tool is skipped loudly)
 	$(ISOLATED) $(BIN)/pytest -m "not long and not machines and not mpi" -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS)
 
 .PHONY: test-long
@@ -220,9 +220,10 @@ setup: $(VENV)/.ready-all ## install what all commands need
 .PHONY: shell-env
 shell-env: $(SHELL_VENV)/.ready ## install p4runtime-shell, for `netfold shell`
 
+# Modules are compiled here: root writes no bytecode in a run, and pip does so for packages that are not editable only.
 $(VENV)/.ready: $(VENV)/.installed protocol/netfold.proto
 	$(BIN)/python -W ignore setup.py --quiet stubs
-	-$(BIN)/python -m compileall -q netfold $(wildcard netfold/*/) softswitch/softswitch  # root of a run writes none
+	-$(BIN)/python -m compileall -q netfold $(wildcard netfold/*/) softswitch/softswitch
 	touch $@
 
 $(VENV)/.installed: pyproject.toml setup.py softswitch/pyproject.toml requirements.lock

@@ -18,7 +18,7 @@ TORCH_PYTHON = Path(".venv-torch") / "bin" / "python"
 _INTERFACE = "eth0"
 """For Gloo, whose default is the address of the host name: all hosts share this machine's."""
 
-_EXIT_CODE = re.compile(r"^ *(exitcode) *: (.*)$", re.MULTILINE)
+_EXIT_CODE = re.compile(r"^ *exitcode *: (.*)$", re.MULTILINE)
 """Of a rank, in torchrun's report."""
 
 
@@ -70,5 +70,7 @@ def start_torchrun(
 
 def first_error(log: Path) -> str:
     """The first exception in the output of the ranks and torchrun; of ranks without one, what torchrun reports."""
-    exit_code = _EXIT_CODE.search(log.read_text(errors="replace"))
-    return first_exception(log) or (": ".join(exit_code.groups()) if exit_code else last_line(log))
+    if error := first_exception(log):
+        return error
+    reported = _EXIT_CODE.search(log.read_text(errors="replace"))
+    return f"exitcode: {reported[1]}" if reported else last_line(log)

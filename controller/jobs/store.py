@@ -69,7 +69,7 @@ class Store:
         self._path = path
         self._now = now
         self._lock: int | None = None
-        self.ended_changes = 0
+        self.ended_changes = 0  # committed or not
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
+from netfold.controller.operator.token_file import read_tokens
 from netfold.controller.service.server import Security
 from netfold.controller.service.watchdog import MAX_WATCHDOG_S, WATCHDOG_S
 from netfold.controller.switches.compiled_programs import lanes_for, program_for
@@ -86,8 +87,8 @@ class ServiceOptions:
             return None
         if self.tls_cert is None or self.tls_key is None or self.tokens is None:
             fail(BAD_INPUT, "TCP requires --tls-cert, --tls-key and --tokens")
-        tokens = _tokens_of(self.tokens)
-        member_tokens = _tokens_of(self.member_tokens) if self.member_tokens else frozenset()
+        tokens = read_tokens(self.tokens)
+        member_tokens = read_tokens(self.member_tokens) if self.member_tokens else frozenset()
         if tokens & member_tokens:
             fail(BAD_INPUT, f"{self.member_tokens}: a token of {self.tokens} is in it; expected other tokens")
         try:
@@ -96,17 +97,6 @@ class ServiceOptions:
             fail(BAD_INPUT, str(error))
         _check_key(self.tls_cert, self.tls_key)
         return Security(*pair, tokens, member_tokens)
-
-
-def _tokens_of(file: Path) -> frozenset[str]:
-    """Ends the command if the file has no tokens, or short ones."""
-    try:
-        tokens = frozenset(file.read_text().split())
-    except (OSError, UnicodeDecodeError) as error:
-        fail(BAD_INPUT, str(error))
-    if not tokens or any(len(t) < 16 for t in tokens):
-        fail(BAD_INPUT, f"{file}: expected at least one token, each of 16 characters or more")
-    return tokens
 
 
 def _check_key(certificate: Path, key: Path) -> None:

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
+from netfold.controller.operator.token_file import read_tokens
 from netfold.controller.recording.recording_file import RecordingError, read_recording
 from netfold.protocol.connection import ConnectError
 from netfold.protocol.option_groups import expand_groups
@@ -27,7 +28,6 @@ web = typer.Typer(add_completion=False)
 replay = typer.Typer(add_completion=False)
 
 CANNOT_LISTEN = 4
-MIN_TOKEN_LENGTH = 16
 MAX_PORT = 65535
 
 
@@ -121,13 +121,4 @@ def _web_options(page: PageOptions) -> WebOptions:
         return where
     if page.tls_cert is None or page.tls_key is None or page.tokens is None:
         fail(BAD_INPUT, "TLS requires --tls-cert, --tls-key and --tokens")
-    try:
-        tokens = frozenset(page.tokens.read_text().split())
-    except (OSError, UnicodeDecodeError) as error:
-        fail(BAD_INPUT, str(error))
-    if not tokens or any(len(t) < MIN_TOKEN_LENGTH for t in tokens):
-        fail(
-            BAD_INPUT,
-            f"{page.tokens}: expected at least one token, each of {MIN_TOKEN_LENGTH} characters or more",
-        )
-    return replace(where, security=WebSecurity(page.tls_cert, page.tls_key, tokens))
+    return replace(where, security=WebSecurity(page.tls_cert, page.tls_key, read_tokens(page.tokens)))

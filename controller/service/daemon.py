@@ -62,7 +62,6 @@ class DaemonOptions:
 async def run(fabric: Fabric, options: DaemonOptions, report: Callable[[str], None]) -> None:
     """Runs until SIGINT or SIGTERM. `report` receives a line when it serves, as the primary or a standby.
     Raises FabricError, StoreError and ListenError."""
-
     for variable in PROXIES:
         os.environ.pop(variable, None)
     raise_file_limit()

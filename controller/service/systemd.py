@@ -15,9 +15,8 @@ class SystemdNotifier:
 
     def __init__(self) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "")
-        self._address = (
-            f"\0{address[1:]}" if address.startswith("@") else address
-        )  # of the abstract namespace
+        # "@" stands for the first byte of a name in the abstract namespace (sd_notify(3)).
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if address else None
         if self._socket is not None:
             self._socket.setblocking(False)

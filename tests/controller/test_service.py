@@ -12,7 +12,9 @@ from typing import Any
 
 import grpc
 import pytest
+from typer.testing import CliRunner
 
+from netfold.controller.operator.job_commands import job as job_app
 from netfold.controller.operator.top import connected_members
 from netfold.controller.service.server import ListenError, Security, serving
 from netfold.controller.service.servicer import Service
@@ -20,6 +22,7 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
 from netfold.protocol.connection import Connection, open_aio_channel
 from netfold.topologies.generators import single_switch
+from netfold.traffic.membership.jobs import cancel_job
 from netfold.traffic.membership.membership import ControllerMembership
 from netfold.traffic.numerics import Fixed
 from tests.controller.deployment import MemberStream, asked, deployed
@@ -389,6 +392,27 @@ def test_a_members_token_does_no_more_than_join_jobs(security, tmp_path):
                 }
                 assert {h.name for h in (await stub.ListHosts(pb.ListHostsRequest())).hosts} >= {"h1"}
                 assert (await stub.GetJob(pb.JobName(name="job"))).name == "job"
+
+    _run(tmp_path, scenario)
+
+
+def test_what_a_members_token_refuses_is_said_in_words(security, tmp_path, monkeypatch, caplog):
+    """By a command, and by a rank that cancels the job of its program."""
+    for name, content in (("ca", security.certificate), ("token", b"a-token-of-a-worker")):
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setenv("NETFOLD_TLS_CA", str(tmp_path / "ca"))
+    monkeypatch.setenv("NETFOLD_TOKEN_FILE", str(tmp_path / "token"))
+
+    async def scenario(deployment, _):
+        await deployment.controller.submit(SPEC, queue=False)
+        async with serving(Service(deployment.controller), "localhost:0", security) as address:
+            monkeypatch.setenv("NETFOLD_CONTROLLER", address)
+            listed = await asyncio.to_thread(CliRunner().invoke, job_app, ["list"])
+            assert listed.exit_code != 0
+            assert f"the controller at {address} refuses the call: a member's token" in listed.stderr
+            where = Connection(address, security.certificate, "a-token-of-a-worker")
+            assert not await asyncio.to_thread(cancel_job, where, "job", "a rank", 20)
+            assert "job job goes on: canceling it needs an operator's token" in caplog.text
 
     _run(tmp_path, scenario)
 

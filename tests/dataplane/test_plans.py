@@ -35,7 +35,7 @@ FABRICS = {
     "GRID's example": load_fabric("grid-fig1"),
     "InArt's example": load_fabric("inart-fig1"),
 }
-CHUNKS, EVENTS = 20, 1000  # more chunks than slots
+CHUNKS, EVENTS = 20, 2000  # more chunks than slots
 LOSS, REPEATS = 0.05, 0.1
 
 
