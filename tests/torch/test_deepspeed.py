@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    environment = {"DS_ACCELERATOR": "cpu", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "LOCAL_SIZE": "1"}
+    environment = {"DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "1"}
     with world(["h1", "h2"], tmp_path_factory.mktemp("world"), environment) as (ranks, _):
         yield ranks
 

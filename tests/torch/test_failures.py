@@ -298,8 +298,8 @@ def test_a_program_that_raises_ends_the_others_calls(tmp_path: Path, fabric: Fab
     script = tmp_path / "program.py"
     script.write_text(RAISING)
     processes, port = [], free_port()
-    for rank, host in enumerate(["h1", "h2"]):
-        own = rank_environment(rank, 2, host, port)
+    for rank in range(2):
+        own = rank_environment(rank, ["h1", "h2"], port)
         command = [sys.executable, str(script)]
         processes.append(
             subprocess.Popen(command, env={**os.environ, **own}, stderr=subprocess.PIPE, text=True)

@@ -159,11 +159,13 @@ def free_port() -> str:
         return str(sock.getsockname()[1])
 
 
-def rank_environment(rank: int, ranks: int, host: str, port: str) -> dict[str, str]:
-    """What torchrun tells a rank, and which host it plays."""
+def rank_environment(rank: int, hosts: Sequence[str], port: str) -> dict[str, str]:
+    """What torchrun tells a rank, and which host it plays. `hosts`: of each rank."""
+    host = hosts[rank]
     return {
-        "NETFOLD_HOST": host, "RANK": str(rank), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1",
-        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+        "NETFOLD_HOST": host, "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "OMP_NUM_THREADS": "1",
+        "LOCAL_RANK": str(hosts[:rank].count(host)), "LOCAL_WORLD_SIZE": str(hosts.count(host)),
+        "GROUP_RANK": str(list(dict.fromkeys(hosts)).index(host)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
     }  # fmt: skip
 
 
@@ -181,9 +183,9 @@ class World:
         port = free_port()
         self.pipes = []
         self.processes = []
-        for rank, host in enumerate(hosts):
+        for rank in range(len(hosts)):
             mine, theirs = context.Pipe()
-            own = {**environment, **rank_environment(rank, len(hosts), host, port)}
+            own = {**environment, **rank_environment(rank, hosts, port)}
             target = (theirs, own, backend, timeout or GROUP_TIMEOUT_S)
             process = context.Process(target=_serve, args=target, daemon=True)
             process.start()
