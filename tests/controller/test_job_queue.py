@@ -66,6 +66,23 @@ def test_a_queued_job_outlives_a_controller_that_is_away_for_longer_than_a_lease
     asyncio.run(scenario())
 
 
+def test_a_queued_job_is_placed_when_the_lease_of_a_job_that_crashed_expires(tmp_path):
+    async def scenario():
+        async with deployed(single_switch(2), tmp_path) as deployment:
+            controller = deployment.controller
+            await deployment.settled()
+            await controller.submit(ALL.format("crashed") + "lease_ms: 300\n", queue=False)
+            await deployment.runs("crashed")
+            queued = await controller.submit(ALL.format("restarted"), queue=True)
+            assert queued.state is JobState.QUEUED
+            for host in ("h1", "h2"):
+                controller.members.heartbeat("crashed", host)  # their last
+            await deployment.runs("restarted")
+            assert "the lease of h" in controller.registry.get("crashed").reason
+
+    asyncio.run(scenario())
+
+
 TWO_SPINES = leaf_spine(2, 2, 2)
 SPREAD = "name: {}\nworkers: [h1, h3]\nscheme: switchml\n"
 

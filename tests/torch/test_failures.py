@@ -22,7 +22,7 @@ import torch.distributed as dist  # noqa: E402
 from netfold.traffic.errors import JobFailedError, TrafficError, UnknownHostError  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
-from tests.torch.world import Fabric, free_port, rank_environment, world  # noqa: E402
+from tests.torch.world import Fabric, World, free_port, rank_environment, world  # noqa: E402
 
 
 def add_up(times: int) -> None:
@@ -46,6 +46,31 @@ def test_a_rank_that_dies_ends_the_others_calls(tmp_path: Path):
         assert beside[1] == "DistBackendError: netfold: rank 1: all-reduce: rank 2 of this host is gone"
         ranks.start(add_up, 1, ranks=[0, 1])
         assert all("DistBackendError" in text for _, text in ranks.answers([0, 1]))
+
+
+def summed() -> float:
+    one = torch.ones(1000)
+    dist.all_reduce(one)
+    return float(one.mean())
+
+
+def test_the_program_after_a_crash_waits_for_the_lease_of_the_old_job_and_runs(tmp_path: Path):
+    """The old job takes all of the links for as long."""
+    hosts = ["h1", "h2"]
+    with world(hosts, tmp_path) as (crashed, fabric):
+        fabric.controller.are_links_full = True
+        assert crashed.run(summed) == [2.0, 2.0]
+        for process in crashed.processes:
+            process.kill()
+        restarted = World(hosts, fabric.environment)
+        try:
+            assert fabric.controller.await_queued(len(hosts)) == hosts
+            assert not any(pipe.poll() for pipe in restarted.pipes)
+            fabric.controller.expire_leases()
+            assert restarted.answers() == [(True, None)] * len(hosts)
+            assert restarted.run(summed) == [2.0, 2.0]
+        finally:
+            restarted.close()
 
 
 def test_a_network_that_is_gone_ends_backward_in_an_error(tmp_path: Path):
@@ -133,6 +158,16 @@ def test_a_job_that_is_refused_is_refused_to_all_ranks(fabric: Fabric):
     assert "refused it: link h1-leaf1 is full" in str(first)
     assert isinstance(second, TrafficError)
     assert str(second) == f"rank 0: {first}"
+
+
+def test_a_job_that_may_not_wait_for_capacity_is_refused_at_once(fabric: Fabric):
+    fabric.controller.are_links_full = True
+    assert all(
+        isinstance(one, RankLayout)
+        for one in outcomes(empty_store(), "h1", "h2", options=TorchOptions(job="old"))
+    )
+    for error in outcomes(empty_store(), "h1", "h2", options=TorchOptions(queue=False)):
+        assert "refused it: job old takes all of the links" in str(error)
 
 
 def test_a_host_that_the_controller_does_not_know(fabric: Fabric):

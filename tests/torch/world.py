@@ -47,9 +47,13 @@ class Controller(rpc.ControllerServicer):
         self.hosts = hosts
         self.jobs: list[dict[str, Any]] = []
         self.refuse = ""
+        self.are_links_full = False
+        """Each job takes all of its hosts' links. That of a silent member ends by `expire_leases`."""
         self._start_root = start_root
         self._ended: dict[str, str] = {}  # reasons
         self._left: set[tuple[str, str]] = set()
+        self._silent: dict[str, str] = {}  # jobs with a lease that is to expire: reasons
+        self._queued: set[tuple[str, str]] = set()  # members that wait
         self._changed = threading.Condition()
 
     def ListHosts(self, request: pb.ListHostsRequest, context: Any) -> pb.ListHostsResponse:
@@ -60,9 +64,36 @@ class Controller(rpc.ControllerServicer):
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, self.refuse)
         job = json.loads(request.spec_yaml)
         with self._changed:
+            blocker = self._blocker(job)
+            if blocker and not request.queue:
+                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"job {blocker} takes all of the links")
             self._start_root(len(self.jobs), job["workers"])
             self.jobs.append(job)
-        return pb.Job(name=job["name"], state=pb.RUNNING)
+        return pb.Job(name=job["name"], state=pb.QUEUED if blocker else pb.RUNNING)
+
+    def _blocker(self, job: Mapping[str, Any]) -> str:
+        """An earlier job that leaves nothing of a link for this one; "": none."""
+        for other in self.jobs if self.are_links_full else []:
+            if other is job:
+                break
+            workers, name = other["workers"], other["name"]
+            has_ended = name in self._ended or all((name, worker) in self._left for worker in workers)
+            if not has_ended and set(workers) & set(job["workers"]):
+                return str(name)
+        return ""
+
+    def await_queued(self, members: int, timeout: float = 30.0) -> list[str]:
+        """Hosts of the members that wait in the queue, as soon as there are so many, or after `timeout`."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._queued) >= members, timeout)
+            return sorted(host for _, host in self._queued)
+
+    def expire_leases(self, timeout: float = 30.0) -> None:
+        """Waits until a member is silent, and ends the jobs of all that are."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: bool(self._silent), timeout), "no member is silent"
+        for job, reason in list(self._silent.items()):
+            self._end(job, reason)
 
     def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
         self._end(request.name, f"canceled by {request.canceled_by}")
@@ -91,6 +122,8 @@ class Controller(rpc.ControllerServicer):
             destination=SERVER,
         )
         mode = self.jobs[number].get("numerics", {}).get("mode", "block")
+        yield pb.ControllerUpdate(lease_ms=1000)
+        self._await_links(number, first)
         yield pb.ControllerUpdate(
             lease_ms=1000,
             assignment=pb.Assignment(
@@ -104,6 +137,15 @@ class Controller(rpc.ControllerServicer):
         if first.job in self._ended:
             yield pb.ControllerUpdate(ended=pb.JobEnded(state=pb.FAILED, reason=self._ended[first.job]))
 
+    def _await_links(self, number: int, member: pb.MemberUpdate) -> None:
+        job, key = self.jobs[number], (member.job, member.host)
+        with self._changed:
+            if self._blocker(job):
+                self._queued.add(key)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: member.job in self._ended or not self._blocker(job))
+                self._queued.remove(key)
+
     def _receive(self, requests: Any, job: str, host: str) -> None:
         try:
             for update in requests:
@@ -114,7 +156,13 @@ class Controller(rpc.ControllerServicer):
                     return
         except grpc.RpcError:
             pass
-        self._end(job, f"worker {host} is silent")
+        reason = f"worker {host} is silent"
+        if self.are_links_full:
+            with self._changed:
+                self._silent.setdefault(job, reason)
+                self._changed.notify_all()
+        else:
+            self._end(job, reason)
 
 
 class Fabric:
