@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark's transports of Gloo: PowerSGD's hook, whose buckets would start their reductions in any order."""
+"""The benchmark's transports of Gloo: PowerSGD's hook, whose buckets would start their reductions in any order, and
+groups in turn on one store."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
 
-from netfold.evaluation.speed.torch_ddp.rank import distributed, model_of, training_step  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+
+from netfold.evaluation.speed.torch_ddp import rank  # noqa: E402
+from netfold.evaluation.speed.torch_ddp.rank import distributed, measure, model_of, training_step  # noqa: E402
 from tests.torch.world import World  # noqa: E402
 
 RANKS, PARAMETERS, STEPS = 3, 1_200_000, 6
@@ -36,3 +40,22 @@ def test_powersgd_over_gloo_has_one_bucket_and_the_same_parameters_at_all_ranks(
         ranks.close()
     assert {count for count, _ in found} == {1}
     assert len({parameters for _, parameters in found}) == 1
+
+
+@pytest.mark.parametrize("after", [("gloo-fp16", 6000), ("gloo", 8000)], ids=["transport", "size"])
+def test_groups_of_measurements_in_turn_share_no_keys(
+    after: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+):
+    """A rank that is early in a group reads a key of the group before it, if it has the same name."""
+    store = dist.HashStore()
+    monkeypatch.setattr(rank, "rendezvous", lambda url, timeout: iter([(store, 0, 1)]))
+    keys = []
+    for transport, parameters in (("gloo", 6000), after):
+        measure(transport, parameters, 1, "ddp", None, 0.0, TIMEOUT_S)
+        keys.append(set(store.list_keys()))
+        for key in keys[-1]:
+            store.delete_key(key)
+    before, later = keys
+    assert before
+    assert later
+    assert not before & later
