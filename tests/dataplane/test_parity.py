@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import finsy as fy
 import pytest
 
 from netfold.controller.switches.entries import Codec, Entity
-from netfold.p4src.tools import p4build
-from netfold.p4src.tools.tofino import CHIPS, build, find_tools
+from netfold.p4src.tools import p4build, tofino_golden
+from netfold.p4src.tools.tofino import CHIPS, Build, build, find_tools
 from netfold.p4src.tools.tofino_golden import (
     SOURCE_DIRS,
     outdated,
     p4info_path,
+    renew,
     report,
     report_path,
 )
@@ -90,6 +92,46 @@ def test_the_report_is_of_these_sources_and_the_program_fits(chip: str):
     found = json.loads(report_path(chip).read_text())
     assert found["sources"] == p4build.hashes(SOURCE_DIRS)
     assert found["stages"] <= STAGES[chip] == found["stages_of_the_chip"]
+
+
+def compiled_at(date: str, seconds: float, folder: Path) -> Build:
+    """What a compilation of a program with one table leaves of itself, as far as a report is made of it."""
+    stage: dict[str, Any] = {
+        "stage_number": 0,
+        "logical_tables": {"ids": [{"id": 0}]},
+        "rams": {"srams": []},
+        "map_rams": {"maprams": []},
+        "tcams": {"tcams": []},
+        "meter_alus": {"meters": []},
+        "statistic_alus": {"stats": []},
+        "gateways": {"gateways": []},
+    }
+    container = {"gress": "ingress", "container_type": "normal", "bit_width": 8, "slices": [{}]}
+    run = {"build_date": date, "run_id": date, "compile_seconds": seconds}
+    logs = folder / "logs"
+    logs.mkdir(parents=True)
+    resources = run | {"resources": {"mau": {"nStages": 1, "mau_stages": [stage]}}}
+    (logs / "resources.json").write_text(json.dumps(resources))
+    (logs / "phv.json").write_text(json.dumps(run | {"containers": [container]}))
+    p4info = folder / "p4info.txtpb"
+    p4info.write_text('pkg_info { arch: "tna" }\n')
+    other = folder / "other"
+    return Build(p4info, other, folder / "context.json", other, other, other, seconds)
+
+
+def test_what_is_committed_depends_on_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Otherwise every `make p4-tofino` changes the tree."""
+    chip = CHIPS["tofino"]
+    committed = json.loads(report_path(chip.name).read_text())
+    files = [tmp_path / "p4info.txtpb", tmp_path / "resources.json"]
+    monkeypatch.setattr(tofino_golden, "p4info_path", lambda name: files[0])
+    monkeypatch.setattr(tofino_golden, "report_path", lambda name: files[1])
+    written = []
+    for date, seconds in (("2026-11-01", 61.5), ("2026-11-02", 74.25)):
+        found = renew(chip, compiled_at(date, seconds, tmp_path / date))
+        assert found.keys() == committed.keys()
+        written.append([file.read_bytes() for file in files])
+    assert written[0] == written[1]
 
 
 @pytest.mark.long
