@@ -178,6 +178,21 @@ def test_a_live_stream_keeps_device_and_role(arbitrate: Callable[[Client], None]
     run(case)
 
 
+@pytest.mark.parametrize("ending", ["half-closed", "refused"])
+def test_a_stream_ends_although_its_first_answer_is_on_its_way(ending: str) -> None:
+    async def case(address: str) -> None:
+        for _ in range(20):
+            async with Client(address) as client:
+                client.arbitrate(5)
+                if ending == "refused":
+                    client.arbitrate(5, device_id=99)
+                    assert await client.end() is grpc.StatusCode.FAILED_PRECONDITION
+                else:
+                    assert await client.finish() is grpc.StatusCode.OK
+
+    run(case)
+
+
 def test_a_role_config_is_refused_since_no_scheme_is_agreed() -> None:
     async def case(address: str) -> None:
         async with Client(address) as client:

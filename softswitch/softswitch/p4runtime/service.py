@@ -149,6 +149,9 @@ class P4RuntimeService(p4r_grpc.P4RuntimeServicer):
     async def StreamChannel(  # type: ignore[override]
         self, requests: AsyncIterator[p4r.StreamMessageRequest], context: Context
     ) -> None:
+        # Otherwise the first answer and the status would both send it, if the stream ends while that answer is
+        # on its way: gRPC refuses the second one, and the client waits for ever.
+        await context.send_initial_metadata(())
         stream = Stream()
         tasks = [
             asyncio.create_task(self._receive_requests(stream, requests)),
