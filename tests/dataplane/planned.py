@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
 from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.planning.plan import Tree
@@ -54,9 +53,15 @@ class PlannedRun:
         for name, contents in held.items():
             self.devices[name].insert(contents.values())
         self._servers: dict[int, SlotPool] = {}
+        self._gradients: dict[int, dict[str, list[list[int]]]] = {}  # lanes by tree, worker and chunk
+        self._sums: dict[int, list[tuple[int, ...]]] = {}  # exact ones by tree and chunk
         for number, (planned, tree) in self._trees.items():
             workers = [edge.child for edge in tree.edges if self.fabric.is_host(edge.child)]
             self.received[number] = {worker: {} for worker in workers}
+            shape = (len(workers), self.chunks, self.lanes)
+            gradients = np.random.default_rng(number).integers(-1000, 1000, shape)
+            self._gradients[number] = dict(zip(workers, gradients.tolist(), strict=True))
+            self._sums[number] = [tuple(lanes) for lanes in gradients.sum(axis=0).tolist()]
             if self.fabric.is_host(tree.root):
                 count = len(tree.children(tree.root))
                 self._servers[number] = SlotPool(planned.slots, self.lanes, count, root=True)
@@ -119,15 +124,11 @@ class PlannedRun:
         got, channels = self.received[number][worker], self._trees[number][0].slots // 2
         return [c for c in range(self.chunks) if c not in got and (c < channels or c - channels in got)]
 
-    def _contribution(self, number: int, worker: str, chunk: int) -> NDArray[np.int64]:
-        place = list(self.received[number]).index(worker)
-        return np.random.default_rng([number, place, chunk]).integers(-1000, 1000, self.lanes)
-
     def _send(self, number: int, worker: str, chunk: int) -> None:
         planned, tree = self._trees[number]
         child = next(n for n, edge in enumerate(tree.edges) if edge.child == worker)
         round_, slot = divmod(chunk, planned.slots)
-        lanes = self._contribution(number, worker, chunk).tolist()
+        lanes = self._gradients[number][worker][chunk]
         header = Netfold(Kind.GRADIENT, number, self.job.epoch, round_, slot, child, lanes)
         packet = Ip(src=str(self._addresses.hosts[worker].ip), dst=self._address(tree.root))
         self._flying.append(
@@ -167,11 +168,9 @@ class PlannedRun:
 
     def _take(self, worker: str, packet: Packet) -> None:
         chunk = packet.round * self._trees[packet.tree][0].slots + packet.slot
-        workers = self.received[packet.tree]
-        exact = np.sum([self._contribution(packet.tree, w, chunk) for w in workers], axis=0)
-        assert packet.lane == tuple(exact.tolist())
+        assert packet.lane == self._sums[packet.tree][chunk]
         assert Flag.OVERFLOW not in packet.flags
-        workers[worker][chunk] = packet.lane
+        self.received[packet.tree][worker][chunk] = packet.lane
 
     def _serve(self, server: str, packet: Packet, frame: bytes) -> None:
         _, tree = self._trees[packet.tree]

@@ -59,9 +59,10 @@ def placed(fabric: Fabric, scheme: str, lanes: int = LANES) -> JobRecord:
 def devices(fabric: Fabric, spare: list[SoftDevice]) -> dict[str, SoftDevice]:
     while len(spare) < len(fabric.switches):
         spare.append(SoftDevice(compiled(Profile(LANES))[0]))
-    for device in spare:
+    used = {switch.name: device for switch, device in zip(fabric.switches, spare, strict=False)}
+    for device in used.values():
         device.clear()
-    return {switch.name: device for switch, device in zip(fabric.switches, spare, strict=False)}
+    return used
 
 
 def prove(fabric: Fabric, job: JobRecord, spare: list[SoftDevice], seed: int) -> None:
