@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from netfold.testbed.deployment import Deployment, Setup
+from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
@@ -26,22 +28,62 @@ MEMBER = Path(__file__).with_name("reducing_member.py")
 LATE_CALLS = 12
 
 
-def stop_file(system: Deployment) -> Path:
-    return system.directory / "stop"
+@pytest.fixture(scope="module")
+def system() -> Iterator[Deployment]:
+    """One network for all: each job has its own name and folder, and only its members die."""
+    with Deployment(Setup(target="softswitch", lanes=64, name="mem", first_grpc_port=9780)) as running:
+        yield running
 
 
-def task(system: Deployment, host: str, *options: object) -> HostTask:
-    out = system.directory / f"{host}.json"
-    number = system.workers.index(host)
-    command = [sys.executable, MEMBER, system.service.address, "job", host, number, out, stop_file(system)]
-    return HostTask(host, [*command, *options], out)
+@dataclass(frozen=True)
+class Job:
+    system: Deployment
+    name: str
+    folder: Path
+
+    @property
+    def stop(self) -> Path:
+        return self.folder / "stop"
+
+    def task(self, host: str, *options: object) -> HostTask:
+        out = self.folder / f"{host}.json"
+        number = self.system.workers.index(host)
+        command = [
+            sys.executable,
+            MEMBER,
+            self.system.service.address,
+            self.name,
+            host,
+            number,
+            out,
+            self.stop,
+        ]
+        return HostTask(host, [*command, *options], out)
+
+    def run(self, tasks: Sequence[HostTask]) -> Results:
+        with ProcessGroup(self.system.net, tasks) as members:
+            told = members.wait(100, self.system.check)
+        self.system.service.wait_ended(self.name, 30.0)
+        return told
+
+    def calls(self, host: str) -> list[dict[str, Any]]:
+        """What the present process of a host's worker has had so far."""
+        path = self.folder / f"{host}.progress"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines]
 
 
-def calls(system: Deployment, host: str) -> list[dict[str, Any]]:
-    """What the present process of a host's worker has had so far."""
-    path = system.directory / f"{host}.progress"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
+@contextmanager
+def losses(system: Deployment, loss: float) -> Iterator[None]:
+    """Of each direction of each link."""
+    directions = [pair for link in system.fabric.links for pair in ((link.a, link.b), (link.b, link.a))]
+    for sender, receiver in directions if loss else ():
+        system.net.set_faults(sender, receiver, Faults(loss=loss, seed=11))
+    try:
+        yield
+    finally:
+        for sender, receiver in directions if loss else ():
+            system.net.set_faults(sender, receiver, Faults())
 
 
 def sums_of(system: Deployment, hosts: Sequence[str]) -> float:
@@ -58,18 +100,18 @@ def contributors(row: dict[str, Any], value: float) -> int:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.01], ids=["no loss", "1 % loss"])
-def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(loss: float) -> None:
-    with Deployment(Setup(target="softswitch", lanes=64, name="quo", first_grpc_port=9760)) as system:
-        for link in system.fabric.links if loss else ():
-            for sender, receiver in ((link.a, link.b), (link.b, link.a)):
-                system.net.set_faults(sender, receiver, Faults(loss=loss, seed=11))
-        workers = system.workers[:4]
-        system.submit("job", workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
-        pauses = ("--late-calls", LATE_CALLS, "--late", 0.7)
-        tasks = [task(system, h, "--op", "average", *(pauses if h == workers[3] else ())) for h in workers]
-        with ProcessGroup(system.net, tasks) as members:
-            told = members.wait(100, system.check)
-        had = {h: calls(system, h) for h in workers}
+def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(
+    system: Deployment, tmp_path: Path, loss: float
+) -> None:
+    job = Job(system, "lossy" if loss else "lossless", tmp_path)
+    workers = system.workers[:4]
+    system.submit(job.name, workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
+    pauses = ("--late-calls", LATE_CALLS, "--late", 0.7)
+    with losses(system, loss):
+        told = job.run(
+            [job.task(h, "--op", "average", *(pauses if h == workers[3] else ())) for h in workers]
+        )
+    had = {h: job.calls(h) for h in workers}
     steady = [had[h] for h in workers if not told[h]["straggled"]]
     assert all(rows == steady[0] for rows in steady)
     digests = [row["digest"] for row in steady[0]]
@@ -89,18 +131,18 @@ def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(loss
 
 @pytest.mark.parametrize("elastic", [True, False], ids=["elastic", "fixed"])
 @pytest.mark.parametrize("scheme", ["switchml", "none"], ids=["switches", "parameter server"])
-def test_a_worker_that_leaves_stops_no_other_workers_call(elastic: bool, scheme: str) -> None:
+def test_a_worker_that_leaves_stops_no_other_workers_call(
+    system: Deployment, tmp_path: Path, elastic: bool, scheme: str
+) -> None:
     """The calls that it finished are sums of all. Later ones are sums of the others, or name it at once."""
-    with Deployment(Setup(target="softswitch", lanes=64, name="dep", first_grpc_port=9800)) as system:
-        workers = system.workers[:3]
-        loss = "continue" if elastic else "fail"
-        plan = system.submit("job", workers, scheme=scheme, on_worker_loss=loss, lease_ms=20000)
-        system.start_servers("job", plan, system.directory)
-        numbers = dict(zip(workers, (20, 20, 5), strict=True))
-        tasks = [task(system, h, "--calls", n) for h, n in numbers.items()]
-        with ProcessGroup(system.net, tasks) as members:
-            told = members.wait(100, system.check)
-        had = {h: [row["values"] for row in calls(system, h)] for h in workers}
+    job = Job(system, f"{scheme}-{'elastic' if elastic else 'fixed'}", tmp_path)
+    workers = system.workers[:3]
+    loss = "continue" if elastic else "fail"
+    plan = system.submit(job.name, workers, scheme=scheme, on_worker_loss=loss, lease_ms=20000)
+    system.start_servers(job.name, plan, tmp_path)
+    numbers = dict(zip(workers, (20, 20, 5), strict=True))
+    told = job.run([job.task(h, "--calls", n) for h, n in numbers.items()])
+    had = {h: [row["values"] for row in job.calls(h)] for h in workers}
     of_all, of_two = [sums_of(system, workers)], [sums_of(system, workers[:2])]
     assert had[workers[2]] == [of_all] * 5
     for host in workers[:2]:
@@ -108,59 +150,53 @@ def test_a_worker_that_leaves_stops_no_other_workers_call(elastic: bool, scheme:
         assert (f"{workers[2]} left the job after 5 calls" in told[host]["error"]) is not elastic
 
 
-def test_a_straggler_of_a_quorum_hears_that_the_others_have_left() -> None:
+def test_a_straggler_of_a_quorum_hears_that_the_others_have_left(system: Deployment, tmp_path: Path) -> None:
     """They do not wait for it, and its own calls end at once instead of at their deadline."""
-    with Deployment(Setup(target="softswitch", lanes=64, name="str", first_grpc_port=9840)) as system:
-        workers = system.workers[:4]
-        *others, late = workers
-        system.submit("job", workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
-        options = dict.fromkeys(others, ("--calls", 6)) | {late: ("--late-calls", 3, "--late", 6.0)}
-        tasks = [task(system, h, *options[h]) for h in workers]
-        with ProcessGroup(system.net, tasks) as members:
-            told = members.wait(100, system.check)
-        had = {h: [row["digest"] for row in calls(system, h)] for h in workers}
+    job = Job(system, "straggler", tmp_path)
+    workers = system.workers[:4]
+    *others, late = workers
+    system.submit(job.name, workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
+    options = dict.fromkeys(others, ("--calls", 6)) | {late: ("--late-calls", 3, "--late", 6.0)}
+    told = job.run([job.task(h, *options[h]) for h in workers])
+    had = {h: [row["digest"] for row in job.calls(h)] for h in workers}
     assert had[others[0]] == had[others[1]] == had[others[2]]
     assert len(had[others[0]]) == 6
     assert had[late] == had[others[0]][: len(had[late])]
     assert "left the job after 6 calls" in told[late]["error"]
 
 
-def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members() -> None:
-    with Deployment(Setup(target="softswitch", lanes=64, name="mem", first_grpc_port=9780)) as system:
-        first, lost, added = system.workers[0], system.workers[2], system.workers[3]
-        workers = system.workers[:3]
-        system.submit("job", workers, scheme="panama", on_worker_loss="continue", lease_ms=4000)
+def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members(
+    system: Deployment, tmp_path: Path
+) -> None:
+    job = Job(system, "job", tmp_path)
+    first, lost, added = system.workers[0], system.workers[2], system.workers[3]
+    workers = system.workers[:3]
+    system.submit(job.name, workers, scheme="panama", on_worker_loss="continue", lease_ms=4000)
 
-        def in_it(*hosts: str) -> None:
-            """Until a call of exactly these was done."""
-            wanted = [sums_of(system, hosts)]
-            until(lambda: any(r["values"] == wanted for r in calls(system, first)[-20:]), f"sum of {hosts}")
-            system.check()
+    def in_it(*hosts: str) -> None:
+        """Until a call of exactly these was done."""
+        wanted = [sums_of(system, hosts)]
+        until(lambda: any(r["values"] == wanted for r in job.calls(first)[-20:]), f"sum of {hosts}")
+        system.check()
 
-        veterans = ProcessGroup(system.net, [task(system, h) for h in workers[:2]])
-        with veterans, ProcessGroup(system.net, [task(system, lost)]) as leaves:
+    veterans = ProcessGroup(system.net, [job.task(h) for h in workers[:2]])
+    with veterans, ProcessGroup(system.net, [job.task(lost)]) as leaves:
+        in_it(*workers)
+        leaves.kill(lost)
+        in_it(*workers[:2])
+        with ProcessGroup(system.net, [job.task(lost)]) as again:
             in_it(*workers)
-            leaves.kill(lost)
-            in_it(*workers[:2])
-            with ProcessGroup(system.net, [task(system, lost)]) as again:
-                in_it(*workers)
-                add = [
-                    installed_command("netfold"),
-                    "job",
-                    "add",
-                    "job",
-                    added,
-                    "--controller",
-                    system.service.address,
-                ]
-                subprocess.run([str(word) for word in add], check=True, capture_output=True)
-                with ProcessGroup(system.net, [task(system, added)]) as more:
-                    in_it(*workers, added)
-                    stop_file(system).touch()
-                    for group in (veterans, again, more):
-                        group.wait(60, system.check)
-        every = [calls(system, h) for h in workers[:2]]
-        later = [calls(system, h) for h in (lost, added)]
+            add = [installed_command("netfold"), "job", "add", job.name, added]
+            subprocess.run(
+                [*map(str, add), "--controller", system.service.address], check=True, capture_output=True
+            )
+            with ProcessGroup(system.net, [job.task(added)]) as more:
+                in_it(*workers, added)
+                job.stop.touch()
+                for group in (veterans, again, more):
+                    group.wait(60, system.check)
+    every = [job.calls(h) for h in workers[:2]]
+    later = [job.calls(h) for h in (lost, added)]
     digests = [row["digest"] for row in every[0]]
     assert digests == [row["digest"] for row in every[1]]
     for rows in later:
