@@ -34,7 +34,7 @@ FABRIC = load_fabric("leaf-spine-2x2")
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="SKIPPED: needs gcc")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def net() -> Iterator[UserlandNetwork]:
     with UserlandNetwork(FABRIC, name=new_place().name) as network:
         yield network
