@@ -15,7 +15,7 @@ import typer
 from netfold.controller.operator.controller_client import BAD_INPUT, fail
 from netfold.controller.operator.token_file import read_tokens
 from netfold.controller.service.server import Security
-from netfold.controller.service.watchdog import MAX_WATCHDOG_S, WATCHDOG_S
+from netfold.controller.service.watchdog import WATCHDOG_S
 from netfold.controller.switches.compiled_programs import lanes_for, program_for
 from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import V1MODEL_LANES, Device, best_lanes
@@ -25,6 +25,9 @@ from netfold.topologies.fabric import Fabric, Switch
 
 METRICS_VARIABLE = "NETFOLD_METRICS_DESCRIPTOR"
 """Of a socket that was made outside the namespaces of the controller's network."""
+
+LONGEST_S = 86400.0
+"""Of any interval or timeout: infinity is none."""
 
 _SERVICE, _PROGRAM, _TIMING, _PACKET_MODEL = "Service", "Program", "Timing", "Packet model"
 
@@ -172,12 +175,16 @@ class TimingOptions:
     """How often switches and links are polled, and how long they and the controller may be silent."""
 
     audit_s: Annotated[
-        float, typer.Option(min=0.1, help="Seconds between two audits of a switch.", rich_help_panel=_TIMING)
+        float,
+        typer.Option(
+            min=0.1, max=LONGEST_S, help="Seconds between two audits of a switch.", rich_help_panel=_TIMING
+        ),
     ] = 30.0
     counter_poll_s: Annotated[
         float,
         typer.Option(
             min=0.1,
+            max=LONGEST_S,
             help="Seconds between two readings of the port counters of a switch.",
             rich_help_panel=_TIMING,
         ),
@@ -186,6 +193,7 @@ class TimingOptions:
         float,
         typer.Option(
             min=0.1,
+            max=LONGEST_S,
             help="Timeout of an RPC to a switch, in seconds; 6 times that for a pipeline push.",
             rich_help_panel=_TIMING,
         ),
@@ -193,13 +201,17 @@ class TimingOptions:
     probe_s: Annotated[
         float,
         typer.Option(
-            min=0.0, help="Seconds between two probes of a link; 0: no probes.", rich_help_panel=_TIMING
+            min=0.0,
+            max=LONGEST_S,
+            help="Seconds between two probes of a link; 0: no probes.",
+            rich_help_panel=_TIMING,
         ),
     ] = 0.3
     switch_restart_timeout_s: Annotated[
         float,
         typer.Option(
             min=0.5,
+            max=LONGEST_S,
             help="Seconds that a switch may be unreachable before its jobs fail.",
             rich_help_panel=_TIMING,
         ),
@@ -208,7 +220,7 @@ class TimingOptions:
         float,
         typer.Option(
             min=0.0,
-            max=MAX_WATCHDOG_S,
+            max=LONGEST_S,
             help="Seconds that the event loop may stand still before the controller ends; 0: no limit.",
             rich_help_panel=_TIMING,
         ),
@@ -222,10 +234,15 @@ class PacketModelOptions:
     scale: Annotated[
         float,
         typer.Option(
-            min=1e-9, help="Rate on the wire per rate in the fabric file.", rich_help_panel=_PACKET_MODEL
+            min=1e-9,
+            max=1e15,
+            help="Rate on the wire per rate in the fabric file.",
+            rich_help_panel=_PACKET_MODEL,
         ),
     ] = 1.0
     host_rtt_ms: Annotated[
         float,
-        typer.Option(min=0.001, help="RTT in ms without the links' delays.", rich_help_panel=_PACKET_MODEL),
+        typer.Option(
+            min=0.001, max=1e6, help="RTT in ms without the links' delays.", rich_help_panel=_PACKET_MODEL
+        ),
     ] = 2.0

@@ -17,7 +17,6 @@ from netfold.controller.service.systemd import SystemdNotifier, systemd_watchdog
 
 WATCHDOG_S = 30.0
 """Default. A change of the store takes 5 s at most if another process has locked it."""
-MAX_WATCHDOG_S = 86400.0
 
 STDERR = 2  # sys.stderr has a lock, which the loop may hold
 HUNG = 1

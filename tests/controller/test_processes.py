@@ -322,6 +322,10 @@ def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path
         (("run", "single", "--tls-cert", "x"), 2, "TCP requires"),
         (("run", "single", "--tls-cert", "a", "--tls-key", "b", "--tokens", "c"), 2, "No such file"),
         (("run", "single", "--state", "text"), 4, "not a database"),
+        (("run", "single", "--scale", "inf"), 2, "--scale"),
+        (("run", "single", "--host-rtt-ms", "inf"), 2, "--host-rtt-ms"),
+        (("run", "single", "--probe-s", "inf"), 2, "--probe-s"),
+        (("run", "single", "--audit-s", "nan"), 2, "--audit-s"),
     ],
 )
 def test_bad_options_end_with_a_line_that_says_what_is_wrong(arguments, code, message, tmp_path, monkeypatch):
