@@ -6,7 +6,8 @@ in this file.
 finsy ends every RPC after 10 s, also a pipeline push, and offers no option for it. So `TimeoutSwitch` replaces the
 client that finsy makes (`Switch._p4client`, in the hook `Switch._switch_start`) by a subclass, whose stub
 (`P4Client._stub`) passes timeouts of its own. And finsy's `read` makes objects of its own of each entity, at ten times
-the cost of the RPC: `read_responses` returns the responses as they are. Nothing of finsy is patched."""
+the cost of the RPC: `read_responses` returns the responses as they are. The schema (`Switch._p4schema`) is one whose
+P4Info is parsed already. Nothing of finsy is patched."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from netfold.controller.switches.connection import CallTimeouts, ConnectionReque
 from netfold.controller.switches.endpoint import Tls
 from netfold.controller.switches.entries import Codec, Contents, Entity
 from netfold.controller.switches.install import Op, WriteBatch
+from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.port_counters import PortCounts, PortReader
 from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
 
@@ -34,15 +36,16 @@ class FinsyConnection:
     def __init__(self, request: ConnectionRequest) -> None:
         endpoint = self._endpoint = request.endpoint
         options = fy.SwitchOptions(
-            p4info=request.pipeline.p4info,
-            p4blob=request.pipeline.blob,
             p4force=request.must_push,
             device_id=endpoint.device_id,
             initial_election_id=request.election_id,
             channel_credentials=None if endpoint.tls is None else credentials(endpoint.tls),
             ready_handler=lambda _: request.on_ready(self),
         )
-        switch = self._switch = TimeoutSwitch(endpoint.name, endpoint.address, options, request.timeouts)
+        schema = read_schema(request.pipeline.p4info, request.pipeline.blob)
+        switch = self._switch = TimeoutSwitch(
+            endpoint.name, endpoint.address, options, schema, request.timeouts
+        )
         self._codec = Codec(switch.p4info)
         self.rpc_lock = switch.rpc_lock
 
@@ -150,8 +153,16 @@ class TimeoutSwitch(fy.Switch):  # type: ignore[misc]  # final for type checkers
     """`rpc_lock`: held for each RPC on the switch's contents, so that one of them does not delay another one into its
     timeout."""
 
-    def __init__(self, name: str, address: str, options: fy.SwitchOptions, timeouts: CallTimeouts) -> None:
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        options: fy.SwitchOptions,
+        schema: fy.P4Schema,
+        timeouts: CallTimeouts,
+    ) -> None:
         super().__init__(name, address, options)
+        self._p4schema = schema
         self._timeouts = timeouts
         self.rpc_lock = asyncio.Lock()
 

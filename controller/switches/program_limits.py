@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import finsy as fy
 from finsy.p4schema import P4BitsType
 
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
+from netfold.controller.switches.p4info import read_schema
 from netfold.topologies.fabric import Fabric, FabricError
 
 _BITMAPS = "bitmaps"
@@ -25,7 +25,7 @@ _LANE = re.compile(r"lane_[0-9a-f]+")
 @cache
 def max_children(p4info: Path) -> int:
     """The width of a program's bitmap (bits). Raises FabricError if it has none."""
-    for register in fy.P4Schema(p4info).registers:
+    for register in read_schema(p4info).registers:
         if register.alias.rsplit(".", 1)[-1] == _BITMAPS and isinstance(register.type_spec, P4BitsType):
             return register.type_spec.bitwidth
     raise FabricError(f"{p4info}: the program has no register '{_BITMAPS}'; expected a program of netfold")
@@ -34,7 +34,7 @@ def max_children(p4info: Path) -> int:
 @cache
 def lanes_of(p4info: Path) -> int:
     """The lanes of a program's packets: it has a register for each."""
-    return sum(_LANE.fullmatch(r.alias.rsplit(".", 1)[-1]) is not None for r in fy.P4Schema(p4info).registers)
+    return sum(_LANE.fullmatch(r.alias.rsplit(".", 1)[-1]) is not None for r in read_schema(p4info).registers)
 
 
 def check_lanes(p4infos: Mapping[str, Path], lanes: int) -> None:

@@ -28,6 +28,7 @@ from rich.table import Table
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
 from netfold.controller.switches.connection import CallTimeouts
 from netfold.controller.switches.finsy_adapter import TimeoutSwitch
+from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.port_counters import PortReader
 from netfold.evaluation.core.command import run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
@@ -76,7 +77,7 @@ class TelemetryCost(Experiment[TelemetryRow]):
 
     def rows(self, notify: Notify) -> Iterator[TelemetryRow]:
         fabric = leaf_spine(leaves=self.switches, spines=16, hosts_per_leaf=16)
-        reader = PortReader(fy.P4Schema(P4INFO), 1, *metered_ports(fabric, "leaf1"))
+        reader = PortReader(read_schema(P4INFO), 1, *metered_ports(fabric, "leaf1"))
         notify(f"{self.switches} switches, one reading a second, {len(reader.request.entities)} cells each")
         for call, own, served in asyncio.run(self._measure(fabric, reader)):
             yield TelemetryRow(call, self.switches, own, served)
@@ -95,8 +96,8 @@ class TelemetryCost(Experiment[TelemetryRow]):
         try:
             with grpc.insecure_channel(address) as channel:
                 grpc.channel_ready_future(channel).result(timeout=START_TIMEOUT_S)
-            options = fy.SwitchOptions(p4info=P4INFO, p4blob=PROGRAM, device_id=1)
-            connected = TimeoutSwitch("leaf1", address, options, CallTimeouts(30.0, 10.0))
+            options, schema = fy.SwitchOptions(device_id=1), read_schema(P4INFO, PROGRAM)
+            connected = TimeoutSwitch("leaf1", address, options, schema, CallTimeouts(30.0, 10.0))
             async with connected, grpc.aio.insecure_channel(address) as aio_channel:
                 empty = aio_channel.unary_unary("/p4.v1.P4Runtime/Capabilities", None, None)
 

@@ -31,6 +31,7 @@ from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec, Contents
 from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
 from netfold.controller.switches.fleet import FleetOptions
+from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell
 from netfold.controller.switches.selectors import expand_action_sets
 from netfold.controller.switches.session import RPC_TIMEOUT_S
@@ -222,7 +223,7 @@ class Deployment:
 
 
 def switch_contents(switch: FakeSwitch, running: Pipeline = PIPELINE) -> Contents:
-    schema = fy.P4Schema(running.p4info)
+    schema = read_schema(running.p4info)
     codec = Codec(schema)
     found: Contents = {}
     messages = [p4r.Entity(table_entry=e) for e in switch.state.tables.values()]

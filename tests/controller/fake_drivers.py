@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import finsy as fy
 import grpc
 from finsy.proto import p4r, rpc_code
 
+from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
 from tests.controller.fake_switch import FakeSwitch
 
@@ -24,7 +24,7 @@ class FakeDrivers(FakeSwitch):
     def __init__(self, p4info: Path) -> None:
         super().__init__(device_id=0)
         self.narrow: list[p4r.PacketOut] = []
-        self._schema = fy.P4Schema(p4info)
+        self._schema = read_schema(p4info)
 
     async def Capabilities(self, request, context):
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no capabilities are told")
