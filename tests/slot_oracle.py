@@ -95,7 +95,7 @@ class SlotPool:
                 add = add_floats if self._flags[slot] & Flag.FLOATS else add_saturating
                 self._sums[slot] = add(self._sums[slot], np.asarray(lanes, np.int32))
         self._seen[slot, word] |= bit
-        if not np.array_equal(self._seen[slot], self._full):
+        if not (self._seen[slot] == self._full).all():
             return SlotOutcome(Verdict.DUPLICATE if repeated else Verdict.ACCUMULATED)
         return SlotOutcome(self._repeated if repeated else self._sent, self.sum(slot))
 

@@ -31,6 +31,10 @@ from tests.slot_oracle import SlotPool, Sum
 LANES = 4
 
 
+ROOM = 1 << 10
+"""Packets that a core can send at once."""
+
+
 class _Out(ctypes.Structure):
     _fields_ = HEADERS.fields("nf_out")
 
@@ -70,6 +74,7 @@ class Core:
         self._congestion = congestion
         self._rounds = rounds
         self.lanes = 0
+        self._out = (_Out * ROOM)()
         self._arrays: list[np.ndarray] = []  # results are written there as long as the core lives
 
     def __del__(self) -> None:
@@ -121,15 +126,16 @@ class Core:
         )
 
     def status(self, call: int) -> Status:
-        return Status(self.outcome(call).status)
+        """Without a copy of all of the outcome: loops look at each call after each step."""
+        return Status(CallOutcome.from_address(self._code.nf_core_outcome(call)).status)
 
     def receive(self, payload: bytes, now: float, endpoint: int = 0, marked: bool = False) -> None:
         aligned = np.frombuffer(payload.ljust(-(-len(payload) // 4) * 4, b"\0"), np.uint32).copy()
         self._code.nf_core_receive(self._core, endpoint, aligned.ctypes.data, len(payload), int(marked), now)
 
-    def send(self, now: float, room: int = 1 << 10) -> list[tuple[int, bytes]]:
-        """The packets to send now, with their endpoints."""
-        out = (_Out * room)()
+    def send(self, now: float, room: int = ROOM) -> list[tuple[int, bytes]]:
+        """The packets to send now, with their endpoints, `room` of them at most."""
+        out = self._out
         count = self._code.nf_core_send(self._core, out, room, now)
         size = 16 + 4 * self.lanes
         return [(out[i].endpoint, ctypes.string_at(out[i].packet, size)) for i in range(count)]

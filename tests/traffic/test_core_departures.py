@@ -30,9 +30,8 @@ class Program:
     def statuses(self) -> list[Status]:
         return [self.core.status(call) for _, _, call in self.submitted]
 
-    @property
-    def has_ended(self) -> bool:
-        statuses = self.statuses()
+    def has_ended(self, statuses: list[Status]) -> bool:
+        """`statuses`: of all submitted calls."""
         return Status.PENDING not in statuses and (
             len(statuses) == self.calls or statuses[-1:] == [Status.WORKERS_LEFT]
         )
@@ -104,7 +103,7 @@ class Job:
                     self._submit(program)
                     statuses = program.statuses()
                 in_calls = number in abort and statuses.count(Status.DONE) >= program.calls - 2
-                if program.has_ended or in_calls:
+                if program.has_ended(statuses) or in_calls:
                     self.leave(program)
             if len(self.departed) == len(self.programs):
                 return
@@ -160,6 +159,12 @@ LOSS = pytest.mark.parametrize("loss", [0.0, 0.1])
 CALLS = pytest.mark.parametrize("calls", [[6, 6, 6], [3, 6, 6], [3, 5, 8], [0, 4, 4], [1, 1, 7]], ids=str)
 
 
+def few_and_more(few: int, count: int) -> pytest.MarkDecorator:
+    """`seeds`: the first few of so many; the others are a longer proof."""
+    more = pytest.param(range(few, count), marks=pytest.mark.long)
+    return pytest.mark.parametrize("seeds", [range(few), more], ids=["few seeds", "more seeds"])
+
+
 @TREES
 @LOSS
 @CALLS
@@ -182,8 +187,9 @@ def test_different_numbers_of_calls(calls, elastic, loss, shares):
 @LOSS
 @pytest.mark.parametrize("elastic", [True, False])
 @pytest.mark.parametrize("leavers", [{0}, {2}, {0, 1}])
-def test_workers_that_leave_with_calls_in_flight(leavers, elastic, loss):
-    for seed in range(10):
+@few_and_more(5, 10)
+def test_workers_that_leave_with_calls_in_flight(seeds, leavers, elastic, loss):
+    for seed in seeds:
         job = Job([8, 8, 8], seed, elastic=elastic, loss=loss, shares=(0.6, 0.4))
         job.run(abort=frozenset(leavers))
         job.check(strict=False)
@@ -191,8 +197,9 @@ def test_workers_that_leave_with_calls_in_flight(leavers, elastic, loss):
 
 @pytest.mark.parametrize("elastic", [True, False])
 @pytest.mark.parametrize("calls", [[6, 6, 6], [3, 5, 8]], ids=str)
-def test_a_new_epoch_for_another_reason_while_workers_leave(calls, elastic):
-    for seed in range(30):
+@few_and_more(10, 30)
+def test_a_new_epoch_for_another_reason_while_workers_leave(seeds, calls, elastic):
+    for seed in seeds:
         job = Job(calls, seed, elastic=elastic, loss=0.05, shares=(0.6, 0.4))
         job.run(restart=random.Random(seed).randrange(1, 600))
         job.check(strict=False)
