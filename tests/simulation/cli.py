@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import sys
@@ -60,7 +59,6 @@ def _search(options: argparse.Namespace) -> int:
     from tests.simulation.drawing import scenario_of, theme_of
     from tests.simulation.run import run
 
-    gc.freeze()  # what was imported need not be collected after each run
     first, last = map(int, options.seeds.split(":"))
     began, failed = time.process_time(), 0
     seeds = [s for s in range(first, last) if options.theme in ("", theme_of(s))]

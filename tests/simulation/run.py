@@ -87,6 +87,7 @@ def virtual_time(seed: int, reorder: float, history: History) -> Iterator[Place]
     logger.setLevel(logging.INFO)
     logger.propagate = False
     gc.disable()  # what a collection ends would depend on its moment
+    gc.freeze()  # what was there before, such as all imports, need not be collected after each run
     try:
         asyncio.set_event_loop(loop)
         yield Place(loop, folder, log)
@@ -98,6 +99,7 @@ def virtual_time(seed: int, reorder: float, history: History) -> Iterator[Place]
         shutil.rmtree(folder, ignore_errors=True)
         gc.enable()
         gc.collect()
+        gc.unfreeze()
 
 
 async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
