@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-SHORT = range(0, 200, 50)
+SHORT = range(0, 100, 50)
 LONG = range(0, 20_000, 500)
 TIMEOUT_S = 1500
 
