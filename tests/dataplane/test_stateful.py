@@ -116,7 +116,7 @@ COMMON = settings(
 
 @pytest.mark.timeout(600)
 def test_random_networks_agree_with_the_oracle(target: str, devices: Devices, tally: Tally):
-    examples = 100 if target == "softswitch" else 12
+    examples = 60 if target == "softswitch" else 12
     run_state_machine_as_test(
         machine(fresh(devices, target, tally)),
         settings=settings(COMMON, max_examples=examples, stateful_step_count=15),
