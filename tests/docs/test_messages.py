@@ -32,15 +32,22 @@ def raised() -> tuple[Raised, ...]:
     return tuple(raised_messages())
 
 
+@cache
 def plain(template: str) -> str:
     """As the page can have it: one line without backticks; adjacent values are one."""
     return re.sub(r"\.{4,}", "...", " ".join(template.replace("`", "").split()))
 
 
-def covers(pattern: str, template: str) -> bool:
-    pieces = [re.escape(piece) for piece in pattern.split("...")]
+@cache
+def expression(pattern: str) -> re.Pattern[str]:
+    """Of the templates that the pattern covers."""
     is_specific = len(re.findall(r"[\w-]{2,}", pattern.replace("...", " "))) >= MIN_WORDS
-    return pattern == template or (is_specific and re.fullmatch(".*".join(pieces), template) is not None)
+    pieces = [re.escape(piece) for piece in pattern.split("...")]
+    return re.compile(".*".join(pieces) if is_specific else re.escape(pattern))
+
+
+def covers(pattern: str, template: str) -> bool:
+    return expression(pattern).fullmatch(template) is not None
 
 
 def test_each_message_has_an_entry():

@@ -68,12 +68,15 @@ def lines(*suffixes: str) -> Iterator[tuple[str, str]]:
             yield f"{path.relative_to(REPOSITORY)}:{number}", line
 
 
-def classes() -> Iterator[tuple[str, ast.ClassDef]]:
+@cache
+def classes() -> list[tuple[str, ast.ClassDef]]:
     """Place and definition of every class of the product's Python."""
-    for path in filter(is_product, files(".py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                yield f"{path.relative_to(REPOSITORY)}:{node.lineno}", node
+    return [
+        (f"{path.relative_to(REPOSITORY)}:{node.lineno}", node)
+        for path in filter(is_product, files(".py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
 
 
 def identifiers(node: ast.AST) -> Iterator[str]:
