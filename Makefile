@@ -15,8 +15,8 @@ BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 TARGET ?= auto
 DIST   ?= dist
-# Each test file runs in one of them; 0 runs all in one process.
-TEST_PROCESSES ?= 2
+# Each test file runs in one of them; 0 runs all in one process. One more than processors: some tests wait.
+TEST_PROCESSES ?= $(shell expr $$(nproc) + 1)
 
 # What Debian and Ubuntu have to give: Mininet's Python and mnexec, a C compiler for softswitch, tools for the network.
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
