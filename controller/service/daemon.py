@@ -19,7 +19,7 @@ from netfold.controller.recording.recording_file import RecordingFile
 from netfold.controller.scheduling.plan_process import PlanProcess
 from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.controller.service.metrics import metrics_server
-from netfold.controller.service.server import ListenError, Security, serving
+from netfold.controller.service.server import ListenError, Security, published_address, serving
 from netfold.controller.service.servicer import Service
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.service.systemd import SystemdNotifier
@@ -174,7 +174,7 @@ async def _lead(
         with metrics_server(controller, options.metrics_port, options.metrics_descriptor):
             await listener.serve(Service(controller))
             with store.change():
-                store.set_primary(listener.address)
+                store.set_primary(published_address(listener.address))
             report(f"serving at {listener.address}")
             await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -31,6 +31,7 @@ else:
     _Interceptor = grpc.aio.ServerInterceptor
 
 MAX_MESSAGE = 8 << 20
+ALL_INTERFACES = ("0.0.0.0", "[::]", "::", "*", "")
 MEMBER_METHODS = frozenset({"JoinJob", "GetJob", "ListHosts"})
 """That a worker and a parameter server call: membership, why a call stands still, and which host it runs on."""
 
@@ -80,6 +81,12 @@ async def serving(
         await server.stop(grace=0.2)
         if listen.startswith("unix:"):
             Path(listen.removeprefix("unix:")).unlink(missing_ok=True)
+
+
+def published_address(address: str) -> str:
+    """Where callers on other machines reach `address`: an address of all interfaces names none of this machine's."""
+    host, _, port = address.rpartition(":")
+    return f"{socket.gethostname()}:{port}" if host in ALL_INTERFACES else address
 
 
 def _bind(server: grpc.aio.Server, listen: str, security: Security | None) -> str:

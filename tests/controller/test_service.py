@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 import subprocess
 from typing import Any
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from netfold.controller.operator.job_commands import job as job_app
 from netfold.controller.operator.top import connected_members
-from netfold.controller.service.server import ListenError, Security, serving
+from netfold.controller.service.server import ListenError, Security, published_address, serving
 from netfold.controller.service.servicer import Service
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as pb_grpc
@@ -471,3 +472,13 @@ def test_a_socket_that_answers_is_not_taken_over(tmp_path):
                 pass
 
     _run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("listened", ["0.0.0.0:9600", "[::]:9600"])
+def test_a_primary_on_all_interfaces_is_named_by_its_host(listened):
+    assert published_address(listened) == f"{socket.gethostname()}:9600"
+
+
+@pytest.mark.parametrize("listened", ["ctl:9600", "127.0.0.1:9600", "[fd00::1]:9600", "unix:/run/c.sock"])
+def test_a_primary_at_one_address_is_named_by_it(listened):
+    assert published_address(listened) == listened
