@@ -137,6 +137,7 @@ def _unit(
     if cpus is not None:
         service.append(f"CPUAffinity={cpus}")
     head = [f"Description={what}", "After=network-online.target", "Wants=network-online.target"]
+    head.append("StartLimitIntervalSec=0")  # no limit: what it waits for may come at any time
     sections = {"Unit": head, "Service": service, "Install": ["WantedBy=multi-user.target"]}
     return "\n".join(f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items())
 

@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""The services of docs/how-to/operate.md and of `netfold deploy` under a systemd, by the page's own commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.controller.systemd_box import BoxError, SystemdBox, systemd_box
+from tests.docs.blocks import blocks
+from tests.house.imports import REPOSITORY
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: needs root for a systemd in namespaces"),
+]
+
+BLOCKS = list(blocks(REPOSITORY / "docs/how-to/operate.md"))
+UNIT = "netfold-controller"
+STANDBY = "netfold-standby"
+UNITS = "/etc/systemd/system"
+OPERATOR = (
+    "env",
+    "NETFOLD_CONTROLLER=ctl:9600",
+    "NETFOLD_TLS_CA=/etc/netfold/cert.pem",
+    "NETFOLD_TOKEN_FILE=/etc/netfold/token",
+    "netfold",
+)
+TIMEOUT_S = 90.0
+WATCHDOG_S = 10
+"""In place of the page's minute."""
+START_BURST = 5
+"""Starts within ten seconds after which systemd leaves a unit failed by default."""
+
+
+def page(part: str) -> str:
+    """The page's block that has `part`."""
+    (found,) = [block.text for block in BLOCKS if part in block.text and not block.mark.startswith("file")]
+    return found
+
+
+def wait_until(condition: Callable[[], bool], box: SystemdBox, *units: str) -> None:
+    end = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < end, box.run("journalctl", "--no-pager", *(f"--unit={u}" for u in units))
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[SystemdBox]:
+    """The page's commands have run. The standby has a network of its own, as on a second machine."""
+    with ExitStack() as stack:
+        try:
+            box = stack.enter_context(systemd_box())
+        except BoxError as error:
+            pytest.skip(f"SKIPPED: {error}")
+        for block in BLOCKS:
+            if block.mark == "file":
+                box.write(f"/tmp/{block.value}", block.text + "\n")
+        users = [line for line in page("useradd").splitlines() if "useradd" in line or "install -d" in line]
+        box.shell("\n".join(users))
+        box.shell("echo 127.0.0.1 ctl >> /etc/hosts; mkdir /var/backups")
+        box.shell(page("openssl req"))
+        box.write(f"{UNITS}/{UNIT}.service.d/trial.conf", f"[Service]\nWatchdogSec={WATCHDOG_S}\n")
+        box.shell(page("systemctl enable").replace("journalctl", "journalctl --no-pager"))
+        box.shell(f"cp {UNITS}/{UNIT}.service {UNITS}/{STANDBY}.service")
+        box.write(f"{UNITS}/{STANDBY}.service.d/machine.conf", "[Service]\nPrivateNetwork=yes\n")
+        box.run("systemctl", "daemon-reload")
+        yield box
+
+
+@pytest.fixture
+def box(installed: SystemdBox) -> SystemdBox:
+    """The controller runs. It leads, unless the standby runs and does."""
+    installed.run("systemctl", "start", UNIT)
+    return installed
+
+
+@pytest.mark.parametrize("unit", ["netfold-controller.service", "softswitch.service"])
+def test_systemd_finds_no_fault_in_the_units_of_the_page(unit: str, installed: SystemdBox):
+    assert installed.run("systemd-analyze", "verify", "--man=no", f"/tmp/{unit}") == ""
+
+
+def test_the_service_is_active_when_it_serves(box: SystemdBox):
+    assert box.show(UNIT, "StatusText") == "serving at 0.0.0.0:9600"
+    assert box.show(UNIT, "UnitFileState") == "enabled"
+    status = json.loads(box.run(*OPERATOR, "controller", "status", "--json"))
+    assert (status["primary"], status["primary_address"]) == (True, "trial:9600"), "the host's name"
+    owners = box.shell("stat --format '%U %a' /var/lib/netfold/*")
+    assert set(owners.splitlines()) == {"netfold 600"}
+    member = [word.replace("netfold/token", "netfold/member-token") for word in OPERATOR]
+    code, output = box.result(*member, "controller", "status")
+    assert code != 0, output
+
+
+def test_a_stopped_process_is_killed_and_its_standby_leads(box: SystemdBox):
+    box.run("systemctl", "start", STANDBY)
+    assert box.show(STANDBY, "StatusText") == "standby at 0.0.0.0:9600; the primary is at trial:9600"
+    stopped = box.show(UNIT, "MainPID")
+    box.run("kill", "-STOP", stopped)
+    wait_until(lambda: box.show(STANDBY, "StatusText").startswith("serving at"), box, UNIT, STANDBY)
+    wait_until(lambda: box.show(UNIT, "StatusText").startswith("standby"), box, UNIT, STANDBY)
+    assert (box.show(UNIT, "NRestarts"), box.show(STANDBY, "NRestarts")) == ("1", "0")
+    assert "Failed with result 'watchdog'" in box.run("journalctl", "--no-pager", f"--unit={UNIT}")
+
+
+def test_a_stop_ends_with_exit_code_0(box: SystemdBox):
+    box.run("systemctl", "start", STANDBY)
+    box.run("kill", "-STOP", box.show(STANDBY, "MainPID"))
+    box.run("systemctl", "stop", STANDBY, UNIT)
+    for unit in (STANDBY, UNIT):
+        ended = [box.show(unit, name) for name in ("ActiveState", "Result", "ExecMainStatus")]
+        assert ended == ["inactive", "success", "0"]
+
+
+def test_a_service_that_cannot_start_is_tried_again(installed: SystemdBox):
+    """As its card, its folder or the other controller may be there later."""
+    installed.shell("netfold deploy switch -i eth1 -i eth2 --threads 2 --out /")
+    installed.shell("netfold deploy ps -i eth1 --controller ctl:9600 --threads 2 --out /")
+    installed.shell(f"cp /tmp/softswitch.service {UNITS}; systemctl stop {UNIT} {STANDBY}")
+    files = (UNIT, "softswitch", "netfold-switch", "netfold-ps@")
+    for file in files:
+        fails = "[Service]\nExecStartPre=\nExecStart=\nExecStart=/bin/false\n"
+        installed.write(f"{UNITS}/{file}.service.d/fails.conf", fails)
+    installed.run("systemctl", "daemon-reload")
+    units = [f"{file}digits" if file.endswith("@") else file for file in files]
+    try:
+        installed.run("systemctl", "start", "--no-block", *units)
+        for unit in units:
+            wait_until(
+                lambda unit=unit: int(installed.show(unit, "NRestarts")) > START_BURST, installed, unit
+            )
+    finally:
+        installed.shell(
+            f"systemctl stop {' '.join(units)}; rm {UNITS}/*.d/fails.conf; systemctl daemon-reload"
+        )
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="SKIPPED: sqlite3 is not on PATH")
+def test_a_copy_of_the_store_is_restored(box: SystemdBox):
+    box.run("systemctl", "stop", STANDBY)
+    wait_until(lambda: box.show(UNIT, "StatusText").startswith("serving at"), box, UNIT)
+    box.write("/tmp/job.yaml", "name: digits\nworkers: 2\n")
+    box.run(*OPERATOR, "job", "submit", "--queue", "/tmp/job.yaml")
+    box.shell(page("sqlite3"))
+    box.shell("systemctl kill --signal=KILL netfold-controller; rm /var/lib/netfold/fabric.db")
+    box.shell(page("systemctl stop"))
+    jobs = json.loads(box.run(*OPERATOR, "job", "list", "--all", "--json"))
+    assert [job["name"] for job in jobs] == ["digits"]
