@@ -58,21 +58,25 @@ run: $(VENV)/.ready ## train a real model through P4 switches in a Mininet leaf-
 	$(BIN)/netfold run --target $(TARGET) $(if $(WEB),--web) $(FAST) $(RUN_ARGS)
 
 # The chip's model takes a program of its own, and few packets a second: a small perceptron, one switch killed under its
-# training, and frames lost on every link (docs/how-to/tofino.md, section 3). FABRIC=tofino-leaf is half of it.
+# training, and frames lost on every link (docs/how-to/tofino.md, section 3). FABRIC=tofino-leaf is half of it;
+# tofino2-pair and tofino2-leaf are the same with Tofino 2, whose program takes ten minutes to compile.
 ifeq ($(TARGET),tofino-model)
 CHIP_MODEL := out/tofino-model
 FABRIC     ?= tofino-pair
-RUN_ARGS   := --fabric $(FABRIC) --program $(CHIP_MODEL)/tofino --lanes 32 --hidden 16 --epochs 4 --size 4096 --no-ring \
+CHIP       := $(if $(filter tofino2-%,$(FABRIC)),tofino2,tofino)
+CHIP_LANES := $(if $(filter tofino2,$(CHIP)),64,32)
+PROGRAM    := $(CHIP_MODEL)/$(CHIP)
+RUN_ARGS   := --fabric $(FABRIC) --program $(PROGRAM) --lanes $(CHIP_LANES) --hidden 16 --epochs 4 --size 4096 --no-ring \
               --loss 0.002 --restart leaf1
 ifneq ($(filter run,$(MAKECMDGOALS)),)
 MISSING := $(shell PYTHONPATH=. $(PYTHON) -m netfold.testbed.network.tofino_model \
-             --check $(if $(filter tofino-leaf,$(FABRIC)),1,2) \
-             $(if $(wildcard $(CHIP_MODEL)/tofino/netfold.pi.bin),,p4c-barefoot bfas) 2>&1)
+             --check $(if $(filter %-leaf,$(FABRIC)),1,2) --chip $(CHIP) \
+             $(if $(wildcard $(PROGRAM)/netfold.pi.bin),,p4c-barefoot bfas) 2>&1)
 $(if $(MISSING),$(error $(MISSING)))
 endif
-run: $(CHIP_MODEL)/tofino/netfold.pi.bin
-$(CHIP_MODEL)/tofino/netfold.pi.bin: $(wildcard p4src/common/*.p4 p4src/quorum/*.p4 p4src/tna/*.p4 p4src/tools/tofino*.py) | $(VENV)/.ready
-	$(BIN)/python -m netfold.p4src.tools.tofino tofino --cpu-port 320 --out $(CHIP_MODEL)
+run: $(PROGRAM)/netfold.pi.bin
+$(PROGRAM)/netfold.pi.bin: $(wildcard p4src/common/*.p4 p4src/quorum/*.p4 p4src/tna/*.p4 p4src/tools/tofino*.py) | $(VENV)/.ready
+	$(BIN)/python -m netfold.p4src.tools.tofino $(CHIP) $(if $(filter tofino,$(CHIP)),--cpu-port 320) --out $(CHIP_MODEL)
 endif
 
 .PHONY: train

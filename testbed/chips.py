@@ -13,9 +13,14 @@ import yaml
 from netfold.testbed.errors import RunError
 from netfold.testbed.network import tofino_model
 from netfold.testbed.network.handles import SwitchHandle
+from netfold.topologies.fabric import Fabric
+from netfold.topologies.ports import Chip
 
 _P4INFO, _CONFIG = "netfold.p4info.txtpb", "netfold.pi.bin"
-_MAKE = "python -m netfold.p4src.tools.tofino tofino --cpu-port 320"
+_MAKE = {
+    Chip.TOFINO: f"python -m netfold.p4src.tools.tofino tofino --cpu-port {tofino_model.CPU_PORTS[Chip.TOFINO]}",
+    Chip.TOFINO2: "python -m netfold.p4src.tools.tofino tofino2",
+}
 _TIMES = {
     "--host-rtt-ms": 200.0,  # a model takes milliseconds for a packet, up to 30 for a counter
     "--probe-s": 30.0,  # probes queue behind retransmissions: at a load of 40 five of 5 s timed out
@@ -26,18 +31,30 @@ _TIMES = {
 }
 
 
-def options(path: Path, program: Path | None, switches: Iterable[SwitchHandle]) -> list[str]:
+def options(path: Path, program: Path | None, switches: Iterable[SwitchHandle], fabric: Fabric) -> list[str]:
     """Options of `netfold controller run`; writes the file of switches to `path`. `program`: folder of the program
-    for the drivers. Raises RunError."""
+    for the drivers. Raises RunError for a missing program, or a fabric of several chips or none."""
+    chip = _only_chip(fabric)
     if program is None or not (program / _CONFIG).is_file():
-        raise RunError(f"{program or '--program'}: no program for the drivers; build it with `{_MAKE}`")
+        raise RunError(f"{program or '--program'}: no program for the drivers; build it with `{_MAKE[chip]}`")
     defaults = {
         "target": "tofino",
         "server": "drivers",
-        "cpu_port": tofino_model.CPU_PORT,
+        "cpu_port": tofino_model.CPU_PORTS[chip],
         "p4info": str(program.resolve() / _P4INFO),
         "config": str(program.resolve() / _CONFIG),
     }
     addresses = {s.name: {"address": s.grpc_address} for s in switches}
     path.write_text(yaml.safe_dump({"defaults": defaults, "switches": addresses}))
     return ["--switches", str(path), *(word for k, v in _TIMES.items() for word in (k, str(v)))]
+
+
+def _only_chip(fabric: Fabric) -> Chip:
+    chips = {s.name: s.chip for s in fabric.switches}
+    for name, chip in chips.items():
+        if chip is None:
+            raise RunError(f"'{name}' has no 'chip' in fabric '{fabric.name}': expected {' or '.join(Chip)}")
+    if len(set(chips.values())) > 1:
+        names = ", ".join(f"{name} ({chip})" for name, chip in chips.items())
+        raise RunError(f"fabric '{fabric.name}' has several chips, and one program runs on one: {names}")
+    return next(c for c in chips.values() if c is not None)

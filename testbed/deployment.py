@@ -63,7 +63,7 @@ class Setup:
     first_grpc_port: int = FIRST_GRPC_PORT
     controller: tuple[str, ...] = ()
     program: Path | None = None
-    """For tofino-model: the folder from `python -m netfold.p4src.tools.tofino tofino --cpu-port 320`."""
+    """For tofino-model: the chip's folder from `python -m netfold.p4src.tools.tofino`."""
     call_s: float | None = None
     """Timeout of one all-reduce of a worker or a ring; None: the target's default."""
     mode: NetworkMode | None = None
@@ -162,7 +162,8 @@ class Deployment(ManagedResource):
             return ["--switches", str(path)]
         if not self._chips:
             return []
-        return chips.options(self.directory / "switches.yaml", self.setup.program, self.net.switches.values())
+        path = self.directory / "switches.yaml"
+        return chips.options(path, self.setup.program, self.net.switches.values(), self.fabric)
 
     def check(self) -> None:
         """Raises RunError if a switch or the controller has ended."""

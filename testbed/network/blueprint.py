@@ -72,6 +72,7 @@ class Blueprint:
             control_socket,
             pcap_dir,
             self.bursts,
+            self.fabric.switch(switch).chip,
         )
 
     def shaping(self) -> Iterator[str]:

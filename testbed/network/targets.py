@@ -18,6 +18,7 @@ from typing import Protocol
 
 from netfold.testbed.network import tofino_model
 from netfold.testbed.network.errors import MissingToolError, NetworkError
+from netfold.topologies.ports import Chip
 
 _BMV2 = "simple_switch_grpc"
 
@@ -49,6 +50,8 @@ class Launch:
     pcap_dir: Path | None = None
     bursts: bool = False
     """Links carry bursts of packets whole."""
+    chip: Chip | None = None
+    """The chip that the fabric's spec names."""
 
     @property
     def grpc_port(self) -> int | None:
@@ -151,7 +154,7 @@ class Bmv2:
 
 
 class TofinoModel:
-    """A register-accurate model of a Tofino with the chip's drivers, which serve P4Runtime."""
+    """A register-accurate model of a Tofino or Tofino 2 with the chip's drivers, which serve P4Runtime."""
 
     name = "tofino-model"
     shapes_links = False
@@ -168,6 +171,8 @@ class TofinoModel:
         folder = launch.control_socket.parent / f"{launch.name}.tofino"
         command = [sys.executable, "-m", tofino_model.__name__, "--grpc", launch.grpc_address]
         command += ["--folder", str(folder)]
+        if launch.chip is not None:
+            command += ["--chip", launch.chip]
         for port in launch.ports:
             command += ["-i", f"{port.number}@{port.interface}"]
         return command

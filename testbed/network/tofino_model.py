@@ -92,7 +92,7 @@ def check_capacity(switches: int = 1, chip: Chip = Chip.TOFINO) -> None:
     if available < needed:
         raise NetworkError(
             f"{available / 1e9:.1f} GB of memory are available; {switches} switches of tofino-model need "
-            f"{needed / 1e9:.1f}; FABRIC=tofino-leaf has one switch"
+            f"{needed / 1e9:.1f}; FABRIC={chip}-leaf has one switch"
         )
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from netfold.controller.switches.session import RPC_TIMEOUT_S
 from netfold.testbed import chips
 from netfold.testbed.errors import RunError
 from netfold.testbed.step_timeouts import step_timeouts_of
+from netfold.topologies.ports import Chip
 from netfold.topologies.spec import load_fabric
 
 
@@ -25,13 +27,18 @@ class Switch:
         self.name, self.grpc_address = name, f"127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("name", ["tofino-leaf", "tofino-pair"])
-def test_the_controller_reads_of_every_switch_that_its_drivers_speak(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "cpu_port"),
+    [("tofino-leaf", 320), ("tofino-pair", 320), ("tofino2-leaf", 0), ("tofino2-pair", 0)],
+)
+def test_the_controller_reads_of_every_switch_that_its_drivers_speak(
+    tmp_path: Path, name: str, cpu_port: int
+) -> None:
     fabric = load_fabric(name)
     for file in ("netfold.p4info.txtpb", "netfold.pi.bin"):
         (tmp_path / file).write_bytes(b"")
     switches = [Switch(s.name, 9559 + i) for i, s in enumerate(fabric.switches)]
-    options = chips.options(tmp_path / "switches.yaml", tmp_path, switches)  # type: ignore[arg-type]
+    options = chips.options(tmp_path / "switches.yaml", tmp_path, switches, fabric)  # type: ignore[arg-type]
     assert options[:2] == ["--switches", str(tmp_path / "switches.yaml")]
     told = dict(zip(options[2::2], map(float, options[3::2]), strict=True))
     assert told["--rpc-timeout-s"] > RPC_TIMEOUT_S
@@ -40,16 +47,28 @@ def test_the_controller_reads_of_every_switch_that_its_drivers_speak(tmp_path: P
     )
     devices = read_devices(tmp_path / "switches.yaml", fabric, 32)
     assert {n: d.address for n, d in devices.items()} == {s.name: s.grpc_address for s in switches}
-    assert {(d.server, d.device_id, d.cpu_port) for d in devices.values()} == {(TofinoServer.DRIVERS, 0, 320)}
+    assert {(d.server, d.device_id, d.cpu_port) for d in devices.values()} == {
+        (TofinoServer.DRIVERS, 0, cpu_port)
+    }
     for switch in fabric.switches:
         assert {p >> 7 for p in fabric.ports[switch.name].values()} == {0, 1}, "workers in two pipes"
 
 
-def test_a_program_that_is_missing_is_said_with_how_it_is_made(tmp_path: Path) -> None:
-    with pytest.raises(
-        RunError, match=r"build it with `python -m netfold.p4src.tools.tofino tofino --cpu-port 320`"
-    ):
-        chips.options(tmp_path / "switches.yaml", tmp_path, [])
+@pytest.mark.parametrize(
+    ("name", "words"), [("tofino-leaf", "tofino --cpu-port 320"), ("tofino2-leaf", "tofino2")]
+)
+def test_a_program_that_is_missing_is_said_with_how_it_is_made(tmp_path: Path, name: str, words: str) -> None:
+    with pytest.raises(RunError, match=f"build it with `python -m netfold.p4src.tools.tofino {words}`"):
+        chips.options(tmp_path / "switches.yaml", tmp_path, [], load_fabric(name))
+
+
+def test_a_fabric_has_one_chip(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"'s1' has no 'chip' in fabric 'single': expected tofino or tofino2"):
+        chips.options(tmp_path / "switches.yaml", tmp_path, [], load_fabric("single"))
+    pair = load_fabric("tofino-pair")
+    mixed = replace(pair, switches=(pair.switches[0], replace(pair.switches[1], chip=Chip.TOFINO2)))
+    with pytest.raises(RunError, match=r"several chips.*: leaf1 \(tofino\), leaf2 \(tofino2\)"):
+        chips.options(tmp_path / "switches.yaml", tmp_path, [], mixed)
 
 
 def test_its_jobs_keep_their_members_longer_than_others() -> None:

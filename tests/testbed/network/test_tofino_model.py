@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from softswitch.testing.ports import free_port
 from netfold.testbed.network import tofino_model
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.targets import Launch, Port, choose_target
+from netfold.topologies.ports import Chip
 
 STAND_IN = """#!{python}
 import json, os, sys, time
@@ -202,4 +204,6 @@ def test_a_network_starts_the_pair(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     command = target.command(launch)
     assert command[1:3] == ["-m", "netfold.testbed.network.tofino_model"]
     assert command[-2:] == ["-i", "132@nf1-2"]
+    assert "--chip" not in command
+    assert "tofino2" in target.command(replace(launch, chip=Chip.TOFINO2))
     assert shutil.which(command[0])
