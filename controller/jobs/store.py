@@ -139,9 +139,15 @@ class Store:
         """Where the leader serves, or served last; "" if none has published it."""
         return str(self._fact("primary") or "")
 
-    def set_primary(self, address: str) -> None:
-        """Within a change."""
+    @property
+    def primary_tokens(self) -> str:
+        """The digest of the tokens that the leader takes, or the last one took; "" if none has published it."""
+        return str(self._fact("primary_tokens") or "")
+
+    def set_primary(self, address: str, tokens: str = "") -> None:
+        """Within a change. `tokens`: their digest."""
         self._set("primary", address)
+        self._set("primary_tokens", tokens)
 
     def version(self) -> int:
         """Another number whenever another process has changed the store."""

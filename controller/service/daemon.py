@@ -23,6 +23,7 @@ from netfold.controller.service.server import ListenError, Security, published_a
 from netfold.controller.service.servicer import Service
 from netfold.controller.service.standby import ServiceProxy, StandbyService
 from netfold.controller.service.systemd import SystemdNotifier
+from netfold.controller.service.token_digest import has_tokens_of, token_digest
 from netfold.controller.service.watchdog import Watchdog, watched_loop
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.fabric_config import FabricConfig
@@ -136,6 +137,11 @@ async def _stand_by(
         report(f"standby at {listener.address}; the primary is at {primary}")
     except ListenError as error:
         report(f"standby without an address of its own: {error}; give it one with --listen")
+    if not has_tokens_of(options.security, store.primary_tokens):
+        report(
+            "the primary takes other tokens, whose holders this standby refuses once it leads: "
+            "give both the same --tokens and --member-tokens"
+        )
     term = await _until_leader(store, stop)
     service.retire()
     if term is not None:
@@ -174,7 +180,7 @@ async def _lead(
         with metrics_server(controller, options.metrics_port, options.metrics_descriptor):
             await listener.serve(Service(controller))
             with store.change():
-                store.set_primary(published_address(listener.address))
+                store.set_primary(published_address(listener.address), token_digest(options.security))
             report(f"serving at {listener.address}")
             await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
     finally:

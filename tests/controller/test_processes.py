@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from netfold.controller.operator.controller_commands import app
 from netfold.controller.operator.job_commands import job
 from tests.controller.fake_switch import FakeSwitch
+from tests.traffic.tls import make_certificate
 
 START = "from netfold.cli import main; main()"
 HANGS = {
@@ -309,6 +310,28 @@ def test_a_standby_at_the_primarys_address_says_that_it_answers_no_call(tmp_path
             await operator.serves(first)
             async with operator.controller() as standby:
                 assert "another process listens" in await operator.says(standby, "without an address")
+
+    _run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("has_them", [True, False])
+def test_a_standby_without_the_primarys_member_tokens_says_so(has_them, tmp_path):
+    tls = make_certificate(tmp_path)
+    (tmp_path / "tokens").write_text("a-token-of-an-operator\n")
+    (tmp_path / "member-tokens").write_text("a-token-of-a-worker\n")
+    served = ("--listen", "127.0.0.1:0", "--tls-cert", str(tls.certificate), "--tls-key", str(tls.key))
+    served += ("--tokens", "tokens")
+    members = ("--member-tokens", "member-tokens")
+
+    async def scenario(operator: Operator):
+        async with operator.controller(*served, *members) as first:
+            await operator.serves(first)
+            async with operator.controller(*served, *(members if has_them else ())) as standby:
+                await operator.says(standby, "standby at")
+                if not has_them:
+                    assert "give both the same" in await operator.says(standby, "other tokens")
+                first.kill()
+                await operator.serves(standby)
 
     _run(tmp_path, scenario)
 
