@@ -9,6 +9,8 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,9 +28,16 @@ with ControllerProcess("single", Path(sys.argv[1]), 64, 1.0, 39559, spawner.pope
 """
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A socket's path has 107 bytes at most, and `tmp_path` has the test's name in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
-def test_the_controller_ends_with_its_run_even_by_sigkill(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+def test_the_controller_ends_with_its_run_even_by_sigkill(short_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(short_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         controller = os.pidfd_open(int(holder.stdout.readline()))
