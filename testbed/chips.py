@@ -6,6 +6,7 @@ the run itself are in step_timeouts.py."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -31,30 +32,39 @@ _TIMES = {
 }
 
 
-def options(path: Path, program: Path | None, switches: Iterable[SwitchHandle], fabric: Fabric) -> list[str]:
-    """Options of `netfold controller run`; writes the file of switches to `path`. `program`: folder of the program
-    for the drivers. Raises RunError for a missing program, or a fabric of several chips or none."""
-    chip = _only_chip(fabric)
-    if program is None or not (program / _CONFIG).is_file():
-        raise RunError(f"{program or '--program'}: no program for the drivers; build it with `{_MAKE[chip]}`")
-    defaults = {
-        "target": "tofino",
-        "server": "drivers",
-        "cpu_port": tofino_model.CPU_PORTS[chip],
-        "p4info": str(program.resolve() / _P4INFO),
-        "config": str(program.resolve() / _CONFIG),
-    }
-    addresses = {s.name: {"address": s.grpc_address} for s in switches}
-    path.write_text(yaml.safe_dump({"defaults": defaults, "switches": addresses}))
-    return ["--switches", str(path), *(word for k, v in _TIMES.items() for word in (k, str(v)))]
+@dataclass(frozen=True)
+class ChipProgram:
+    """A chip and the folder of its program for the drivers."""
+
+    chip: Chip
+    folder: Path
 
 
-def _only_chip(fabric: Fabric) -> Chip:
+def chip_program(fabric: Fabric, folder: Path | None) -> ChipProgram:
+    """What all switches run. Raises RunError for a fabric of several chips or none, or a folder without a program."""
     chips = {s.name: s.chip for s in fabric.switches}
     for name, chip in chips.items():
         if chip is None:
             raise RunError(f"'{name}' has no 'chip' in fabric '{fabric.name}': expected {' or '.join(Chip)}")
-    if len(set(chips.values())) > 1:
+    found = set(filter(None, chips.values()))
+    if len(found) > 1:
         names = ", ".join(f"{name} ({chip})" for name, chip in chips.items())
         raise RunError(f"fabric '{fabric.name}' has several chips, and one program runs on one: {names}")
-    return next(c for c in chips.values() if c is not None)
+    (chip,) = found
+    if folder is None or not (folder / _CONFIG).is_file():
+        raise RunError(f"{folder or '--program'}: no program for the drivers; build it with `{_MAKE[chip]}`")
+    return ChipProgram(chip, folder)
+
+
+def options(path: Path, program: ChipProgram, switches: Iterable[SwitchHandle]) -> list[str]:
+    """Options of `netfold controller run`; writes the file of switches to `path`."""
+    defaults = {
+        "target": "tofino",
+        "server": "drivers",
+        "cpu_port": tofino_model.CPU_PORTS[program.chip],
+        "p4info": str(program.folder.resolve() / _P4INFO),
+        "config": str(program.folder.resolve() / _CONFIG),
+    }
+    addresses = {s.name: {"address": s.grpc_address} for s in switches}
+    path.write_text(yaml.safe_dump({"defaults": defaults, "switches": addresses}))
+    return ["--switches", str(path), *(word for k, v in _TIMES.items() for word in (k, str(v)))]

@@ -93,11 +93,14 @@ class Deployment(ManagedResource):
         self.workers = [h.name for h in self.fabric.hosts if not h.parameter_server]
         self.timeouts = step_timeouts_of(setup.target)
         self._on_step = on_step
+        self._chip_program: chips.ChipProgram | None = None
 
     def _bring_up(self) -> None:
         setup = self.setup
         hosts, switches = len(self.fabric.hosts), len(self.fabric.switches)
         target = choose_target(setup.target)
+        if target.name == TofinoModel.name:  # before its models start, which takes long
+            self._chip_program = chips.chip_program(self.fabric, setup.program)
         self.target_reason = target_reason(setup.target, target)
         self._on_step(f"network: {DESCRIPTIONS[self.mode]}")
         self._on_step(
@@ -108,7 +111,9 @@ class Deployment(ManagedResource):
         self._on_step(f"starting the controller ({setup.lanes} lanes)")
         self.start_controller()
         self.service.wait_switches(self.timeouts.ready_s, self.check)
-        if self._chips and (warning := measure_drivers(s.pid for s in self.net.switches.values()).warning()):
+        if self._chip_program and (
+            warning := measure_drivers(s.pid for s in self.net.switches.values()).warning()
+        ):
             self._on_step(f"Note: {warning}")
 
     def _network(self, target: Target) -> Network:
@@ -149,21 +154,16 @@ class Deployment(ManagedResource):
         )
         self.service = self._open.enter_context(service)
 
-    @property
-    def _chips(self) -> bool:
-        return self.net.target.name == TofinoModel.name
-
     def _switch_options(self) -> list[str]:
-        """Options of the controller for chip models, and for switches at Unix sockets. Raises RunError."""
+        """Options of the controller for chip models, and for switches at Unix sockets."""
         if self.mode is NetworkMode.USERLAND:
             path = self.directory / "switches.yaml"
             addresses = {s.name: {"address": s.grpc_address} for s in self.net.switches.values()}
             path.write_text(yaml.safe_dump({"switches": addresses}))
             return ["--switches", str(path)]
-        if not self._chips:
+        if self._chip_program is None:
             return []
-        path = self.directory / "switches.yaml"
-        return chips.options(path, self.setup.program, self.net.switches.values(), self.fabric)
+        return chips.options(self.directory / "switches.yaml", self._chip_program, self.net.switches.values())
 
     def check(self) -> None:
         """Raises RunError if a switch or the controller has ended."""

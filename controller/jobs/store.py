@@ -144,7 +144,7 @@ class Store:
         """The digest of the tokens that the leader takes, or the last one took; "" if none has published it."""
         return str(self._fact("primary_tokens") or "")
 
-    def set_primary(self, address: str, tokens: str = "") -> None:
+    def set_primary(self, address: str, tokens: str) -> None:
         """Within a change. `tokens`: their digest."""
         self._set("primary", address)
         self._set("primary_tokens", tokens)

@@ -179,8 +179,9 @@ async def _lead(
     try:
         with metrics_server(controller, options.metrics_port, options.metrics_descriptor):
             await listener.serve(Service(controller))
+            tokens = token_digest(options.security)
             with store.change():
-                store.set_primary(published_address(listener.address), token_digest(options.security))
+                store.set_primary(published_address(listener.address), tokens)
             report(f"serving at {listener.address}")
             await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import finsy as fy
 import grpc
+import pytest
 from finsy.proto import p4r
 
 from netfold.controller.core import Controller, Options
@@ -265,6 +266,14 @@ async def asked(deployment: Deployment) -> AsyncIterator[pb_grpc.ControllerStub]
         grpc.aio.insecure_channel(where) as channel,
     ):
         yield pb_grpc.ControllerStub(channel)
+
+
+async def code_of(call: Awaitable[object]) -> grpc.StatusCode:
+    """Of a call that has to fail."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    code: grpc.StatusCode = caught.value.code()
+    return code
 
 
 class MemberStream:

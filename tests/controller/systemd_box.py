@@ -261,7 +261,8 @@ def _write_files(files: Path) -> None:
 
 
 def _started(process: subprocess.Popen[bytes], output: Path) -> SystemdBox:
-    """The box, once its systemd has started the target. Raises BoxError."""
+    """The box, once its systemd has started the target. Raises BoxError where there can be none, AssertionError where
+    there is one that does not get that far."""
     end = time.monotonic() + START_S
     state = ""
     while time.monotonic() < end:
@@ -273,8 +274,8 @@ def _started(process: subprocess.Popen[bytes], output: Path) -> SystemdBox:
                 _, state = box.result("systemctl", "is-system-running")
                 if state.strip() in ("running", "degraded"):
                     return box
-        time.sleep(0.1)
-    raise BoxError(f"systemd did not start within {START_S:g} s: {state}{output.read_text()}")
+        time.sleep(0.1)  # its bus, which has events, is not there yet
+    raise AssertionError(f"systemd did not start within {START_S:g} s: {state}{output.read_text()}")
 
 
 def _child(parent: int) -> int:

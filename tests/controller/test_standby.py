@@ -46,7 +46,7 @@ def _run(tmp_path, scenario):
     async def whole():
         async with deployed(single_switch(3), tmp_path) as deployment:
             with deployment.store.change():
-                deployment.store.set_primary(PRIMARY)
+                deployment.store.set_primary(PRIMARY, tokens="")
             await deployment.settled()
             async with _standby(deployment) as (stub, front, service):
                 await scenario(deployment, stub, front, service)

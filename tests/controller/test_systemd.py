@@ -51,7 +51,7 @@ def wait_until(condition: Callable[[], bool], box: SystemdBox, *units: str) -> N
     end = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < end, box.run("journalctl", "--no-pager", *(f"--unit={u}" for u in units))
-        time.sleep(0.2)
+        time.sleep(0.2)  # what is waited for is of processes in the box
 
 
 @pytest.fixture(scope="module")

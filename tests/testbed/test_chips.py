@@ -38,7 +38,8 @@ def test_the_controller_reads_of_every_switch_that_its_drivers_speak(
     for file in ("netfold.p4info.txtpb", "netfold.pi.bin"):
         (tmp_path / file).write_bytes(b"")
     switches = [Switch(s.name, 9559 + i) for i, s in enumerate(fabric.switches)]
-    options = chips.options(tmp_path / "switches.yaml", tmp_path, switches, fabric)  # type: ignore[arg-type]
+    program = chips.chip_program(fabric, tmp_path)
+    options = chips.options(tmp_path / "switches.yaml", program, switches)  # type: ignore[arg-type]
     assert options[:2] == ["--switches", str(tmp_path / "switches.yaml")]
     told = dict(zip(options[2::2], map(float, options[3::2]), strict=True))
     assert told["--rpc-timeout-s"] > RPC_TIMEOUT_S
@@ -59,16 +60,16 @@ def test_the_controller_reads_of_every_switch_that_its_drivers_speak(
 )
 def test_a_program_that_is_missing_is_said_with_how_it_is_made(tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(RunError, match=f"build it with `python -m netfold.p4src.tools.tofino {words}`"):
-        chips.options(tmp_path / "switches.yaml", tmp_path, [], load_fabric(name))
+        chips.chip_program(load_fabric(name), tmp_path)
 
 
 def test_a_fabric_has_one_chip(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"'s1' has no 'chip' in fabric 'single': expected tofino or tofino2"):
-        chips.options(tmp_path / "switches.yaml", tmp_path, [], load_fabric("single"))
+        chips.chip_program(load_fabric("single"), tmp_path)
     pair = load_fabric("tofino-pair")
     mixed = replace(pair, switches=(pair.switches[0], replace(pair.switches[1], chip=Chip.TOFINO2)))
     with pytest.raises(RunError, match=r"several chips.*: leaf1 \(tofino\), leaf2 \(tofino2\)"):
-        chips.options(tmp_path / "switches.yaml", tmp_path, [], mixed)
+        chips.chip_program(mixed, tmp_path)
 
 
 def test_its_jobs_keep_their_members_longer_than_others() -> None:

@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,9 @@ from typing import Any
 import pytest
 
 from netfold.testbed.deployment import Deployment, Results, Setup
-from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.targets import installed_command
 from netfold.testbed.processes import HostTask, ProcessGroup
-from tests.testbed.test_scenarios import until
+from tests.testbed.test_scenarios import losses, until
 
 pytestmark = [pytest.mark.root, pytest.mark.mininet]
 
@@ -73,19 +71,6 @@ class Job:
         return [json.loads(line) for line in lines]
 
 
-@contextmanager
-def losses(system: Deployment, loss: float) -> Iterator[None]:
-    """Of each direction of each link."""
-    directions = [pair for link in system.fabric.links for pair in ((link.a, link.b), (link.b, link.a))]
-    for sender, receiver in directions if loss else ():
-        system.net.set_faults(sender, receiver, Faults(loss=loss, seed=11))
-    try:
-        yield
-    finally:
-        for sender, receiver in directions if loss else ():
-            system.net.set_faults(sender, receiver, Faults())
-
-
 def sums_of(system: Deployment, hosts: Sequence[str]) -> float:
     return float(sum(1 << system.workers.index(h) for h in hosts))
 
@@ -107,7 +92,7 @@ def test_no_worker_waits_for_one_that_pauses_and_all_have_the_same_averages(
     workers = system.workers[:4]
     system.submit(job.name, workers, scheme="panama", quorum=3, quorum_deadline="150ms", lease_ms=20000)
     pauses = ("--late-calls", LATE_CALLS, "--late", 0.7)
-    with losses(system, loss):
+    with losses(system, loss, seed=11):
         told = job.run(
             [job.task(h, "--op", "average", *(pauses if h == workers[3] else ())) for h in workers]
         )
@@ -195,6 +180,7 @@ def test_workers_go_come_back_and_are_added_and_every_sum_is_of_its_members(
                 job.stop.touch()
                 for group in (veterans, again, more):
                     group.wait(60, system.check)
+    system.service.wait_ended(job.name, 30.0)
     every = [job.calls(h) for h in workers[:2]]
     later = [job.calls(h) for h in (lost, added)]
     digests = [row["digest"] for row in every[0]]

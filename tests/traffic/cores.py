@@ -29,8 +29,6 @@ from netfold.traffic.numerics import BlockFloat, ReduceOp, Scheme
 from tests.slot_oracle import SlotPool, Sum
 
 LANES = 4
-
-
 ROOM = 1 << 10
 """Packets that a core can send at once."""
 
