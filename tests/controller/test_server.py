@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where the service listens, and whom it serves over TCP: addresses, TLS, tokens of operators and of members."""
+"""The service's addresses, and its clients over TCP: TLS, tokens of operators and of members."""
 
 from __future__ import annotations
 

@@ -61,7 +61,9 @@ def test_a_system_of_chip_models_tells_it_when_it_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: float
 ) -> None:
     steps: list[str] = []
-    system = Deployment(Setup("tofino-pair", target="tofino-model", mode=NetworkMode.MININET), steps.append)
+    (tmp_path / "netfold.pi.bin").touch()
+    setup = Setup("tofino-pair", target="tofino-model", program=tmp_path, mode=NetworkMode.MININET)
+    system = Deployment(setup, steps.append)
     network = SimpleNamespace(
         work=tmp_path,
         target=SimpleNamespace(name="tofino-model"),
