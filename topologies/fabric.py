@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-import networkx as nx
-
+from netfold.topologies.distances import distances
 from netfold.topologies.ports import Chip, pipe_of, port_faults
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,31}$"
@@ -117,7 +116,7 @@ Element = Host | Switch
 
 @dataclass(frozen=True)
 class Fabric:
-    """An immutable fabric. `graph`: its networkx view, with node attribute `element` and edge attribute `link`."""
+    """An immutable fabric."""
 
     name: str
     hosts: tuple[Host, ...]
@@ -162,14 +161,12 @@ class Fabric:
                 )
             self._check_ports(switch)
         for host in self.hosts:
-            if self.graph.degree[host.name] != 1:
-                raise FabricError(
-                    f"{self.name}: host '{host.name}' has {self.graph.degree[host.name]} links; "
-                    "expected exactly one"
-                )
-            if not isinstance(self.graph.nodes[self.attachment(host.name)]["element"], Switch):
+            count = len(self.neighbors[host.name])
+            if count != 1:
+                raise FabricError(f"{self.name}: host '{host.name}' has {count} links; expected exactly one")
+            if self.is_host(self.attachment(host.name)):
                 raise FabricError(f"{self.name}: host '{host.name}' is attached to a host; expected a switch")
-        if names and not nx.is_connected(self.graph):
+        if names and len(distances(self.neighbors, names[0])) < len(names):
             raise FabricError(f"{self.name}: the fabric is not connected")
 
     def _check_link(self, link: Link) -> None:
@@ -182,7 +179,7 @@ class Fabric:
             raise FabricError(f"{what} a delay of {link.delay_ms} ms; expected 0 or more")
 
     def _check_ports(self, switch: Switch) -> None:
-        near = self.graph.adj[switch.name]
+        near = self.neighbors[switch.name]
         loopbacks = [x.port for x in switch.loopbacks]
         for fault in port_faults(switch.name, switch.chip, dict(switch.ports), loopbacks, near):
             raise FabricError(f"{self.name}: {fault.message}")
@@ -199,13 +196,12 @@ class Fabric:
         return (*self.hosts, *self.switches)
 
     @cached_property
-    def graph(self) -> nx.Graph[str]:
-        graph: nx.Graph[str] = nx.Graph(name=self.name)
-        for element in self.elements:
-            graph.add_node(element.name, element=element)
+    def neighbors(self) -> dict[str, dict[str, Link]]:
+        """`neighbors[node][neighbor]`: the link between them, in the order of `links`."""
+        neighbors: dict[str, dict[str, Link]] = {e.name: {} for e in self.elements}
         for link in self.links:
-            graph.add_edge(link.a, link.b, link=link)
-        return graph
+            neighbors[link.a][link.b] = neighbors[link.b][link.a] = link
+        return neighbors
 
     @cached_property
     def ports(self) -> dict[str, dict[str, int]]:
@@ -249,13 +245,16 @@ class Fabric:
     def is_host(self, name: str) -> bool:
         return name in self._hosts
 
+    def has_link(self, a: str, b: str) -> bool:
+        """The two are linked, in either order; names of no node are not."""
+        return b in self.neighbors.get(a, {})
+
     def link(self, a: str, b: str) -> Link:
-        link: Link = self.graph.edges[a, b]["link"]
-        return link
+        return self.neighbors[a][b]
 
     def attachment(self, host: str) -> str:
         """The switch that a host hangs on."""
-        return next(iter(self.graph.adj[host]))
+        return next(iter(self.neighbors[host]))
 
     def ingress_capacity(self, host: str) -> float:
         """What a parameter server can take in (fabric units): its own limit, never above its link's rate."""

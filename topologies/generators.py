@@ -240,7 +240,7 @@ def _with_capacity(fabric: Fabric, capacity: float | None) -> Fabric:
         raise FabricError(f"{fabric.name}: capacity is {capacity}; it must be 0 (only forwards) or more")
 
     def of(switch: str) -> float:
-        rates: float = sum(data["link"].rate for _, data in fabric.graph.adj[switch].items())
+        rates: float = sum(link.rate for link in fabric.neighbors[switch].values())
         return rates if capacity is None else capacity
 
     return with_capacities(fabric, {s.name: of(s.name) for s in fabric.switches})

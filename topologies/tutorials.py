@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
-
-import networkx as nx
 
 from netfold.topologies.fabric import Fabric, FabricError, Host, Link, Switch
 from netfold.topologies.yaml_locations import Document, Place
@@ -116,18 +115,17 @@ def _in_port_order(document: Document, links_with_ports: list[_PortedLink]) -> l
             if end in at:
                 raise document.error(("links", i), f"port {end[1]} of '{end[0]}' is used twice")
             at[end] = i
-    order: nx.DiGraph[int] = nx.DiGraph()
-    order.add_nodes_from(range(len(links_with_ports)))
+    earlier: dict[int, set[int]] = {i: set() for i in range(len(links_with_ports))}
     for (switch, port), i in at.items():
         if port > 1:
             if (switch, port - 1) not in at:
                 raise document.error(
                     ("links", i), f"'{switch}' has port {port} but no port {port - 1}; ports count 1, 2, ..."
                 )
-            order.add_edge(at[(switch, port - 1)], i)
+            earlier[i].add(at[(switch, port - 1)])
     try:
-        return [links_with_ports[i] for i in nx.lexicographical_topological_sort(order)]
-    except nx.NetworkXUnfeasible:
+        return [links_with_ports[i] for i in TopologicalSorter(earlier).static_order()]
+    except CycleError:
         raise document.error(
             ("links",), "no order of the links gives these port numbers; renumber them"
         ) from None

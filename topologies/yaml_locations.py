@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -113,7 +113,12 @@ class _Reader:
         try:
             return self._loader.construct_object(node, deep=True)
         except ValueError as error:  # for example a date in month 13
-            raise SpecError(self._file, [Problem(*_mark(node), f"not YAML: {error}")]) from error
+            self._fail(node, f"not YAML: {error}")
+        except (
+            LookupError,
+            AttributeError,
+        ):  # how PyYAML fails at `!!int` without digits, `!!bool 1`, `!!timestamp x`
+            self._fail(node, f"not YAML: '{node.value}' is no {node.tag.rpartition(':')[2]}")
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[Hashable, Any]:
         result: dict[Hashable, Any] = {}
@@ -128,7 +133,7 @@ class _Reader:
             self.marks[(*place, key)] = _mark(key_node)
         return result
 
-    def _fail(self, node: yaml.Node, message: str) -> None:
+    def _fail(self, node: yaml.Node, message: str) -> NoReturn:
         raise SpecError(self._file, [Problem(*_mark(node), message)])
 
 

@@ -9,8 +9,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import networkx as nx
-
 from netfold.controller.jobs.file import Reroute, ResolvedJob
 from netfold.controller.jobs.records import JobRecord, Transport, links_of
 from netfold.controller.jobs.rings import lonely
@@ -22,6 +20,7 @@ from netfold.controller.planning.validate import add_loads, check_capacities
 from netfold.controller.switches.fabric_config import FailedElements
 from netfold.controller.switches.port_counters import FRAMING_BYTES
 from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric, FabricError, Link
 
 ACCEPTABLE = 0.05
@@ -247,9 +246,8 @@ def without_broken(
     if not broken.links and not broken.switches:
         return fabric
     wanted = tuple(members)
-    graph: nx.Graph[str] = nx.Graph((k.a, k.b) for k in fabric.links if not broken.covers(k.a, k.b))
-    graph.add_nodes_from(wanted)
-    part = nx.node_connected_component(graph, wanted[0])
+    working = {a: [b for b in links if not broken.covers(a, b)] for a, links in fabric.neighbors.items()}
+    part = distances(working, wanted[0])
     for member in wanted:
         if member not in part:
             down = _switches_down(broken, causes) + sorted("-".join(sorted(k)) for k in broken.links)

@@ -132,7 +132,7 @@ def _check_tree(fabric: Fabric, job: JobSpec, tree: Tree, fan_in: int | None, wh
 
 
 def _check_node(fabric: Fabric, node: str, where: str) -> None:
-    if node not in fabric.graph or fabric.is_host(node):
+    if node not in fabric.neighbors or fabric.is_host(node):
         raise InvalidPlanError(f"{where}: '{node}' aggregates but is no switch of fabric '{fabric.name}'")
     if fabric.switch(node).capacity <= 0:
         raise InvalidPlanError(f"{where}: switch '{node}' aggregates but has no aggregation capacity")
@@ -146,7 +146,7 @@ def _check_path(fabric: Fabric, edge: Edge, where: str) -> None:
     if len(set(path)) < len(path):
         raise InvalidPlanError(f"{here} passes a node twice")
     for hop in pairwise(path):
-        if not fabric.graph.has_edge(*hop):
+        if not fabric.has_link(*hop):
             raise InvalidPlanError(
                 f"{here} uses {hop[0]}-{hop[1]}, which is no link of fabric '{fabric.name}'"
             )
@@ -174,7 +174,7 @@ def _check_down(fabric: Fabric, job: JobSpec, tree: Tree, where: str) -> None:
     below: dict[str, list[str]] = defaultdict(list)
     entered: set[str] = set()
     for a, b in tree.result_links:
-        if not fabric.graph.has_edge(a, b):
+        if not fabric.has_link(a, b):
             raise InvalidPlanError(
                 f"{where}: the result tree uses {a}-{b}, which is no link of fabric '{fabric.name}'"
             )

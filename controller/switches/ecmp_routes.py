@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-import networkx as nx
-
 from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric
 
 MAX_NEXT_HOPS = 512
@@ -24,34 +23,26 @@ def ecmp_routes(
     A switch that does not answer its controller may still forward. Paths avoid it unless no other path exists.
     """
     fabric = config.fabric
-    working = _switch_graph(fabric, failed)
-    with_silent = _switch_graph(fabric, FailedElements(failed.links)) if failed.switches else working
+    working = _working_neighbors(fabric, failed)
+    with_silent = _working_neighbors(fabric, FailedElements(failed.links)) if failed.switches else working
     racks = {s.name: s.prefix for s in config.addresses.switches.values() if s.prefix is not None}
     max_ports = max(1, MAX_NEXT_HOPS // max(1, len(racks)) - 1)
     for rack, prefix in racks.items():
-        hops = _hops_to(working, rack)
-        hops_with_silent = _hops_to(with_silent, rack) if failed.switches else hops
+        hops = distances(working, rack)
+        hops_with_silent = distances(with_silent, rack) if failed.switches else hops
         for switch, distance in hops_with_silent.items():
             if distance == 0:
                 continue
             graph, known = (working, hops) if switch in hops else (with_silent, hops_with_silent)
             closer = known[switch] - 1
-            ports = [fabric.ports[switch][n] for n in graph.adj[switch] if known.get(n) == closer]
+            ports = [fabric.ports[switch][n] for n in graph[switch] if known.get(n) == closer]
             yield switch, prefix, tuple(ports[:max_ports])
 
 
-def _switch_graph(fabric: Fabric, failed: FailedElements) -> nx.Graph[str]:
-    """The switches and the working links between them."""
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(s.name for s in fabric.switches)
-    graph.add_edges_from(
-        (link.a, link.b)
-        for link in fabric.links
-        if link.a in graph and link.b in graph and not failed.covers(link.a, link.b)
-    )
-    return graph
+def _working_neighbors(fabric: Fabric, failed: FailedElements) -> dict[str, list[str]]:
+    """Of each switch, the switches behind its working links."""
 
+    def works(a: str, b: str) -> bool:
+        return not fabric.is_host(b) and not failed.covers(a, b)
 
-def _hops_to(graph: nx.Graph[str], rack: str) -> Mapping[str, int]:
-    """Hops to a rack's switch, from each switch that reaches it."""
-    return dict(nx.single_source_shortest_path_length(graph, rack))
+    return {s.name: [n for n in fabric.neighbors[s.name] if works(s.name, n)] for s in fabric.switches}

@@ -45,7 +45,7 @@ class Blueprint:
 
     def link(self, a: str, b: str) -> LinkState:
         """The link between two nodes, in either order."""
-        if not self.fabric.graph.has_edge(a, b):
+        if not self.fabric.has_link(a, b):
             raise UnknownElementError("link", f"{a}-{b}", [f"{x.a}-{x.b}" for x in self.fabric.links])
         return self._link(self.fabric.link(a, b))
 

@@ -23,5 +23,5 @@ def _imported() -> Iterator[tuple[str, str]]:
 
 def test_topologies_have_no_effects() -> None:
     found = list(_imported())
-    assert ("fabric.py", "networkx") in found
+    assert ("fabric.py", "netfold") in found
     assert [pair for pair in found if pair[1] in EFFECTS] == []

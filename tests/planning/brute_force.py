@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from netfold.controller.planning.plan import JobSpec
 from netfold.topologies.fabric import Fabric
+from tests.topologies.graphs import switch_graph
 
 Vectors = NDArray[np.int16]
 BETTER = 1e-9
@@ -73,7 +74,7 @@ class _Trees:
 
     def __init__(self, fabric: Fabric, job: JobSpec) -> None:
         self.fabric, self.job = fabric, job
-        self.graph: nx.Graph[str] = fabric.graph.subgraph([s.name for s in fabric.switches])
+        self.graph = switch_graph(fabric)
         self.able = [s.name for s in fabric.switches if s.capacity > 0]
         hops = [hop for a, b in self.graph.edges for hop in ((a, b), (b, a))]
         names = [*hops, *self.graph.nodes, *job.parameter_servers]

@@ -17,17 +17,14 @@ from netfold.controller.planning.validate import recompute_loads, validate
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.generators import fat_tree, leaf_spine
 from tests.planning.cases import job_on, random_fabrics, star
-
-
-def _switch_graph(fabric: Fabric) -> nx.Graph[str]:
-    return fabric.graph.subgraph([s.name for s in fabric.switches])
+from tests.topologies.graphs import switch_graph
 
 
 @settings(max_examples=40, deadline=None)
 @given(fabric=random_fabrics())
 def test_small_fabrics_have_every_simple_path_as_a_candidate(fabric: Fabric) -> None:
     network = ResidualNetwork(fabric, limits=Limits(small=7))
-    graph = _switch_graph(fabric)
+    graph = switch_graph(fabric)
     first, last = fabric.switches[0].name, fabric.switches[-1].name
     if first == last:
         assert network.between(first, last) == ((),)
@@ -39,7 +36,7 @@ def test_small_fabrics_have_every_simple_path_as_a_candidate(fabric: Fabric) -> 
 @pytest.mark.parametrize("fabric", [fat_tree(4), leaf_spine(5, 8, 2)])
 def test_large_fabrics_have_shortest_paths_up_to_the_limit(fabric: Fabric) -> None:
     network = ResidualNetwork(fabric)
-    graph = _switch_graph(fabric)
+    graph = switch_graph(fabric)
     names = [s.name for s in fabric.switches]
     for last in names[:6]:
         for first in names:
