@@ -38,6 +38,7 @@ __all__ = [
     "EPOCH_MAX",
     "FLAGS",
     "FRAME_OVERHEAD_BYTES",
+    "FRAMING_BYTES",
     "HEADER_BYTES",
     "LANES_MAX",
     "LANE_MAX",
@@ -63,6 +64,9 @@ __all__ = [
 ]
 
 FRAME_OVERHEAD_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP: what comes before the header in a frame
+FRAMING_BYTES = (
+    24  # preamble, check sequence and gap: bytes of a frame on a link that a switch does not count
+)
 LANE_MAX = np.int32(2**31 - 1)
 LANE_MIN = np.int32(-(2**31))
 

@@ -10,7 +10,7 @@ from netfold.controller.lifecycle.clock import Clock
 from netfold.controller.lifecycle.events import CapacityFreed, ElementsFailed, EventBus, FailuresChanged
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.fleet import Fleet
 
 CallLater = Callable[..., None]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 
 
 class FailureState:

@@ -17,9 +17,8 @@ from netfold.controller.planning.plan import InvalidPlanError, JobSpec, Loads, P
 from netfold.controller.planning.planner import SchemeComparison, make_plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads, check_capacities
-from netfold.controller.switches.fabric_config import FailedElements
-from netfold.controller.switches.port_counters import FRAMING_BYTES
-from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.controller.switches.failed_elements import FailedElements
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_bytes
 from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric, FabricError, Link
 

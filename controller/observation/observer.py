@@ -21,7 +21,7 @@ from netfold.controller.lifecycle.member_status import Holder, MemberStatus, Pro
 from netfold.controller.observation.goodput import RecentGoodput
 from netfold.controller.observation.straggler import straggler
 from netfold.controller.recording.lines import State, StateSection, merge, tree_document
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.fleet import Fleet
 from netfold.protocol.wire import Verdict
 

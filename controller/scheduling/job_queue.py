@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.lifecycle.job_admission import uses_failed
 from netfold.controller.lifecycle.job_registry import JobRegistry
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 
 AGE_S = 60.0
 """Waiting time for one point of priority: after 200 minutes the lowest priority precedes any job submitted then."""

@@ -29,7 +29,7 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads, either_load
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.fabric import Fabric
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,8 @@ from netfold.controller.switches import admission_table as admission
 from netfold.controller.switches import delivery, forwarding
 from netfold.controller.switches.ecmp_routes import ecmp_routes
 from netfold.controller.switches.entries import Contents, Entity, TableEntry, add
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol.wire import Kind
 
 

@@ -15,7 +15,8 @@ from netfold.controller.jobs.records import JobRecord
 from netfold.controller.jobs.revisions import Revision
 from netfold.controller.switches.base_entries import BaseEntries
 from netfold.controller.switches.entries import Contents, Entity, add
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.features import job_entities
 from netfold.controller.switches.revision_entry import revision_entry
 from netfold.controller.switches.tree_entities import tree_entities

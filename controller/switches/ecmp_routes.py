@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.distances import distances
 from netfold.topologies.fabric import Fabric
 

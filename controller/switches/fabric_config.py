@@ -33,15 +33,3 @@ class FabricConfig:
 
     def device(self, switch: str) -> Device:
         return self.devices.get(switch, _V1MODEL)
-
-
-@dataclass(frozen=True)
-class FailedElements:
-    """Links (in both directions) and switches that planners and routes avoid."""
-
-    links: frozenset[frozenset[str]] = frozenset()
-    switches: frozenset[str] = frozenset()
-
-    def covers(self, a: str, b: str) -> bool:
-        """True if the link a-b or one of its ends has failed."""
-        return frozenset((a, b)) in self.links or a in self.switches or b in self.switches

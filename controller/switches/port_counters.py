@@ -16,10 +16,9 @@ import numpy as np
 from finsy.proto import p4r
 from numpy.typing import NDArray
 
-PORT_RX, PORT_TX = "port_rx", "port_tx"
+from netfold.protocol.wire import FRAMING_BYTES
 
-FRAMING_BYTES = 24
-"""Preamble, check sequence and gap: bytes of a frame on a link that a switch does not count."""
+PORT_RX, PORT_TX = "port_rx", "port_tx"
 
 UNKNOWN: Final = -1
 

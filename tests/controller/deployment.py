@@ -30,7 +30,8 @@ from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import Codec, Contents
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.fleet import FleetOptions
 from netfold.controller.switches.p4info import read_schema
 from netfold.controller.switches.port_counters import PORT_RX, PORT_TX, cell

@@ -12,7 +12,7 @@ from netfold.controller.jobs.file import resolve_job
 from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.yaml_locations import SpecError
 from tests.controller.deployment import deployed

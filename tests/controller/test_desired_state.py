@@ -17,7 +17,8 @@ from netfold.controller.planning.plan import Edge, Tree
 from netfold.controller.switches.base_entries import management_entries
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.devices import Device, packet_cells
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.tree_entities import UnroutableError, tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.topologies.addressing import addresses

@@ -11,7 +11,7 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.operator.job_text import headline
 from netfold.controller.planning.plan import Loads, Plan
 from netfold.controller.scheduling.job_queue import JobQueue
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import Deployment, deployed
 from tests.controller.test_races import HeldPlans

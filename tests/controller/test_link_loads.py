@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from netfold.controller.health.link_loads import LinkLoads, metered_ports
 from netfold.controller.switches.port_counters import (
-    FRAMING_BYTES,
     PORT_RX,
     PORT_TX,
     UNKNOWN,
@@ -25,6 +24,7 @@ from netfold.controller.switches.port_counters import (
     PortReader,
     cell,
 )
+from netfold.protocol.wire import FRAMING_BYTES
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.spec import load_fabric
 from tests.controller.deployment import deployed

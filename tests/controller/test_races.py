@@ -14,7 +14,7 @@ from netfold.controller.jobs.records import JobState
 from netfold.controller.lifecycle.job_admission import PlanRequest
 from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol import netfold_pb2 as pb
 from netfold.topologies.generators import leaf_spine, single_switch
 from tests.controller.deployment import DEADLINE_S, Deployment, MemberStream, PlanThread, asked, deployed

@@ -22,7 +22,7 @@ from netfold.controller.lifecycle.timeouts import ControllerTimeouts
 from netfold.controller.planning.plan import Plan
 from netfold.controller.scheduling.placement_scheduler import JobExistsError
 from netfold.controller.switches.desired_state import desired_contents
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.generators import leaf_spine
 from tests.controller.awake import Awake
 from tests.controller.deployment import Deployment, PlanThread, deployed

@@ -22,7 +22,8 @@ from netfold.controller.lifecycle.allocation import AllocationState, allocate
 from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
 from netfold.controller.switches.desired_state import desired_contents
 from netfold.controller.switches.entries import TableEntry
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.roce import NO_PORT, ROCE_SIDE
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol.wire import Flag

@@ -22,7 +22,8 @@ from netfold.controller.switches.devicefile import read_devices
 from netfold.controller.switches.devices import Device, SwitchTarget, packet_cells, programs
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.entries import SelectorGroup, SelectorMember, TableEntry
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.install import phase_of, write_batches
 from netfold.controller.switches.install_phase import Phase
 from netfold.controller.switches.selectors import expand_action_sets

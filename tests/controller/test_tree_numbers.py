@@ -21,7 +21,8 @@ from netfold.controller.lifecycle.tree_numbers import MAX_TREES, UDP_PORTS, Tree
 from netfold.controller.planning.plan import Edge, Loads, Plan, Tree
 from netfold.controller.planning.validate import add_loads
 from netfold.controller.switches.desired_state import desired_contents
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
 from netfold.topologies.addressing import addresses

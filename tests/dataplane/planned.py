@@ -14,7 +14,8 @@ import numpy as np
 from netfold.controller.jobs.records import AllocatedTree, JobRecord
 from netfold.controller.planning.plan import Tree
 from netfold.controller.switches.desired_state import desired_contents
-from netfold.controller.switches.fabric_config import FabricConfig, FailedElements
+from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.protocol.wire import Flag, Kind, Packet, Verdict, make_tag
 from netfold.topologies.addressing import addresses
 from netfold.topologies.fabric import Fabric

@@ -18,7 +18,7 @@ from netfold.controller.planning.pipes import Loop, loops, pipe_of_node
 from netfold.controller.planning.plan import InvalidPlanError, Loads, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.validate import recompute_loads, validate
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch
 from netfold.topologies.ports import Chip
 from tests.planning.cases import job_on

@@ -9,7 +9,7 @@ import asyncio
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, background_of
 from netfold.controller.planning.plan import Loads, Plan
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from tests.simulation.world import World
 
 RECENT_S = 30.0

@@ -11,7 +11,7 @@ from netfold.controller.jobs.records import JobRecord, JobState, Transport
 from netfold.controller.lifecycle.job_admission import background_of, uses_failed
 from netfold.controller.planning.residual_network import NO_LOADS
 from netfold.controller.planning.validate import add_loads
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from tests.simulation.feasible import fits, plan_of, possible_plan
 from tests.simulation.lasting import Lasting
 from tests.simulation.member import Member

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from netfold.controller.jobs.records import JobRecord, JobState, Placement, Transport
 from netfold.controller.jobs.slot_allocator import BLOCK, Range
-from netfold.controller.switches.fabric_config import FailedElements
+from netfold.controller.switches.failed_elements import FailedElements
 from tests.simulation.feasible import possible_plan
 from tests.simulation.liveness import Liveness
 from tests.simulation.member import UNHEARD
