@@ -14,7 +14,7 @@ import netfold
 
 FOLDERS = ("controller", "evaluation", "simulator", "topologies", "traffic")
 SUFFIXES = {".py", ".c", ".h", ".yaml"}
-LIBRARIES = ("numpy", "scipy", "highspy", "networkx")
+LIBRARIES = ("numpy", "scipy", "highspy")
 
 
 @functools.cache

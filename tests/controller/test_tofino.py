@@ -32,7 +32,7 @@ from netfold.topologies.fabric import Fabric, Host, Link, Loopback, Switch, Swit
 from netfold.topologies.generators import fat_tree, leaf_spine
 from netfold.topologies.ports import Chip
 from netfold.topologies.yaml_locations import SpecError
-from tests.controller.deployment import COMPILED, PIPELINE, deployed
+from tests.controller.deployment import COMPILED, PIPELINE, deployed, switch_contents
 
 PIPE = 128
 SPEC = "name: job\nscheme: switchml\nrate: 20\n"
@@ -111,10 +111,11 @@ def test_drifted_members_are_repaired_by_an_audit(tmp_path):
         async with deployed(chips(), tmp_path, devices=devices, audit_s=0.1) as deployment:
             await deployment.settled()
             leaf, health = deployment.switches["leaf1"], deployment.controller.fleet.health("leaf1")
+            before = switch_contents(leaf)
             [group] = leaf.sets.values()
             del group.members[1:]
             await deployment.until(lambda: health.repaired == 1, "seen")
-            await deployment.settled()
+            await deployment.until(lambda: switch_contents(leaf) == before, "written again")
             deployment.assert_exact()
 
     asyncio.run(scenario())

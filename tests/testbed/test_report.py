@@ -176,7 +176,7 @@ def test_doctor_names_sudo_for_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_doctor_names_the_packages_of_an_extra_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(name: str) -> str:
-        if name in ("finsy", "networkx"):
+        if name in ("finsy", "rich"):
             raise importlib.metadata.PackageNotFoundError(name)
         return "1"
 
@@ -186,7 +186,7 @@ def test_doctor_names_the_packages_of_an_extra_that_are_missing(monkeypatch: pyt
     assert (controller.found, found["netfold[sim]"].found) == (None, None), "sim includes controller"
     assert found["netfold[switch]"].found == "all packages"
     assert controller.remedy.startswith("pip install 'netfold[controller]' (missing: ")
-    assert sorted(re.findall(r"finsy|networkx|pydantic", controller.remedy)) == ["finsy", "networkx"]
+    assert sorted(re.findall(r"finsy|pydantic|rich", controller.remedy)) == ["finsy", "rich"]
 
 
 def test_doctor_prints_extras_as_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
