@@ -113,18 +113,20 @@ class ProcessGroup:
 
     def _errors(self, but: str = "") -> str:
         """What the logs of the hosts have of errors so far: the cause of a failure may be another host's."""
-        found = {h: self._error_so_far(h) for h in self._running if h != but}
-        errors = [f"; {h}: {_shorten(text)}" for h, text in found.items() if text]
+        found = [self._error_so_far(h) for h in self._running if h != but]
+        errors = [f"; {_shorten(text)}" for text in found if text]
         more = len(errors) - MAX_ERRORS
         return "".join(errors[:MAX_ERRORS]) + (f"; errors of {more} more hosts" if more > 0 else "")
 
     def _error_so_far(self, host: str) -> str:
         log = self._logs[host]
-        if self._running[host].poll():
-            return self._find_error[host](log)
+        if code := self._running[host].poll():
+            error = self._find_error[host](log)
+            return f"{host}: {error}" if code > 0 and error else str(ProcessFailedError(host, code, error))
         lines = log.read_text(errors="replace").splitlines()
         notes = (x.removeprefix(_PREFIX) for x in lines if x.startswith(_PREFIX))
-        return first_exception(log) or next(notes, "")
+        note = first_exception(log) or next(notes, "")
+        return f"{host}: {note}" if note else ""
 
 
 def _shorten(text: str) -> str:

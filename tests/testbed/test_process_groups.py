@@ -56,6 +56,20 @@ def test_a_failure_names_the_errors_of_the_other_hosts(tmp_path: Path) -> None:
     assert str(failed.value) == f"{own}; h2: ConnectionError: h1 is away"
 
 
+def test_a_failure_names_the_other_hosts_that_a_signal_killed(tmp_path: Path) -> None:
+    programs = {"h1": (FAIL, "netfold: h2 left"), "h2": (HANG, "step 7 of 9"), "h3": (FAIL, "")}
+    processes = group(tmp_path, programs)
+    processes.kill("h2")
+    with processes:
+        outcomes = processes.outcomes(30)
+        with pytest.raises(ProcessFailedError) as failed:
+            processes.wait(30, lambda: None)
+    assert {host: code for host, (code, _) in outcomes.items()} == {"h1": 1, "h2": -9, "h3": 1}
+    own = "the process on host h1 ended with exit code 1: h2 left"
+    others = "; h2 was killed by SIGKILL; h3 ended with exit code 1: its log is empty"
+    assert str(failed.value) == f"{own}{others}"
+
+
 def test_a_timeout_names_the_errors_of_all_hosts(tmp_path: Path) -> None:
     programs = {"h1": (HANG, "step 7"), "h2": (HANG, "netfold: no controller answers at x yet")}
     with pytest.raises(RunTimeoutError) as late:
