@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -100,5 +101,37 @@ def test_a_job_has_moved_as_another_one_runs(is_refused, tmp_path, monkeypatch):
             await leaf.start()
             await deployment.runs("late")
             assert not refusals
+
+    asyncio.run(scenario())
+
+
+def test_a_job_is_moved_without_room_for_both_of_its_placements(tmp_path):
+    """What it leaves is free as soon as its slots are given up, before it runs again."""
+
+    async def scenario():
+        fabric = leaf_spine(4, 2, 2)
+        slots = {"leaf2": 16, "leaf3": 32}
+        switches = (replace(s, capacity=1000.0 * (s.name in slots)) for s in fabric.switches)
+        small = replace(fabric, switches=tuple(replace(s, slots=slots.get(s.name, 16)) for s in switches))
+        async with deployed(small, tmp_path, timeouts=PATIENT) as deployment:
+            controller = deployment.controller
+            links_changed = controller.failure_monitor.links_changed
+            await deployment.settled()
+            links_changed(frozenset((_link("leaf3", "spine1"),)))
+            await controller.submit(_greedy("third", "h6, h7") + "slots: 16\n", queue=False)
+            await deployment.runs("third")
+            links_changed(frozenset((_link("leaf1", "spine2"),)))
+            await controller.submit(_greedy("job", "h1, h3"), queue=False)
+            await deployment.runs("job")
+            links_changed(frozenset())
+            await controller.submit(_greedy("late", "h2, h5"), queue=True)
+            await deployment.idle()
+            assert deployment.state("late") is JobState.QUEUED
+            await deployment.switches["spine2"].stop()
+            links_changed(frozenset((_link("leaf2", "spine1"),)))
+            await deployment.until(lambda: controller.registry.get("job").epoch == 2, "it moves")
+            assert controller.registry.get("job").previous is None
+            await deployment.runs("late")
+            assert deployment.state("job") is JobState.INSTALLING
 
     asyncio.run(scenario())
