@@ -15,6 +15,7 @@ from netfold.controller.jobs.records import LAST_EPOCH, AllocatedTree, JobRecord
 from netfold.controller.jobs.slot_allocator import BLOCK, Range, SlotAllocator, SlotsExhaustedError
 from netfold.controller.lifecycle.admission_entries import AdmissionEntries
 from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
+from netfold.controller.lifecycle.roce_entries import check_connections
 from netfold.controller.lifecycle.switch_requirements import check_requirements, quorum_of
 from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
@@ -52,6 +53,7 @@ def allocate(
     whose slots count as free, while its trees and entries are there until the new ones are. Raises RefusedError."""
     check_requirements(fabric, wire, order, plan)
     installed, others = list(jobs), list(reserved)
+    check_connections(fabric, order, plan, installed)
     placements = [*(p for j in installed for p in j.placements), *others]
     holders = [p for j in installed if j.name != slots_given_up for p in j.placements]
     pools = slot_pools(fabric, [*holders, *others], numbers.epochs)

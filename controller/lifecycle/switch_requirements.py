@@ -11,6 +11,7 @@ from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import Transport
 from netfold.controller.lifecycle.job_admission import PacketModel, RefusedError
 from netfold.controller.planning.plan import Plan
+from netfold.controller.switches.roce import ROCE_SIDE
 from netfold.topologies.fabric import Fabric
 from netfold.traffic.numerics import MAX_QUARTER_WORKERS, PAIR_BITS, kept_bits
 
@@ -44,6 +45,26 @@ def check_roce(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan
             chip = fabric.switch(node).chip
             if chip is not None:
                 raise RefusedError(f"job '{name}': switch {node} is a {chip}; RoCE needs v1model programs")
+    for worker in sorted({w for tree in plan.trees for w in tree.workers_below(tree.root)}):
+        _check_roce_port(fabric, name, worker)
+
+
+def _check_roce_port(fabric: Fabric, job: str, worker: str) -> None:
+    """A RoCE worker's packets are admitted as from port + ROCE_SIDE, a port number of nine bits. No other packets may
+    come by that port."""
+    leaf = fabric.attachment(worker)
+    port = fabric.ports[leaf][worker]
+    if port >= ROCE_SIDE:
+        raise RefusedError(
+            f"job '{job}': worker {worker} is at port {port} of switch {leaf}; RoCE needs a port of at most "
+            f"{ROCE_SIDE - 1}"
+        )
+    other = next((n for n, p in fabric.ports[leaf].items() if p == port + ROCE_SIDE), None)
+    if other is not None:
+        raise RefusedError(
+            f"job '{job}': worker {worker} is at port {port} of switch {leaf}, and port {port + ROCE_SIDE} leads to "
+            f"{other}, which could contribute in its place; RoCE needs port {port + ROCE_SIDE} unused"
+        )
 
 
 def check_floats(fabric: Fabric, wire: PacketModel, order: ResolvedJob, plan: Plan) -> None:

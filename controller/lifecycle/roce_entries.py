@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whether leaves have room for the connections of all RoCE workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from netfold.controller.jobs.file import ResolvedJob
+from netfold.controller.jobs.records import JobRecord, Transport
+from netfold.controller.lifecycle.job_admission import RefusedError
+from netfold.controller.planning.plan import Plan
+from netfold.topologies.fabric import Fabric
+
+MAX_CONNECTIONS, MAX_RESERVED = 1024, 2048
+"""p4src/transport/roce: sizes of `connections` and `roce_receivers`, and of `reserved_qps`."""
+
+_PAIR = 2
+"""Entries of `reserved_qps` for a connection: the queue pair that sends, and the one that receives."""
+
+
+@dataclass
+class _Use:
+    """Of a leaf: `connections` in use, `pairs` reserved, and the hosts that have an entry for hidden queue pairs."""
+
+    connections: int = 0
+    pairs: int = 0
+    hosts: set[str] = field(default_factory=set)
+
+    @property
+    def reserved(self) -> int:
+        return self.pairs + len(self.hosts)
+
+
+def check_connections(fabric: Fabric, order: ResolvedJob, plan: Plan, installed: Iterable[JobRecord]) -> None:
+    """Raises RefusedError if a leaf has no room for the job's connections beside those of `installed` jobs; the job's
+    own older ones are replaced, worker by worker."""
+    if order.file.transport is not Transport.ROCE:
+        return
+    name = order.file.name
+    others = [job for job in installed if job.roce and job.placements]
+    older = [job for job in others if job.name == name]
+    wanted = Counter(w for tree in plan.trees for w in tree.workers_below(tree.root))
+    leaves: dict[str, list[str]] = {}
+    for worker in wanted:
+        leaves.setdefault(fabric.attachment(worker), []).append(worker)
+    for leaf, workers in leaves.items():
+        before = _used(fabric, leaf, [job for job in others if job.name != name])
+        pairs = _registered(older)
+        after = _Use(
+            before.connections + sum(wanted[w] for w in workers),
+            before.pairs + sum(_PAIR * max(wanted[w], pairs[w]) for w in workers),
+            before.hosts | set(workers),
+        )
+        _check(name, leaf, len(workers), before, after)
+
+
+def _check(name: str, leaf: str, workers: int, before: _Use, after: _Use) -> None:
+    left = min(
+        (MAX_CONNECTIONS - before.connections) // workers,
+        (MAX_RESERVED - before.pairs - len(after.hosts)) // (_PAIR * workers),
+    )
+    for what, count, most in (
+        ("RoCE queue pairs", after.reserved, MAX_RESERVED),
+        ("RoCE connections", after.connections, MAX_CONNECTIONS),
+    ):
+        if count > most:
+            raise RefusedError(
+                f"job '{name}': switch {leaf} would hold {count} entries of {what}; it has {most}: {max(0, left)} "
+                f"trees of its {workers} workers there fit (option 'trees')"
+            )
+
+
+def _used(fabric: Fabric, leaf: str, jobs: Iterable[JobRecord]) -> _Use:
+    use = _Use()
+    for job in jobs:
+        for worker, connections, pairs in _of_job(job):
+            if fabric.attachment(worker) == leaf:
+                use.connections += connections
+                use.pairs += _PAIR * pairs
+                use.hosts.add(worker)
+    return use
+
+
+def _of_job(job: JobRecord) -> Iterator[tuple[str, int, int]]:
+    """Workers with their connections, and as many pairs of queue pairs as they may hold meanwhile: those of an older
+    placement stay closed until the worker has registered new ones."""
+    planned: Counter[str] = Counter()
+    if job.placement is not None:
+        planned.update(w for tree in job.placement.plan.trees for w in tree.workers_below(tree.root))
+    registered = _registered([job])
+    for worker in planned.keys() | registered.keys():
+        yield worker, planned[worker], max(planned[worker], registered[worker])
+
+
+def _registered(jobs: Iterable[JobRecord]) -> Counter[str]:
+    return Counter({ends.host: len(ends.connections) for job in jobs for ends in job.queue_pairs})
