@@ -58,7 +58,12 @@ class NetworkOptions:
         Path | None,
         typer.Option(metavar="DIR", help="Program of tofino-model, from netfold.p4src.tools.tofino."),
     ] = None
-    lanes: Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")] = 256
+    lanes: Annotated[
+        int | None,
+        typer.Option(
+            help="Lanes of a packet: 32, 64 or 256; default: the maximum of a program for the fabric's children."
+        ),
+    ] = None
     scale: Annotated[
         float | None, typer.Option(help="Factor from the fabric's rates to rates on the wire.")
     ] = None
@@ -133,11 +138,14 @@ def run_command(
         typer.echo(f"netfold: {error}", err=True)
         sys.exit(1)
 
+    from netfold.controller.switches.compiled_programs import lanes_for
+    from netfold.controller.switches.devices import V1MODEL_LANES
     from netfold.testbed.deployment import Setup
     from netfold.testbed.fault_injection import FaultInjection
     from netfold.testbed.run import Run, RunObserver, RunOptions
     from netfold.topologies.cli import BAD_INPUT, FAILED, fail
     from netfold.topologies.fabric import FabricError
+    from netfold.topologies.spec import load_fabric
 
     console = Console()
 
@@ -161,7 +169,7 @@ def run_command(
             setup = Setup(
                 network.fabric,
                 network.target,
-                network.lanes,
+                network.lanes or lanes_for(load_fabric(network.fabric).switches, V1MODEL_LANES),
                 network.scale,
                 network.name,
                 program=network.program,

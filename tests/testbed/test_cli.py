@@ -82,6 +82,31 @@ def test_bad_input_is_one_line(arguments, code, says, monkeypatch: pytest.Monkey
     assert says in next(line for line in result.output.splitlines() if line.startswith("netfold: "))
 
 
+@pytest.mark.parametrize(
+    ("children", "arguments", "lanes"),
+    [(4, [], 256), (33, [], 64), (256, [], 64), (4, ["--lanes", "32"], 32)],
+)
+def test_a_run_has_the_lanes_of_the_program_that_takes_the_children(
+    children: int, arguments: list[str], lanes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a controller without --lanes."""
+    fabric = tmp_path / "wide.yaml"
+    fabric.write_text(
+        f"name: wide\ndefaults: {{link: {{rate: 100}}, switch: {{capacity: 900, children: {children}}}}}\n"
+        "switches: {s1: {}}\nhosts: {h1: {at: s1}, h2: {at: s1}}\n"
+    )
+    seen: list[Setup] = []
+
+    def refuse(options: RunOptions, observer: RunObserver) -> Run:
+        seen.append(options.setup)
+        raise RunError("seen")
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("netfold.testbed.run.Run", refuse)
+    result = CliRunner().invoke(cli.run, ["--fabric", str(fabric), *arguments])
+    assert (result.exit_code, [setup.lanes for setup in seen]) == (1, [lanes]), result.output
+
+
 @pytest.fixture
 def by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home of the user of sudo."""
