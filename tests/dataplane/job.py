@@ -40,7 +40,8 @@ class Server:
 
 @dataclass
 class Job:
-    """A tree and its members. `chunks` is what an epoch of it adds up; `results` what the workers agreed on."""
+    """A tree and its members. `chunks` is what an epoch of it adds up; `results` what the workers agreed on,
+    `sums` what all of them contribute."""
 
     shape: TreeShape
     epoch: int
@@ -50,6 +51,7 @@ class Job:
     workers: list[Worker]
     server: Server | None
     results: dict[tuple[int, int], Result] = field(default_factory=dict)
+    sums: dict[tuple[int, int], tuple[int, NDArray[np.int64]]] = field(default_factory=dict)
 
     def contribution(self, child: int, epoch: int, chunk: int) -> tuple[int, Words]:
         """Exponent and lanes: small numbers, and in some chunks numbers at the limits."""
@@ -65,7 +67,9 @@ class Job:
         flags, exponent, lanes, count = result
         all_workers = range(len(self.workers))
         if self.shape.quorum is None:
-            return count == 0 and self._fits(flags, exponent, lanes, *self.exact(epoch, chunk, all_workers))
+            if (epoch, chunk) not in self.sums:
+                self.sums[epoch, chunk] = self.exact(epoch, chunk, all_workers)
+            return count == 0 and self._fits(flags, exponent, lanes, *self.sums[epoch, chunk])
         return count >= self.shape.quorum and any(
             self._fits(flags, exponent, lanes, *self.exact(epoch, chunk, some))
             for some in combinations(all_workers, count)

@@ -14,7 +14,7 @@ from tests.dataplane.node import Child, Management, Neighbor, Pass, Route, Setti
 DOWN_PORTS = (1, 2, 3)
 UPLINK, SERVER = 4, 5
 SERVER_ADDRESS = "10.200.0.1"
-NODE = 100  # a switch's child number is this and its own number
+NODE = 1000  # a switch's child number is this and its own number
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,9 @@ class Fabric:
 
 @dataclass(frozen=True)
 class TreeShape:
-    """An aggregation tree over a fabric. `hosts` are the workers, child 0 first; `adding` the switches that add up;
-    `at_server`: the parameter server is the root, else the top switch is. `base`: of its slots on every switch."""
+    """An aggregation tree over a fabric. `hosts` are those of the workers, child 0 first, and may have several each;
+    `adding` the switches that add up; `at_server`: the parameter server is the root, else the top switch is. `base`: of
+    its slots on every switch."""
 
     fabric: Fabric
     tree: int
@@ -123,6 +124,15 @@ class TreeShape:
             adding.add(0)
         quorum = random.randint(1, count) if random.random() < 0.4 else None
         return cls(fabric, tree, hosts, frozenset(adding), at_server, slots, base, quorum)
+
+    @classmethod
+    def wide(
+        cls, random: Random, fabric: Fabric, tree: int, slots: int, base: int, *, workers: int
+    ) -> TreeShape:
+        """All workers are children of the top switch, or of a node below, whose result is one child there."""
+        hosts = tuple(random.choices(range(len(fabric.hosts)), k=workers))
+        adding = {0, *(switch for switch in range(1, len(fabric.places)) if random.random() < 0.1)}
+        return cls(fabric, tree, hosts, frozenset(adding), False, slots, base)
 
     @property
     def root_address(self) -> str:
@@ -198,8 +208,8 @@ class TreeShape:
             if link is not None:
                 found += [(number, port) for number, _ in self._leaving(link[0])]
             else:
-                host = self.fabric.host_at(switch, port)
-                found += [(self.hosts.index(host), port)] if host in self.hosts else []
+                at = self.fabric.host_at(switch, port)
+                found += [(number, port) for number, host in enumerate(self.hosts) if host == at]
         return found
 
     def _leaving(self, switch: int) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ import numpy as np
 from netfold.controller.switches.roce import ROCE_SIDE
 from tests.dataplane.bench import Bench
 from tests.dataplane.frames import ECT0, IP_AT, Ip, Netfold, gradient
+from tests.dataplane.layout import NODE
 from tests.dataplane.node import Child, Neighbor, Pass, Route, TreeAt
 from tests.dataplane.rc import Endpoint, Messages, Words, contribution
 from tests.dataplane.roce_frames import (
@@ -43,17 +44,21 @@ MAX_IN_FLIGHT = 400
 Hop = tuple[int, int]  # switch, port
 
 
+def _host_ports(count: int) -> tuple[int, ...]:
+    return tuple(port for port in range(1, count + 2) if port != UPLINK)
+
+
 class RcWorld:
-    """`leaves` of two to four workers each; one leaf is the root, more have one above them, and add up or only pass."""
+    """`leaves` of two workers or more each; one leaf is the root, more have one above them, and add up or only pass."""
 
     def __init__(self, benches: list[Bench], leaves: list[int], adding: list[bool], random: Random) -> None:
         self.benches, self.random, self.lanes = benches, random, benches[0].lanes
         self.leaves, self.adding = leaves, adding
         self.top = len(leaves) if len(leaves) > 1 else 0
-        ports = (1, 2, 3, 5)
+        self.host_ports = _host_ports(max(4, *leaves) + 1)
         self.places: dict[int, Hop] = {}  # of the workers, by child number
         for leaf, workers in enumerate(leaves):
-            for port in ports[:workers]:
+            for port in self.host_ports[:workers]:
                 self.places[len(self.places)] = (leaf, port)
         qpns = random.sample(range(2, 1 << 24), 2 * len(self.places))
         self.peers = {
@@ -104,7 +109,7 @@ class RcWorld:
             children: list[Child] = []
             for leaf, adds in enumerate(self.adding):
                 below = [c for c, (at, _) in self.places.items() if at == leaf]
-                children += [Child(leaf + 1, number) for number in ([100 + leaf] if adds else below)]
+                children += [Child(leaf + 1, number) for number in ([NODE + leaf] if adds else below)]
             return replace(
                 plain, root=True, children=tuple(children), down=tuple(range(1, len(self.leaves) + 1))
             )
@@ -114,7 +119,7 @@ class RcWorld:
         if not self.top:
             return replace(plain, root=True, children=tuple(children), down=down)
         if self.adding[switch]:
-            up = (UPLINK, 100 + switch)
+            up = (UPLINK, NODE + switch)
             return replace(plain, children=tuple(children), up=up, results_from=UPLINK, down=down)
         passes = tuple(Pass(child.port, child.number, UPLINK) for child in children)
         return replace(plain, passes=passes, results_from=UPLINK, down=down)
@@ -198,7 +203,7 @@ class RcWorld:
         ip = Ip(src=worker.own.address, dst=worker.successor.address, ecn=r.choice([0, ECT0, 3]))
         there = self.places[child]
         elsewhere = r.choice(
-            [(s, p) for s in range(len(self.benches)) for p in (1, 2, 3, 5, 6) if (s, p) != there]
+            [(s, p) for s in range(len(self.benches)) for p in self.host_ports if (s, p) != there]
         )
         frame = roce(right, ip)
         kind = r.randrange(12)

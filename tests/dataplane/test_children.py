@@ -18,14 +18,10 @@ from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.conftest import Devices, Fresh
 from tests.dataplane.fixtures import EPOCH, SETTINGS, SLOTS, TREE, UPLINK
 from tests.dataplane.frames import ECT0, Ip, Netfold, gradient
-from tests.dataplane.node import MANAGED, Child, Setting, TreeAt
-from tests.dataplane.roce_fixtures import MORE, PEERS, PORTS, at_root, successor
-from tests.dataplane.roce_fixtures import sent as roce_sent
-from tests.dataplane.roce_fixtures import settings as roce_settings
-from tests.dataplane.roce_frames import Rc
-from tests.dataplane.test_isolation import besiege
+from tests.dataplane.node import MANAGED, Child, TreeAt
+from tests.dataplane.test_isolation import SHAPES, besiege
 from tests.dataplane.test_management import manage
-from tests.dataplane.test_stateful import new_world
+from tests.dataplane.test_stateful import new_shape, new_world, window_and_chunks
 
 LANES = 64
 WORD = 32
@@ -162,32 +158,15 @@ def test_a_root_with_a_quorum_has_bits_for_senders_below_its_children(bench: Ben
     assert bench.verdict_of(own[1].port, frame(own[1], 1, **seal)) is Verdict.LATE
 
 
-def test_roce_workers_beside_many_others(bench: Bench, size: Size):
-    two = at_root(2)
-    others = children(size.children - 2)
-    at = replace(two, children=(*others, *two.children), down=two.down)
-    ring = [setting for setting in roce_settings(two) if setting is not two and not _is_common(setting)]
-    bench.install(*SETTINGS, *MORE, at, *ring)
-    for child in others:
-        assert bench.send(child.port, frame(child, 1)) == []
-    assert bench.send(PORTS[0], roce_sent(PORTS[0], 0, Rc(lanes=[10] * LANES))) == []
-    results = bench.send(PORTS[1], roce_sent(PORTS[1], 0, Rc(lanes=[100] * LANES)))
-    assert [port for port, _ in results] == list(two.down)
-    assert all(data[36:38] == (4791).to_bytes(2, "big") for _, data in results)
-    assert successor(PORTS[0], 2) is PEERS[PORTS[1]]
-
-
-def _is_common(setting: Setting) -> bool:
-    return setting in (*SETTINGS, *MORE)
-
-
 def send_any_packets(bench: Bench, at: TreeAt, count: int) -> None:
     random = Random(count)
     quorum = at.quorum is not None
+    senders = at.children + at.below
     for step in range(count):
-        child, slot = random.choice(at.children), random.randrange(2)
-        round_ = max(0, step // len(at.children) - random.randrange(2))
+        child, slot = random.choice(senders), random.randrange(2)
+        round_ = max(0, step // len(senders) - random.randrange(2))
         flags = Flag.QUORUM | (Flag.SEAL if random.random() < 0.02 else 0) if quorum else 0
+        flags |= Flag.FLOATS if round_ % 2 else 0
         value = random.choice([1, -1, 2**31 - 1, -(2**31), random.randrange(2**31)])
         exponent = random.randrange(256)
         fields = {"slot": slot, "round": round_, "flags": int(flags), "reserved": int(quorum)}
@@ -199,31 +178,55 @@ def send_any_packets(bench: Bench, at: TreeAt, count: int) -> None:
     bench.check_counters()
 
 
-@pytest.mark.parametrize("quorum", [None, 40], ids=["all", "quorum"])
+@pytest.mark.parametrize("quorum", [False, True], ids=["all", "quorum"])
 @pytest.mark.parametrize("is_root", [True, False], ids=["root", "inner"])
-def test_any_packets_in_any_order(bench: Bench, size: Size, is_root: bool, quorum: int | None):
-    """Losses, duplicates, stale chunks, seals, floats, READ and RESET: what the fault scenarios of jobs give a node."""
+def test_any_packets_in_any_order(bench: Bench, size: Size, is_root: bool, quorum: bool):
+    """Losses, duplicates, stale chunks, seals, floats, READ and RESET: what the fault scenarios of jobs give a node. Of
+    a root with a quorum the later half sends to inner nodes."""
     at = node(size, is_root=is_root)
-    if quorum is not None:
-        at = replace(at, quorum=quorum if is_root else 0)
+    if quorum:
+        at = replace(at, quorum=size.children // 4 if is_root else 0)
+    if quorum and is_root:
+        own = size.children // 2
+        at = replace(at, children=at.children[:own], below=at.children[own:])
     bench.install(*SETTINGS, at)
     send_any_packets(bench, at, 4 * size.children)
 
 
-@pytest.mark.parametrize("bits", WIDE)
-def test_networks_of_wide_programs_lose_nothing(target: str, bits: int, devices: Devices, tally: Tally):
-    for seed in range(6 if target == "softswitch" else 1):
+SLOW = [pytest.param(size, marks=pytest.mark.long) for size in SIZES[1:]]
+"""Some of the sizes take as many events as they have children."""
+
+
+@pytest.mark.parametrize("size", [SIZES[0], *SLOW], ids=str)
+def test_networks_with_a_wide_node_lose_nothing(target: str, size: Size, devices: Devices, tally: Tally):
+    """Jobs end, their slots are reset or reused, epochs are raised, and frames are forged meanwhile."""
+    for seed in range(2 if target == "softswitch" else 1):
         random = Random(seed)
-        world = new_world(random, _fresh_benches(devices, target, bits, tally, 5))
-        for _ in range(200):
-            world.happen(random, loss=0.05, repeats=0.1)
+        world = new_world(random, _fresh_benches(devices, target, size.bits, tally, 4), size.children)
+        for step in range(6):
+            for _ in range(4 * size.children):
+                world.happen(random, loss=0.05, repeats=0.1)
+                if random.random() < 0.05:
+                    world.forge(random)
+                    world.look(random)
+            if step % 3 == 1:
+                world.raise_epoch(random.choice(world.jobs), random)
+            if step % 3 == 2:
+                old = random.choice(world.jobs)
+                shape = new_shape(random, world.fabric, 10 + step, old.shape.base, size.children)
+                world.replace(old, shape, *window_and_chunks(random, shape), reset=step == 2)
         world.finish()
+        world.check_counters()
 
 
-@pytest.mark.parametrize("bits", WIDE)
-def test_an_attacker_changes_nothing_of_others(target: str, bits: int, devices: Devices, tally: Tally):
-    frames = 1000 if target == "softswitch" else 100
-    besiege(_fresh_benches(devices, target, bits, tally, 3), LANES, bits, frames)
+@pytest.mark.parametrize("size", [SIZES[0], *SLOW], ids=str)
+@pytest.mark.parametrize("switches", SHAPES, ids=SHAPES.values())
+def test_an_attacker_of_any_child_number_changes_nothing_of_others(
+    target: str, switches: int, size: Size, devices: Devices, tally: Tally
+):
+    frames = {"softswitch": 1000}.get(target, 100)
+    benches = _fresh_benches(devices, target, size.bits, tally, switches)
+    besiege(benches, LANES, size.children, frames, size.children)
 
 
 def _fresh_benches(devices: Devices, target: str, bits: int, tally: Tally, count: int) -> list[Bench]:

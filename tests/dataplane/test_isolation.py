@@ -23,7 +23,7 @@ from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.conftest import Devices
 from tests.dataplane.device import VERDICTS
 from tests.dataplane.frames import IP_AT, IPV4, LANES, UDP, Netfold, gradient
-from tests.dataplane.layout import SERVER, SERVER_ADDRESS, Fabric, TreeShape
+from tests.dataplane.layout import NODE, SERVER, SERVER_ADDRESS, Fabric, TreeShape
 from tests.dataplane.malice import Attacker, Origin, Target
 from tests.dataplane.node import MANAGED
 from tests.dataplane.world import World
@@ -38,10 +38,11 @@ class Siege:
     """A world with two jobs, of a root switch and of a parameter server, and a third one that is the attacker's.
 
     hosts of one switch: 1 and 2 work for both jobs, 3 is the attacker's. Of three: two leaves like that below the top
-    switch, whose host 3 is the attacker's as well.
+    switch, whose host 3 is the attacker's as well. `workers` of each job, whose hosts then have several, and all of
+    which are children of the root; 0: one at each host, and each switch adds up.
     """
 
-    def __init__(self, benches: list[Bench], lanes: int, random: Random) -> None:
+    def __init__(self, benches: list[Bench], lanes: int, random: Random, workers: int = 0) -> None:
         places = ((0, 0), (0, 1), (0, 2))[: len(benches)]
         self.fabric = Fabric(places)
         self.random = random
@@ -52,14 +53,20 @@ class Siege:
         leaves = range(1, len(places)) if len(places) > 1 else (0,)
         working = tuple(n for n, h in enumerate(hosts) if h.switch in leaves and h.port in (1, 2))
         owned = tuple(n for n in range(len(hosts)) if n not in working)
-        every = frozenset(range(len(places)))
+        top = frozenset({0})
+        every = top if workers else frozenset(range(len(places)))
+
+        def members(hosts: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(hosts[number % len(hosts)] for number in range(workers or len(hosts)))
+
         shapes = [
-            TreeShape(self.fabric, 1, working, every, at_server=False, slots=SLOTS, base=0),
-            TreeShape(self.fabric, 2, working, every - {0}, at_server=True, slots=SLOTS, base=SLOTS),
-            TreeShape(self.fabric, 3, owned, every, at_server=False, slots=SLOTS, base=2 * SLOTS),
+            TreeShape(self.fabric, 1, members(working), every, at_server=False, slots=SLOTS, base=0),
+            TreeShape(self.fabric, 2, members(working), every - top, at_server=True, slots=SLOTS, base=SLOTS),
+            TreeShape(self.fabric, 3, members(owned), every, at_server=False, slots=SLOTS, base=2 * SLOTS),
         ]
+        chunks = SLOTS // 2 + 1 if workers else CHUNKS
         for shape in shapes[:2]:
-            self.world.start(shape, EPOCH, window=SLOTS // 2, chunks=CHUNKS)
+            self.world.start(shape, EPOCH, window=SLOTS // 2, chunks=chunks)
         for switch, bench in enumerate(benches):
             if (at := shapes[2].at(switch)) is not None:
                 bench.install(at.at(EPOCH))
@@ -77,14 +84,14 @@ class Siege:
 
     def _seen(self, shape: TreeShape, epoch: int) -> Target:
         hosts = [self.fabric.hosts[n] for n in shape.hosts]
-        nodes = tuple(100 + switch for switch in range(len(self.fabric.places)))
+        nodes = tuple(NODE + switch for switch in range(len(self.fabric.places)))
         return Target(
             shape.tree,
             shape.udp_port,
             epoch,
             shape.slots,
             (shape.root_address, *(h.address for h in hosts)),
-            (*shape.hosts, *nodes),
+            (*range(len(shape.hosts)), *nodes),
         )
 
     def attack(self, frames: int) -> None:
@@ -198,10 +205,10 @@ def quotes_netfold(frame: bytes) -> bool:
     return frame[at + 8] & 15 != 5 or all(PORT_FIRST <= port <= PORT_LAST for port in ports)
 
 
-def besiege(benches: list[Bench], lanes: int, seed: int, frames: int) -> None:
+def besiege(benches: list[Bench], lanes: int, seed: int, frames: int, workers: int = 0) -> None:
     random = Random(seed)
-    siege = Siege(benches, lanes, random)
-    for _ in range(50):  # with few frames the siege would else be over before a job is once
+    siege = Siege(benches, lanes, random, workers)
+    for _ in range(50 + workers):  # with few frames the siege would else be over before a job is once
         siege.traffic(200)
         if siege.epochs:
             break

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from netfold.p4src.tools.p4build import CHILDREN
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.conftest import Devices
 from tests.dataplane.rc_world import RcWorld
@@ -22,11 +23,20 @@ SHAPES = {
 EVENTS, LONG_EVENTS = 1200, 16_000
 
 
-def new_world(target: str, devices: Devices, tally: Tally, lanes: int, shape: str, random: Random) -> RcWorld:
-    leaves, adding = SHAPES[shape]
+def new_world(
+    target: str,
+    devices: Devices,
+    tally: Tally,
+    lanes: int,
+    shape: tuple[list[int], list[bool]],
+    random: Random,
+    children: int = CHILDREN,
+) -> RcWorld:
+    """`shape`: the workers of each leaf, and whether it adds up. `children`: bits of the switches' bitmaps."""
+    leaves, adding = shape
     benches = []
     for number in range(len(leaves) + (len(leaves) > 1)):
-        device = devices(target, lanes, number)
+        device = devices(target, lanes, number, children)
         device.clear()
         benches.append(Bench(device, lanes, tally, target))
     return RcWorld(benches, leaves, adding, random)
@@ -36,7 +46,7 @@ def drive(
     target: str, devices: Devices, tally: Tally, lanes: int, shape: str, seed: int, events: int
 ) -> None:
     random = Random(seed)
-    world = new_world(target, devices, tally, lanes, shape, random)
+    world = new_world(target, devices, tally, lanes, SHAPES[shape], random)
     for number in range(20 * events):
         if number >= events and world.epoch > 1:
             break

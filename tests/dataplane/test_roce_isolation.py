@@ -17,6 +17,7 @@ from netfold.protocol.wire import Kind
 from tests.dataplane.bench import Tally
 from tests.dataplane.conftest import Devices
 from tests.dataplane.frames import Ip, Netfold, ethernet, gradient
+from tests.dataplane.layout import NODE
 from tests.dataplane.node import MANAGED, Management
 from tests.dataplane.rc_world import ROOT, SLOTS, TREE, UDP_PORT, Hop, RcWorld
 from tests.dataplane.roce_frames import ACKNOWLEDGE, CNP, PSN_AT, QPN_AT, ROCE_PORT, SUMMANDS, Rc, roce
@@ -31,7 +32,7 @@ class RoceSiege:
     def __init__(self, world: RcWorld, random: Random) -> None:
         self.world, self.random = world, random
         taken = set(world.places.values())
-        hosts = [(s, p) for s in range(len(world.leaves)) for p in (1, 2, 3, 5, 6)]
+        hosts = [(s, p) for s in range(len(world.leaves)) for p in world.host_ports]
         self.foreign = [hop for hop in hosts if hop not in taken]
         self.ends = {
             (world.peers[c].address, qpn)
@@ -102,7 +103,7 @@ class RoceSiege:
             world.epoch,
             r.randrange(3),
             r.randrange(SLOTS),
-            r.choice([*world.places, 100, 101]),
+            r.choice([*world.places, NODE, NODE + 1]),
             [r.randrange(1000)] * world.lanes,
             reserved=r.choice([0, 0x84, 0xC2, r.randrange(256)]),
         )
@@ -163,7 +164,10 @@ class RoceSiege:
 
 def besiege(target: str, devices: Devices, tally: Tally, shape: str, seed: int, bursts: int) -> None:
     random = Random(seed)
-    world = new_world(target, devices, tally, 64, shape, random)
+    besiege_world(new_world(target, devices, tally, 64, SHAPES[shape], random), random, bursts)
+
+
+def besiege_world(world: RcWorld, random: Random, bursts: int) -> None:
     siege = RoceSiege(world, random)
     for _ in range(bursts):
         for _ in range(100):

@@ -25,17 +25,19 @@ seeds = st.integers(0, 2**32 - 1)
 rates = st.sampled_from([0.0, 0.02, 0.3])
 
 
-def new_world(random: Random, benches: list[Bench]) -> World:
-    """One or two jobs on a fabric of one to five switches in one to three levels."""
+def new_world(random: Random, benches: list[Bench], workers: int = 0) -> World:
+    """One or two jobs on a fabric of one to five switches in one to three levels. `workers` of each; 0: a few."""
     fabric = Fabric.random(random, random.randint(1, len(benches)), random.randint(1, LEVELS))
     world = World(fabric, benches[: len(fabric.places)], benches[0].lanes)
     for number in range(random.randint(1, JOBS)):
-        shape = new_shape(random, fabric, 1 + number, BASES[number])
+        shape = new_shape(random, fabric, 1 + number, BASES[number], workers)
         world.start(shape, random.randint(1, 5), *window_and_chunks(random, shape))
     return world
 
 
-def new_shape(random: Random, fabric: Fabric, tree: int, base: int) -> TreeShape:
+def new_shape(random: Random, fabric: Fabric, tree: int, base: int, workers: int = 0) -> TreeShape:
+    if workers:
+        return TreeShape.wide(random, fabric, tree, random.choice([2, 4]), base, workers=workers)
     return TreeShape.random(random, fabric, tree, random.choice([2, 4, 8, MAX_SLOTS]), base)
 
 

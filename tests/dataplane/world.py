@@ -32,7 +32,7 @@ from tests.dataplane.frames import (
     udp,
 )
 from tests.dataplane.job import Job, Server, Worker
-from tests.dataplane.layout import SERVER, UPLINK, Fabric, TreeShape
+from tests.dataplane.layout import NODE, SERVER, UPLINK, Fabric, TreeShape
 from tests.dataplane.node import MANAGED
 from tests.quorum_oracle import QuorumPool
 from tests.slot_oracle import SlotPool, Sum
@@ -163,7 +163,7 @@ class World:
             src=host.address,
             dst=job.shape.root_address,
             ttl=33 + chunk,
-            dscp=child,
+            dscp=child % 64,
             identification=chunk,
         )
         frame = gradient(header, packet, port=job.shape.udp_port, udp_sum=chunk)
@@ -270,7 +270,7 @@ class World:
             epoch=random.choice([job.epoch, job.epoch - 1, job.epoch + 1, 0, 4095]),
             round=random.choice([0, 1, 5, 0xFFFFF]),
             slot=random.choice([0, 1, job.shape.slots - 1, job.shape.slots, 4095, 0xFFFF]),
-            child=random.choice([0, 1, 2, 100, 101, 0xFFFF]),
+            child=random.choice([0, 1, 2, len(job.workers) - 1, NODE, NODE + 1, 0xFFFF]),
             lanes=[random.randrange(-(2**31), 2**31)] * self.lanes,
             flags=random.randrange(256),
             exponent=random.randrange(256),
