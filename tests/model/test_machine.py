@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -42,32 +43,56 @@ def _flags(marks: int) -> int:
 @pytest.mark.parametrize("root", [True, False], ids=["root", "inner"])
 @pytest.mark.parametrize("children", [1, 2, 3])
 def test_the_model_is_the_code(children: int, root: bool):
-    machine, full = Machine(), (1 << children) - 1
+    explore([(child,) for child in range(children)], root)
+
+
+@pytest.mark.parametrize("root", [True, False], ids=["root", "inner"])
+@pytest.mark.parametrize(
+    ("children", "edges"),
+    [
+        (33, (31, 32)),
+        (65, (63, 64)),
+        pytest.param(64, (31, 32, 63), marks=pytest.mark.long),
+        pytest.param(256, (63, 64, 255), marks=pytest.mark.long),
+    ],
+)
+def test_the_model_is_the_code_at_the_edges_of_a_bitmap_s_words(
+    children: int, edges: tuple[int, ...], root: bool
+):
+    """The children whose bits are at the edges send at any time, all others one after the other."""
+    others = tuple(child for child in range(children) if child not in edges)
+    explore([*((child,) for child in edges), others], root, (0, OVERFLOW | CONGESTION))
+
+
+def explore(groups: Sequence[tuple[int, ...]], root: bool, each_marks: Sequence[int] = range(4)) -> None:
+    """Every state that packets of groups of children lead to; those of a group send one after the other, alike."""
+    machine, children = Machine(), sum(map(len, groups))
+    full = (1 << children) - 1
     start = SlotPool(slots=1, lanes=1, children=children, root=root)
     waiting, known, compared = [(EMPTY, start)], {EMPTY}, 0
     while waiting:
         slot, pool = waiting.pop()
-        for tag, child, marks in itertools.product(TAGS, range(children), range(4)):
-            value = 10**child * (1 + TAGS.index(tag))
-            after, step = machine.step(slot, tag, 1 << child, marks, value, full)
-            node = copy.deepcopy(pool)
-            outcome = node.gradient(tag, 0, child, _flags(marks), 0, [value])
+        for tag, place, marks in itertools.product(TAGS, range(len(groups)), each_marks):
+            value = 10**place * (1 + TAGS.index(tag))
+            after, node = slot, copy.deepcopy(pool)
+            for child in groups[place]:
+                after, step = machine.step(after, tag, 1 << child, marks, value, full)
+                outcome = node.gradient(tag, 0, child, _flags(marks), 0, [value])
+                assert outcome.verdict is (PLAIN.get(step) or VERDICTS[root, step])
+                assert (outcome.packet is None) is (step in PLAIN)
+                if outcome.packet is not None:
+                    found = int(outcome.packet.lanes[0]), _marks(outcome.packet.flags)
+                    assert found == (after.total, after.marks)
             compared += 1
             state = node.read(0)
             seen = sum(1 << bit for bit in state.seen)
             assert Slot(state.tag, seen, _marks(state.flags), int(state.lanes[0])) == after
-            assert outcome.verdict is (PLAIN.get(step) or VERDICTS[root, step])
-            assert (outcome.packet is None) is (step in PLAIN)
-            if outcome.packet is not None:
-                assert (int(outcome.packet.lanes[0]), _marks(outcome.packet.flags)) == (
-                    after.total,
-                    after.marks,
-                )
             if after not in known:
                 known.add(after)
                 waiting.append((after, node))
-    assert len(known) == 1 + len(TAGS) * full * 4  # every tag, every set of children, every pair of marks
-    assert compared == len(known) * len(TAGS) * children * 4
+    sets = 2 ** len(groups) - 1
+    assert len(known) == 1 + len(TAGS) * sets * len(each_marks)  # every tag, set of groups and pair of marks
+    assert compared == len(known) * len(TAGS) * len(groups) * len(each_marks)
 
 
 LIMITS = [int(LANE_MIN), int(LANE_MIN) + 1, -1, 0, 1, int(LANE_MAX) - 1, int(LANE_MAX)]
