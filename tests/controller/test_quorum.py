@@ -14,11 +14,14 @@ from netfold.controller.jobs.records import AllocatedTree
 from netfold.controller.lifecycle.job_admission import PacketModel, PlanRequest, RefusedError, plan_order
 from netfold.controller.lifecycle.switch_requirements import check_quorum, quorum_of
 from netfold.controller.planning.plan import Edge, Tree
+from netfold.controller.switches.program_limits import limit_children
 from netfold.controller.switches.tree_entities import tree_entities
 from netfold.controller.switches.tree_feature import InstalledTree
+from netfold.p4src.tools.p4build import Profile
 from netfold.topologies.fabric import Fabric
-from netfold.topologies.generators import leaf_spine
+from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.ports import Chip
+from tests.controller.deployment import COMPILED
 
 JOB = "name: q\nworkers: [h1, h2, h3, h4]\nscheme: panama\n"
 
@@ -79,6 +82,28 @@ def _with(fabric: Fabric, switches: Any) -> Any:
             return next(s for s in switches if s.name == name)
 
     return Seen()
+
+
+@pytest.mark.parametrize(("workers", "bits"), [(33, 64), (64, 64), (127, 256)])
+def test_a_quorum_takes_the_bits_of_a_wide_program(workers: int, bits: int):
+    fabric = single_switch(workers)
+    order = resolve_job(f"name: q\nworkers: {workers}\nparameter_servers: 0\nquorum: {workers - 1}\n", fabric)
+    fabric = limit_children(fabric, {"s1": COMPILED / Profile(64, bits).p4info})
+    plan = plan_order(fabric, PlanRequest(order))
+    check_quorum(fabric, PacketModel(64), order, plan)
+    narrow = limit_children(unlimited(fabric), {"s1": COMPILED / Profile(64).p4info})
+    expected = f"a tree of {workers} senders to switch s1; a root with a bitmap of 32 bits takes 32"
+    with pytest.raises(RefusedError, match=expected):
+        check_quorum(narrow, PacketModel(64), order, plan)
+
+
+def unlimited(fabric: Fabric) -> Fabric:
+    return replace(fabric, switches=tuple(replace(s, children=None) for s in fabric.switches))
+
+
+def test_a_quorum_of_more_workers_than_a_sum_counts_is_refused():
+    with pytest.raises(JobError, match=r"the job has 128 workers; .* at most 127 workers"):
+        resolve_job("name: q\nworkers: 128\nparameter_servers: 0\nquorum: 100\n", single_switch(128))
 
 
 def test_late_packets_have_a_way_to_the_root_and_a_bit_there(fabric: Fabric):

@@ -54,7 +54,9 @@ def random_packets(
         yield record, int(rng.integers(0, children))
 
 
-@pytest.mark.parametrize(("slots", "children"), [(1, 1), (2, 2), (4, 3), (8, 32), (2, 70)])
+@pytest.mark.parametrize(
+    ("slots", "children"), [(1, 1), (2, 2), (4, 3), (8, 32), (2, 33), (2, 64), (2, 70), (1, 256)]
+)
 @pytest.mark.parametrize("root", [True, False])
 def test_the_same_packets_give_the_same_verdicts_and_sums(slots: int, children: int, root: bool):
     oracle, pool = SlotPool(slots, LANES, children, root), Pool(slots, children, root)
