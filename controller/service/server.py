@@ -67,6 +67,7 @@ async def serving(
         ("grpc.max_receive_message_length", MAX_MESSAGE),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 5000),
+        ("grpc.http2.bdp_probe", 0),  # each heartbeat would be answered with a PING, which the member answers
         *(limits or limits_of_process()).options(),
     ]
     server = grpc.aio.server(interceptors=interceptors, options=options)
