@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Leases of members: a timer each, restarted by every heartbeat."""
+"""Leases of members. A heartbeat moves the end of a lease; its timer looks at the end when it fires, so that heartbeats
+set and cancel no timers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from netfold.controller.lifecycle.events import EventBus, LeaseExpired
 from netfold.controller.lifecycle.member_status import Holder
@@ -19,34 +19,49 @@ class Leases:
 
     def __init__(self, events: EventBus) -> None:
         self._events = events
+        self._ends: dict[Holder, float] = {}
         self._timers: dict[Holder, asyncio.TimerHandle] = {}
+        """Of each lease one, due at the end of the lease or earlier, or of its grace."""
 
     def renew(self, job: str, host: str, seconds: float) -> None:
-        self._set(seconds, self._wait_grace, job, host)
+        loop, holder = asyncio.get_running_loop(), (job, host)
+        end = self._ends[holder] = loop.time() + seconds
+        timer = self._timers.get(holder)
+        if timer is None:
+            self._timers[holder] = loop.call_at(end, self._look, holder)
+        elif end < timer.when():
+            timer.cancel()
+            self._timers[holder] = loop.call_at(end, self._look, holder)
 
     def end(self, job: str, host: str) -> None:
-        timer = self._timers.pop((job, host), None)
-        if timer is not None:
-            timer.cancel()
+        if self._ends.pop((job, host), None) is not None:
+            self._timers.pop((job, host)).cancel()
 
     def end_job(self, job: str) -> None:
-        for holder in [h for h in self._timers if h[0] == job]:
+        for holder in [h for h in self._ends if h[0] == job]:
             self.end(*holder)
 
     @property
     def holders(self) -> frozenset[Holder]:
-        return frozenset(self._timers)
+        return frozenset(self._ends)
 
     def held(self, job: str, host: str) -> bool:
-        return (job, host) in self._timers
+        return (job, host) in self._ends
 
-    def _set(self, seconds: float, call: Callable[[str, str], None], job: str, host: str) -> None:
-        self.end(job, host)
-        self._timers[job, host] = asyncio.get_running_loop().call_later(seconds, call, job, host)
+    def _look(self, holder: Holder) -> None:
+        if not self._was_renewed(holder):
+            loop = asyncio.get_running_loop()
+            self._timers[holder] = loop.call_later(GRACE_S, self._fire, holder)
 
-    def _wait_grace(self, job: str, host: str) -> None:
-        self._set(GRACE_S, self._fire, job, host)
+    def _fire(self, holder: Holder) -> None:
+        if not self._was_renewed(holder):
+            del self._ends[holder], self._timers[holder]
+            self._events.publish(LeaseExpired(*holder))
 
-    def _fire(self, job: str, host: str) -> None:
-        del self._timers[job, host]
-        self._events.publish(LeaseExpired(job, host))
+    def _was_renewed(self, holder: Holder) -> bool:
+        """The lease ends later; then its timer is set anew."""
+        loop, end = asyncio.get_running_loop(), self._ends[holder]
+        if end <= loop.time():
+            return False
+        self._timers[holder] = loop.call_at(end, self._look, holder)
+        return True
