@@ -32,14 +32,14 @@ class Recycler:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._period_s)
-            for switch in self._registry.pools():
+            for switch in self._registry.occupancy():
                 await self.recycle(switch)
 
     async def recycle(self, switch: str) -> int:
         """Reset the free blocks of a switch that are near the epoch limit; returns how many. A block is reset when all
         its slots in every pipe have answered."""
         done = 0
-        for block in self._registry.pools()[switch].near_epoch_limit(RECYCLE_EPOCH):
+        for block in self._registry.pool(switch).near_epoch_limit(RECYCLE_EPOCH):
             if not self._registry.is_free(switch, block):
                 continue  # it was handed out meanwhile
             with self._registry.set_aside(switch, block):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from netfold.controller.jobs.file import ResolvedJob, resolve_job
@@ -96,7 +96,7 @@ class JobRegistry:
         order = self._orders.get(name)
         if order is None or order.text != job.spec_yaml:
             order = resolve_job(job.spec_yaml, self._setting.fabric, name)
-        if missing := tuple(h for h in job.added if h not in order.workers):
+        if job.added and (missing := tuple(h for h in job.added if h not in order.workers)):
             order = order.model_copy(update={"workers": (*order.workers, *missing)})
         if not job.state.is_terminal:  # that of a job that is over would stay for good
             self._orders[name] = order
@@ -137,13 +137,19 @@ class JobRegistry:
 
     def occupancy(self) -> dict[str, SlotAllocator]:
         """The slots of every switch as they are taken now, without their epochs."""
-        placements = [p for j in self.all() for p in j.placements]
-        return slot_pools(self._setting.fabric, placements, {})
+        return self._pools({})
 
     def pools(self) -> dict[str, SlotAllocator]:
         """The slots of every switch as they are taken now."""
+        return self._pools(self._epochs())
+
+    def pool(self, switch: str) -> SlotAllocator:
+        """The slots of one switch as they are taken now."""
+        return self._pools(self._epochs([switch]))[switch]
+
+    def _pools(self, epochs: Mapping[str, Mapping[int, int]]) -> dict[str, SlotAllocator]:
         placements = [p for j in self.all() for p in j.placements]
-        return slot_pools(self._setting.fabric, placements, self._epochs())
+        return slot_pools(self._setting.fabric, placements, epochs)
 
     @contextmanager
     def set_aside(self, switch: str, block: int) -> Iterator[None]:
@@ -157,11 +163,15 @@ class JobRegistry:
     def is_free(self, switch: str, block: int) -> bool:
         return self.occupancy()[switch].is_free(block)
 
-    def _epochs(self) -> dict[str, dict[int, int]]:
-        """What blocks of slots have seen; one that is set aside looks used up, so that it is not handed out."""
-        epochs = {s.name: self._store.epochs(s.name) for s in self._setting.fabric.switches}
+    def _epochs(self, switches: Iterable[str] | None = None) -> dict[str, dict[int, int]]:
+        """What blocks of slots have seen, of all switches or of some; one that is set aside looks used up, so that it
+        is not handed out."""
+        if switches is None:
+            switches = (s.name for s in self._setting.fabric.switches)
+        epochs = {switch: self._store.epochs(switch) for switch in switches}
         for switch, block in self._set_aside:
-            epochs[switch][block] = LAST_EPOCH
+            if switch in epochs:
+                epochs[switch][block] = LAST_EPOCH
         return epochs
 
     # ---- within a change --------------------------------------------------------------------------------

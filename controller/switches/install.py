@@ -72,6 +72,8 @@ def write_batches(contents: Contents, desired: Contents) -> Iterator[WriteBatch]
 
 def count_differences(contents: Contents, desired: Contents) -> int:
     """The number of entries that differ."""
+    if contents == desired:  # as nearly always: an audit compares all entries of all switches
+        return 0
     return sum(contents.get(k) != desired.get(k) for k in contents.keys() | desired.keys())
 
 
