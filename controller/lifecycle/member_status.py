@@ -4,17 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 Holder = tuple[str, str]
 """Job and host."""
 
 
-@dataclass(frozen=True)
-class TreeProgress:
-    """Statistics of one worker's tree since the start of its epoch. `window`: congestion window, chunks."""
+class TreeProgress(NamedTuple):
+    """Statistics of one worker's tree since the start of its epoch. `window`: congestion window, chunks. A tuple:
+    each heartbeat makes some, and a frozen dataclass takes several times as long."""
 
     tree: int
     results: int = 0
@@ -36,16 +37,18 @@ class TreeProgress:
 
     def since(self, before: TreeProgress) -> TreeProgress:
         """The difference to an earlier report."""
-        return replace(
-            self,
-            results=self.results - before.results,
-            marked=self.marked - before.marked,
-            retransmits=self.retransmits - before.retransmits,
+        return TreeProgress(
+            self.tree,
+            self.results - before.results,
+            self.marked - before.marked,
+            self.retransmits - before.retransmits,
+            self.rtt_ms,
+            self.min_rtt_ms,
+            self.window,
         )
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """A member's report since it joined. `lately`: its trees between the last two reports with new results."""
 
     chunks: int = 0
@@ -55,6 +58,10 @@ class Progress:
     trees: tuple[TreeProgress, ...] = ()
     socket_errors: int = 0
     lately: tuple[TreeProgress, ...] = ()
+
+
+NO_PROGRESS = Progress()
+"""Of a member without a report."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +89,14 @@ class MemberStatus:
 
     def set_report(self, job: str, host: str, progress: Progress) -> None:
         """`host` must be a member of the job."""
-        last = self.progress(job, host)
-        self._reported.setdefault(job, {})[host] = replace(progress, lately=_lately(last, progress))
+        reported = self._reported.get(job)
+        if reported is None:
+            reported = self._reported[job] = {}
+        last = reported.get(host, NO_PROGRESS)
+        reported[host] = progress._replace(lately=_lately(last, progress))
 
     def progress(self, job: str, host: str) -> Progress:
-        return self._reported.get(job, {}).get(host, Progress())
+        return self._reported.get(job, {}).get(host, NO_PROGRESS)
 
     def of(self, job: str) -> dict[str, Progress]:
         """Reports of a job's members by host; a copy."""
@@ -148,8 +158,11 @@ def _lately(last: Progress, now: Progress) -> tuple[TreeProgress, ...]:
     if now.trees == last.trees:
         return last.lately
     before = {t.tree: t for t in last.trees}
-    return tuple(t.since(before[t.tree]) if _goes_on(before, t) else t for t in now.trees)
-
-
-def _goes_on(before: Mapping[int, TreeProgress], tree: TreeProgress) -> bool:
-    return tree.tree in before and before[tree.tree].results <= tree.results
+    lately = []
+    for tree in now.trees:
+        earlier = before.get(tree.tree)
+        if earlier is not None and earlier.results <= tree.results:
+            lately.append(tree.since(earlier))
+        else:
+            lately.append(tree)
+    return tuple(lately)

@@ -17,8 +17,8 @@ from netfold.controller.health.link_loads import LinkLoads
 from netfold.controller.jobs.records import JobRecord
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_registry import JobRegistry
-from netfold.controller.lifecycle.member_status import Holder, MemberStatus, Progress
-from netfold.controller.observation.goodput import RecentGoodput
+from netfold.controller.lifecycle.member_status import MemberStatus
+from netfold.controller.observation.member_rows import MemberRows
 from netfold.controller.observation.straggler import straggler
 from netfold.controller.recording.lines import State, StateSection, merge, tree_document
 from netfold.controller.switches.failed_elements import FailedElements
@@ -30,8 +30,6 @@ LOAD_STEPS = 1000
 """Loads are recorded in steps of a link's rate."""
 
 MIN_PACKETS_PER_S = 0.05
-
-NO_REPORT = Progress()
 
 Rows = dict[str, Any]
 
@@ -67,10 +65,10 @@ class Observer:
         self._loads = loads
         self._monotonic_s = monotonic_s
         self._jobs: dict[str, JobRecord] = {}
+        self._stragglers: dict[str, str | None] = {}
         self._slots_in_use: dict[str, tuple[int, int]] = {}
         self._health: dict[str, tuple[Any, ...]] = {}
-        self._members: dict[Holder, tuple[Progress, float, bool]] = {}
-        self._goodput = RecentGoodput(lanes)
+        self._members = MemberRows(member_status, lanes)
         self._failed = FailedElements()
         self._link_names = [f"{sender}->{receiver}" for sender, receiver in loads.links]
         self._steps = np.full((len(loads.links), 2), UNKNOWN_STEPS, dtype=np.int64)
@@ -82,7 +80,7 @@ class Observer:
         records = {job.name: job for job in self._registry.all()}
         changes: State = {}
         for section, rows in (
-            (StateSection.MEMBERS, self._look_at_members(records)),
+            (StateSection.MEMBERS, self._members.look(records, self._monotonic_s())),
             (StateSection.JOBS, self._look_at_jobs(records)),
             (StateSection.SWITCHES, self._look_at_switches()),
             (StateSection.FAILED, self._look_at_failures()),
@@ -97,12 +95,14 @@ class Observer:
     def _look_at_jobs(self, records: dict[str, JobRecord]) -> Rows:
         rows: Rows = dict.fromkeys(self._jobs.keys() - records.keys())
         self.job_changes = []
+        stragglers: dict[str, str | None] = {}
         for name, job in records.items():
             before = self._jobs.get(name)
-            slowest = None
-            if job.state.is_installed:
+            slowest = self._stragglers.get(name) if job.state.is_installed else None
+            if job.state.is_installed and self._members.is_round_complete:
                 reports = self._member_status.of(name)
                 slowest = straggler({h: reports[h] for h in job.workers if h in reports})
+            stragglers[name] = slowest
             shown = self.state[StateSection.JOBS].get(name)
             if job is not before or (shown is not None and shown["straggler"] != slowest):
                 rows[name] = {**_job_row(job), "straggler": slowest}
@@ -111,7 +111,7 @@ class Observer:
         if self.job_changes or rows:
             pools = self._registry.occupancy()
             self._slots_in_use = {name: (pool.in_use, pool.slots) for name, pool in pools.items()}
-        self._jobs = records
+        self._jobs, self._stragglers = records, stragglers
         return rows
 
     def _look_at_switches(self) -> Rows:
@@ -129,29 +129,6 @@ class Observer:
                 self._health[name] = seen
                 keys = ("ready", "reached", "error", "repaired", "slots_in_use", "slots")
                 rows[name] = dict(zip(keys, seen, strict=True))
-        return rows
-
-    def _look_at_members(self, records: dict[str, JobRecord]) -> Rows:
-        rows: Rows = {}
-        present: set[Holder] = set()
-        now = self._monotonic_s()
-        for name, job in records.items():
-            if job.state.is_terminal:
-                continue
-            reports = self._member_status.of(name)
-            for member in job.members:
-                holder = (name, member.host)
-                present.add(holder)
-                progress = reports.get(member.host, NO_REPORT)
-                goodput = _rounded(self._goodput.mbps(holder, progress.chunks, now))
-                seen = (progress, goodput, self._member_status.is_connected(*holder))
-                if self._members.get(holder) != seen:
-                    self._members[holder] = seen
-                    rows[" ".join(holder)] = _member_row(*seen)
-        for removed in self._members.keys() - present:
-            del self._members[removed]
-            self._goodput.forget(removed)
-            rows[" ".join(removed)] = None
         return rows
 
     def _look_at_failures(self) -> Rows:
@@ -238,33 +215,6 @@ def _job_row(job: JobRecord) -> Rows:
     return row
 
 
-def _member_row(progress: Progress, goodput_mbps: float, is_connected: bool) -> Rows:
-    return {
-        "connected": is_connected,
-        "goodput_mbps": goodput_mbps,
-        "chunks": progress.chunks,
-        "retransmits": progress.retransmits,
-        "reencoded_chunks": progress.reencoded_chunks,
-        "trees": [
-            {
-                "tree": t.tree,
-                "results": t.results,
-                "marked": _rounded(t.marks),
-                "retransmitted": _rounded(t.losses),
-                "rtt_ms": _rounded(t.rtt_ms),
-                "min_rtt_ms": _rounded(t.min_rtt_ms),
-                "window": t.window,
-            }
-            for t in progress.lately
-        ],
-    }
-
-
 def _names(failed: FailedElements) -> Iterator[str]:
     yield from failed.switches
     yield from ("-".join(sorted(link)) for link in failed.links)
-
-
-def _rounded(value: float) -> float:
-    """To four significant digits."""
-    return float(f"{value:.4g}")

@@ -10,15 +10,12 @@ from netfold.controller.switches.roce_feature import ring_of
 from netfold.protocol import netfold_pb2 as pb
 
 
-def queue_pairs_from(message: pb.MemberUpdate) -> QueuePairs:
-    registered = message.queue_pairs
+def queue_pairs_from(host: str, registered: pb.RoceQueuePairs) -> QueuePairs:
     connections = tuple(
         ConnectionRecord(tree=c.tree, send_qpn=c.send_qpn, recv_qpn=c.recv_qpn, first_psn=c.first_psn)
         for c in registered.connections
     )
-    return QueuePairs(
-        host=message.host, epoch=registered.epoch, calls=registered.calls, connections=connections
-    )
+    return QueuePairs(host=host, epoch=registered.epoch, calls=registered.calls, connections=connections)
 
 
 def ring_message(setting: FabricConfig, job: JobRecord, host: str) -> pb.RoceRing:

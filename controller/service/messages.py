@@ -129,7 +129,7 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
             retransmits=progress.retransmits,
             reencoded_chunks=progress.reencoded_chunks,
             goodput_mbps=progress.goodput_mbps,
-            trees=[pb.TreeReport(**asdict(tree)) for tree in progress.trees],
+            trees=[pb.TreeReport(**tree._asdict()) for tree in progress.trees],
             socket_errors=progress.socket_errors,
         ),
     )
@@ -137,16 +137,16 @@ def _member(job: JobRecord, member: Member, member_status: MemberStatus) -> pb.M
 
 def progress_of(report: pb.Report) -> Progress:
     """A member's report as the controller's type."""
-    trees = tuple(
+    trees = [
         TreeProgress(t.tree, t.results, t.marked, t.retransmits, t.rtt_ms, t.min_rtt_ms, t.window)
         for t in report.trees
-    )
+    ]
     return Progress(
         chunks=report.chunks,
         retransmits=report.retransmits,
         reencoded_chunks=report.reencoded_chunks,
         goodput_mbps=report.goodput_mbps,
-        trees=trees,
+        trees=tuple(trees),
         socket_errors=report.socket_errors,
     )
 

@@ -178,7 +178,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
             self._controller.members.check(name, host, new=not first.epoch)
             if not first.leave:
                 self._controller.members.join(name, host, is_new=not first.epoch)
-            self._handle_update(first)
+            self._handle_update(name, host, first)
             is_replacement = status.is_connected(name, host)
             with status.connected(stream):
                 if is_replacement:
@@ -199,24 +199,23 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         async for message in requests:
             if not self._controller.member_status.is_newest(stream):
                 return
-            if (message.job or stream.job, message.host or stream.host) != (stream.job, stream.host):
+            if message.job not in (stream.job, "") or message.host not in (stream.host, ""):
                 raise NotAMemberError(
                     f"this stream is of '{stream.host}' in job '{stream.job}', not of another member"
                 )
-            message.job, message.host = stream.job, stream.host
-            self._handle_update(message)
+            self._handle_update(stream.job, stream.host, message)
 
-    def _handle_update(self, message: pb.MemberUpdate) -> None:
-        self._controller.members.check(message.job, message.host, new=not message.epoch)
-        self._controller.member_status.set_report(message.job, message.host, progress_of(message.report))
+    def _handle_update(self, name: str, host: str, message: pb.MemberUpdate) -> None:
+        """Of the member `host`: a message need not name it again."""
+        members, report = self._controller.members, message.report
+        members.check(name, host, new=not message.epoch)
+        self._controller.member_status.set_report(name, host, progress_of(report))
         if message.leave:
-            self._controller.members.leave(message.job, message.host, message.report.next_call)
+            members.leave(name, host, report.next_call)
         else:
-            self._controller.members.heartbeat(
-                message.job, message.host, unusable_epoch=message.unusable_epoch
-            )
+            members.heartbeat(name, host, unusable_epoch=message.unusable_epoch)
             if message.HasField("queue_pairs"):
-                self._controller.members.register(message.job, queue_pairs_from(message))
+                members.register(name, queue_pairs_from(host, message.queue_pairs))
 
     async def _updates(
         self, stream: OpenStream, receiver: asyncio.Task[None]

@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Members of a recording. A job of a thousand workers has a thousand new reports a second: a look is at a part of the
+members, in turn, so that its cost does not grow with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netfold.controller.jobs.records import JobRecord, Member
+from netfold.controller.lifecycle.member_status import Holder, MemberStatus, Progress
+from netfold.controller.observation.goodput import RecentGoodput
+
+MEMBERS_PER_LOOK = 128
+
+Rows = dict[str, Any]
+
+
+class MemberRows:
+    """`look` returns the rows that have changed, of at most MEMBERS_PER_LOOK members. `is_round_complete`: the last
+    look was at the last of all members."""
+
+    def __init__(self, member_status: MemberStatus, lanes: int) -> None:
+        self.is_round_complete = True
+        self._member_status = member_status
+        self._goodput = RecentGoodput(lanes)
+        self._jobs: dict[str, tuple[Member, ...]] = {}
+        self._holders: list[Holder] = []
+        self._next = 0
+        self._seen: dict[Holder, tuple[Progress, float, bool]] = {}
+
+    def look(self, records: dict[str, JobRecord], now: float) -> Rows:
+        """`now`: monotonic clock."""
+        rows = self._update_holders(records)
+        end = self._next + MEMBERS_PER_LOOK
+        for holder in self._holders[self._next : end]:
+            progress = self._member_status.progress(*holder)
+            goodput = rounded(self._goodput.mbps(holder, progress.chunks, now))
+            seen = (progress, goodput, self._member_status.is_connected(*holder))
+            if self._seen.get(holder) != seen:
+                self._seen[holder] = seen
+                rows[" ".join(holder)] = _row(*seen)
+        self.is_round_complete = end >= len(self._holders)
+        self._next = 0 if self.is_round_complete else end
+        return rows
+
+    def _update_holders(self, records: dict[str, JobRecord]) -> Rows:
+        """The rows of members that are gone."""
+        jobs = {name: job.members for name, job in records.items() if not job.state.is_terminal}
+        if jobs.keys() == self._jobs.keys() and all(jobs[n] is known for n, known in self._jobs.items()):
+            return {}
+        self._jobs = jobs
+        self._holders = [(name, member.host) for name, members in jobs.items() for member in members]
+        rows: Rows = {}
+        for removed in self._seen.keys() - set(self._holders):
+            del self._seen[removed]
+            self._goodput.forget(removed)
+            rows[" ".join(removed)] = None
+        return rows
+
+
+def rounded(value: float) -> float:
+    """To four significant digits."""
+    return float(f"{value:.4g}")
+
+
+def _row(progress: Progress, goodput_mbps: float, is_connected: bool) -> Rows:
+    return {
+        "connected": is_connected,
+        "goodput_mbps": goodput_mbps,
+        "chunks": progress.chunks,
+        "retransmits": progress.retransmits,
+        "reencoded_chunks": progress.reencoded_chunks,
+        "trees": [
+            {
+                "tree": t.tree,
+                "results": t.results,
+                "marked": rounded(t.marks),
+                "retransmitted": rounded(t.losses),
+                "rtt_ms": rounded(t.rtt_ms),
+                "min_rtt_ms": rounded(t.min_rtt_ms),
+                "window": t.window,
+            }
+            for t in progress.lately
+        ],
+    }
