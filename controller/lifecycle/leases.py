@@ -11,7 +11,8 @@ from netfold.controller.lifecycle.events import EventBus, LeaseExpired
 from netfold.controller.lifecycle.member_status import Holder
 
 GRACE_S = 0.2
-"""Grace after a lease. A process that was suspended finds timers due before it has read the heartbeats that arrived."""
+"""Grace after a lease: a heartbeat may be read late. A process that was suspended finds timers due before it has read
+the heartbeats that arrived: the grace is longer by as much as the timer is late, at most by a lease."""
 
 
 class Leases:
@@ -20,12 +21,14 @@ class Leases:
     def __init__(self, events: EventBus) -> None:
         self._events = events
         self._ends: dict[Holder, float] = {}
+        self._lengths: dict[Holder, float] = {}
         self._timers: dict[Holder, asyncio.TimerHandle] = {}
         """Of each lease one, due at the end of the lease or earlier, or of its grace."""
 
     def renew(self, job: str, host: str, seconds: float) -> None:
         loop, holder = asyncio.get_running_loop(), (job, host)
         end = self._ends[holder] = loop.time() + seconds
+        self._lengths[holder] = seconds
         timer = self._timers.get(holder)
         if timer is None:
             self._timers[holder] = loop.call_at(end, self._look, holder)
@@ -35,6 +38,7 @@ class Leases:
 
     def end(self, job: str, host: str) -> None:
         if self._ends.pop((job, host), None) is not None:
+            del self._lengths[job, host]
             self._timers.pop((job, host)).cancel()
 
     def end_job(self, job: str) -> None:
@@ -51,11 +55,13 @@ class Leases:
     def _look(self, holder: Holder) -> None:
         if not self._was_renewed(holder):
             loop = asyncio.get_running_loop()
-            self._timers[holder] = loop.call_later(GRACE_S, self._fire, holder)
+            late = loop.time() - self._ends[holder]
+            grace = GRACE_S + min(late, self._lengths[holder])
+            self._timers[holder] = loop.call_later(grace, self._fire, holder)
 
     def _fire(self, holder: Holder) -> None:
         if not self._was_renewed(holder):
-            del self._ends[holder], self._timers[holder]
+            del self._ends[holder], self._lengths[holder], self._timers[holder]
             self._events.publish(LeaseExpired(*holder))
 
     def _was_renewed(self, holder: Holder) -> bool:

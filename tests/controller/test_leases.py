@@ -114,18 +114,48 @@ def test_a_member_that_left_or_whose_job_ended_loses_no_lease():
     assert ended_by(scenario) == [("h1", pytest.approx(LEASE_S + GRACE_S / 2 + 10 + LEASE_S + GRACE_S))]
 
 
-def test_a_process_that_was_suspended_reads_the_heartbeats_that_arrived_meanwhile():
-    """Its timers are due first."""
+def suspend(seconds: float) -> None:
+    """The process's timers are due before it has read what arrived meanwhile."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop._virtual_now += seconds
 
+
+def test_a_process_that_was_suspended_reads_the_heartbeats_that_arrived_meanwhile():
     async def scenario(ended: Ended) -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
         ended.renew()
         await asyncio.sleep(1)
         ended.renew()
-        loop._virtual_now += 50  # suspended
+        suspend(50)
         await asyncio.sleep(GRACE_S / 2)
         assert not ended.at
         ended.renew()
 
     assert ended_by(scenario) == [("h1", pytest.approx(51 + GRACE_S / 2 + LEASE_S + GRACE_S))]
+
+
+def test_a_process_that_was_suspended_has_as_long_to_read_the_heartbeats_of_a_thousand_members():
+    """Those of all members wait, and a busy machine reads some hundreds a second."""
+
+    async def scenario(ended: Ended) -> None:
+        members = [f"h{number}" for number in range(1024)]
+        for member in members:
+            ended.renew(member)
+        suspend(LEASE_S + 2)
+        for number, member in enumerate(members[1:]):
+            if number % 8 == 0:
+                await asyncio.sleep(0.015)
+            ended.renew(member)
+        await asyncio.sleep(0.5)
+        assert [host for host, _ in ended.at] == ["h0"]
+
+    assert len(ended_by(scenario)) == 1024
+
+
+@pytest.mark.parametrize(("suspended", "more"), [(1.0, 1.0), (50.0, LEASE_S)])
+def test_a_member_that_is_lost_during_a_suspension_is_noticed_within_another_lease(suspended, more):
+    async def scenario(ended: Ended) -> None:
+        ended.renew()
+        suspend(LEASE_S + suspended)
+
+    assert ended_by(scenario) == [("h1", pytest.approx(LEASE_S + suspended + more + GRACE_S))]
