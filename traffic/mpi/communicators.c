@@ -39,17 +39,19 @@ static int contains(const int *ranks, int count, int rank) {
     return 0;
 }
 
-/* Whether every host's leader is in it; fills in the ranks of this host. */
+/* Whether every host's leader is in it, and no process of another program, which has no part in the job: spawned ones, and those that
+ * have connected. Fills in the ranks of this host. */
 static int covers_hosts(struct nm_communicator *c) {
     const struct nm_world *w = &nm_world;
-    int *ranks = world_ranks(c->comm, c->size), covered = 0;
+    int *ranks = world_ranks(c->comm, c->size), covered = 0, has_foreign;
     c->local = calloc((size_t)w->host_size, sizeof *c->local);
     if (!ranks || !c->local) PMPI_Abort(MPI_COMM_WORLD, 1);
     for (int i = 0; i < w->host_count; i++) covered += contains(ranks, c->size, w->leaders[i]);
     for (int i = 1; i < w->host_size; i++)
         if (contains(ranks, c->size, w->host_ranks[i])) c->local[c->local_count++] = i;
+    has_foreign = contains(ranks, c->size, MPI_UNDEFINED);
     free(ranks);
-    return covered == w->host_count;
+    return covered == w->host_count && !has_foreign;
 }
 
 /* All ranks of the communicator agree on whether it is admitted, and on its number. */

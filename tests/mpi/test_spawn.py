@@ -1,0 +1,22 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that start other processes: a communicator with those is the MPI library's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.launcher import Mpi, launcher
+
+pytestmark = pytest.mark.mpi
+
+
+def test_a_communicator_with_spawned_processes_is_the_mpi_librarys(mpi: Mpi, tmp_path: Path):
+    if mpi.name == "mpich":
+        pytest.skip("Debian's MPICH starts no other processes")
+    with launcher(["h1", "h2", "h3"], tmp_path) as programs:
+        done = programs.run(mpi, ["h1", "h2", "h3"], mpi.compile("spawn.c", tmp_path))
+        assert (done.returncode, done.stdout) == (0, "good\n"), done.stdout + done.stderr
+        assert len(programs.fabric.controller.jobs) == 1
