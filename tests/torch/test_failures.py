@@ -8,6 +8,7 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
@@ -20,6 +21,7 @@ torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pi
 import torch.distributed as dist  # noqa: E402
 
 from netfold.traffic.errors import JobFailedError, TrafficError, UnknownHostError  # noqa: E402
+from netfold.traffic.membership.process_jobs import CANCELED_BY  # noqa: E402
 from netfold.traffic.pytorch.options import TorchOptions  # noqa: E402
 from netfold.traffic.pytorch.rendezvous import HostInfo, RankLayout, rendezvous  # noqa: E402
 from tests.torch.world import Fabric, World, free_port, rank_environment, world  # noqa: E402
@@ -54,7 +56,34 @@ def summed() -> float:
     return float(one.mean())
 
 
-def test_the_program_after_a_crash_waits_for_the_lease_of_the_old_job_and_runs(tmp_path: Path):
+def summed_in_a_group() -> float:
+    one = torch.ones(1000)
+    dist.all_reduce(one, group=dist.new_group([0, 1], pg_options={"rate": 10}))
+    return float(one.mean())
+
+
+def test_the_program_after_a_crash_cancels_the_old_jobs_and_runs(tmp_path: Path):
+    """Those of all groups. The old world's job takes all of the links."""
+    hosts = ["h1", "h2"]
+    with world(hosts, tmp_path) as (crashed, fabric):
+        assert crashed.run(summed_in_a_group) == [2.0, 2.0]
+        old = fabric.controller.live()
+        assert len(old) == 2
+        fabric.controller.are_links_full = True
+        for process in crashed.processes:
+            process.kill()
+            process.join()
+        restarted = World(hosts, fabric.environment)
+        try:
+            assert restarted.answers() == [(True, None)] * len(hosts)
+            assert restarted.run(summed) == [2.0, 2.0]
+        finally:
+            restarted.close()
+        assert not set(old) & set(fabric.controller.live())
+        assert {fabric.controller.reason(job) for job in old} == {f"canceled by {CANCELED_BY}"}
+
+
+def test_the_program_after_a_crash_of_other_machines_waits_for_the_lease_of_the_old_job(tmp_path: Path):
     """The old job takes all of the links for as long."""
     hosts = ["h1", "h2"]
     with world(hosts, tmp_path) as (crashed, fabric):
@@ -62,7 +91,8 @@ def test_the_program_after_a_crash_waits_for_the_lease_of_the_old_job_and_runs(t
         assert crashed.run(summed) == [2.0, 2.0]
         for process in crashed.processes:
             process.kill()
-        restarted = World(hosts, fabric.environment)
+        (tmp_path / "other").mkdir()
+        restarted = World(hosts, {**fabric.environment, "TMPDIR": str(tmp_path / "other")})
         try:
             assert fabric.controller.await_queued(len(hosts)) == hosts
             assert not any(pipe.poll() for pipe in restarted.pipes)
@@ -147,6 +177,7 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     fabric = Fabric(["h1", "h2"], tmp_path)
     monkeypatch.setenv("NETFOLD_HOST", "h1")
     monkeypatch.setenv("NETFOLD_CONTROLLER", fabric.environment["NETFOLD_CONTROLLER"])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield fabric
     fabric.close()
 
@@ -199,6 +230,18 @@ def test_a_rendezvous_ignores_what_an_earlier_attempt_left_in_the_store(fabric: 
     assert layouts[0].session == layouts[1].session
     assert isinstance(first[0], RankLayout)
     assert first[0].session != layouts[0].session
+
+
+def test_a_rendezvous_ignores_an_earlier_attempt_of_fewer_ranks(fabric: Fabric):
+    """As when a node joins an elastic `torchrun`: the new rank is there before rank 0."""
+    store = empty_store()
+    outcomes(store, "h1", "h2")
+    infos = [HostInfo("m0", (), "h1", f"new{rank}") for rank in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        added = pool.submit(rendezvous, store, 2, 3, TorchOptions(), 30, infos[2])
+        assert not wait([added], timeout=1.0).done
+        others = [pool.submit(rendezvous, store, rank, 3, TorchOptions(), 30, infos[rank]) for rank in (0, 1)]
+        assert [one.result(30).places for one in (*others, added)] == [(0, 0, 0)] * 3
 
 
 def test_the_job_is_what_options_and_environment_say(fabric: Fabric, monkeypatch: pytest.MonkeyPatch):

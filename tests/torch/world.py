@@ -52,6 +52,7 @@ class Controller(rpc.ControllerServicer):
         self._start_root = start_root
         self._ended: dict[str, str] = {}  # reasons
         self._left: set[tuple[str, str]] = set()
+        self._connected: set[tuple[str, str]] = set()
         self._silent: dict[str, str] = {}  # jobs with a lease that is to expire: reasons
         self._queued: set[tuple[str, str]] = set()  # members that wait
         self._changed = threading.Condition()
@@ -95,6 +96,33 @@ class Controller(rpc.ControllerServicer):
         for job, reason in list(self._silent.items()):
             self._end(job, reason)
 
+    def GetJob(self, request: pb.JobName, context: Any) -> pb.Job:
+        with self._changed:
+            job = next((job for job in self.jobs if job["name"] == request.name), None)
+            if job is None:
+                context.abort(grpc.StatusCode.NOT_FOUND, f"there is no job '{request.name}'")
+            members = [
+                pb.Member(host=host, connected=(request.name, host) in self._connected)
+                for host in job["workers"]
+            ]
+            return pb.Job(name=request.name, state=self._state(job), members=members)
+
+    def _state(self, job: Mapping[str, Any]) -> pb.JobState:
+        if job["name"] in self._ended:
+            return pb.CANCELED
+        if all((job["name"], host) in self._left for host in job["workers"]):
+            return pb.DONE
+        return pb.QUEUED if self._blocker(job) else pb.RUNNING
+
+    def live(self) -> list[str]:
+        """Jobs that have not ended."""
+        with self._changed:
+            return [job["name"] for job in self.jobs if self._state(job) in (pb.QUEUED, pb.RUNNING)]
+
+    def reason(self, job: str) -> str:
+        """Why it has ended; "": it has not, or its members have left."""
+        return self._ended.get(job, "")
+
     def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
         self._end(request.name, f"canceled by {request.canceled_by}")
         return pb.Job(name=request.name, state=pb.CANCELED)
@@ -122,6 +150,8 @@ class Controller(rpc.ControllerServicer):
             destination=SERVER,
         )
         mode = self.jobs[number].get("numerics", {}).get("mode", "block")
+        with self._changed:
+            self._connected.add((first.job, first.host))
         yield pb.ControllerUpdate(lease_ms=1000)
         self._await_links(number, first)
         yield pb.ControllerUpdate(
@@ -156,6 +186,8 @@ class Controller(rpc.ControllerServicer):
                     return
         except grpc.RpcError:
             pass
+        with self._changed:
+            self._connected.discard((job, host))
         reason = f"worker {host} is silent"
         if self.are_links_full:
             with self._changed:
@@ -172,7 +204,7 @@ class Fabric:
         self.controller = Controller(hosts, self._start_root)
         self._server = grpc.server(ThreadPoolExecutor(32))
         rpc.add_ControllerServicer_to_server(self.controller, self._server)
-        self.environment = {"NETFOLD_CONTROLLER": f"unix:{folder}/c"}
+        self.environment = {"NETFOLD_CONTROLLER": f"unix:{folder}/c", "TMPDIR": str(folder)}
         self._server.add_insecure_port(self.environment["NETFOLD_CONTROLLER"])
         self._server.start()
         self._roots: list[tuple[ParameterServer, threading.Thread]] = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Mapping
 
 import grpc
@@ -28,6 +29,25 @@ def submit_job(where: Connection, keys: Mapping[str, object], queue: bool, timeo
             raise JobRefusedError(
                 f"job {keys['name']}: the controller at {where.address} refused it: {error.details()}"
             ) from error
+
+
+def cancel_lost(where: Connection, name: str, host: str, canceled_by: str, timeout: float) -> bool | None:
+    """Cancels a job whose member at `host` has no stream to the controller. False: the job has ended; None: it goes on,
+    or no controller answers within `timeout`, or the token is a member's."""
+    deadline = time.monotonic() + timeout
+    with open_channel(where) as channel:
+        try:
+            stub = rpc.ControllerStub(channel)
+            job = stub.GetJob(pb.JobName(name=name), timeout=timeout, wait_for_ready=True)
+            if job.state in (pb.DONE, pb.FAILED, pb.CANCELED):
+                return False
+            if not any(m.host == host and not m.connected for m in job.members):
+                return None
+            request = pb.CancelJobRequest(name=name, canceled_by=canceled_by)
+            stub.CancelJob(request, timeout=max(0.0, deadline - time.monotonic()))
+        except grpc.RpcError as error:
+            return False if error.code() is grpc.StatusCode.NOT_FOUND else None
+    return True
 
 
 def cancel_job(where: Connection, name: str, canceled_by: str, timeout: float) -> bool:

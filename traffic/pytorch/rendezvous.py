@@ -10,7 +10,9 @@ accepts a layout only if it echoes this nonce.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
 import secrets
 import time
@@ -26,9 +28,13 @@ from netfold.protocol.connection import ConnectError, Connection, connection
 from netfold.traffic.errors import JobRefusedError, TrafficError, UnknownHostError
 from netfold.traffic.membership.host import MemberHost, fabric_hosts, own_addresses, pick_host
 from netfold.traffic.membership.jobs import submit_job
+from netfold.traffic.membership.process_jobs import cancel_abandoned_jobs
 from netfold.traffic.pytorch.options import TorchOptions
 
+log = logging.getLogger("netfold.torch")
+
 _SESSION = "session"
+_CANCEL_S = 10.0
 _RETRY_S = 0.05
 _WAIT = timedelta(seconds=0.5)
 
@@ -90,9 +96,18 @@ def rendezvous(
     """The layout, the same at all ranks; with several hosts, of a job that was admitted. `info`: of this process by
     default. Raises TrafficError and ConnectError at all ranks."""
     info = info or HostInfo.of_this_process()
+    _cancel_abandoned(timeout)
     if rank == 0:
         return _publish_layout(store, size, options, timeout, info)
     return _await_layout(store, rank, timeout, info)
+
+
+def _cancel_abandoned(timeout: float) -> None:
+    """Of this machine, before rank 0 submits: it does so when all ranks have published their hosts."""
+    with contextlib.suppress(ConnectError):  # ranks of one host need no controller
+        canceled = cancel_abandoned_jobs(connection(), min(timeout, _CANCEL_S))
+        if canceled:
+            log.warning("canceled jobs of processes that had ended: %s", ", ".join(canceled))
 
 
 def _publish_layout(
@@ -127,7 +142,8 @@ def _await_layout(store: Any, rank: int, timeout: float, info: HostInfo) -> Rank
         except (dist.DistStoreError, RuntimeError):
             continue
         found = json.loads(store.get(f"{session}/layout"))
-        if found["nonces"][rank] != info.nonce:  # the layout of an earlier attempt
+        nonces = found["nonces"]
+        if rank >= len(nonces) or nonces[rank] != info.nonce:  # of an earlier attempt, maybe of fewer ranks
             time.sleep(_RETRY_S)  # a torch store has no wait for a changed key
             continue
         if "error" in found:

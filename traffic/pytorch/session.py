@@ -23,6 +23,7 @@ from netfold.protocol.connection import connection
 from netfold.traffic.errors import TrafficError
 from netfold.traffic.membership.host import bindable
 from netfold.traffic.membership.membership import ControllerMembership
+from netfold.traffic.membership.process_jobs import enter_job
 from netfold.traffic.pytorch.host_reducer import HostReducer, LocalRank
 from netfold.traffic.pytorch.in_network import InNetworkReducer
 from netfold.traffic.pytorch.local_rank import LocalRankReducer
@@ -139,6 +140,7 @@ def _accept_ranks(store: Any, ranks: Sequence[int], timeout: float) -> list[Loca
 def _join(layout: RankLayout, rank: int, timeout: float) -> InNetworkReducer:
     where = connection()
     place = layout.places[rank]
+    enter_job(where, layout.job, layout.names[place])
     membership = ControllerMembership(where, layout.job, layout.names[place])
     try:
         membership.wait(timeout)

@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of processes that have ended are canceled by a process that follows on the same machine; others go on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from netfold.protocol import netfold_pb2 as pb
+from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import Connection
+from netfold.traffic.membership.process_jobs import cancel_abandoned_jobs, enter_job, leave_job
+
+RunMember = Callable[..., None]
+
+
+class Jobs(rpc.ControllerServicer):
+    """Jobs of h1 and h2, by name: is h1 connected."""
+
+    # ruff: noqa: N802 (the proto's names)
+
+    def __init__(self) -> None:
+        self.running: dict[str, bool] = {}
+        self.refuses = False
+
+    def GetJob(self, request: pb.JobName, context: Any) -> pb.Job:
+        if request.name not in self.running:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"there is no job '{request.name}'")
+        members = [pb.Member(host="h1", connected=self.running[request.name]), pb.Member(host="h2")]
+        return pb.Job(name=request.name, state=pb.RUNNING, members=members)
+
+    def CancelJob(self, request: pb.CancelJobRequest, context: Any) -> pb.Job:
+        if self.refuses:
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "a member's token joins jobs, and does no more")
+        del self.running[request.name]
+        return pb.Job(name=request.name, state=pb.CANCELED)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Jobs, Connection]]:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    found, server = Jobs(), grpc.server(ThreadPoolExecutor(4))
+    rpc.add_ControllerServicer_to_server(found, server)
+    server.add_insecure_port(f"unix:{tmp_path}/c")
+    server.start()
+    yield found, Connection(f"unix:{tmp_path}/c")
+    server.stop(0).wait()
+
+
+@pytest.fixture
+def run_member(monkeypatch: pytest.MonkeyPatch) -> RunMember:
+    """A process that joins a job as h1 and ends; it leaves the job only where the test wants it."""
+
+    def run(where: Connection, job: str, leaves: bool = False) -> None:
+        with subprocess.Popen(["sleep", "60"]) as member, monkeypatch.context() as as_member:
+            as_member.setattr(os, "getpid", lambda: member.pid)
+            enter_job(where, job, "h1")
+            if leaves:
+                leave_job(job)
+            member.kill()
+
+    return run
+
+
+def test_a_job_of_a_process_that_has_ended_is_canceled(jobs: tuple[Jobs, Connection], run_member: RunMember):
+    controller, where = jobs
+    controller.running = {"dead/1": False, "left": False, "own": False}
+    run_member(where, "dead/1")
+    run_member(where, "left", leaves=True)
+    enter_job(where, "own", "h1")
+    assert cancel_abandoned_jobs(where, 10) == ["dead/1"]
+    assert controller.running == {"left": False, "own": False}
+    leave_job("own")
+    assert cancel_abandoned_jobs(where, 10) == []
+
+
+def test_a_job_of_the_same_name_whose_member_is_connected_goes_on(
+    jobs: tuple[Jobs, Connection], run_member: RunMember
+):
+    controller, where = jobs
+    controller.running = {"train": True}
+    run_member(where, "train")
+    assert cancel_abandoned_jobs(where, 10) == []
+    controller.running = {"train": False}
+    assert cancel_abandoned_jobs(where, 10) == ["train"]
+
+
+def test_a_job_of_another_controller_goes_on(jobs: tuple[Jobs, Connection], run_member: RunMember):
+    controller, where = jobs
+    controller.running = {"train": False}
+    run_member(Connection("unix:/nowhere"), "train")
+    assert cancel_abandoned_jobs(where, 10) == []
+    assert controller.running == {"train": False}
+
+
+def test_a_job_that_may_not_be_canceled_is_tried_again(jobs: tuple[Jobs, Connection], run_member: RunMember):
+    controller, where = jobs
+    controller.running = {"train": False}
+    run_member(where, "train")
+    controller.refuses = True
+    assert cancel_abandoned_jobs(where, 10) == []
+    controller.refuses = False
+    assert cancel_abandoned_jobs(where, 10) == ["train"]
+
+
+def test_no_controller_and_a_folder_of_another_user_are_no_errors(
+    jobs: tuple[Jobs, Connection], run_member: RunMember, tmp_path: Path
+):
+    nowhere = Connection(f"unix:{tmp_path}/nowhere")
+    run_member(nowhere, "train")
+    assert cancel_abandoned_jobs(nowhere, 0.2) == []
+    (folder,) = tmp_path.glob("netfold-*")
+    folder.chmod(0o755)  # another user may have made it
+    enter_job(jobs[1], "own", "h1")
+    assert len(list(folder.iterdir())) == 1
