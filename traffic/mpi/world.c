@@ -139,11 +139,18 @@ static void forget(struct nm_world *w) {
     *w = (struct nm_world){.shadow = MPI_COMM_NULL};
 }
 
+/* By MPI_Comm_spawn: the program that it belongs to has the links of its hosts, so that a job of its own would wait for them. */
+static int is_spawned(void) {
+    MPI_Comm parent;
+    PMPI_Comm_get_parent(&parent);
+    return parent != MPI_COMM_NULL;
+}
+
 void nm_world_start(int is_concurrent) {
     struct nm_world *w = &nm_world;
     char reason[NM_REASON_BYTES] = "";
     const char *chosen = getenv("NETFOLD_MPI");
-    int is_wanted = !(chosen && strcmp(chosen, "0") == 0);
+    int is_wanted = !(chosen && strcmp(chosen, "0") == 0) && !is_spawned();
     if (!all_good(is_wanted, MPI_COMM_WORLD)) return;
     if (!find_hosts(w)) {
         forget(w);
