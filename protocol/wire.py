@@ -64,9 +64,7 @@ __all__ = [
 ]
 
 FRAME_OVERHEAD_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP: what comes before the header in a frame
-FRAMING_BYTES = (
-    24  # preamble, check sequence and gap: bytes of a frame on a link that a switch does not count
-)
+FRAMING_BYTES = 8 + 4 + 12  # preamble, check sequence, gap: of a frame on a link, not counted by switches
 LANE_MAX = np.int32(2**31 - 1)
 LANE_MIN = np.int32(-(2**31))
 

@@ -19,7 +19,7 @@ from netfold.controller.lifecycle.roce_entries import check_connections
 from netfold.controller.lifecycle.switch_requirements import check_requirements, quorum_of
 from netfold.controller.lifecycle.tree_numbers import TreeNumbers
 from netfold.controller.planning.plan import Plan, Tree
-from netfold.topologies.fabric import Fabric
+from netfold.topologies.fabric import Fabric, Switch
 
 _LEAST_WINDOW, _MOST_WINDOW = 8, 2048
 _ROCE_WINDOW = 512
@@ -56,7 +56,7 @@ def allocate(
     check_connections(fabric, order, plan, installed)
     placements = [*(p for j in installed for p in j.placements), *others]
     holders = [p for j in installed if j.name != slots_given_up for p in j.placements]
-    pools = slot_pools(fabric, [*holders, *others], numbers.epochs)
+    pools = slot_pools(fabric.switches, [*holders, *others], numbers.epochs)
     trees: list[AllocatedTree] = []
     quorum = quorum_of(fabric, order, plan)
     epoch = 0 if after_epoch == LAST_EPOCH else after_epoch
@@ -80,15 +80,14 @@ def allocate(
 
 
 def slot_pools(
-    fabric: Fabric, placements: Iterable[Placement], epochs: Mapping[str, Mapping[int, int]]
+    switches: Iterable[Switch], placements: Iterable[Placement], epochs: Mapping[str, Mapping[int, int]]
 ) -> dict[str, SlotAllocator]:
+    """The slots of `switches`, of which `placements` hold some."""
     taken: dict[str, list[Range]] = defaultdict(list)
     for placement in placements:
         for switch, ranges in ranges_of(placement).items():
             taken[switch].extend(ranges)
-    return {
-        s.name: SlotAllocator(s.name, s.slots, taken[s.name], epochs.get(s.name, {})) for s in fabric.switches
-    }
+    return {s.name: SlotAllocator(s.name, s.slots, taken[s.name], epochs.get(s.name, {})) for s in switches}
 
 
 def ranges_of(placement: Placement) -> dict[str, list[Range]]:

@@ -25,6 +25,7 @@ from netfold.controller.lifecycle.job_store import JobStore
 from netfold.controller.lifecycle.tree_numbers import free_udp_port
 from netfold.controller.planning.plan import Plan
 from netfold.controller.switches.fabric_config import FabricConfig
+from netfold.topologies.fabric import Switch
 
 
 class UnknownJobError(Exception):
@@ -137,19 +138,22 @@ class JobRegistry:
 
     def occupancy(self) -> dict[str, SlotAllocator]:
         """The slots of every switch as they are taken now, without their epochs."""
-        return self._pools({})
+        return self._pools(self._setting.fabric.switches, {})
 
     def pools(self) -> dict[str, SlotAllocator]:
         """The slots of every switch as they are taken now."""
-        return self._pools(self._epochs())
+        switches = self._setting.fabric.switches
+        return self._pools(switches, self._epochs(switches))
 
     def pool(self, switch: str) -> SlotAllocator:
         """The slots of one switch as they are taken now."""
-        return self._pools(self._epochs([switch]))[switch]
+        switches = (self._setting.fabric.switch(switch),)
+        return self._pools(switches, self._epochs(switches))[switch]
 
-    def _pools(self, epochs: Mapping[str, Mapping[int, int]]) -> dict[str, SlotAllocator]:
-        placements = [p for j in self.all() for p in j.placements]
-        return slot_pools(self._setting.fabric, placements, epochs)
+    def _pools(
+        self, switches: Iterable[Switch], epochs: Mapping[str, Mapping[int, int]]
+    ) -> dict[str, SlotAllocator]:
+        return slot_pools(switches, [p for j in self.all() for p in j.placements], epochs)
 
     @contextmanager
     def set_aside(self, switch: str, block: int) -> Iterator[None]:
@@ -161,14 +165,11 @@ class JobRegistry:
             self._set_aside.discard((switch, block))
 
     def is_free(self, switch: str, block: int) -> bool:
-        return self.occupancy()[switch].is_free(block)
+        return self._pools((self._setting.fabric.switch(switch),), {})[switch].is_free(block)
 
-    def _epochs(self, switches: Iterable[str] | None = None) -> dict[str, dict[int, int]]:
-        """What blocks of slots have seen, of all switches or of some; one that is set aside looks used up, so that it
-        is not handed out."""
-        if switches is None:
-            switches = (s.name for s in self._setting.fabric.switches)
-        epochs = {switch: self._store.epochs(switch) for switch in switches}
+    def _epochs(self, switches: Iterable[Switch]) -> dict[str, dict[int, int]]:
+        """What blocks of slots have seen; one that is set aside looks used up, so that it is not handed out."""
+        epochs = {s.name: self._store.epochs(s.name) for s in switches}
         for switch, block in self._set_aside:
             if switch in epochs:
                 epochs[switch][block] = LAST_EPOCH
@@ -230,7 +231,7 @@ class JobRegistry:
         `gives_up_slots`, it may have those of its own older placements, whose packets are stale then. Raises
         RefusedError."""
         jobs = self._jobs.values()
-        numbers = AllocationState(self._store.number("tree"), self._epochs())
+        numbers = AllocationState(self._store.number("tree"), self._epochs(self._setting.fabric.switches))
         placement = allocate(
             self._setting.fabric,
             self._wire,

@@ -20,15 +20,15 @@ class Leases:
 
     def __init__(self, events: EventBus) -> None:
         self._events = events
-        self._ends: dict[Holder, float] = {}
-        self._lengths: dict[Holder, float] = {}
+        self._leases: dict[Holder, tuple[float, float]] = {}
+        """When each ends, and its length, s."""
         self._timers: dict[Holder, asyncio.TimerHandle] = {}
         """Of each lease one, due at the end of the lease or earlier, or of its grace."""
 
     def renew(self, job: str, host: str, seconds: float) -> None:
         loop, holder = asyncio.get_running_loop(), (job, host)
-        end = self._ends[holder] = loop.time() + seconds
-        self._lengths[holder] = seconds
+        end = loop.time() + seconds
+        self._leases[holder] = (end, seconds)
         timer = self._timers.get(holder)
         if timer is None:
             self._timers[holder] = loop.call_at(end, self._look, holder)
@@ -37,36 +37,35 @@ class Leases:
             self._timers[holder] = loop.call_at(end, self._look, holder)
 
     def end(self, job: str, host: str) -> None:
-        if self._ends.pop((job, host), None) is not None:
-            del self._lengths[job, host]
+        if self._leases.pop((job, host), None) is not None:
             self._timers.pop((job, host)).cancel()
 
     def end_job(self, job: str) -> None:
-        for holder in [h for h in self._ends if h[0] == job]:
+        for holder in [h for h in self._leases if h[0] == job]:
             self.end(*holder)
 
     @property
     def holders(self) -> frozenset[Holder]:
-        return frozenset(self._ends)
+        return frozenset(self._leases)
 
     def held(self, job: str, host: str) -> bool:
-        return (job, host) in self._ends
+        return (job, host) in self._leases
 
     def _look(self, holder: Holder) -> None:
         if not self._was_renewed(holder):
             loop = asyncio.get_running_loop()
-            late = loop.time() - self._ends[holder]
-            grace = GRACE_S + min(late, self._lengths[holder])
+            end, seconds = self._leases[holder]
+            grace = GRACE_S + min(loop.time() - end, seconds)
             self._timers[holder] = loop.call_later(grace, self._fire, holder)
 
     def _fire(self, holder: Holder) -> None:
         if not self._was_renewed(holder):
-            del self._ends[holder], self._lengths[holder], self._timers[holder]
+            del self._leases[holder], self._timers[holder]
             self._events.publish(LeaseExpired(*holder))
 
     def _was_renewed(self, holder: Holder) -> bool:
         """The lease ends later; then its timer is set anew."""
-        loop, end = asyncio.get_running_loop(), self._ends[holder]
+        loop, (end, _) = asyncio.get_running_loop(), self._leases[holder]
         if end <= loop.time():
             return False
         self._timers[holder] = loop.call_at(end, self._look, holder)

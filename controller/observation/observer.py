@@ -65,7 +65,6 @@ class Observer:
         self._loads = loads
         self._monotonic_s = monotonic_s
         self._jobs: dict[str, JobRecord] = {}
-        self._stragglers: dict[str, str | None] = {}
         self._slots_in_use: dict[str, tuple[int, int]] = {}
         self._health: dict[str, tuple[Any, ...]] = {}
         self._members = MemberRows(member_status, lanes)
@@ -95,15 +94,15 @@ class Observer:
     def _look_at_jobs(self, records: dict[str, JobRecord]) -> Rows:
         rows: Rows = dict.fromkeys(self._jobs.keys() - records.keys())
         self.job_changes = []
-        stragglers: dict[str, str | None] = {}
         for name, job in records.items():
             before = self._jobs.get(name)
-            slowest = self._stragglers.get(name) if job.state.is_installed else None
+            shown = self.state[StateSection.JOBS].get(name)
+            slowest = None
             if job.state.is_installed and self._members.is_round_complete:
                 reports = self._member_status.of(name)
                 slowest = straggler({h: reports[h] for h in job.workers if h in reports})
-            stragglers[name] = slowest
-            shown = self.state[StateSection.JOBS].get(name)
+            elif job.state.is_installed and shown is not None:
+                slowest = shown["straggler"]
             if job is not before or (shown is not None and shown["straggler"] != slowest):
                 rows[name] = {**_job_row(job), "straggler": slowest}
             if job is not before:
@@ -111,7 +110,7 @@ class Observer:
         if self.job_changes or rows:
             pools = self._registry.occupancy()
             self._slots_in_use = {name: (pool.in_use, pool.slots) for name, pool in pools.items()}
-        self._jobs, self._stragglers = records, stragglers
+        self._jobs = records
         return rows
 
     def _look_at_switches(self) -> Rows:

@@ -11,10 +11,7 @@ from pathlib import Path
 
 from netfold.controller.switches.admission_table import CPU_PORT
 from netfold.protocol.constants import PORT_FIRST, PORT_LAST
-from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
-
-WIRE_EXTRA_BYTES = 24
-"""Preamble, frame check sequence and gap of an Ethernet frame, beyond its bytes in memory."""
+from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, FRAMING_BYTES, packet_bytes
 
 _OFFLOADS = ("rx", "tx", "sg", "gso", "tso", "gro", "rx-udp-gro-forwarding", "tx-udp-segmentation")
 """Runs of packets cross the card and the kernel as one frame, both ways (docs/decisions/0041)."""
@@ -152,6 +149,6 @@ class Estimate:
 
 def estimate(rate_gbps: float, ports: int, lanes: int, us_per_packet: float) -> Estimate:
     """`us_per_packet`: processor time of one received packet, and of the one that is sent for it."""
-    bits = (packet_bytes(lanes) + FRAME_OVERHEAD_BYTES + WIRE_EXTRA_BYTES) * 8
+    bits = (packet_bytes(lanes) + FRAME_OVERHEAD_BYTES + FRAMING_BYTES) * 8
     packets_per_s = ports * rate_gbps * 1e9 / bits
     return Estimate(packets_per_s, packets_per_s * us_per_packet * 1e-6)

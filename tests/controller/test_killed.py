@@ -163,7 +163,7 @@ async def _dies_at(operation, commits: int, *, before: bool, folder) -> bool:
 
 def _assert_slots(deployment: Deployment) -> None:
     placements = [p for j in deployment.controller.registry.all() for p in j.placements]
-    pools = slot_pools(deployment.fabric, placements, {})
+    pools = slot_pools(deployment.fabric.switches, placements, {})
     wanted = sum(t.slots * len(t.bases) for p in placements for t in p.trees)
     assert sum(p.in_use for p in pools.values()) == wanted
 

@@ -115,10 +115,9 @@ def test_a_member_that_left_or_whose_job_ended_loses_no_lease():
 
 
 def suspend(seconds: float) -> None:
-    """The process's timers are due before it has read what arrived meanwhile."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
-    loop._virtual_now += seconds
+    loop.suspend(seconds)
 
 
 def test_a_process_that_was_suspended_reads_the_heartbeats_that_arrived_meanwhile():

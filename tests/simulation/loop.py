@@ -48,6 +48,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._virtual_now
 
+    def suspend(self, seconds: float) -> None:
+        """As of a process that was stopped: timers are due before what arrived has been read."""
+        self._virtual_now += seconds
+
     def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """A thread: runs at once, or after other tasks had their turns; its result comes later still."""
         future = self.create_future()

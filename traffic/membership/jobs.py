@@ -39,15 +39,13 @@ def cancel_lost(where: Connection, name: str, host: str, canceled_by: str, timeo
         try:
             stub = rpc.ControllerStub(channel)
             job = stub.GetJob(pb.JobName(name=name), timeout=timeout, wait_for_ready=True)
-            if job.state in (pb.DONE, pb.FAILED, pb.CANCELED):
-                return False
-            if not any(m.host == host and not m.connected for m in job.members):
-                return None
-            request = pb.CancelJobRequest(name=name, canceled_by=canceled_by)
-            stub.CancelJob(request, timeout=max(0.0, deadline - time.monotonic()))
         except grpc.RpcError as error:
             return False if error.code() is grpc.StatusCode.NOT_FOUND else None
-    return True
+    if job.state in (pb.DONE, pb.FAILED, pb.CANCELED):
+        return False
+    if not any(m.host == host and not m.connected for m in job.members):
+        return None
+    return cancel_job(where, name, canceled_by, max(0.0, deadline - time.monotonic())) or None
 
 
 def cancel_job(where: Connection, name: str, canceled_by: str, timeout: float) -> bool:
