@@ -24,7 +24,8 @@ from netfold.topologies.yaml_locations import Document, Place, Problem, SpecErro
 
 MAX_CHARACTERS = 256 << 10
 """Of a job file; YAML is read in the event loop."""
-
+MIN_DEFAULT_LEASE_MS = 3000
+LEASE_MS_A_MEMBER = 10
 
 MOST_TIME_LIMIT_S = 60
 """Of a planner: others wait for their turns meanwhile."""
@@ -132,7 +133,7 @@ class JobFile(BaseModel):
     slots: Annotated[int, _Number, Field(ge=16, le=65_536)] | None = None
     on_worker_loss: OnWorkerLoss = OnWorkerLoss.FAIL
     reroute: Annotated[Reroute, BeforeValidator(_words_of_yaml)] = Reroute.ON
-    lease_ms: Annotated[int, _Number, Field(ge=300, le=600_000)] = 3000
+    lease_ms: Annotated[int, _Number, Field(ge=300, le=600_000)] | None = None
     join_s: Annotated[float, _Number, Field(gt=0, le=86_400)] = 120.0
     numerics: Numerics = Numerics()
     transport: Transport = Transport.UDP
@@ -156,6 +157,15 @@ class ResolvedJob(BaseModel):
     file: JobFile
     workers: tuple[str, ...]
     parameter_servers: tuple[str, ...]
+
+    @property
+    def lease_ms(self) -> int:
+        """Of each member. Large jobs have longer leases by default: a controller reads at most 300 heartbeats of a job
+        a second, three a lease."""
+        if self.file.lease_ms is not None:
+            return self.file.lease_ms
+        members = len(self.workers) + len(self.parameter_servers)
+        return max(MIN_DEFAULT_LEASE_MS, members * LEASE_MS_A_MEMBER)
 
     def spec(self, without: frozenset[str] = frozenset()) -> JobSpec:
         """For planners; `without` are hosts that are lost."""

@@ -270,7 +270,7 @@ class Members:
         return None if found is None else (found.call_limit, found.is_final)
 
     def lease_s(self, name: str) -> float:
-        return self._registry.order(name).file.lease_ms / 1000
+        return self._registry.order(name).lease_ms / 1000
 
     def resume(self, job: JobRecord) -> None:
         """After a start: members that had joined have to reconnect within a lease, at least within the start timeout,

@@ -225,7 +225,7 @@ class Service(pb_grpc.ControllerServicer):  # type: ignore[misc]
         name, host = stream.job, stream.host
         assigned_epoch, ring_epoch = 0, 0
         left_limit: int | None = None
-        lease_ms = self._controller.registry.order(name).file.lease_ms
+        lease_ms = self._controller.registry.order(name).lease_ms
         job = self._controller.registry.get(name)
         if job.state in (JobState.QUEUED, JobState.INSTALLING) or host in job.excluded:
             yield pb.ControllerUpdate(lease_ms=lease_ms)

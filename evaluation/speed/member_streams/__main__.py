@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from netfold.controller.jobs.file import resolve_job
 from netfold.evaluation.core.command import Integers, integers, run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.speed.member_streams.control import control, socket_of
@@ -86,7 +87,9 @@ class MemberStreams(Experiment[MemberStreamsRow]):
     name = "bench-member-streams"
     members: Annotated[Integers, integers("Members of the job.")] = Integers((64, 256, 1024))
     seconds: Annotated[float, typer.Option(help="Duration of the measurement of heartbeats.")] = 10.0
-    lease_ms: Annotated[int, typer.Option(min=300, help="Lease of the members.")] = 3000
+    lease_ms: Annotated[
+        int | None, typer.Option(min=300, help="Lease of the members; default: the job's.")
+    ] = None
 
     def rows(self, notify: Notify) -> Iterator[MemberStreamsRow]:
         """Raises RunError."""
@@ -104,7 +107,7 @@ def fabric_for(members: int) -> Fabric:
     return leaf_spine(leaves, SPINES, HOSTS_PER_LEAF)
 
 
-def measure(count: int, seconds: float, lease_ms: int) -> MemberStreamsRow:
+def measure(count: int, seconds: float, lease_ms: int | None) -> MemberStreamsRow:
     """Raises RunError."""
     fabric = fabric_for(count)
     hosts = tuple(h.name for h in fabric.hosts)[:count]
@@ -118,12 +121,15 @@ def measure(count: int, seconds: float, lease_ms: int) -> MemberStreamsRow:
         channel = stack.enter_context(open_channel(Address(socket_of(Path(folder)))))
         stub = rpc.ControllerStub(channel)
         idle = share_of_core(controller, seconds)
-        spec = f"name: {JOB}\nworkers: [{', '.join(hosts)}]\nlease_ms: {lease_ms}\non_worker_loss: continue\n"
+        spec = f"name: {JOB}\nworkers: [{', '.join(hosts)}]\non_worker_loss: continue\n"
+        if lease_ms is not None:
+            spec += f"lease_ms: {lease_ms}\n"
+        lease_s = resolve_job(spec, fabric).lease_ms / 1e3
         began = time.monotonic()
         stub.SubmitJob(pb.SubmitJobRequest(spec_yaml=spec), timeout=DEADLINE_S)
         planned = time.monotonic()
         for group in groups:
-            group.send(Join(JOB, lease_ms / 1e3))
+            group.send(Join(JOB, lease_s))
         running = until_running(stub)
         first = [assigned(group, len(hosts), 0) for group in groups]
         share = share_of_core(controller, seconds)
@@ -142,8 +148,8 @@ def measure(count: int, seconds: float, lease_ms: int) -> MemberStreamsRow:
         assigned_s=max(a.at_s for a in first) - began,
         idle_share=idle,
         share=share,
-        heartbeats_s=count * 3e3 / lease_ms,
-        replaced_s=max(a.at_s for a in replaced) - last_heartbeat - lease_ms / 1e3,
+        heartbeats_s=count * 3 / lease_s,
+        replaced_s=max(a.at_s for a in replaced) - last_heartbeat - lease_s,
         show_s=shown,
         show_bytes=job.ByteSize(),
     )
