@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 from cases import pack
 from running import PROGRAMS
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 from softswitch.engine.steering_program import Step, steering_program
 from softswitch.translate.steering import Check, Steering
 from testnet import DEADLINE_S, Host, Namespace, SwitchProcess, needs_root, wait_for
@@ -46,7 +50,10 @@ def run_program(steps: tuple[Step, ...], frame: bytes, flow_hash: int = 0, tag: 
         at += 1
         if step.code in (0x20, 0x28, 0x30):
             special = {0xFFFFF020: flow_hash, 0xFFFFF030: tag}.get(step.k)
-            start, size = step.k - 0xFFE00000, {0x20: 4, 0x28: 2, 0x30: 1}[step.code]
+            start, size = step.k + 14, {0x20: 4, 0x28: 2, 0x30: 1}[step.code]
+            if step.k >= 0xFFE00000:  # in the linear part, which may be the headers alone
+                start = step.k - 0xFFE00000
+                assert special is not None or start + size <= 14
             if special is None and start + size > len(frame):
                 return 0
             value = int.from_bytes(frame[start : start + size], "big") if special is None else special
@@ -80,6 +87,20 @@ def test_other_frames_go_by_their_flow(steering: Steering | None) -> None:
 
 def test_a_tagged_frame_goes_by_its_flow() -> None:
     assert run_program(steering_program(BY_SLOT, 2), lanes_frame(16), flow_hash=2, tag=1) == 0
+
+
+def test_a_run_of_datagrams_goes_to_the_thread_of_its_first_one() -> None:
+    """The kernel carries it as one: lengths, identification and checksums are the run's."""
+    length = 8 + 2
+    checks = (Check(12, 2, 0xFFFF, 0x0800), Check(16, 2, 0xFFFF, 20 + length), Check(38, 2, 0xFFFF, length))
+    steps = steering_program(Steering(43, checks), 4)
+    for slot in range(0, 256, 16):
+        for count in (1, 16):
+            run = IP(id=slot, flags="DF", proto=17, len=20 + 8 + count * 2) / UDP(len=8 + count * 2)
+            frame = bytes(Ether() / run / Raw(struct.pack("!H", slot) * count))
+            assert run_program(steps, frame, flow_hash=slot // 16 + 1) == slot // 16 % 4
+        arp = bytes(Ether(type=0x0806) / Raw(frame[14:]))
+        assert run_program(steps, arp, flow_hash=slot // 16 + 1) == (slot // 16 + 1) % 4
 
 
 # ---- the process ----
