@@ -45,15 +45,15 @@ OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "tx-udp-segmentation")
 
 
 @contextmanager
-def namespace(name: str, runs: bool = False) -> Iterator[str]:
-    """`runs`: the links carry runs of frames whole."""
+def namespace(name: str, runs: bool = False, mtu: int = 1500) -> Iterator[str]:
+    """`runs`: the links carry runs of frames whole. `mtu`: theirs."""
     run("ip", "netns", "add", name)
     try:
         run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
         for port in range(1, WORKERS + 1):
             run("ip", "-n", name, "link", "add", f"sw{port}", "type", "veth", "peer", "name", f"h{port}")
             for end in ("sw", "h"):
-                run("ip", "-n", name, "link", "set", f"{end}{port}", "up")
+                run("ip", "-n", name, "link", "set", f"{end}{port}", "mtu", mtu, "up")
                 if runs:
                     states = [word for offload in OFFLOADS for word in (offload, "on")]
                     run("ip", "netns", "exec", name, "ethtool", "-K", f"{end}{port}", *states, "gro", "off")
@@ -63,7 +63,9 @@ def namespace(name: str, runs: bool = False) -> Iterator[str]:
 
 
 def run(*command: object) -> None:
-    subprocess.run([str(part) for part in command], check=True, timeout=COMMAND_TIMEOUT_S)
+    subprocess.run(
+        [str(part) for part in command], check=True, stdout=subprocess.DEVNULL, timeout=COMMAND_TIMEOUT_S
+    )
 
 
 @contextmanager

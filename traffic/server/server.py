@@ -26,7 +26,7 @@ from netfold.protocol.wire import Verdict
 from netfold.traffic.engine.native import library
 from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.packets.host_link import HostLink
-from netfold.traffic.packets.transport import Address, TransportError, UdpEndpoint
+from netfold.traffic.packets.transport import BUFFER_BYTES, Address, TransportError, UdpEndpoint
 from netfold.traffic.server.shard import Shard
 
 THREADS_MAX = 64
@@ -36,8 +36,8 @@ THREADS_MAX = 64
 class ParameterServer:
     """The root of all trees of an assignment that name their `children`.
 
-    `shards` are its threads. `serve` runs until `stop` is called from another thread. Raises TransportError, and
-    ValueError for several `threads` on a link, which has one reader.
+    `shards` are its threads. `serve` runs until `stop` is called from another thread. `buffers`: bytes of each
+    socket's. Raises TransportError, and ValueError for several `threads` on a link, which has one reader.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class ParameterServer:
         reply_to: Sequence[Address] = (),
         link: HostLink | None = None,
         threads: int = 1,
+        buffers: int = BUFFER_BYTES,
     ) -> None:
         if not 1 <= threads <= THREADS_MAX:
             raise ValueError(f"threads is {threads}; it must be 1 to {THREADS_MAX}")
@@ -57,18 +58,23 @@ class ParameterServer:
             if link is not None:
                 self.shards = [Shard(assignment, link)]
             elif threads == 1:
-                endpoint = UdpEndpoint(Address(local, assignment.udp_port), ecn=True)
+                endpoint = UdpEndpoint(Address(local, assignment.udp_port), ecn=True, buffers=buffers)
                 stack.callback(endpoint.close)
                 self.shards = [Shard(assignment, endpoint, reply_to)]
             else:
-                self.shards = self._on_shared_port(assignment, local, reply_to, threads, stack)
+                self.shards = self._on_shared_port(assignment, local, reply_to, threads, buffers, stack)
             for shard in self.shards:
                 stack.callback(shard.close)
             self._closing = stack.pop_all()
 
     @staticmethod
     def _on_shared_port(
-        assignment: Assignment, local: str, reply_to: Sequence[Address], threads: int, stack: ExitStack
+        assignment: Assignment,
+        local: str,
+        reply_to: Sequence[Address],
+        threads: int,
+        buffers: int,
+        stack: ExitStack,
     ) -> list[Shard]:
         code = library()
         shards = code.nf_shards_create(threads, assignment.lanes)
@@ -80,7 +86,8 @@ class ParameterServer:
             shared = bool(endpoints)
             if shared:
                 endpoints[0].share(True)
-            endpoint = UdpEndpoint(Address(local, assignment.udp_port), ecn=True, shared=shared)
+            address = Address(local, assignment.udp_port)
+            endpoint = UdpEndpoint(address, ecn=True, shared=shared, buffers=buffers)
             stack.callback(endpoint.close)
             endpoints.append(endpoint)
         error = code.nf_shards_steer(endpoints[-1].fileno(), threads)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -22,6 +23,7 @@ from netfold.evaluation.speed.allreduce import (
     break_even,
     summarize,
 )
+from netfold.evaluation.speed.drain import Drain, drain, state
 from netfold.evaluation.speed.host_pps import HostPps
 from netfold.evaluation.speed.network_modes import ModeRow, NetworkModes, medians
 from netfold.evaluation.speed.server_pps import ServerPps
@@ -38,10 +40,33 @@ def test_small_benchmarks_give_rows(tmp_path: Path):
     assert own.packets_s > plain.packets_s
     servers = evaluate(ServerPps(Integers([64]), Integers([1, 2]), 0.2), output)
     assert [server.threads for server in servers] == [1, 2]
-    assert all(server.packets_cpu_s > 0 and server.drained_s > 0 for server in servers)
+    assert all(server.packets_cpu_s > 0 for server in servers)
     sizes = evaluate(SimulatorSize(Integers([4])), output)
     assert [(r.servers, r.scheme) for r in sizes] == [(16, "panama"), (16, "ring")]
     assert json.loads((tmp_path / "bench-server-pps.json").read_text())["rows"][0]["lanes"] == 64
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("node", ["softswitch", "ps"])
+def test_a_node_of_two_threads_drains_what_fills_it(tmp_path: Path, node: str):
+    """Without a loss: all runs reach the thread of their slots, and no queue between threads overflows."""
+    drained = evaluate(
+        Drain(Words((node,)), Integers([64]), Integers([1, 2]), rounds=1, fills=2),
+        Output(as_json=True, out=tmp_path),
+    )
+    assert [(row.threads, row.over_one == 1) for row in drained] == [(1, True), (2, False)]
+    assert all(row.packets_s > 0 and row.packets_cpu_s > 0 for row in drained)
+
+
+def test_a_node_whose_last_results_do_not_come_is_an_error():
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            node = SimpleNamespace(pid=process.pid, fill=lambda: 1, last_result=lambda: None)
+            with pytest.raises(RunError, match="lost packets of the last results"):
+                drain(node)
+            assert state(Path(f"/proc/{process.pid}")) == "S", "it runs on"
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("name", ["forwarder", "workers"])
