@@ -6,14 +6,13 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-static uint16_t fold(uint64_t sum) {
+uint16_t ss_checksum_fold(uint64_t sum) {
     sum = (sum & 0xffffffff) + (sum >> 32);
     while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
     return (uint16_t)sum;
 }
 
-/* RFC 1071, without the final complement: a sum of 16-bit words in memory order. */
-static uint16_t sum16(const uint8_t *data, uint32_t length) {
+uint16_t ss_checksum_sum(const uint8_t *data, uint32_t length) {
     uint64_t sum = 0;
     uint32_t count = length / 4, rest = 0;
     for (uint32_t i = 0; i < count; i++) { /* a plain loop: the compiler makes vectors of it */
@@ -22,22 +21,22 @@ static uint16_t sum16(const uint8_t *data, uint32_t length) {
         sum += words;
     }
     memcpy(&rest, data + 4 * count, length % 4);
-    return fold(sum + rest);
+    return ss_checksum_fold(sum + rest);
 }
 
 void ss_complete_checksum(uint8_t *frame, uint32_t length, uint32_t start, uint32_t offset) {
     if (start > length || offset + 2u > length - start) return;
-    uint16_t checksum = (uint16_t)~sum16(frame + start, length - start);
+    uint16_t checksum = (uint16_t)~ss_checksum_sum(frame + start, length - start);
     if (checksum == 0) checksum = 0xffff;
     memcpy(frame + start + offset, &checksum, 2);
 }
 
 uint16_t ss_checksum_pseudo(const uint8_t *addresses, uint32_t address_bytes, uint32_t protocol, uint32_t length) {
-    return fold((uint64_t)sum16(addresses, address_bytes) + htonl(protocol) + htonl(length));
+    return ss_checksum_fold((uint64_t)ss_checksum_sum(addresses, address_bytes) + htonl(protocol) + htonl(length));
 }
 
 bool ss_checksum_is_right(const uint8_t *data, uint32_t length, uint16_t pseudo) {
-    return fold((uint64_t)sum16(data, length) + pseudo) == 0xffff;
+    return ss_checksum_fold((uint64_t)ss_checksum_sum(data, length) + pseudo) == 0xffff;
 }
 
 void ss_checksum_set(uint8_t *data, uint32_t length, uint32_t offset, uint16_t pseudo) {
@@ -48,6 +47,6 @@ void ss_checksum_set(uint8_t *data, uint32_t length, uint32_t offset, uint16_t p
 void ss_checksum_set_ipv4(uint8_t *header, uint32_t length) {
     uint16_t checksum = 0;
     memcpy(header + 10, &checksum, 2);
-    checksum = (uint16_t)~sum16(header, length);
+    checksum = (uint16_t)~ss_checksum_sum(header, length);
     memcpy(header + 10, &checksum, 2);
 }

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Sum of 16-bit words, without the final complement, and of any sums of such words. */
+uint16_t ss_checksum_sum(const uint8_t *data, uint32_t length);
+uint16_t ss_checksum_fold(uint64_t sum);
+
 /* Completes a checksum that the sender offloaded (veth has no hardware that would), like the kernel's skb_checksum_help: sums
  * the frame from `start` and stores the result at `start + offset`, which holds the pseudo header's sum. Offsets beyond the
  * frame are ignored. */

@@ -22,7 +22,7 @@ enum {
     TCP_BYTES = 20,
     HEADERS_MAX = ETH_HLEN + 2 * VLAN_TAG + 60 + 60,
 };
-enum { IP_LENGTH = 2, IP_ID = 4, IP_FRAGMENT = 6, IP_PROTOCOL = 9, IP_ADDRESSES = 12 }; /* in an IPv4 header */
+enum { IP_LENGTH = 2, IP_ID = 4, IP_FRAGMENT = 6, IP_PROTOCOL = 9, IP_HEADER_SUM = 10, IP_ADDRESSES = 12 }; /* in an IPv4 header */
 enum { IP6_LENGTH = 4, IP6_NEXT_HEADER = 6, IP6_ADDRESSES = 8 };
 enum { UDP_LENGTH = 4, UDP_CHECKSUM = 6 };
 enum { TCP_SEQUENCE = 4, TCP_DATA_OFFSET = 12, TCP_FLAGS = 13, TCP_CHECKSUM = 16 };
@@ -156,6 +156,7 @@ struct virtio_net_hdr ss_run_finish(const struct ss_run *run, uint8_t *head) {
 struct layout {
     uint32_t ip, l4, payload; /* offsets in the frame */
     bool is_ipv6, is_tcp, has_checksum;
+    uint16_t id, ip_sum; /* of IPv4: the first segment's; the header's without length, identification and checksum */
 };
 
 static bool find_network(const uint8_t *frame, uint32_t length, struct layout *at) {
@@ -185,15 +186,26 @@ static bool find_layout(const uint8_t *frame, uint32_t length, uint32_t gso_type
     return gso_type == expected && (!at->is_tcp || l4_bytes >= TCP_BYTES) && at->payload < length && at->payload <= HEADERS_MAX;
 }
 
+/* So that a segment's checksum takes no second look at bytes that were just written. */
+static void sum_ipv4(uint8_t *ip, struct layout *at) {
+    at->id = load16(ip + IP_ID);
+    store16(ip + IP_LENGTH, 0);
+    store16(ip + IP_ID, 0);
+    store16(ip + IP_HEADER_SUM, 0);
+    at->ip_sum = ss_checksum_sum(ip, at->l4 - at->ip);
+}
+
 static void set_network(uint8_t *frame, uint32_t length, uint32_t number, const struct layout *at) {
     uint8_t *ip = frame + at->ip;
     if (at->is_ipv6) {
         store16(ip + IP6_LENGTH, length - at->ip - IPV6_BYTES);
         return;
     }
-    store16(ip + IP_LENGTH, length - at->ip);
-    store16(ip + IP_ID, load16(ip + IP_ID) + number);
-    ss_checksum_set_ipv4(ip, at->l4 - at->ip);
+    uint16_t bytes = htons((uint16_t)(length - at->ip)), id = htons((uint16_t)(at->id + number));
+    uint16_t checksum = (uint16_t)~ss_checksum_fold((uint64_t)at->ip_sum + bytes + id);
+    memcpy(ip + IP_LENGTH, &bytes, sizeof bytes);
+    memcpy(ip + IP_ID, &id, sizeof id);
+    memcpy(ip + IP_HEADER_SUM, &checksum, sizeof checksum);
 }
 
 static void set_transport(uint8_t *frame, uint32_t length, uint32_t sent_bytes, bool is_last, const struct layout *at) {
@@ -219,6 +231,7 @@ uint32_t ss_segments_cut(uint8_t *frame, uint32_t length, const struct virtio_ne
     uint32_t size = offload->gso_size, frames = 0;
     if (!size || !find_layout(frame, length, (uint8_t)(offload->gso_type & ~VIRTIO_NET_HDR_GSO_ECN), &at)) return 0;
     memcpy(headers, frame, at.payload);
+    if (!at.is_ipv6) sum_ipv4(headers + at.ip, &at);
     for (uint32_t sent = 0, total = length - at.payload; sent < total; sent += size) {
         uint32_t payload = total - sent < size ? total - sent : size;
         uint8_t *segment = frame + sent; /* its headers take the place of the end of the one before, which is done with */
