@@ -7,6 +7,7 @@ python -m netfold.evaluation.speed.drain [--nodes softswitch,ps] [--lanes 256,51
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import statistics
@@ -24,7 +25,7 @@ from netfold.evaluation.core.command import Integers, Words, expect, integers, r
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.evaluation.core.progress import one_by_one
 from netfold.evaluation.speed.drain_nodes import FilledNode, server, switch
-from netfold.evaluation.speed.switch_pps import cpu_seconds
+from netfold.evaluation.speed.switch_pps import cpu_seconds, task_seconds
 from netfold.testbed.errors import RunError
 
 NODES: dict[str, Callable[[int, int], AbstractContextManager[FilledNode]]] = {
@@ -66,8 +67,9 @@ COLUMNS = (
 class Drain(Experiment[DrainRow]):
     """Packets a second of an aggregation node with one thread and several, while no sender takes processor time.
 
-    The node is stopped (SIGSTOP) while runs of 16 packets from four workers fill its sockets, and then continues: all
-    cores are its own. Its results go to hosts that do not read them. Numbers of threads take turns in each round."""
+    The node is stopped (SIGSTOP) while runs of 16 packets from four workers fill its sockets, and then continues. Each
+    of its threads has a core, and real-time priority. Its results go to hosts that do not read them. Numbers of
+    threads take turns in each round."""
 
     name = "bench-drain"
     needs_namespaces = True
@@ -88,6 +90,7 @@ class Drain(Experiment[DrainRow]):
             for _ in range(self.rounds):
                 for count in self.threads:
                     with NODES[name](lanes, count) as node:
+                        give_cores(node, count)
                         rates[count] += [drain(node) for _ in range(self.fills)]
                         if node.lost():
                             raise RunError(f"the kernel lost packets of {name}, {lanes} lanes")
@@ -122,6 +125,17 @@ def drain(node: FilledNode) -> tuple[float, float]:
     if end is None:
         raise RunError("the kernel lost packets of the last results")
     return packets / (end - start), packets / used
+
+
+def give_cores(node: FilledNode, count: int) -> None:
+    """The `count` threads that a fill keeps busiest get a core each, before other programs' threads."""
+    tasks = list(Path(f"/proc/{node.pid}/task").iterdir())
+    before = {task: task_seconds(task) for task in tasks}
+    drain(node)
+    tasks.sort(key=lambda task: before[task] - task_seconds(task))
+    for task, core in zip(tasks[:count], itertools.cycle(sorted(os.sched_getaffinity(0))), strict=False):
+        os.sched_setaffinity(int(task.name), {core})
+        os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(1))
 
 
 def wait_until(pid: int, wanted: str) -> None:

@@ -217,8 +217,12 @@ def _drive(
 
 def cpu_seconds(pid: int) -> float:
     """Processor time of all threads of a process so far."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    return sum(map(task_seconds, Path(f"/proc/{pid}/task").iterdir()))
+
+
+def task_seconds(task: Path) -> float:
+    """Of one thread, by its folder in /proc."""
+    return int((task / "schedstat").read_text().split()[0]) / 1e9
 
 
 if __name__ == "__main__":
