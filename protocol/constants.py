@@ -12,7 +12,7 @@ PORT_FIRST, PORT_LAST = 61440, 61695
 EPOCH_MAX = 4095
 ROUNDS = 1048576
 SLOTS_MAX = 65536
-LANES_MAX = 256
+LANES_MAX = 512
 COUNT_MAX = 127
 """Contributions that a sum with a quorum can count."""
 HEADER_FIELDS = (

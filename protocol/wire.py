@@ -56,14 +56,19 @@ __all__ = [
     "Records",
     "Verdict",
     "WireError",
+    "lanes_that_fit",
     "make_tag",
+    "mtu_for",
     "packet",
     "packet_bytes",
     "split_tag",
     "wellformed",
 ]
 
-FRAME_OVERHEAD_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP: what comes before the header in a frame
+_ETHERNET_BYTES = 14
+FRAME_OVERHEAD_BYTES = (
+    _ETHERNET_BYTES + 20 + 8
+)  # Ethernet, IPv4, UDP: what comes before the header in a frame
 FRAMING_BYTES = 8 + 4 + 12  # preamble, check sequence, gap: of a frame on a link, not counted by switches
 LANE_MAX = np.int32(2**31 - 1)
 LANE_MIN = np.int32(-(2**31))
@@ -83,7 +88,7 @@ class WireError(ValueError):
 
 @cache
 def packet(lanes: int) -> np.dtype[np.void]:
-    """The record of one packet with `lanes` lanes (1 ... 256), header first, packed and big-endian."""
+    """The record of one packet with `lanes` lanes (1 ... 512), header first, packed and big-endian."""
     if not 1 <= lanes <= LANES_MAX:
         raise WireError(f"lanes is {lanes}; a packet has 1 to {LANES_MAX}")
     return np.dtype([*HEADER_FIELDS, ("lane", ">i4", (lanes,))])
@@ -92,6 +97,16 @@ def packet(lanes: int) -> np.dtype[np.void]:
 def packet_bytes(lanes: int) -> int:
     """UDP payload of a packet."""
     return HEADER_BYTES + 4 * lanes
+
+
+def mtu_for(lanes: int) -> int:
+    """Bytes of the IP packet: the least MTU of all links."""
+    return FRAME_OVERHEAD_BYTES - _ETHERNET_BYTES + packet_bytes(lanes)
+
+
+def lanes_that_fit(mtu: int) -> int:
+    """Most lanes of a packet, 0 if not one."""
+    return max(0, (mtu - mtu_for(0)) // 4)
 
 
 def make_tag(epoch: int, round_: int) -> int:

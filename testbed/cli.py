@@ -61,7 +61,8 @@ class NetworkOptions:
     lanes: Annotated[
         int | None,
         typer.Option(
-            help="Lanes of a packet: 32, 64 or 256; default: the maximum of a program for the fabric's children."
+            help="Lanes of a packet: 32, 64, 256 or 512; default: the maximum, up to 256, of a program for the "
+            "fabric's children."
         ),
     ] = None
     scale: Annotated[

@@ -13,11 +13,13 @@ from typing import Any
 import yaml
 
 from netfold.controller.planning.plan import Plan
+from netfold.protocol.wire import mtu_for
 from netfold.testbed import chips
 from netfold.testbed.controller_process import ControllerProcess
 from netfold.testbed.driver_load import measure_drivers
 from netfold.testbed.errors import RunError
 from netfold.testbed.managed import ManagedResource
+from netfold.testbed.network.blueprint import DEFAULT_MTU
 from netfold.testbed.network.emulated_network import EmulatedNetwork
 from netfold.testbed.network.isolation import namespaces_mode
 from netfold.testbed.network.modes import NetworkMode
@@ -132,6 +134,7 @@ class Deployment(ManagedResource):
             scale=setup.scale,
             name=setup.name,
             first_grpc_port=setup.first_grpc_port,
+            mtu=max(DEFAULT_MTU, mtu_for(setup.lanes)),
             ready_timeout_s=self.timeouts.start_s,
         )
 

@@ -268,7 +268,7 @@ def run_send(
     slots: Annotated[
         int, typer.Option(min=1, max=65536, help="Slots of the tree: chunk = round * slots + slot.")
     ] = 64,
-    lanes: Annotated[int, typer.Option(min=1, max=256)] = 64,
+    lanes: Annotated[int, typer.Option(min=1, max=512)] = 64,
     value: Annotated[int, typer.Option(help="Lane i carries value + i.")] = 1,
     exponent: Annotated[int, typer.Option(min=0, max=255)] = 0,
     overflow: Annotated[bool, typer.Option("--overflow", help="Set the overflow flag.")] = False,

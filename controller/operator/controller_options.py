@@ -118,7 +118,8 @@ class ProgramOptions:
     lanes: Annotated[
         int | None,
         typer.Option(
-            help="Lanes of a packet: 32, 64 or 256; default: the maximum of the switches' programs.",
+            help="Lanes of a packet: 32, 64, 256, or 512 where all links have an MTU of 2092; default: the maximum, up "
+            "to 256, of the switches' programs.",
             rich_help_panel=_PROGRAM,
         ),
     ] = None

@@ -18,15 +18,13 @@ from netfold.controller.operator.server_files import (
     parameter_server_files,
     switch_files,
 )
-from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
+from netfold.protocol.wire import LANES_MAX, lanes_that_fit, mtu_for
 from netfold.topologies.cli import BAD_INPUT, fail
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Write the files of a server that aggregates."
 )
 
-LANES = 256
-ETHERNET_BYTES = 14
 CORES_LEFT = 2  # for the kernel's interrupts and the control plane
 
 OutOption = Annotated[
@@ -35,6 +33,7 @@ OutOption = Annotated[
 ]
 ThreadsOption = Annotated[int, typer.Option(min=1, help="Threads: a power of two for a switch; a core each.")]
 MtuOption = Annotated[int, typer.Option(min=576, max=65535, help="MTU of the interfaces.")]
+LanesOption = Annotated[int, typer.Option(min=4, max=LANES_MAX, help="Lanes of a packet.")]
 CpusOption = Annotated[
     str | None, typer.Option(metavar="LIST", help="Processors, as 2-9 (systemd's CPUAffinity).")
 ]
@@ -49,6 +48,7 @@ def switch(
     device_id: Annotated[int, typer.Option(min=0, help="P4Runtime device id.")] = 1,
     address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of P4Runtime.")] = "0.0.0.0:9559",
     mtu: MtuOption = 1500,
+    lanes: LanesOption = 256,
     cpus: CpusOption = None,
     rate: Annotated[float, typer.Option(help="Rate of an interface, Gbit/s, for the estimate.")] = 100.0,
     us_per_packet: Annotated[
@@ -59,11 +59,11 @@ def switch(
     """Files of a server that is a switch: softswitch with a port on each interface."""
     if threads & (threads - 1) or threads > 16:
         fail(f"--threads {threads}: expected a power of two, 1..16", BAD_INPUT)
-    _check_mtu(mtu)
+    _check_mtu(interface, mtu, lanes)
     _write(switch_files(SwitchNode(tuple(interface), threads, device_id, address, mtu, cpus)), out)
-    needed = estimate(rate, len(interface), LANES, us_per_packet)
+    needed = estimate(rate, len(interface), lanes, us_per_packet)
     _note(
-        f"{len(interface)} x {rate:g} Gbit/s of {LANES} lanes: {needed.packets_per_s / 1e6:.1f} M packets/s; at "
+        f"{len(interface)} x {rate:g} Gbit/s of {lanes} lanes: {needed.packets_per_s / 1e6:.1f} M packets/s; at "
         f"{us_per_packet:g} us a packet {needed.cores:.1f} cores, and {CORES_LEFT} for the rest"
     )
     _note("systemctl daemon-reload && systemctl enable --now netfold-switch")
@@ -75,20 +75,22 @@ def parameter_server(
     controller: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of the controller.")],
     threads: ThreadsOption = 1,
     mtu: MtuOption = 1500,
+    lanes: LanesOption = 256,
     cpus: CpusOption = None,
     out: OutOption = None,
 ) -> None:
     """Files of a server on which parameter servers run, one service a job."""
-    _check_mtu(mtu)
+    _check_mtu([interface], mtu, lanes)
     _write(parameter_server_files(ParameterServerNode(interface, threads, controller, mtu, cpus)), out)
     _note("systemctl daemon-reload && sysctl --system && systemctl enable --now netfold-ps@JOB")
 
 
-def _check_mtu(mtu: int) -> None:
-    needed = packet_bytes(LANES) + FRAME_OVERHEAD_BYTES - ETHERNET_BYTES
-    if mtu < needed:
-        _note(
-            f"an MTU of {mtu} carries no packets of {LANES} lanes, which need {needed}: give jobs fewer lanes"
+def _check_mtu(interfaces: Sequence[str], mtu: int, lanes: int) -> None:
+    if mtu < mtu_for(lanes):
+        fail(
+            f"{' and '.join(interfaces)}: an MTU of {mtu} carries at most {lanes_that_fit(mtu)} lanes; expected an "
+            f"--mtu of at least {mtu_for(lanes)}, or fewer --lanes than {lanes}",
+            BAD_INPUT,
         )
 
 

@@ -114,7 +114,10 @@ def _card(interface: str, mtu: int, offloads: Sequence[str], *, is_port: bool) -
 
 
 def _rules(node: ParameterServerNode) -> list[str]:
-    """Packets of jobs have the card's first queue for themselves: other traffic does not delay them there."""
+    """To a single thread packets of jobs have the card's first queue for themselves: other traffic does not delay them
+    there. To several threads all queues bring them, by worker (docs/decisions/0050)."""
+    if node.threads > 1:
+        return []
     name = shlex.quote(node.interface)
     ignored = PORT_LAST - PORT_FIRST  # a set bit of ethtool's mask is not compared
     return [

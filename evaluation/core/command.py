@@ -78,7 +78,7 @@ def expect(option: str, values: tuple[str, ...], allowed: tuple[str, ...]) -> No
 
 
 Target = Annotated[str, typer.Option(help="The switches: softswitch, bmv2, or auto.")]
-Lanes = Annotated[int, typer.Option(help="Lanes of a packet: 32, 64 or 256.")]
+Lanes = Annotated[int, typer.Option(help="Lanes of a packet: 32, 64, 256 or 512.")]
 ArrayBytes = Annotated[int, typer.Option(min=1024, help="Bytes of the array.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer cases, for a shorter time.")]
 

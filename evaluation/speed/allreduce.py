@@ -143,7 +143,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
     sizes: Annotated[str, typer.Option("--bytes", help="Sizes of the arrays, as in 64K,1M,16M.")] = "256K,4M"
     dtype: Annotated[str, typer.Option("--type", help="Element type.")] = "float32"
     rates_mbps: Annotated[Floats, floats("Rates of the links, Mbit/s.", "--rate")] = Floats((100.0,))
-    lanes: Annotated[Integers, integers("Lanes of a packet, some of 32, 64, 256.")] = Integers((256,))
+    lanes: Annotated[Integers, integers("Lanes of a packet, some of 32, 64, 256, 512.")] = Integers((256,))
     leaves: Annotated[int, typer.Option(min=1, help="Leaves; below a spine if more than one.")] = 1
     iterations: Annotated[
         int,
@@ -161,7 +161,7 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
         expect("--type", (self.dtype,), tuple(map(str, DTYPES)))
         expect("--congestion", (self.congestion,), ("panama", "atp", "fixed"))
         expect("--numerics", self.numerics, NUMERICS)
-        expect("--lanes", tuple(map(str, self.lanes)), ("32", "64", "256"))
+        expect("--lanes", tuple(map(str, self.lanes)), ("32", "64", "256", "512"))
 
     def rows(self, notify: Notify) -> Iterator[AllReduceRow]:
         """Raises RunError, NetworkError."""

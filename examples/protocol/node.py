@@ -16,7 +16,7 @@ from .packet import NO_FLAGS, ROUND_BITS, Flag, Kind, Lanes, Packet, parse
 
 LANE_MAX, LANE_MIN = 2**31 - 1, -(2**31)
 ONE_NAN = 0x7FC00000
-DATAGRAM_BYTES = 2048
+DATAGRAM_BYTES = 4096
 
 Address = tuple[str, int]
 Outgoing = tuple[Address, bytes]

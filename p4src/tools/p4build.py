@@ -64,7 +64,7 @@ class Profile:
         return f"netfold-{self.name}.p4info.txtpb"
 
 
-LANES = (32, 64, 256)
+LANES = (32, 64, 256, 512)
 PROFILES = (*(Profile(lanes) for lanes in LANES), Profile(64, 64), Profile(64, 256))
 
 

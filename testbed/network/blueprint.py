@@ -16,6 +16,8 @@ from netfold.topologies.addressing import Addressing
 from netfold.topologies.fabric import Fabric, Link
 
 CPU_PORT = 510
+DEFAULT_MTU = 1500
+"""Ethernet's."""
 
 
 @dataclass(frozen=True)

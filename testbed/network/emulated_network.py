@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from netfold.protocol.runtime import default_name
 from netfold.testbed.network import kernel, offload_probe
-from netfold.testbed.network.blueprint import Blueprint, check_scale
+from netfold.testbed.network.blueprint import DEFAULT_MTU, Blueprint, check_scale
 from netfold.testbed.network.errors import (
     HostCommandError,
     MissingToolError,
@@ -63,7 +63,7 @@ class EmulatedNetwork(Network):
         name: str | None = None,
         first_grpc_port: int = FIRST_GRPC_PORT,
         arp: Literal["static", "fabric"] = "static",
-        mtu: int = 1500,
+        mtu: int = DEFAULT_MTU,
         pcap_dir: Path | None = None,
         exercise: Exercise | None = None,
         ready_timeout_s: float = READY_TIMEOUT_S,

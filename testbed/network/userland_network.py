@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from netfold.protocol.runtime import default_name
-from netfold.testbed.network.blueprint import Blueprint, check_scale
+from netfold.testbed.network.blueprint import DEFAULT_MTU, Blueprint, check_scale
 from netfold.testbed.network.errors import NetworkError
 from netfold.testbed.network.faults import request
 from netfold.testbed.network.handles import HostHandle
@@ -37,7 +37,6 @@ from netfold.traffic.packets.host_link import HostLink
 MISSING = "TCP (the ring, Gloo), RoCE and programs other than netfold's have no network in it"
 """Beside a network of namespaces."""
 
-_MTU = 1500
 _PATH_MAX = 107
 """Bytes of the path of a Unix socket."""
 
@@ -74,7 +73,7 @@ class UserlandNetwork(Network):
             )
         scale, name = check_scale(fabric, scale), default_name() if name is None else name
         super().__init__(
-            Blueprint(fabric, addresses(fabric), name, scale, _MTU, True, chosen.shapes_links),
+            Blueprint(fabric, addresses(fabric), name, scale, DEFAULT_MTU, True, chosen.shapes_links),
             chosen,
             ready_timeout_s,
         )

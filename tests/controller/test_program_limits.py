@@ -127,7 +127,7 @@ def test_a_controller_without_lanes_takes_the_most_of_a_program_that_fits(
     [
         (257, 64, "switch 'leaf1' is said to take 257 children, .*64 lanes take 32, 64, 256.*at most 256"),
         (64, 256, "switch 'leaf1' .* 64 children, .*256 lanes take 32; .* or --lanes 64 for at most 256"),
-        (None, 48, "no program has 48 lanes; there are programs for 32, 64, 256 lanes"),
+        (None, 48, "no program has 48 lanes; there are programs for 32, 64, 256, 512 lanes"),
     ],
 )
 def test_a_fabric_that_no_program_takes_is_refused(children: int | None, lanes: int, expected: str) -> None:

@@ -135,6 +135,25 @@ def test_ports_of_jobs_are_steered_on_a_host(tmp_path: Path):
     assert "ethtool -N eth1 flow-type udp4 dst-port 61440 m 255 action 0" in script, "61440 to 61695"
 
 
+def test_all_queues_of_a_card_bring_packets_to_several_threads(tmp_path: Path):
+    """One queue is one processor's: it would bound all threads."""
+    deploy(tmp_path, "ps", "-i", "eth1", "--controller", "ctl:9600", "--threads", 4)
+    script = (tmp_path / "opt/netfold/bin/netfold-ps-cards").read_text()
+    assert "action" not in script
+    assert "ethtool -N eth1 rx-flow-hash udp4 sdfn" in script
+
+
+def test_an_mtu_carries_the_lanes_or_the_command_says_how_many_it_does(tmp_path: Path):
+    deploy(tmp_path, "ps", "-i", "eth1", "--controller", "ctl:9600", "--lanes", 512, "--mtu", 2092)
+    switch_below(tmp_path, "--lanes", 512, "--mtu", 9000)
+    result = CliRunner().invoke(
+        app, ["switch", "-i", "eth1", "-i", "eth2", "--lanes", "512", "--mtu", "2091"]
+    )
+    assert result.exit_code == BAD_INPUT
+    assert "eth1 and eth2: an MTU of 2091 carries at most 511 lanes" in result.output
+    assert "--mtu of at least 2092" in result.output
+
+
 def test_threads_of_a_switch_are_a_power_of_two(tmp_path: Path):
     result = CliRunner().invoke(app, ["switch", "-i", "eth1", "--threads", "3", "--out", str(tmp_path)])
     assert result.exit_code == BAD_INPUT

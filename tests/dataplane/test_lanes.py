@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every lane of every program: 32, 64 and 256 lanes, on each target."""
+"""Every lane of every program: 32, 64, 256 and 512 lanes, on each target."""
 
 from __future__ import annotations
 

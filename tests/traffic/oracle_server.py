@@ -17,7 +17,7 @@ from netfold.traffic.membership.assignment import Assignment
 from netfold.traffic.packets.transport import Address
 from tests.slot_oracle import SlotPool
 
-_DATAGRAM_BYTES = 2048
+_DATAGRAM_BYTES = 4096
 _BUFFER_BYTES = 1 << 22
 
 

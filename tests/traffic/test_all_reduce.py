@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from netfold.protocol.wire import LANES_MAX
 from netfold.traffic.congestion import Congestion
 from netfold.traffic.errors import (
     AllReduceTimeoutError,
@@ -95,6 +96,16 @@ def test_any_shape_and_more_chunks_than_slots():
         after = [b.copy() for b in before]
         assert fabric.all_reduce(after) == [None] * 3
         check(before, after, BlockFloat(), 16)
+
+
+@pytest.mark.parametrize("dtype", list(map(str, DTYPES)))
+def test_packets_of_the_most_lanes(dtype):
+    with rig(2, LANES_MAX, slots=16) as fabric:
+        before = gradients(2, 9 * LANES_MAX + 5, dtype, 3)
+        for _ in range(2):  # the second one is predicted
+            after = [b.copy() for b in before]
+            assert fabric.all_reduce(after) == [None] * 2
+            check(before, after, Automatic(), LANES_MAX)
 
 
 def test_an_empty_array_needs_no_root():

@@ -118,7 +118,8 @@ def test_a_forged_path_mtu_does_not_fragment_packets_and_does_not_change_a_locke
     whole = 20 + 8 + 1040
     assert found["packets"] == [[whole, 0x4000]] * 2
     assert (found["route"], found["locked"]) == (576, 1500), "the forgery counts, but not on a locked route"
-    assert "1068 bytes exceeds the MTU" in found["too_long"]
+    assert "1068 bytes exceeds the MTU of interface d0 (1000) to" in found["too_long"]
+    assert "at most 239 lanes" in found["too_long"]
 
 
 class JoinJobServicer(rpc.ControllerServicer):

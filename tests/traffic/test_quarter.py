@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from netfold.protocol.wire import LANES_MAX
 from netfold.traffic.engine.native import HEADERS, library
 from tests.traffic import quarter_oracle as oracle
 
@@ -56,7 +57,7 @@ def unpack(lanes: np.ndarray, range_byte: int, divisor: int, number: int = 3) ->
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.sampled_from([4, 16, 20, 32, 80, 128, 256, 1024]),
+    st.sampled_from([4, 16, 20, 32, 80, 128, 256, 1024, 4 * LANES_MAX]),
     st.data(),
     st.integers(0, 254),
     st.integers(1, 64),

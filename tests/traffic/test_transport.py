@@ -192,7 +192,7 @@ def test_a_flood_holds_no_new_socket_up():
 
 def test_a_packet_that_the_interface_does_not_take_is_named_before_it_is_sent():
     check_mtu(Address("127.0.0.1", PORT), 1040)
-    with pytest.raises(TransportError, match=r"65564 bytes exceeds the MTU of the interface to 127\.0\.0\.1"):
+    with pytest.raises(TransportError, match=r"65564 bytes exceeds the MTU of .* to 127\.0\.0\.1"):
         check_mtu(Address("127.0.0.1", PORT), 65536)
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import socket
 import struct
 import time
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netfold.protocol.wire import PORT_FIRST, PORT_LAST
+from netfold.protocol.wire import PORT_FIRST, PORT_LAST, lanes_that_fit
 
 BUFFER_BYTES = 4 << 20
 _ECN_ECT0 = 2
@@ -27,6 +28,7 @@ _IP_RECVTOS = 13
 _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE = 10, 3
 _NAME_BYTES = 16  # sockaddr_in
 _HEADERS_BYTES = 20 + 8  # IPv4, UDP
+_IFREQ_BYTES, _IFNAME_BYTES, _SIOCGIFADDR, _SIOCGIFMTU = 40, 16, 0x8915, 0x8921  # netdevice(7)
 _MIN_DATAGRAM_BYTES = 512  # of a receive buffer: the kernel counts its own structures, too
 _MAX_ICMP_ERRORS = 10_000
 
@@ -143,11 +145,33 @@ def check_mtu(peer: Address, payload_bytes: int) -> None:
             probe.sendto(bytes(payload_bytes), socket.MSG_MORE, (peer.host, peer.port))
         except OSError as error:
             if error.errno == errno.EMSGSIZE:
+                found = _interface_to(peer)
+                where, fewer = "the interface", "fewer"
+                if found is not None:
+                    where = f"interface {found[0]} ({found[1]})"
+                    fewer = f"at most {lanes_that_fit(found[1])}"
                 raise TransportError(
                     error.errno,
-                    f"an IP packet of {_HEADERS_BYTES + payload_bytes} bytes exceeds the MTU of the interface to "
-                    f"{peer.host}; raise the MTU, or use switches with fewer lanes",
+                    f"an IP packet of {_HEADERS_BYTES + payload_bytes} bytes exceeds the MTU of {where} to "
+                    f"{peer.host}; raise the MTU, or use switches with {fewer} lanes",
                 ) from error
+
+
+def _interface_to(peer: Address) -> tuple[str, int] | None:
+    """Name and MTU of the interface whose first address packets to `peer` have. None: there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as probe:
+        probe.connect((peer.host, peer.port))
+        own = socket.inet_aton(probe.getsockname()[0])
+        for _, name in socket.if_nameindex():
+            request = name.encode().ljust(_IFREQ_BYTES, b"\0")
+            try:
+                address = fcntl.ioctl(probe, _SIOCGIFADDR, request)[20:24]
+            except OSError:  # it has none
+                continue
+            if address == own:
+                (mtu,) = struct.unpack_from("=i", fcntl.ioctl(probe, _SIOCGIFMTU, request), _IFNAME_BYTES)
+                return name, mtu
+    return None
 
 
 def drop_pending(sock: socket.socket) -> None:

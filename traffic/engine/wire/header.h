@@ -22,7 +22,7 @@ struct header {
 
 enum {
     NF_HEADER_BYTES = 0x10,
-    NF_LANES_MAX = 0x100,
+    NF_LANES_MAX = 0x200,
     ROUND_BITS = 0x14,
     VERSION_KIND_GRADIENT = 0x10,
     VERSION_KIND_RESULT = 0x11,
