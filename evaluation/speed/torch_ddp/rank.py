@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
@@ -27,6 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import netfold
 from netfold.traffic.pytorch.gradients import compress_gradients
+from netfold.traffic.pytorch.prefetch import prefetch_parameters
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def model_of(parameters: int) -> nn.Sequential:
 def distributed(
     model: nn.Sequential, parallelism: str, bucket_mb: float | None, hook: str | None
 ) -> nn.Module:
-    """`ddp`: replicated, `bucket_mb` None is PyTorch's default. `fsdp`: every linear layer is sharded on its own.
+    """`ddp`: replicated, `bucket_mb` None is PyTorch's default. `fsdp`: every linear layer is sharded on its own;
+    with `fsdp-prefetch` its parameters are gathered beside other collectives.
 
     PowerSGD has one bucket: its hook starts a bucket's second and third reduction when the one before is done, so those
     of several buckets start in another order at each rank, and Gloo pairs calls by their order.
@@ -86,6 +89,8 @@ def distributed(
         if isinstance(layer, nn.Linear):
             fully_shard(layer, mesh=mesh)
     sharded: nn.Module = fully_shard(model, mesh=mesh)
+    if parallelism == "fsdp-prefetch":
+        prefetch_parameters(sharded)
     if hook == "quarter":
         compress_gradients(sharded)
     return sharded
@@ -137,6 +142,15 @@ def sent_and_received() -> int:
     return sum(int((f / name).read_text()) for f in folders for name in ("tx_bytes", "rx_bytes"))
 
 
+def processor_seconds(processes: Sequence[int]) -> float:
+    """User and system time of these processes so far."""
+    ticks = 0
+    for process in processes:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def steps(step: Callable[[], None], count: int) -> list[float]:
     """Milliseconds of each step, without two for warm-up."""
     times = []
@@ -155,6 +169,7 @@ def measure(
     bucket_mb: float | None,
     equal_s: float,
     timeout: float,
+    switches: Sequence[int] = (),
 ) -> dict[str, Any]:
     how = TRANSPORTS[transport]
     options = None if how.numerics is None else netfold.TorchOptions(numerics=how.numerics)
@@ -169,11 +184,13 @@ def measure(
     model = distributed(model_of(parameters), parallelism, bucket_mb, how.hook)
     step = training_step(model, rank)
     dist.barrier()
-    before = sent_and_received()
+    own, of_switches, before = time.process_time(), processor_seconds(switches), sent_and_received()
     times = steps(step, count)
     moved = (sent_and_received() - before) / (count + 2)
+    own = (time.process_time() - own) / (count + 2)
+    of_switches = (processor_seconds(switches) - of_switches) / (count + 2)
     found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, (times, computing, moved, parameter_sums(model)))
+    dist.all_gather_object(found, (times, computing, moved, parameter_sums(model), own))
     slowest = [max(of) for of in zip(*(f[0] for f in found), strict=True)]
     p50 = statistics.median(slowest)
     equal_steps = min(2000, int(equal_s * 1e3 / p50))
@@ -191,6 +208,8 @@ def measure(
         "compute_ms": round(max(f[1] for f in found), 2),
         "exposed_ms": round(p50 - max(f[1] for f in found), 2),
         "bytes_per_worker": round(max(f[2] for f in found)),
+        "worker_processor_s": round(sum(f[4] for f in found), 3),
+        "switch_processor_s": round(of_switches, 3),
         "steps": count,
         "equal_s": equal_s,
         "equal_steps": equal_steps,
@@ -208,12 +227,13 @@ def main() -> None:
     parser.add_argument("--bucket-mb", type=float)
     parser.add_argument("--equal-s", type=float, default=0.0)
     parser.add_argument("--timeout", type=float, default=120.0)
+    parser.add_argument("--switches", type=int, nargs="*", default=[])
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rows, part = [], options.out.with_suffix(".part")
     for parameters, count in zip(options.parameters, options.steps, strict=True):
         for parallelism, transport in product(options.parallelism, options.transports):
-            if parallelism == "fsdp" and TRANSPORTS[transport].hook not in (None, "quarter"):
+            if parallelism != "ddp" and TRANSPORTS[transport].hook not in (None, "quarter"):
                 continue  # hooks are DistributedDataParallel's
             rows.append(
                 measure(
@@ -224,6 +244,7 @@ def main() -> None:
                     options.bucket_mb,
                     options.equal_s,
                     options.timeout,
+                    options.switches,
                 )
             )
             part.write_text(json.dumps({"rows": rows}))  # readers see the old or the new file, never a part

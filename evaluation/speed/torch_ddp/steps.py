@@ -4,7 +4,8 @@
 Needs root, and PyTorch in .venv-torch; the command itself runs in the main environment.
 
     python -m netfold.evaluation.speed.torch_ddp [--workers 2,4,8] [--parameters 268000,5000000] [--rate 100]
-        [--transports gloo,netfold,netfold-half,netfold-quarter,...] [--parallelism ddp,fsdp] [--equal-s 20]
+        [--transports gloo,netfold,netfold-half,netfold-quarter,...] [--parallelism ddp,fsdp,fsdp-prefetch]
+        [--equal-s 20]
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from netfold.testbed.torchrun import TorchProgram, start_torchrun
 PORT = 29700
 STEP_BYTES = 80 << 20
 """Of gradients, for each row; at least four steps."""
-PARALLELISMS = ("ddp", "fsdp")
+PARALLELISMS = ("ddp", "fsdp", "fsdp-prefetch")
 TRANSPORTS = ("gloo", "gloo-fp16", "gloo-powersgd4", "netfold", "netfold-half", "netfold-quarter")
 TIMEOUT_S = 3600.0
 
@@ -35,8 +36,9 @@ TIMEOUT_S = 3600.0
 @dataclass(frozen=True)
 class StepRow(Row):
     """`step_ms_...`: of the slowest worker; `exposed_ms`: what compute does not hide of it; `bytes_per_worker`: of a
-    step, both directions, with all headers; `loss`: of a model that is trained for `equal_s` seconds, which are
-    `equal_steps` steps of the transport; `identical`: all workers have the same parameters at the end."""
+    step, both directions, with all headers; `..._processor_s`: of a step, of all workers or switches together; `loss`:
+    of a model that is trained for `equal_s` seconds, which are `equal_steps` steps of the transport; `identical`: all
+    workers have the same parameters at the end."""
 
     parallelism: str
     transport: str
@@ -47,6 +49,8 @@ class StepRow(Row):
     compute_ms: float
     exposed_ms: float
     bytes_per_worker: float
+    worker_processor_s: float
+    switch_processor_s: float
     steps: int
     equal_s: float
     equal_steps: int
@@ -66,7 +70,11 @@ class TorchDdp(Experiment[StepRow]):
     parameters: Annotated[Integers, integers("Parameters of the models.")] = Integers((268_000, 5_000_000))
     transports: Annotated[Words, words("Transports.")] = Words(TRANSPORTS)
     parallelism: Annotated[
-        Words, words("ddp: DistributedDataParallel; fsdp: FSDP2 with every layer sharded.")
+        Words,
+        words(
+            "ddp: DistributedDataParallel; fsdp: FSDP2 with every layer sharded; fsdp-prefetch: with "
+            "parameters gathered beside other collectives."
+        ),
     ] = Words(PARALLELISMS)
     rate_mbps: Annotated[float, typer.Option("--rate", help="Rate of each link, Mbit/s.")] = 100.0
     equal_s: Annotated[
@@ -89,13 +97,14 @@ class TorchDdp(Experiment[StepRow]):
             yield from self._measure(workers, notify)
 
     def tables(self, rows: Sequence[StepRow]) -> Iterable[Table]:
-        gloo = {
-            (r.parallelism, r.workers, r.parameters): r.step_ms_p50 for r in rows if r.transport == "gloo"
-        }
-
         def of_gloo(row: StepRow) -> float | None:
-            peer = gloo.get((row.parallelism, row.workers, row.parameters))
-            return row.step_ms_p50 / peer if peer else None
+            """Of Gloo's fastest way: FSDP2 with or without the prefetch."""
+            key = case(row)
+            peers = [r.step_ms_p50 for r in rows if r.transport == "gloo" and case(r) == key]
+            return row.step_ms_p50 / min(peers) if peers else None
+
+        def case(row: StepRow) -> tuple[bool, int, int]:
+            return row.parallelism == "ddp", row.workers, row.parameters
 
         columns = (
             Column[StepRow]("workers", lambda r: r.workers),
@@ -107,6 +116,8 @@ class TorchDdp(Experiment[StepRow]):
             Column[StepRow]("compute, ms", lambda r: r.compute_ms, ".1f"),
             Column[StepRow]("exposed, ms", lambda r: r.exposed_ms, ".1f"),
             Column[StepRow]("MB/step", lambda r: r.bytes_per_worker / 1e6, ".2f"),
+            Column[StepRow]("workers' processors, s", lambda r: r.worker_processor_s, ".2f"),
+            Column[StepRow]("switch's, s", lambda r: r.switch_processor_s, ".2f"),
             Column[StepRow](f"loss after {self.equal_s:g} s", lambda r: r.loss, ".3f"),
             Column[StepRow]("identical", lambda r: str(r.identical)),
         )
@@ -128,7 +139,10 @@ class TorchDdp(Experiment[StepRow]):
             with Deployment(Setup(str(fabric), self.target, self.lanes), notify) as system:
                 hosts = system.workers
                 notify(f"{workers} x torchrun")
-                program = TorchProgram(Path(__file__).with_name("rank.py"), arguments)
+                switches = [switch.pid for switch in system.net.switches.values()]
+                program = TorchProgram(
+                    Path(__file__).with_name("rank.py"), [*arguments, "--switches", *switches]
+                )
                 written, seen = system.directory / "ddp" / f"{hosts[0]}.json", 0
 
                 def check() -> None:
