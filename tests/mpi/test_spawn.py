@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that start other processes: a communicator with those is the MPI library's."""
+"""Programs that start other processes: those are the MPI library's, and so is a communicator with them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.mpi.launcher import Mpi, launcher
 pytestmark = pytest.mark.mpi
 
 
-def test_a_communicator_with_spawned_processes_is_the_mpi_librarys(mpi: Mpi, tmp_path: Path):
+def test_spawned_processes_and_communicators_with_them_are_the_mpi_librarys(mpi: Mpi, tmp_path: Path):
     if mpi.name == "mpich":
         pytest.skip("Debian's MPICH starts no other processes")
     with launcher(["h1", "h2", "h3"], tmp_path) as programs:
