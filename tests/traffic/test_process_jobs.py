@@ -113,6 +113,24 @@ def test_a_job_that_may_not_be_canceled_is_tried_again(jobs: tuple[Jobs, Connect
     assert cancel_abandoned_jobs(where, 10) == ["train"]
 
 
+def test_folders_that_were_not_used_for_days_are_deleted(jobs: tuple[Jobs, Connection], tmp_path: Path):
+    """Of earlier boots, and of containers that have ended."""
+    kept, old = (tmp_path / f"netfold-{os.getuid()}-{name}" for name in ("boot-1", "boot-2"))
+    for folder in (kept, old):
+        folder.mkdir(mode=0o700)
+        (folder / "1-train.json").write_text("{}")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    (elsewhere / "own.json").write_text("{}")
+    for folder in (old, elsewhere):
+        os.utime(folder, (0.0, 0.0))
+    (tmp_path / f"netfold-{os.getuid()}-link-3").symlink_to(elsewhere)
+    assert cancel_abandoned_jobs(jobs[1], 10) == []
+    assert kept.is_dir()
+    assert not old.exists()
+    assert (elsewhere / "own.json").exists()
+
+
 def test_no_controller_and_a_folder_of_another_user_are_no_errors(
     jobs: tuple[Jobs, Connection], run_member: RunMember, tmp_path: Path
 ):

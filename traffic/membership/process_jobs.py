@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import stat
 import tempfile
 import time
 import urllib.parse
@@ -24,7 +26,8 @@ from netfold.traffic.membership.jobs import cancel_lost
 
 CANCELED_BY = "the program that followed, as a process of the job had ended"
 _KEEP_S = 86_400.0
-"""How long files are kept that no process of the same controller has looked at."""
+"""How long files are kept that no process of the same controller has looked at, and folders of other boots and
+namespaces that do not change."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ def leave_job(name: str) -> None:
 def cancel_abandoned_jobs(where: Connection, timeout: float) -> list[str]:
     """Cancels the jobs that this user's processes have abandoned on this machine, if their members have no stream to
     the controller. Returns those that had not ended before."""
+    _forget_old_folders()
     canceled = []
     deadline = time.monotonic() + timeout
     for path, entry in _abandoned():
@@ -89,6 +93,14 @@ def _forget_old(path: Path) -> None:
             path.unlink()
 
 
+def _forget_old_folders() -> None:
+    with contextlib.suppress(OSError):
+        own = _folder()
+        for folder in own.parent.glob(f"{_prefix()}*"):
+            if folder != own and _is_own(folder) and time.time() - folder.stat().st_mtime > _KEEP_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def _file(job: str, pid: int) -> Path:
     return _folder() / f"{pid}-{urllib.parse.quote(job, safe='')}.json"
 
@@ -97,11 +109,21 @@ def _folder() -> Path:
     """Of this user, boot and namespace of process numbers. Raises OSError."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 (a link that leads to no file)
-    folder = Path(tempfile.gettempdir()) / f"netfold-{os.getuid()}-{boot}-{namespace}"
+    folder = Path(tempfile.gettempdir()) / f"{_prefix()}{boot}-{namespace}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
-        raise PermissionError  # another user made it
+    if not _is_own(folder):
+        raise PermissionError
     return folder
+
+
+def _prefix() -> str:
+    return f"netfold-{os.getuid()}-"
+
+
+def _is_own(folder: Path) -> bool:
+    """Else another user made it."""
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def _started(pid: int) -> int:
