@@ -26,7 +26,7 @@ APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.
 APT_TEST := tshark libibverbs-dev fonts-dejavu-core
 APT_WEB  := chromium
 APT_ROCE := qemu-system-x86
-APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran
+APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran hpcc lammps lammps-examples
 
 # Images of containers often set it. Each of a test's processes would then compile all modules again, half of its start.
 export PYTHONDONTWRITEBYTECODE :=
@@ -139,7 +139,7 @@ test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual 
 
 .PHONY: test-mpi
 test-mpi: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready ## the tests with Open MPI and MPICH, of Debian and of PyPI
-	$(ISOLATED) $(BIN)/pytest tests/mpi --timeout 600 $(PYTEST_ARGS)
+	$(ISOLATED) $(BIN)/pytest tests/mpi -m "not long" --timeout 600 $(PYTEST_ARGS)
 
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs

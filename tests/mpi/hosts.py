@@ -38,10 +38,11 @@ class Hosts:
         uses_netfold: bool = True,
         environment: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        folder: Path | None = None,
         timeout_s: float = DEADLINE_S,
     ) -> subprocess.CompletedProcess[str]:
-        """`ranks` of the program, on the hosts in turn. Its collectives go through the switches, or, without netfold,
-        over TCP."""
+        """`ranks` of the program, on the hosts in turn, with this working folder. Its collectives go through the
+        switches, or, without netfold, over TCP."""
         yields = ("--mca", "mpi_yield_when_idle", "1") if mpi.name == "openmpi" else ()
         launched = MpiProgram(
             program,
@@ -55,6 +56,7 @@ class Hosts:
             launched,
             mpirun=mpi.command_named("mpirun"),
             uses_netfold=uses_netfold,
+            cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -68,6 +70,11 @@ class Hosts:
             if process.poll() is None:
                 process.kill()
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def chunks_of(self, job: str) -> int:
+        """Chunks of a job that has ended: every host's worker has received so many results from the switches."""
+        ended = self.system.service.wait_ended(job, DEADLINE_S)
+        return min(member.report.chunks for member in ended.members)
 
 
 @contextmanager
