@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="SKIPPED: torch is not installed (pip install 'netfold[torch]')")
 
 import torch.distributed as dist  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 
 import netfold  # noqa: E402
 from tests.torch.world import Fabric, World, world  # noqa: E402
@@ -63,6 +65,18 @@ def test_groups_of_a_mesh_reduce_in_the_network_beside_the_world(ranks: tuple[Wo
     ]
     assert {job["rate"] for job in others} == {10}
     assert "rate" not in world_job
+
+
+def used_and_destroyed() -> None:
+    group = dist.new_group(list(range(RANKS)), pg_options=netfold.TorchOptions(rate=10))
+    dist.barrier(group=group)
+    dist.destroy_process_group(group)
+
+
+def test_a_group_that_is_destroyed_leaves_its_job(ranks: tuple[World, Fabric]):
+    processes, fabric = ranks
+    processes.run(used_and_destroyed)
+    assert fabric.controller.await_end(fabric.controller.jobs[-1]["name"])
 
 
 def in_threads(calls: int) -> list[float]:
@@ -123,7 +137,6 @@ HSDP_STEPS = 3
 
 def trained_in_a_mesh(rate: float | None) -> tuple[list[bytes], list[str]]:
     """HSDP over two by two ranks; the groups of its mesh have jobs of their own by the environment, or by options."""
-    from torch.distributed.device_mesh import init_device_mesh  # noqa: PLC0415
     from torch.distributed.fsdp import fully_shard  # noqa: PLC0415
 
     override = None if rate is None else {0: ("netfold", netfold.TorchOptions(rate=rate))}
@@ -164,6 +177,10 @@ def check_trained(answers: list[tuple[list[bytes], list[str]]]) -> None:
         torch.testing.assert_close(found, reference, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.skipif(
+    "backend_override" not in signature(init_device_mesh).parameters,
+    reason="SKIPPED: this PyTorch's init_device_mesh takes no options of dimensions",
+)
 def test_a_dimension_of_a_mesh_has_jobs_by_its_options(ranks: tuple[World, Fabric]):
     processes, fabric = ranks
     before = len(fabric.controller.jobs)

@@ -119,6 +119,11 @@ class Controller(rpc.ControllerServicer):
         with self._changed:
             return [job["name"] for job in self.jobs if self._state(job) in (pb.QUEUED, pb.RUNNING)]
 
+    def await_end(self, job: str, timeout: float = 30.0) -> bool:
+        """Whether the job ends within `timeout`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: job not in self.live(), timeout)
+
     def reason(self, job: str) -> str:
         """Why it has ended; "": it has not, or its members have left."""
         return self._ended.get(job, "")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from typing import Any
@@ -24,6 +25,7 @@ log = logging.getLogger("netfold.torch")
 def create(options: Any, program_options: Any) -> Any:
     """Called by `init_process_group` and `new_group` with torch's _DistributedBackendOptions and the program's
     pg_options. Raises DistBackendError."""
+    _shut_down_when_destroyed()
     world = dist.distributed_c10d.GroupMember.WORLD
     if not isinstance(world, NetfoldGroup) or program_options is not None:
         return create_with_job(options, program_options)
@@ -41,6 +43,24 @@ def create(options: Any, program_options: Any) -> Any:
     gloo = _create_gloo(options, store, world.layout, world.rank())
     log.info("group %s: %d of %d ranks, by Gloo", options.group_id, options.group_size, world.size())
     return gloo
+
+
+def _shut_down_when_destroyed() -> None:
+    """`destroy_process_group` of PyTorch 2.6 shuts down groups of NCCL only, by a function that later versions do not
+    have."""
+    c10d = dist.distributed_c10d
+    shut_down = getattr(c10d, "_shutdown_backend", None)
+    if shut_down is None or hasattr(shut_down, "__wrapped__"):
+        return
+
+    @functools.wraps(shut_down)
+    def shutdown_backend(group: Any) -> None:
+        if isinstance(group, NetfoldGroup):
+            group.shutdown()
+        else:
+            shut_down(group)
+
+    c10d._shutdown_backend = shutdown_backend
 
 
 def create_with_job(options: Any, program_options: Any) -> NetfoldGroup:
