@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, Switch
+from netfold.topologies.fabric import CHIP_CHILDREN, Fabric, Switch
 
 WIDEST_CHILDREN = 256
-"""Children of a node that the widest program of v1model takes. Chips take PROGRAM_CHILDREN."""
+"""Children of a node that the widest program of v1model takes."""
 
 
 def beyond_programs(fabric: Fabric) -> str:
@@ -24,4 +24,4 @@ def beyond_programs(fabric: Fabric) -> str:
 
 
 def _most(switch: Switch) -> int:
-    return WIDEST_CHILDREN if switch.chip is None else PROGRAM_CHILDREN
+    return WIDEST_CHILDREN if switch.chip is None else CHIP_CHILDREN

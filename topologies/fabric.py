@@ -64,7 +64,9 @@ class Loopback:
 
 
 PROGRAM_CHILDREN = 32
-"""Children of a node that netfold's programs take: the width of their bitmap."""
+"""Children of a node that ordinary programs of v1model take: the width of their bitmap."""
+CHIP_CHILDREN = 64
+"""Of the programs for chips."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ class Switch:
 
     @property
     def max_children(self) -> int:
-        return PROGRAM_CHILDREN if self.children is None else self.children
+        if self.children is not None:
+            return self.children
+        return PROGRAM_CHILDREN if self.chip is None else CHIP_CHILDREN
 
     @property
     def aggregates(self) -> bool:

@@ -11,30 +11,38 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from finsy.p4schema import P4BitsType
+from finsy.p4schema import P4BitsType, P4Register
 
 from netfold.controller.switches.devices import Device
 from netfold.controller.switches.endpoint import Pipeline
 from netfold.controller.switches.p4info import read_schema
 from netfold.topologies.fabric import Fabric, FabricError
 
-_BITMAPS = "bitmaps"
+_BITMAP = re.compile(r"bitmaps(_low|_high)?")
 _LANE = re.compile(r"lane_[0-9a-f]+")
 
 
 @cache
 def max_children(p4info: Path) -> int:
-    """The width of a program's bitmap (bits). Raises FabricError if it has none."""
-    for register in read_schema(p4info).registers:
-        if register.alias.rsplit(".", 1)[-1] == _BITMAPS and isinstance(register.type_spec, P4BitsType):
-            return register.type_spec.bitwidth
-    raise FabricError(f"{p4info}: the program has no register '{_BITMAPS}'; expected a program of netfold")
+    """The width of a program's bitmap (bits), which is two registers on a chip. Raises FabricError if it has none."""
+    words = (
+        register.type_spec.bitwidth
+        for register in read_schema(p4info).registers
+        if _BITMAP.fullmatch(_name(register)) and isinstance(register.type_spec, P4BitsType)
+    )
+    if most := sum(words):
+        return most
+    raise FabricError(f"{p4info}: the program has no register 'bitmaps'; expected a program of netfold")
 
 
 @cache
 def lanes_of(p4info: Path) -> int:
     """The lanes of a program's packets: it has a register for each."""
-    return sum(_LANE.fullmatch(r.alias.rsplit(".", 1)[-1]) is not None for r in read_schema(p4info).registers)
+    return sum(_LANE.fullmatch(_name(register)) is not None for register in read_schema(p4info).registers)
+
+
+def _name(register: P4Register) -> str:
+    return register.alias.rsplit(".", 1)[-1]
 
 
 def check_lanes(p4infos: Mapping[str, Path], lanes: int) -> None:

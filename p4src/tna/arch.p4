@@ -16,6 +16,9 @@
 #include <tna.p4>
 #endif
 
+// A bitmap is two registers, which fill their stage together with those of the attributes.
+#define CHILDREN 64
+
 // A stage has 24 ternary blocks of 512 entries, and an admission entry is three blocks wide.
 #ifndef ADMISSIONS
 #define ADMISSIONS 4096

@@ -24,7 +24,7 @@ from netfold.controller.switches.program_limits import check_lanes, lanes_of, li
 from netfold.p4src.tools.p4build import PROFILES, Profile
 from netfold.simulator.command.cli import app as simulate_app
 from netfold.topologies.children import WIDEST_CHILDREN, beyond_programs
-from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError
+from netfold.topologies.fabric import PROGRAM_CHILDREN, Fabric, FabricError, Switch
 from netfold.topologies.generators import leaf_spine, single_switch
 from netfold.topologies.ports import Chip
 from netfold.topologies.spec import load_fabric
@@ -54,9 +54,17 @@ def widest_node(fabric: Fabric, plan: Plan) -> int:
     return max(counts, default=0)
 
 
-@pytest.mark.parametrize("name", ["tofino", "tofino2", "v1model-32", "v1model-64", "v1model-256"])
-def test_ordinary_programs_take_what_planners_without_a_controller_assume(name: str) -> None:
-    assert max_children(COMPILED / f"netfold-{name}.p4info.txtpb") == PROGRAM_CHILDREN
+@pytest.mark.parametrize("lanes", [32, 64, 256])
+def test_ordinary_programs_take_what_planners_without_a_controller_assume(lanes: int) -> None:
+    program = COMPILED / Profile(lanes).p4info
+    assert max_children(program) == Switch("s1").max_children == PROGRAM_CHILDREN
+
+
+@pytest.mark.parametrize("chip", Chip)
+def test_a_chip_takes_what_planners_without_a_controller_assume(chip: Chip) -> None:
+    assert (
+        max_children(COMPILED / f"netfold-{chip}.p4info.txtpb") == Switch("s1", chip=chip).max_children == 64
+    )
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
@@ -135,7 +143,7 @@ def test_a_fabric_that_no_program_takes_is_refused(children: int | None, lanes: 
         program_for(with_children(leaf_spine(2, 2, 2), children).switches, lanes)
 
 
-@pytest.mark.parametrize(("children", "chip", "most"), [(300, None, 256), (64, Chip.TOFINO, 32)])
+@pytest.mark.parametrize(("children", "chip", "most"), [(300, None, 256), (65, Chip.TOFINO, 64)])
 def test_a_plan_for_more_children_than_any_program_takes_says_so(
     children: int, chip: Chip | None, most: int
 ) -> None:

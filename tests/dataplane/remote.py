@@ -53,6 +53,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from netfold.controller.switches.admission_table import CPU_PORT, multicast_results
 from netfold.controller.switches.entries import Action, Codec, Contents, Entity, MulticastGroup, TableEntry
 from netfold.controller.switches.groups import result_group
+from netfold.controller.switches.program_limits import max_children
 from netfold.controller.switches.selectors import expand_action_sets
 from netfold.controller.switches.tree_routes import downlink
 from netfold.controller.switches.widths import pad_packet_to_width, pad_to_width
@@ -158,6 +159,7 @@ class RemoteDevice(Device):
         self._spec, self._links = spec, links
         self._config = (folder / spec.config).read_bytes()
         self._schema = fy.P4Schema(folder / spec.p4info)
+        self.children = max_children(folder / spec.p4info)
         self._codec = Codec(self._schema)
         self._out = {n: p.port for n, p in spec.ports.items()} | {CPU_PORT: spec.cpu_port}
         self._back = {own: n for n, own in self._out.items()}
@@ -375,4 +377,5 @@ class RemoteDevice(Device):
         names = {m.id: m.name for m in headers["packet_in"]}
         values = {names[m.metadata_id]: int.from_bytes(m.value, "big") for m in packet.metadata}
         ingress = self._back.get(values["ingress_port"], values["ingress_port"])
-        return struct.pack(">HI", ingress << 7 | values["padding"], values["bitmap"]) + packet.payload
+        bitmap = values["bitmap"].to_bytes(self.children // 8, "big")
+        return struct.pack(">H", ingress << 7 | values["padding"]) + bitmap + packet.payload

@@ -158,7 +158,7 @@ def test_a_root_with_a_quorum_has_bits_for_senders_below_its_children(bench: Ben
     assert bench.verdict_of(own[1].port, frame(own[1], 1, **seal)) is Verdict.LATE
 
 
-def send_any_packets(bench: Bench, at: TreeAt, count: int) -> None:
+def send_any_packets(bench: Bench, at: TreeAt, count: int, *, floats: bool = True) -> None:
     random = Random(count)
     quorum = at.quorum is not None
     senders = at.children + at.below
@@ -166,7 +166,7 @@ def send_any_packets(bench: Bench, at: TreeAt, count: int) -> None:
         child, slot = random.choice(senders), random.randrange(2)
         round_ = max(0, step // len(senders) - random.randrange(2))
         flags = Flag.QUORUM | (Flag.SEAL if random.random() < 0.02 else 0) if quorum else 0
-        flags |= Flag.FLOATS if round_ % 2 else 0
+        flags |= Flag.FLOATS if floats and round_ % 2 else 0
         value = random.choice([1, -1, 2**31 - 1, -(2**31), random.randrange(2**31)])
         exponent = random.randrange(256)
         fields = {"slot": slot, "round": round_, "flags": int(flags), "reserved": int(quorum)}

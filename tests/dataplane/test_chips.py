@@ -16,10 +16,13 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from netfold.p4src.tools.tofino import CHIPS
+from netfold.topologies.fabric import CHIP_CHILDREN
 from tests.dataplane import chip
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import ChipBuilds, why_not
+from tests.dataplane.fixtures import SETTINGS
 from tests.dataplane.layout import Fabric
+from tests.dataplane.test_children import WORD, Size, node, send_any_packets
 from tests.dataplane.test_isolation import besiege
 from tests.dataplane.test_stateful import BASES, new_shape, window_and_chunks
 from tests.dataplane.world import World
@@ -96,3 +99,19 @@ def test_an_attacker_changes_nothing_of_others_on_a_chip(name: str, chips: Chips
     device, lanes = chips[name], CHIPS[name].lanes
     device.clear()
     besiege([Bench(device, lanes, tally, name)], lanes, seed=1, frames=300)
+
+
+@pytest.mark.p4c
+@pytest.mark.timeout(900 * chip.PATIENCE)
+@pytest.mark.parametrize("is_root", [True, False], ids=["root", "inner"])
+@pytest.mark.parametrize("children", [WORD, WORD + 1, CHIP_CHILDREN])
+@pytest.mark.parametrize("name", EACH_CHIP)
+def test_children_of_both_words_of_a_bitmap_are_one_node(
+    name: str, children: int, is_root: bool, chips: Chips, tally: Tally
+):
+    device = chips[name]
+    device.clear()
+    bench = Bench(device, CHIPS[name].lanes, tally, name)
+    at = node(Size(CHIP_CHILDREN, children), is_root=is_root)
+    bench.install(*SETTINGS, at)
+    send_any_packets(bench, at, 3 * children, floats=False)
