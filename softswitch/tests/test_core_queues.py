@@ -124,6 +124,61 @@ def test_a_line_that_was_idle_lets_a_few_frames_leave_at_once_and_no_more_by_tha
         assert leaves(switch, now) == [], "what was saved up is spent"
 
 
+def test_frames_that_a_quick_line_has_time_for_are_no_queue(cache_dir: Path) -> None:
+    """They wait for the end of the batch, or for a run: a program that marks by depth would mark each run."""
+    with queued(1, cache_dir) as switch:
+        frame_ns = MS // 10
+        switch.port_config(2, 10 * LINE_BPS, 64)
+        send(switch, 0)
+        leaves(switch, 0)
+        for number in range(6):
+            send(switch, 0, number, now_ns=10 * MS)
+        depths = [int.from_bytes(out[4:8], "big") for _, out in switch.service(10 * MS)[0]]
+        assert depths == [0, 0, 0, 0], "an idle line sends four at once"
+        send(switch, 0, now_ns=10 * MS + 2 * frame_ns)
+        depths = [int.from_bytes(out[4:8], "big") for _, out in switch.service(20 * MS)[0]]
+        assert depths == [0, 1, 0], "one more than the line has time for, then none"
+
+
+def test_the_time_of_a_queue_s_frames_follows_from_their_own_lengths(cache_dir: Path) -> None:
+    with queued(1, cache_dir) as switch:
+        switch.port_config(2, 10 * LINE_BPS, 64)
+        short = bytes(10)
+        switch.inject(1, short, 0)
+        switch.service(0)
+        for number in range(6):
+            send(switch, 0, number, now_ns=10 * MS)
+        send(switch, 0, now_ns=10 * MS + MS // 20)
+        sent, _ = switch.service(20 * MS)
+        assert int.from_bytes(sent[-1][1][4:8], "big") >= 5, "half the time of a long frame has passed"
+
+
+def test_a_full_queue_has_room_for_frames_once_the_line_has_time_for_those_before(cache_dir: Path) -> None:
+    with queued(1, cache_dir) as switch:
+        frame_ns = MS // 10
+        switch.port_config(2, 10 * LINE_BPS, 32)
+        send(switch, 0)
+        leaves(switch, 0)
+        for number in range(40):
+            send(switch, 0, number, now_ns=10 * MS)
+        assert switch.port_stats(2)["queue_drops"] == 40 - 32 - 4
+        for number in range(4):
+            send(switch, 0, number, now_ns=10 * MS + 3 * frame_ns)
+        assert switch.port_stats(2)["queue_drops"] == 40 - 32 - 4 + 1
+        assert len(leaves(switch, 30 * MS)) == 32 + 4 + 3
+
+
+def test_a_run_behind_a_quick_line_is_not_divided_by_calls_in_between(cache_dir: Path) -> None:
+    """Other ports' frames call service at any time."""
+    with queued(1, cache_dir) as switch:
+        switch.port_config(2, 10 * LINE_BPS, 64)
+        for number in range(20):
+            send(switch, 0, number)
+        runs = [len(leaves(switch, ns)) for ns in range(0, 3 * MS, MS // 100)]
+        assert sum(runs) == 20
+        assert sum(run > 0 for run in runs) <= 7
+
+
 @pytest.mark.parametrize(("rate", "bound", "frame_ns"), [(LINE_BPS, 64, MS), (10 * LINE_BPS, 8, MS // 10)])
 def test_behind_a_slow_line_or_in_a_short_queue_each_frame_has_its_own_time(
     rate: int, bound: int, frame_ns: int, cache_dir: Path

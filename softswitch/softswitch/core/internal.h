@@ -100,11 +100,13 @@ struct ss_switch {
 };
 
 struct ss_port *ss_port(struct ss_switch *sw, uint32_t port);
-int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k);
+/* Packets of a queue that an exact link would not have started to send by `now_ns`: its depth, where packets do not coalesce. */
+uint32_t ss_port_backlog(const struct ss_port *p, uint32_t queue, uint64_t now_ns);
+int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k, uint32_t backlog);
 struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue); /* the queue must not be empty */
 /* The queue that sends next, and its time; SS_NEVER if all are empty. */
 uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue);
-uint64_t ss_port_coalesce_ns(const struct ss_port *p, uint64_t frame_ns); /* `frame_ns`: transmission time of the last frame */
+uint64_t ss_port_release_ns(const struct ss_port *p, uint64_t start); /* `start`: of ss_port_next */
 void ss_port_occupy_link(struct ss_port *p, uint64_t start, uint64_t frame_ns); /* reserves the link for a frame from `start` */
 void ss_port_mark_idle(struct ss_switch *sw, struct ss_port *p); /* removes a port without queued packets from the busy list */
 void ss_event_push(struct ss_switch *sw, uint32_t kind, uint32_t object, uint32_t handle, const uint8_t *data, uint32_t bytes);

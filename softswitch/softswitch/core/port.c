@@ -29,11 +29,39 @@ static int mark_busy(struct ss_switch *sw, struct ss_port *p, uint32_t port) {
     return 0;
 }
 
+/* Earliest departure of the first packet of a queue: after its arrival, when link and queue are free. */
+static uint64_t departure_ns(const struct ss_port *p, const struct ss_queue *q) {
+    uint64_t at = q->head->now_ns;
+    if (p->rate && p->free_ns > at) at = p->free_ns;
+    if (q->rate && q->free_ns > at) at = q->free_ns;
+    return at;
+}
+
+/* Where the credit of a link that was idle at `start` begins. */
+static uint64_t credit_start_ns(const struct ss_port *p, uint64_t start) {
+    uint64_t earliest = start > p->coalesce_ns ? start - p->coalesce_ns : 0;
+    return p->free_ns > earliest ? p->free_ns : earliest;
+}
+
+uint32_t ss_port_backlog(const struct ss_port *p, uint32_t queue, uint64_t now_ns) {
+    const struct ss_queue *q = &p->queues[queue];
+    if (!q->head || !p->rate || q->rate || !p->coalesce_ns) return q->depth;
+    uint64_t start = departure_ns(p, q), bytes = 0;
+    if (start > now_ns) return q->depth;
+    uint64_t capacity = (uint64_t)((unsigned __int128)(now_ns - credit_start_ns(p, start)) * p->rate / 8000000000u);
+    uint32_t due = 0;
+    for (const struct ss_packet *k = q->head; k && bytes <= capacity; k = k->next) {
+        bytes += k->length;
+        due++;
+    }
+    return q->depth - due;
+}
+
 /* 0, or -1 for a dropped packet, which the caller frees. */
-int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k) {
+int ss_port_push(struct ss_switch *sw, struct ss_port *p, uint32_t port, struct ss_packet *k, uint32_t backlog) {
     struct ss_queue *q = &p->queues[k->queue];
     uint32_t bound = q->bound ? q->bound : p->bound ? p->bound : DEFAULT_BOUND;
-    if (q->depth >= bound) {
+    if (backlog >= bound) {
         p->stats.queue_drops++;
         return -1;
     }
@@ -60,14 +88,6 @@ struct ss_packet *ss_port_pop(struct ss_port *p, uint32_t queue) {
     return k;
 }
 
-/* Earliest departure of the first packet of a queue: after its arrival, when link and queue are free. */
-static uint64_t departure_ns(const struct ss_port *p, const struct ss_queue *q) {
-    uint64_t at = q->head->now_ns;
-    if (p->rate && p->free_ns > at) at = p->free_ns;
-    if (q->rate && q->free_ns > at) at = q->free_ns;
-    return at;
-}
-
 uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue) {
     uint64_t first = SS_NEVER;
     for (uint32_t i = 0; i < SS_QUEUES; i++)
@@ -82,7 +102,7 @@ uint64_t ss_port_next(const struct ss_port *p, uint32_t *queue) {
 
 /* A timer per frame is expensive where hosts and switches share processors. Coalesces 16 frames, at most a quarter of the queue,
  * or a sixteenth of a long one. */
-uint64_t ss_port_coalesce_ns(const struct ss_port *p, uint64_t frame_ns) {
+static uint64_t coalesce_ns(const struct ss_port *p, uint64_t frame_ns) {
     uint32_t quarter = p->bound / 4, frames = quarter < COALESCED_FRAMES ? quarter : COALESCED_FRAMES;
     if (p->bound / 16 > frames) frames = p->bound / 16;
     uint64_t wait = frames * frame_ns;
@@ -93,8 +113,13 @@ uint64_t ss_port_coalesce_ns(const struct ss_port *p, uint64_t frame_ns) {
 /* An idle link accumulates credit of up to one coalescing interval, like a token bucket: a short burst then leaves at once and
  * is not delayed by coalescing. */
 void ss_port_occupy_link(struct ss_port *p, uint64_t start, uint64_t frame_ns) {
-    uint64_t credit_start = start > p->coalesce_ns ? start - p->coalesce_ns : 0;
-    p->free_ns = (p->free_ns > credit_start ? p->free_ns : credit_start) + frame_ns;
+    p->coalesce_ns = coalesce_ns(p, frame_ns);
+    p->free_ns = credit_start_ns(p, start) + frame_ns;
+}
+
+/* A packet behind others waits until a run of them may leave. */
+uint64_t ss_port_release_ns(const struct ss_port *p, uint64_t start) {
+    return p->rate && start == p->free_ns ? start + p->coalesce_ns : start;
 }
 
 void ss_port_mark_idle(struct ss_switch *sw, struct ss_port *p) {

@@ -59,9 +59,10 @@ static void enqueue(struct ss_switch *sw, struct ss_packet *k, uint32_t port) {
     k->queue = (uint8_t)queue;
     k->enq_us = k->now_us;
     std->enq_timestamp = (uint32_t)k->now_us;
-    std->enq_qdepth = p->queues[queue].depth & 0x7ffff;
+    uint32_t backlog = ss_port_backlog(p, queue, k->now_ns);
+    std->enq_qdepth = backlog & 0x7ffff;
     if (p->rate || p->queues[queue].rate || p->depth) {
-        if (ss_port_push(sw, p, port, k) != 0) ss_packet_free(sw, k);
+        if (ss_port_push(sw, p, port, k, backlog) != 0) ss_packet_free(sw, k);
     } else {
         append(sw, &sw->egress_head, &sw->egress_tail, k);
     }
@@ -368,8 +369,9 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
         uint32_t port = sw->busy[i];
         struct ss_port *p = ss_port(sw, port);
         uint32_t queue;
-        uint64_t start;
-        while ((start = ss_port_next(p, &queue)) <= now_ns) {
+        uint64_t start = ss_port_next(p, &queue);
+        int is_held = ss_port_release_ns(p, start) > now_ns;
+        for (; !is_held && start <= now_ns; start = ss_port_next(p, &queue)) {
             struct ss_packet *k = ss_port_pop(p, queue);
             struct ss_queue *q = &p->queues[queue];
             k->now_ns = p->rate || q->rate ? start : now_ns;
@@ -378,7 +380,6 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
             drain(sw);
             if (p->rate) {
                 uint64_t frame_ns = (uint64_t)((unsigned __int128)(p->stats.tx_bytes - before) * 8000000000u / p->rate);
-                p->coalesce_ns = ss_port_coalesce_ns(p, frame_ns);
                 ss_port_occupy_link(p, start, frame_ns);
             }
             if (q->rate) q->free_ns = start + 1000000000u / q->rate;
@@ -387,8 +388,8 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns) {
             ss_port_mark_idle(sw, p);
             continue;
         }
-        if (p->rate && start == p->free_ns) start += p->coalesce_ns;
-        if (start < next) next = start;
+        uint64_t release = ss_port_release_ns(p, start);
+        if (release < next) next = release;
         i++;
     }
     if (sw->shard) return next;
