@@ -11,19 +11,22 @@ import pytest
 
 from netfold.p4src.tools.tofino import CHIPS, build
 from netfold.protocol.wire import PORT_FIRST, PORT_LAST
+from netfold.topologies.fabric import CHIP_CHILDREN
 from tests.dataplane import chip
 from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import why_not
 from tests.dataplane.fixtures import EPOCH, SETTINGS, TREE, root, sent
 from tests.dataplane.frames import Ip, Netfold, ethernet, udp
 from tests.dataplane.mutants import changed_copy, check_that_it_differs, each_of
-from tests.dataplane.test_chips import play
+from tests.dataplane.test_chips import add_up_many, play
 
 NAME, SEEDS = "tofino", 6
 
 MUTANTS = [
     ("the same chunk claims again", "tna/slot_tag.p4", "hdr.netfold.tag > held", "hdr.netfold.tag >= held"),
-    ("the bitmap forgets", "tna/slot_bitmap.p4", "held = held | meta.child_mask;", "held = meta.child_mask;"),
+    ("the bitmap forgets", "tna/slot_bitmap.p4", "held | meta.child_mask[high:low]", "meta.child_mask[high:low]"),
+    ("a sum awaits one word", "tna/slot_bitmap.p4", "missing                : ternary", "missing[31:0] : ternary"),
+    ("one word shows duplicates", "tna/slot_bitmap.p4", "own_bit_seen : ternary", "own_bit_seen[31:0] : ternary"),
     ("the smallest exponent wins", "tna/slot_attributes.p4", "max(held,", "min(held,"),
     ("flags are not merged", "tna/slot_attributes.p4", "held = held | own;", "held = own;"),
     ("sums wrap", "tna/lanes.p4", "|+|", "+"),
@@ -63,6 +66,7 @@ def play_all(device: chip.ChipDevice) -> None:
     cut_everywhere(Bench(device, CHIPS[NAME].lanes, tally, NAME))
     for seed in range(SEEDS):
         play(NAME, seed, {NAME: device}, tally)
+    add_up_many(device, CHIP_CHILDREN, tally, NAME)
 
 
 def cut_everywhere(bench: Bench) -> None:

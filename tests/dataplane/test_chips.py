@@ -75,6 +75,17 @@ def play(name: str, seed: int, chips: Chips, tally: Tally) -> None:
     world.check_counters()
 
 
+def add_up_many(
+    device: chip.ChipDevice, children: int, tally: Tally, name: str, *, is_root: bool = True
+) -> None:
+    """Any packets to a node of so many children."""
+    device.clear()
+    bench = Bench(device, CHIPS[name].lanes, tally, name)
+    at = node(Size(CHIP_CHILDREN, children), is_root=is_root)
+    bench.install(*SETTINGS, at)
+    send_any_packets(bench, at, 3 * children, floats=False)
+
+
 @pytest.mark.p4c
 @pytest.mark.timeout(900 * chip.PATIENCE)
 @pytest.mark.parametrize("seed", range(8))
@@ -109,9 +120,4 @@ def test_an_attacker_changes_nothing_of_others_on_a_chip(name: str, chips: Chips
 def test_children_of_both_words_of_a_bitmap_are_one_node(
     name: str, children: int, is_root: bool, chips: Chips, tally: Tally
 ):
-    device = chips[name]
-    device.clear()
-    bench = Bench(device, CHIPS[name].lanes, tally, name)
-    at = node(Size(CHIP_CHILDREN, children), is_root=is_root)
-    bench.install(*SETTINGS, at)
-    send_any_packets(bench, at, 3 * children, floats=False)
+    add_up_many(chips[name], children, tally, name, is_root=is_root)
