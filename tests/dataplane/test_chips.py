@@ -22,7 +22,7 @@ from tests.dataplane.bench import Bench, Tally
 from tests.dataplane.chip_builds import ChipBuilds, why_not
 from tests.dataplane.fixtures import SETTINGS
 from tests.dataplane.layout import Fabric
-from tests.dataplane.test_children import WORD, Size, node, send_any_packets
+from tests.dataplane.test_children import WORD, Size, at_edges, frame, node, send_any_packets
 from tests.dataplane.test_isolation import besiege
 from tests.dataplane.test_stateful import BASES, new_shape, window_and_chunks
 from tests.dataplane.world import World
@@ -78,12 +78,18 @@ def play(name: str, seed: int, chips: Chips, tally: Tally) -> None:
 def add_up_many(
     device: chip.ChipDevice, children: int, tally: Tally, name: str, *, is_root: bool = True
 ) -> None:
-    """Any packets to a node of so many children."""
+    """Any packets to a node of so many children; then sums that a child at the edge of a word completes."""
     device.clear()
     bench = Bench(device, CHIPS[name].lanes, tally, name)
     at = node(Size(CHIP_CHILDREN, children), is_root=is_root)
     bench.install(*SETTINGS, at)
     send_any_packets(bench, at, 3 * children, floats=False)
+    for round_, last in enumerate(at_edges(at), 1000):
+        others = [child for child in at.children if child != last]
+        for child in (*others, others[0], last, last):
+            lanes = [child.number] * bench.lanes
+            bench.send(child.port, frame(child, lanes, round=round_))
+    bench.check_counters()
 
 
 @pytest.mark.p4c
