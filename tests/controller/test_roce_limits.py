@@ -168,7 +168,7 @@ def test_queue_pairs_of_an_older_placement_count_until_their_worker_has_new_ones
         placed(fabric, hosts(221, 240), job, scheme="panama", name="second")
 
 
-@pytest.mark.parametrize("profile", [p for p in PROFILES if p.lanes != 32], ids=lambda p: p.name)
+@pytest.mark.parametrize("profile", [p for p in PROFILES if p.lanes in (64, 256)], ids=lambda p: p.name)
 def test_the_controller_knows_the_sizes_of_the_programs(profile: Profile) -> None:
     sizes = {t.alias.rpartition(".")[2]: t.size for t in read_schema(COMPILED / profile.p4info).tables}
     assert sizes["connections"] == sizes["roce_receivers"] == MAX_CONNECTIONS

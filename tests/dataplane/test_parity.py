@@ -27,7 +27,7 @@ from netfold.p4src.tools.tofino_golden import (
 )
 from tests.dataplane.fixtures import SETTINGS, inner, root
 
-REFERENCE = p4build.REPOSITORY / p4build.COMPILED / "netfold-v1model-64.p4info.txtpb"
+REFERENCE = p4build.REPOSITORY / p4build.COMPILED / "netfold-v1model-64-children-64.p4info.txtpb"
 STAGES = {"tofino": 12, "tofino2": 20}
 EACH_CHIP = [
     pytest.param(name, marks=pytest.mark.skipif(outdated(name) is not None, reason=outdated(name) or ""))
