@@ -66,9 +66,8 @@ __all__ = [
 ]
 
 _ETHERNET_BYTES = 14
-FRAME_OVERHEAD_BYTES = (
-    _ETHERNET_BYTES + 20 + 8
-)  # Ethernet, IPv4, UDP: what comes before the header in a frame
+FRAME_OVERHEAD_BYTES = _ETHERNET_BYTES + 20 + 8
+"""Ethernet, IPv4, UDP: what comes before the header in a frame."""
 FRAMING_BYTES = 8 + 4 + 12  # preamble, check sequence, gap: of a frame on a link, not counted by switches
 LANE_MAX = np.int32(2**31 - 1)
 LANE_MIN = np.int32(-(2**31))

@@ -24,8 +24,8 @@ from netfold.topologies.yaml_locations import Document, Place, Problem, SpecErro
 
 MAX_CHARACTERS = 256 << 10
 """Of a job file; YAML is read in the event loop."""
-MIN_DEFAULT_LEASE_MS = 3000
-LEASE_MS_A_MEMBER = 10
+MIN_DEFAULT_LEASE_MS, LEASE_MS_A_MEMBER = 3000, 10
+"""Of a job file without `lease_ms` (docs/decisions/0049)."""
 
 MOST_TIME_LIMIT_S = 60
 """Of a planner: others wait for their turns meanwhile."""

@@ -11,7 +11,6 @@ payload. "Break-even": the largest rate up to which netfold is at least as fast 
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from netfold.protocol.wire import FRAME_OVERHEAD_BYTES, packet_bytes
 from netfold.testbed.deployment import Deployment, Results, Setup
 from netfold.testbed.network.faults import Faults
 from netfold.testbed.network.network import Network
+from netfold.testbed.processor_load import processor_seconds
 from netfold.traffic.numerics import DTYPES
 
 RING_PORT = 29600
@@ -214,7 +214,8 @@ class AllReduceBenchmark(Experiment[AllReduceRow]):
                 keys: dict[str, Any] = {"scheme": "switchml", "slots": slots, "numerics": {"mode": numerics}}
                 job = system.start_job("allreduce", [*flags, "--congestion", self.congestion], **keys)
                 netfold = system.finish(job, RUN_TIMEOUT_S)
-                switch_cpu_s = processor_seconds(system.net)
+                switches = [s.pid for s in system.net.switches.values() if s.pid is not None]
+                switch_cpu_s = processor_seconds(switches)
                 ring: Results = {}
                 if self.ring:
                     group, _ = system.start_ring("allreduce", flags, RING_PORT)
@@ -257,15 +258,6 @@ def set_loss(net: Network, loss: float) -> None:
         for seed, link in enumerate(net.fabric.links):
             net.set_faults(link.a, link.b, Faults(loss=loss, seed=2 * seed + 1))
             net.set_faults(link.b, link.a, Faults(loss=loss, seed=2 * seed + 2))
-
-
-def processor_seconds(net: Network) -> float:
-    """User and system time of the switches' processes so far."""
-    ticks = 0
-    for switch in net.switches.values():
-        fields = Path(f"/proc/{switch.pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def frame_bytes(lanes: int) -> int:

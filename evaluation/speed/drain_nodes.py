@@ -20,18 +20,16 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+from scapy.layers.inet import IP, UDP, in4_pseudoheader
+from scapy.layers.l2 import Ether
+from scapy.utils import checksum
+
 from netfold.evaluation.speed import switch_targets
 from netfold.evaluation.speed.host_pps import PORT, SERVER, assignment
-from netfold.evaluation.speed.switch_loads import (
-    ETHERNET_BYTES,
-    ETHERNET_IP_UDP,
-    SLOTS,
-    WORKERS,
-    SwitchLoad,
-    aggregation,
-)
-from netfold.protocol.wire import Kind, Packet, packet_bytes
+from netfold.evaluation.speed.switch_loads import ETHERNET_IP_UDP, SLOTS, WORKERS, SwitchLoad, aggregation
+from netfold.protocol.wire import Kind, Packet, mtu_for, packet_bytes
 from netfold.testbed.errors import RunError
+from netfold.testbed.network.blueprint import DEFAULT_MTU
 from netfold.traffic.membership.assignment import TreeAssignment
 from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
@@ -159,7 +157,9 @@ def switch(lanes: int, threads: int) -> Iterator[FilledNode]:
     with (
         ExitStack() as stack,
         tempfile.TemporaryDirectory() as folder,
-        switch_targets.namespace(f"nfdrain{os.getpid()}", runs=True, mtu=mtu_of(load)) as space,
+        switch_targets.namespace(
+            f"nfdrain{os.getpid()}", runs=True, mtu=max(DEFAULT_MTU, mtu_for(lanes))
+        ) as space,
     ):
         for port in range(1, WORKERS + 1):
             switch_targets.run("ip", "-n", space, "link", "set", f"h{port}", "netns", os.getpid())
@@ -168,10 +168,6 @@ def switch(lanes: int, threads: int) -> Iterator[FilledNode]:
         options = ("--gso", "--threads", str(threads))
         running = stack.enter_context(switch_targets.softswitch(space, load, Path(folder), *options))
         yield FilledSwitch(lanes, threads, running.pid, load, stack)
-
-
-def mtu_of(load: SwitchLoad) -> int:
-    return max(1500, len(load.frames[0]) - ETHERNET_BYTES)
 
 
 def packet_socket(interface: str) -> socket.socket:
@@ -186,26 +182,16 @@ def packet_socket(interface: str) -> socket.socket:
 
 def run_of_frames(frame: bytes) -> bytearray:
     """A run of equal frames as one that the kernel carries, behind a virtio_net_hdr (linux/virtio_net.h)."""
-    payload = frame[ETHERNET_IP_UDP:]
-    ip, udp = bytearray(frame[14:34]), bytearray(frame[34:42])
-    length = len(udp) + RUN * len(payload)
-    struct.pack_into("!H", ip, 2, len(ip) + length)
-    struct.pack_into("!H", ip, 10, 0)
-    struct.pack_into("!H", ip, 10, ~ones_sum(ip) & 0xFFFF)
-    pseudo_header = ones_sum(ip[12:20] + struct.pack("!HH", socket.IPPROTO_UDP, length))
-    struct.pack_into("!HH", udp, 4, length, pseudo_header)
+    headers, payload = Ether(frame[:ETHERNET_IP_UDP]), frame[ETHERNET_IP_UDP:]
+    ip, udp = headers[IP], headers[UDP]
+    udp.len = len(udp) + RUN * len(payload)
+    ip.len = len(ip) - len(udp) + udp.len
+    del ip.chksum
+    udp.chksum = ~checksum(in4_pseudoheader(socket.IPPROTO_UDP, ip, udp.len)) & 0xFFFF
     offload = struct.pack(
         "=BBHHHH", NEEDS_CHECKSUM, GSO_UDP_L4, ETHERNET_IP_UDP, len(payload), ETHERNET_IP_UDP - 8, 6
     )
-    return bytearray(offload + frame[:14] + ip + udp + RUN * payload)
-
-
-def ones_sum(data: bytes | bytearray) -> int:
-    """Internet checksum without the complement, of an even number of bytes."""
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
+    return bytearray(offload + bytes(headers) + RUN * payload)
 
 
 # ---- a parameter server --------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import grpc
 from finsy.proto import p4r, p4r_grpc
 
 from netfold.evaluation.speed.switch_loads import WORKERS, SwitchLoad
+from netfold.testbed.network.blueprint import DEFAULT_MTU
 
 COMMAND_TIMEOUT_S = 60
 ENGINE_PARTS = ("checksum.c", "packet_ring.c", "segments.c", "xsk.c")
@@ -45,7 +46,7 @@ OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "tx-udp-segmentation")
 
 
 @contextmanager
-def namespace(name: str, runs: bool = False, mtu: int = 1500) -> Iterator[str]:
+def namespace(name: str, runs: bool = False, mtu: int = DEFAULT_MTU) -> Iterator[str]:
     """`runs`: the links carry runs of frames whole. `mtu`: theirs."""
     run("ip", "netns", "add", name)
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import socket
 import subprocess
 import time
@@ -33,6 +32,7 @@ from netfold.controller.switches.port_counters import PortReader
 from netfold.evaluation.core.command import run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
 from netfold.testbed.network.targets import installed_command
+from netfold.testbed.processor_load import processor_seconds
 from netfold.topologies.fabric import Fabric
 from netfold.topologies.generators import leaf_spine
 
@@ -117,10 +117,12 @@ class TelemetryCost(Experiment[TelemetryRow]):
     async def _repeat(self, call: Callable[[], Awaitable[None]], switch: int) -> tuple[float, float]:
         for _ in range(WARM_UP):
             await call()
-        own, served = time.process_time(), _cpu_seconds(switch)
+        own, served = time.process_time(), processor_seconds([switch])
         for _ in range(self.readings):
             await call()
-        return (time.process_time() - own) / self.readings, (_cpu_seconds(switch) - served) / self.readings
+        return (time.process_time() - own) / self.readings, (
+            processor_seconds([switch]) - served
+        ) / self.readings
 
 
 def changed_cells_s(reader: PortReader, fabric: Fabric, readings: int) -> float:
@@ -143,12 +145,6 @@ def changed_cells_s(reader: PortReader, fabric: Fabric, readings: int) -> float:
         return (time.process_time() - started) / readings
 
     return seconds(answers) - seconds([answers[-1]] * readings)
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Processor time of a process and its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _free_port() -> int:

@@ -7,7 +7,7 @@
 #define NETFOLD_SIZES
 
 #ifndef LANES
-#define LANES 64             // int32 values in a packet: 32, 64 or 256
+#define LANES 64             // int32 values in a packet: 32, 64, 256 or 512
 #endif
 
 #ifndef CHILDREN

@@ -5,8 +5,6 @@
 
 #define LANES 512
 
-#include "../v1model/lanes_512.h"
-
 #include "../v1model/arch.p4"
 #include "../transport/none/headers.p4"
 #include "../v1model/headers.p4"

@@ -18,7 +18,7 @@ from netfold.topologies.generators import leaf_spine
 from netfold.traffic.membership.job_options import JobOptions
 from tests.controller.deployment import Deployment, deployed
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.timeout(3600)
 
 SIDE, ROUNDS = 8, 4
 WORLD_RATE, GROUP_RATE = 40.0, 15.0

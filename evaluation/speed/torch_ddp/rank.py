@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 import netfold
+from netfold.testbed.processor_load import processor_seconds
 from netfold.traffic.pytorch.gradients import compress_gradients
 from netfold.traffic.pytorch.prefetch import prefetch_parameters
 
@@ -140,15 +140,6 @@ def sent_and_received() -> int:
     """Bytes on this host's interfaces, both directions."""
     folders = [f / "statistics" for f in Path("/sys/class/net").iterdir() if f.name != "lo"]
     return sum(int((f / name).read_text()) for f in folders for name in ("tx_bytes", "rx_bytes"))
-
-
-def processor_seconds(processes: Sequence[int]) -> float:
-    """User and system time of these processes so far."""
-    ticks = 0
-    for process in processes:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def steps(step: Callable[[], None], count: int) -> list[float]:

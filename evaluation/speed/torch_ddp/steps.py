@@ -139,7 +139,7 @@ class TorchDdp(Experiment[StepRow]):
             with Deployment(Setup(str(fabric), self.target, self.lanes), notify) as system:
                 hosts = system.workers
                 notify(f"{workers} x torchrun")
-                switches = [switch.pid for switch in system.net.switches.values()]
+                switches = [s.pid for s in system.net.switches.values() if s.pid is not None]
                 program = TorchProgram(
                     Path(__file__).with_name("rank.py"), [*arguments, "--switches", *switches]
                 )
