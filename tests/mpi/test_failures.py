@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -42,6 +43,26 @@ def other_errors(programs: Launcher, mpi: Mpi, reason: str, hosts: list[str], le
     found = re.findall(r"netfold: rank (\d+): (.*)", printed)
     assert sorted(int(rank) for rank, _ in found) == left
     return [text for _, text in found]
+
+
+AGENT = f"""#!{sys.executable}
+import select
+from netfold.traffic.mpi import agent
+from netfold.traffic.mpi.messages import DeparturesMessage, MessageType
+
+class LateAgent(agent.MemberAgent):
+    def _report(self, message):
+        super()._report(message)
+        if message[:8] == MessageType.LEAVE.to_bytes(8, "little"):
+            closed = select.poll()
+            closed.register(self._stream, 0)  # only that the worker has closed its end
+            closed.poll(1000)
+            self._send(bytes(DeparturesMessage(type=MessageType.DEPARTURES, epoch=1)))
+
+agent.MemberAgent = LateAgent
+agent.main()
+"""
+"""An agent that hears of other workers' departures after its own worker has left."""
 
 
 def kill_ranks(program: Path) -> None:
@@ -88,3 +109,16 @@ def test_a_stopped_rank_fails_the_calls_of_the_others_within_the_lease(mpi: Mpi,
     with launcher(hosts, tmp_path) as programs:
         for text in other_errors(programs, mpi, "stopped", hosts, [0, 2]):
             assert "h2 is silent" in text
+
+
+def test_changes_that_come_after_a_worker_has_left_do_not_cancel_the_job(mpi: Mpi, tmp_path: Path):
+    hosts = ["h1", "h2"]
+    agent = tmp_path / "agent"
+    agent.write_text(AGENT)
+    agent.chmod(0o755)
+    environment = {"NETFOLD_MPI_PYTHON": str(agent), "NETFOLD_JOB": "leaves"}
+    with launcher(hosts, tmp_path) as programs:
+        done = programs.run(mpi, hosts, mpi.compile("sum.c", tmp_path), environment=environment)
+        assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+        assert programs.fabric.controller.await_end("leaves")
+        assert programs.fabric.controller.reason("leaves") == ""

@@ -133,9 +133,21 @@ int nm_agent_receive(struct nm_agent *a, struct nm_packet *packet, double second
     return 1;
 }
 
+/* Until the agent closes its end. A message that it sends to a closed stream would fail, and it would cancel the job. */
+static void discard_messages(struct nm_agent *a, double until) {
+    struct nm_packet packet;
+    shutdown(a->stream, SHUT_WR);
+    for (double left = until - nm_now(); left > 0; left = until - nm_now()) {
+        int found = nm_agent_receive(a, &packet, left);
+        if (found < 0) return;
+        for (size_t i = 0; found && i < packet.socket_count; i++) close(packet.sockets[i]);
+    }
+}
+
 void nm_agent_end(struct nm_agent *a, double seconds) {
     double until = nm_now() + seconds;
     struct timespec pause = {0, 5000000};
+    discard_messages(a, until);
     close(a->stream);
     while (waitpid(a->process, NULL, WNOHANG) == 0) {
         if (nm_now() >= until) kill(a->process, SIGKILL);

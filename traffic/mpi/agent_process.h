@@ -32,7 +32,7 @@ int nm_agent_send_text(struct nm_agent *a, int64_t type, const char *text);
 /* Waits at most `seconds`. 1: a packet, valid until the next call. 0: none yet. -1: the agent is gone. */
 int nm_agent_receive(struct nm_agent *a, struct nm_packet *packet, double seconds);
 
-/* Closes the stream, and waits for the process; kills it after `seconds`. */
+/* Ends the stream, and waits for the process, whose messages are dropped; kills it after `seconds`. */
 void nm_agent_end(struct nm_agent *a, double seconds);
 
 #endif
