@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
-"""Large jobs at one controller: from submit to running, what heartbeats cost, and how long a loss takes.
+"""Large jobs at one controller: from submit to running, what heartbeats cost, and how long a loss and a restart take.
 
 python -m netfold.evaluation.speed.member_streams [--members 64,256,1024] [--seconds 10]
 """
@@ -24,7 +24,7 @@ from rich.table import Table
 from netfold.controller.jobs.file import resolve_job
 from netfold.evaluation.core.command import Integers, integers, run_command
 from netfold.evaluation.core.experiment import Column, Experiment, Notify, Row, table
-from netfold.evaluation.speed.member_streams.control import control, socket_of
+from netfold.evaluation.speed.member_streams.control import SAVE, control, socket_of
 from netfold.evaluation.speed.member_streams.streams import Assigned, Join, Lose, members
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
@@ -45,6 +45,7 @@ class MemberStreamsRow(Row):
     """Seconds from the submission until the job is planned (the RPC returns), until it runs (all switches have its
     entries), and until the last member has its assignment. Parts of a core that the controller takes without a job and
     with heartbeats. `replaced_s`: from the end of a silent member's lease until the last member has the next epoch.
+    `returned_s`: from a controller's end until the last member has its assignment from the next one, in the same epoch.
     `show_s`, `show_bytes`: of GetJob."""
 
     members: int
@@ -56,6 +57,7 @@ class MemberStreamsRow(Row):
     share: float
     heartbeats_s: float
     replaced_s: float
+    returned_s: float
     show_s: float
     show_bytes: int
 
@@ -73,13 +75,14 @@ COLUMNS = (
     Column[MemberStreamsRow]("heartbeats/s", lambda r: r.heartbeats_s, ",.0f"),
     Column[MemberStreamsRow]("of a core", lambda r: r.heartbeat_share, ".1%"),
     Column[MemberStreamsRow]("loss replaced, s", lambda r: r.replaced_s, ".2f"),
+    Column[MemberStreamsRow]("restart, s", lambda r: r.returned_s, ".2f"),
     Column[MemberStreamsRow]("show, ms", lambda r: 1e3 * r.show_s, ".0f"),
 )
 
 
 @dataclass(frozen=True)
 class MemberStreams(Experiment[MemberStreamsRow]):
-    """Large jobs at one controller: from submit to running, what heartbeats cost, and how long a loss takes.
+    """Large jobs at one controller: from submit to running, what heartbeats cost, how long a loss and a restart take.
 
     Each member has a gRPC connection and a stream of its own, in two processes. The controller is whole, in a process
     of its own; its switches are in memory. It runs in real time: other programs on the machine show in all figures."""
@@ -112,7 +115,8 @@ def measure(count: int, seconds: float, lease_ms: int | None) -> MemberStreamsRo
     fabric = fabric_for(count)
     hosts = tuple(h.name for h in fabric.hosts)[:count]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        controller = stack.enter_context(child(control, fabric, Path(folder)))
+        first_controller = stack.enter_context(ExitStack())
+        controller = first_controller.enter_context(child(control, fabric, Path(folder)))
         answer(controller)
         groups = [
             stack.enter_context(child(members, socket_of(Path(folder)), hosts[number::PROCESSES]))
@@ -138,8 +142,15 @@ def measure(count: int, seconds: float, lease_ms: int | None) -> MemberStreamsRo
         shown = time.monotonic() - shown
         groups[0].send(Lose(hosts[0]))
         last_heartbeat = answer(groups[0])
-        epoch = max(a.epoch for a in first)
-        replaced = [assigned(group, len(hosts) - 1, epoch) for group in groups]
+        replaced = [assigned(group, len(hosts) - 1, max(a.epoch for a in first)) for group in groups]
+        controller.send(SAVE)
+        answer(controller)
+        restarted = time.monotonic()
+        first_controller.close()
+        answer(stack.enter_context(child(control, fabric, Path(folder))))
+        returned = [assigned(group, len(hosts) - 1, 0, stream=2) for group in groups]
+        if {a.epoch for a in returned} != {a.epoch for a in replaced}:
+            raise RunError("the controller's restart began another epoch")
     return MemberStreamsRow(
         members=count,
         switches=len(fabric.switches),
@@ -150,6 +161,7 @@ def measure(count: int, seconds: float, lease_ms: int | None) -> MemberStreamsRo
         share=share,
         heartbeats_s=count * 3 / lease_s,
         replaced_s=max(a.at_s for a in replaced) - last_heartbeat - lease_s,
+        returned_s=max(a.at_s for a in returned) - restarted,
         show_s=shown,
         show_bytes=job.ByteSize(),
     )
@@ -165,11 +177,13 @@ def until_running(stub: rpc.ControllerStub) -> float:
     raise RunError("the controller ended before the job ran")
 
 
-def assigned(group: Connection, workers: int, after_epoch: int) -> Assigned:
-    """The group's next assignments of so many workers. Raises RunError."""
+def assigned(group: Connection, workers: int, after_epoch: int, stream: int = 1) -> Assigned:
+    """The group's next assignments of so many workers, all by their streams from this one on. Raises RunError."""
     while True:
         found = answer(group)
-        if isinstance(found, Assigned) and found.workers == workers and found.epoch > after_epoch:
+        if not isinstance(found, Assigned):
+            continue
+        if (found.workers, found.stream >= stream) == (workers, True) and found.epoch > after_epoch:
             return found
 
 

@@ -6,11 +6,13 @@ as a worker does."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import secrets
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import TypeAlias
 
 import grpc
 
@@ -20,6 +22,9 @@ from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
 
 HEARTBEATS_A_LEASE = 3
+_Stream: TypeAlias = "grpc.aio.StreamStreamCall[pb.MemberUpdate, pb.ControllerUpdate]"
+RETRY_S = 0.2
+"""As the workers' own membership (traffic/membership/membership.py)."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +45,16 @@ class Lose:
 @dataclass(frozen=True)
 class Assigned:
     """All members of the process have their assignment in `epoch`, the last of them at `at_s` (CLOCK_MONOTONIC).
-    `workers`: of the job, as each assignment says."""
+    `workers`: of the job, as each assignment says. `stream`: the member's with the fewest streams so far."""
 
     epoch: int
     workers: int
     at_s: float
+    stream: int
 
 
 def members(address: str, hosts: tuple[str, ...], pipe: Connection) -> None:
-    """Obeys Join and Lose, and sends Assigned for each epoch."""
+    """Obeys Join and Lose, and sends Assigned for each epoch, and again when all members have new streams."""
     asyncio.run(MemberGroup(address, hosts, pipe).run())
 
 
@@ -59,7 +65,7 @@ class MemberGroup:
         self._address = address
         self._pipe = pipe
         self._members = {host: StreamMember(host, self) for host in hosts}
-        self._reported = 0
+        self._reported = (0, 0)
 
     async def run(self) -> None:
         raise_file_limit()
@@ -76,49 +82,62 @@ class MemberGroup:
 
     def on_assignment(self, assignment: pb.Assignment) -> None:
         epochs = {member.epoch for member in self._members.values()}
-        if epochs == {assignment.epoch} and assignment.epoch > self._reported:
-            self._reported = assignment.epoch
-            self._pipe.send(Assigned(assignment.epoch, assignment.workers, time.monotonic()))
+        stream = min(member.assigned_stream for member in self._members.values())
+        if epochs == {assignment.epoch} and (assignment.epoch, stream) > self._reported:
+            self._reported = (assignment.epoch, stream)
+            self._pipe.send(Assigned(assignment.epoch, assignment.workers, time.monotonic(), stream))
 
 
 class StreamMember:
-    """`epoch`: of its newest assignment; 0: none."""
+    """`epoch`: of its newest assignment; 0: none. `assigned_stream`: the number of the stream that has brought it."""
 
     def __init__(self, host: str, group: MemberGroup) -> None:
         self.host = host
         self.epoch = 0
+        self.assigned_stream = 0
         self._group = group
         self._process = secrets.randbits(64)
         self._trees: tuple[int, ...] = ()
+        self._chunks = 0
         self._last_beat_s = 0.0
+        self._is_silent = False
         self._beating: asyncio.Task[None] | None = None
 
     async def run(self, address: str, join: Join) -> None:
+        """Opens the next stream when one breaks."""
         options = [("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(address, options=options) as channel:
-            call = rpc.ControllerStub(channel).JoinJob()
-            self._beating = asyncio.create_task(self._beat(call, join))
-            try:
-                async for update in call:
-                    if update.HasField("assignment"):
-                        self.epoch = update.assignment.epoch
-                        self._trees = tuple(tree.tree for tree in update.assignment.trees)
-                        self._group.on_assignment(update.assignment)
-            finally:
-                self._beating.cancel()
+        for number in itertools.count(1):
+            async with grpc.aio.insecure_channel(address, options=options) as channel:
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    await self._attend(rpc.ControllerStub(channel).JoinJob(), join, number)
+            if self._is_silent:
+                return
+            await asyncio.sleep(RETRY_S)
+
+    async def _attend(self, call: _Stream, join: Join, number: int) -> None:
+        self._beating = asyncio.create_task(self._beat(call, join, number))
+        try:
+            async for update in call:
+                if update.HasField("assignment"):
+                    self.epoch = update.assignment.epoch
+                    self.assigned_stream = number
+                    self._trees = tuple(tree.tree for tree in update.assignment.trees)
+                    self._group.on_assignment(update.assignment)
+        finally:
+            self._beating.cancel()
 
     def die(self) -> float:
         """No further heartbeat; the connection stays. Returns the time of the last one."""
         assert self._beating is not None
+        self._is_silent = True
         self._beating.cancel()
         return self._last_beat_s
 
-    async def _beat(
-        self, call: grpc.aio.StreamStreamCall[pb.MemberUpdate, pb.ControllerUpdate], join: Join
-    ) -> None:
-        for number in itertools.count():
+    async def _beat(self, call: _Stream, join: Join, stream: int) -> None:
+        while True:
+            self._chunks += 1
             report = pb.Report(
-                chunks=number, trees=[pb.TreeReport(tree=t, results=number) for t in self._trees]
+                chunks=self._chunks, trees=[pb.TreeReport(tree=t, results=self._chunks) for t in self._trees]
             )
             await call.write(
                 pb.MemberUpdate(
@@ -127,7 +146,7 @@ class StreamMember:
                     report=report,
                     epoch=self.epoch,
                     process=self._process,
-                    stream=1,
+                    stream=stream,
                 )
             )
             self._last_beat_s = time.monotonic()

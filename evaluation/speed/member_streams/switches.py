@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import AsyncIterator, Coroutine, Iterable
+from pathlib import Path
 from typing import Any
 
 import finsy as fy
@@ -27,15 +29,31 @@ class NoPortCounters:
         return np.empty((0, 2), np.int64)
 
 
+class MemorySwitches:
+    """All switches of a fabric. `file`: what they had when it was last saved."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._contents: dict[str, Contents] = {}
+        if file.exists():
+            self._contents = pickle.loads(file.read_bytes())
+
+    def connect(self, request: ConnectionRequest) -> MemorySwitch:
+        return MemorySwitch(request, self._contents.setdefault(request.endpoint.name, {}))
+
+    def save(self) -> None:
+        self._file.write_bytes(pickle.dumps(self._contents))
+
+
 class MemorySwitch:
     """See SwitchConnection. Its entries are a dict, so that the processor time is the controller's own."""
 
-    def __init__(self, request: ConnectionRequest) -> None:
+    def __init__(self, request: ConnectionRequest, contents: Contents) -> None:
         self.rpc_lock = asyncio.Lock()
         self.is_up = False
         self.is_primary = False
         self._request = request
-        self._contents: Contents = {}
+        self._contents = contents
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
