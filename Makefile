@@ -141,6 +141,10 @@ test-roce: $(VENV)/.ready-test-roce ## the tests with RDMA endpoints in virtual 
 test-mpi: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready ## the tests with Open MPI and MPICH, of Debian and of PyPI
 	$(ISOLATED) $(BIN)/pytest tests/mpi -m "not long" --timeout 600 $(PYTEST_ARGS)
 
+.PHONY: test-mpi4py
+test-mpi4py: $(VENV)/.ready-test-mpi $(MPI_VENV)/.ready-mpi4py ## mpi4py's own test suite over four hosts
+	$(ISOLATED) $(BIN)/pytest tests/mpi/test_mpi4py.py -m long $(PYTEST_ARGS)
+
 .PHONY: test-wheel
 test-wheel: $(VENV)/.ready-dev ## build the wheel, and let pip install it with all that it needs
 	$(ISOLATED) $(BIN)/pytest tests/house/test_wheel.py -m long $(PYTEST_ARGS)
@@ -295,6 +299,16 @@ $(MPI_VENV)/.ready: requirements-mpi.lock
 	  test -x $(MPI_VENV)/$$mpi/bin/python || $(PYTHON) -m venv $(MPI_VENV)/$$mpi; \
 	  $(MPI_VENV)/$$mpi/bin/pip install --quiet --disable-pip-version-check --constraint requirements-mpi.lock $$mpi || exit 1; \
 	done
+	touch $@
+
+# mpi4py's tests are in its sources only, and take NumPy's arrays where it is there. The wheel runs with Debian's Open MPI.
+$(MPI_VENV)/.ready-mpi4py: requirements-mpi.lock
+	test -x $(MPI_VENV)/mpi4py/bin/python || $(PYTHON) -m venv $(MPI_VENV)/mpi4py
+	$(MPI_VENV)/mpi4py/bin/pip install --quiet --disable-pip-version-check --constraint requirements-mpi.lock mpi4py numpy
+	rm -rf $(MPI_VENV)/mpi4py/sources && mkdir $(MPI_VENV)/mpi4py/sources
+	$(MPI_VENV)/mpi4py/bin/pip download --quiet --disable-pip-version-check --constraint requirements-mpi.lock --no-deps \
+	  --no-binary mpi4py --dest $(MPI_VENV)/mpi4py/sources mpi4py
+	tar -xzf $(MPI_VENV)/mpi4py/sources/mpi4py-*.tar.gz -C $(MPI_VENV)/mpi4py/sources --strip-components 1
 	touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready

@@ -79,14 +79,27 @@ class Hosts:
 
 @contextmanager
 def running_hosts(
-    folder: Path, hosts: int = 4, *, name: str = "mpi", first_grpc_port: int = 9930
+    folder: Path,
+    hosts: int = 4,
+    *,
+    name: str = "mpi",
+    first_grpc_port: int = 9930,
+    controller: Sequence[str] = (),
 ) -> Iterator[Hosts]:
+    """`controller`: its options."""
     fabric = folder / "fabric.yaml"
     fabric.write_text(
         f"name: mpi\ngenerate:\n  leaf_spine: {{leaves: 2, spines: 1, hosts_per_leaf: {hosts // 2}, "
         f"parameter_servers: 0, rate: {RATE_MBPS}, fabric_rate: {2 * RATE_MBPS}}}\n"
     )
     with Deployment(
-        Setup(str(fabric), "softswitch", LANES, name=name, first_grpc_port=first_grpc_port)
+        Setup(
+            str(fabric),
+            "softswitch",
+            LANES,
+            name=name,
+            first_grpc_port=first_grpc_port,
+            controller=controller,
+        )
     ) as system:
         yield Hosts(system)
