@@ -125,9 +125,15 @@ test-docs: $(VENV)/.ready-test ## the commands of README, tutorials and guides
 # Only test-frameworks runs them, whichever environments are there already.
 FRAMEWORK_TESTS := $(addprefix tests/torch/test_,frameworks.py deepspeed.py ray.py torchft.py)
 
+# These tell versions of PyTorch apart.
+VERSION_TESTS := $(addprefix tests/torch/test_,collectives.py operations.py group_jobs.py training.py hook.py)
+
 .PHONY: test-torch
 test-torch: $(VENV)/.ready $(TORCH_VENV)/.ready ## the tests with PyTorch, in an environment of its own
 	$(ISOLATED) $(TORCH_VENV)/bin/pytest tests/torch $(addprefix --ignore=,$(FRAMEWORK_TESTS)) -m "not long" $(PYTEST_ARGS)
+
+test-torch-%: $(VENV)/.ready $(TORCH_VENV)-%/.ready
+	$(ISOLATED) $(TORCH_VENV)-$*/bin/pytest $(VERSION_TESTS) -m "not long" $(PYTEST_ARGS)
 
 .PHONY: test-frameworks
 test-frameworks: $(VENV)/.ready $(TORCH_VENV)/.ready-frameworks ## the tests with Hugging Face's Trainer and Accelerate, Lightning, DeepSpeed, Ray and torchft
@@ -219,7 +225,7 @@ clean: ## remove what was built
 
 .PHONY: distclean
 distclean: clean ## remove the virtual environments too
-	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV) $(MPI_VENV) *.egg-info softswitch/*.egg-info protocol/netfold_pb2* traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
+	rm -rf $(VENV) $(SHELL_VENV) $(TORCH_VENV)* $(MPI_VENV) *.egg-info softswitch/*.egg-info protocol/netfold_pb2* traffic/engine/_native.so simulator/flow/*.so simulator/packet/*.so
 
 # ---- set-up -----------------------------------------------------------------------------------------------------
 
@@ -265,6 +271,15 @@ $(TORCH_VENV)/.ready: pyproject.toml protocol/netfold.proto requirements.lock re
 	rm -rf netfold.egg-info  # an older one would hide the entry point that tells PyTorch of netfold
 	$(TORCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
 	  --constraint requirements-torch.lock --editable '.[torch]' expecttest pytest pytest-timeout hypothesis
+	touch $@
+
+# Another version. Where an index has it for GPUs only, its packages are some gigabytes.
+.PRECIOUS: $(TORCH_VENV)-%/.ready
+$(TORCH_VENV)-%/.ready: pyproject.toml protocol/netfold.proto requirements.lock
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	rm -rf netfold.egg-info  # as above
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.lock \
+	  --editable . torch==$* pytest pytest-timeout hypothesis
 	touch $@
 
 $(TORCH_VENV)/.ready-frameworks: $(TORCH_VENV)/.ready
