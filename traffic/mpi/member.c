@@ -17,7 +17,8 @@
 #define JOB_SECONDS 300.0      /* in the queue, and until all workers have joined */
 #define NEW_EPOCH_SECONDS 60.0
 #define HEARTBEAT_SECONDS 0.3
-#define CLOSE_SECONDS 5.0
+#define FAIL_SECONDS 5.0       /* until the job is canceled */
+#define LEAVE_SECONDS 30.0     /* until the controller knows: it may be busy, and so may the agent */
 #define LONG_SLICE 0.004
 
 enum { LONG_BYTES = 32768 };
@@ -300,7 +301,7 @@ struct nf_outcome nm_member_reduce(struct nm_member *m, void *array, size_t elem
 
 void nm_member_fail(struct nm_member *m, const char *reason) {
     nm_agent_send_text(m->agent, NM_ENDED, reason);
-    await_epoch(m, m->epoch, CLOSE_SECONDS);
+    await_epoch(m, m->epoch, FAIL_SECONDS);
 }
 
 void nm_member_close(struct nm_member *m) {
@@ -313,7 +314,7 @@ void nm_member_close(struct nm_member *m) {
         nm_agent_send(m->agent, &report, sizeof report);
     }
     nf_engine_stop(m->engine);
-    nm_agent_end(m->agent, CLOSE_SECONDS);
+    nm_agent_end(m->agent, LEAVE_SECONDS);
     nf_engine_destroy(m->engine);
     pthread_mutex_destroy(&m->lock);
     pthread_cond_destroy(&m->changed);
