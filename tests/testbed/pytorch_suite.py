@@ -53,7 +53,7 @@ class InHosts(TestDistBackend, DistributedTest._DistTestBase):  # type: ignore[m
 
 
 class Outcomes(unittest.TestResult):
-    """By name: passed, skipped, or what failed. Written after each test."""
+    """By name: passed, skipped and why, or what failed. Written after each test."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Outcomes(unittest.TestResult):
         self._note(test, "passed")
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
-        self._note(test, "skipped")
+        self._note(test, f"skipped: {reason}")
 
     def addError(self, test: Any, error: Any) -> None:  # noqa: N802
         self._note(test, self._exc_info_to_string(error, test))  # type: ignore[attr-defined]

@@ -29,12 +29,12 @@ NOT_APPLICABLE = {
 
 
 def outcomes(system: Deployment, backend: str) -> dict[str, str]:
-    """By test: passed, skipped, or what failed."""
+    """By test: passed, skipped and why, or what failed."""
     written = system.directory / f"{backend}.json"
     environment = {
         **os.environ, "NETFOLD_CONTROLLER": system.service.address, "GLOO_SOCKET_IFNAME": "eth0",
         "PYTHONPATH": str(REPOSITORY), "TEMP_DIR": str(system.directory), "WORLD_SIZE": str(RANKS),
-        "NETFOLD_LEASE_MS": "4000",
+        "NETFOLD_LEASE_MS": "10000",
     }  # fmt: skip
     pids = ",".join(str(system.net.hosts[host].pid) for host in system.workers)
     command = [
