@@ -198,6 +198,15 @@ MUTANTS = (
         "",
     ),
     Mutant(
+        "a change is awaited one step later, and may be missed",
+        "lifecycle/change_notifier.py",
+        "        return self._job_events.setdefault(job, asyncio.Event()).wait()",
+        "        async def later() -> object:\n"
+        "            await asyncio.sleep(0)\n"
+        "            return await self._job_events.setdefault(job, asyncio.Event()).wait()\n\n"
+        "        return later()",
+    ),
+    Mutant(
         "a job that cannot be installed fails",
         STATES,
         "            self._failures.avoid(name, late)\n            self._events.publish(JobStranded(name, why))\n\n",

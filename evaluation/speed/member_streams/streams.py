@@ -6,7 +6,6 @@ as a worker does."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import secrets
 import time
@@ -20,11 +19,11 @@ from netfold.controller.service.connection_limits import raise_file_limit
 from netfold.evaluation.speed.member_streams.pipes import received
 from netfold.protocol import netfold_pb2 as pb
 from netfold.protocol import netfold_pb2_grpc as rpc
+from netfold.protocol.connection import PASSING
+from netfold.traffic.membership.membership import ControllerMembership
 
 HEARTBEATS_A_LEASE = 3
 _Stream: TypeAlias = "grpc.aio.StreamStreamCall[pb.MemberUpdate, pb.ControllerUpdate]"
-RETRY_S = 0.2
-"""As the workers' own membership (traffic/membership/membership.py)."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +107,14 @@ class StreamMember:
         options = [("grpc.use_local_subchannel_pool", 1)]
         for number in itertools.count(1):
             async with grpc.aio.insecure_channel(address, options=options) as channel:
-                with contextlib.suppress(grpc.aio.AioRpcError):
+                try:
                     await self._attend(rpc.ControllerStub(channel).JoinJob(), join, number)
+                except grpc.aio.AioRpcError as error:
+                    if error.code() not in PASSING:
+                        raise
             if self._is_silent:
                 return
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(ControllerMembership.RETRY_S)
 
     async def _attend(self, call: _Stream, join: Join, number: int) -> None:
         self._beating = asyncio.create_task(self._beat(call, join, number))
