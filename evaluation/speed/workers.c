@@ -8,7 +8,7 @@
  * tag + c / SLOTS at TAG_AT (32 bits) and c mod SLOTS at SLOT_AT (16 bits), big-endian. A chunk is done when each
  * interface got a frame of that chunk; then the chunk WINDOW further goes out. With 0 for SLOT_AT the frames are RoCE's: c is in the
  * low 24 bits at TAG_AT, and the ICRC at the end follows it. A chunk that rests for 2 s is sent again.
- * With -r frames cross the link in runs of 16, which the kernel carries as one frame; else one by one.
+ * With -r frames cross the link in runs of 16, as netfold's workers send them, which the kernel carries as one frame; else one by one.
  * Prints "begin" after WARM_UP seconds, and then "end CHUNKS SECONDS REPEATED". */
 
 #define _GNU_SOURCE
@@ -28,7 +28,7 @@
 #include "packet_ring.h"
 #include "segments.h"
 
-enum { FRAME_SIZE = 2048, RING = 2048, BATCH = 64, WORKERS_MAX = 16, WINDOW_MAX = 4096 };
+enum { RUN_SENT = 16, RUN_RING = 64, FRAME_SIZE = 2048, RING = 2048, BATCH = 64, WORKERS_MAX = 16, WINDOW_MAX = 4096 };
 
 struct worker {
     int fd;
@@ -42,7 +42,7 @@ struct worker {
     struct ss_packet_ring runs; /* in place of `ring` */
     struct iovec run_vector[BATCH][2];
     struct virtio_net_hdr run_header[BATCH];
-    uint8_t run[BATCH][SS_RUN_FRAMES * FRAME_SIZE];
+    uint8_t run[BATCH][RUN_SENT * FRAME_SIZE];
 };
 
 struct chunk {
@@ -86,7 +86,7 @@ static void open_worker(struct worker *w, const char *interface) {
     check(!setsockopt(w->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one), "PACKET_QDISC_BYPASS");
     setsockopt(w->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
     if (in_runs) {
-        check(!ss_ring_open(&w->runs, w->fd, SS_RUN_FRAMES * FRAME_SIZE), "ring");
+        check(!ss_ring_open(&w->runs, w->fd, SS_RING_LONGEST, RUN_RING), "ring");
     } else {
         open_ring(w);
     }
@@ -150,12 +150,16 @@ static void read_template(struct worker *w) {
     }
 }
 
+static int continues(const struct worker *w, const struct ss_run *run, uint32_t at, uint32_t next) {
+    return run->frames < RUN_SENT && ss_run_continues(run, w->run[at], w->copy[next], w->length);
+}
+
 /* Makes runs of the queued frames; returns their number. */
 static uint32_t merge(struct worker *w) {
     uint32_t runs = 0;
     struct ss_run run;
     for (uint32_t i = 0; i < w->queued; i++) {
-        if (runs && ss_run_continues(&run, w->run[runs - 1], w->copy[i], w->length)) {
+        if (runs && continues(w, &run, runs - 1, i)) {
             memcpy(w->run[runs - 1] + run.bytes, w->copy[i] + run.header_bytes, w->length - run.header_bytes);
             ss_run_append(&run, w->run[runs - 1], w->copy[i], w->length);
         } else {
@@ -163,8 +167,8 @@ static uint32_t merge(struct worker *w) {
             memcpy(w->run[runs++], w->copy[i], w->length);
         }
         w->run_vector[runs - 1][1].iov_len = run.bytes;
-        int is_last = i + 1 == w->queued || !ss_run_continues(&run, w->run[runs - 1], w->copy[i + 1], w->length);
-        if (is_last) w->run_header[runs - 1] = ss_run_finish(&run, w->run[runs - 1]);
+        if (i + 1 == w->queued || !continues(w, &run, runs - 1, i + 1))
+            w->run_header[runs - 1] = ss_run_finish(&run, w->run[runs - 1]);
     }
     return runs;
 }

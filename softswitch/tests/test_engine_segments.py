@@ -24,7 +24,7 @@ ENGINE = HERE.parent / "softswitch" / "engine"
 HEADER = struct.Struct("=BBHHHH")  # struct virtio_net_hdr
 NEEDS_CHECKSUM, TCPV4, TCPV6, UDP_L4 = 1, 1, 4, 5
 SINK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint8), ctypes.c_uint32)
-RUN_FRAMES = 16
+RUN_FRAMES = 32
 
 
 class Segments:

@@ -24,6 +24,8 @@ enum {
     VLAN_TAG = 4,
     LINK_OVERHEAD = ETH_HLEN + 2 * VLAN_TAG, /* what a frame may hold beyond the MTU: addresses, type, two tags */
     SEND_BUFFER = 8 * 1024 * 1024,
+    RING_FRAMES = 1024,
+    RING_RUN = 16, /* frames of a run that the receive ring holds: netfold's hosts send no more at once */
 };
 
 int ss_interface_init(struct ss_interface *interface, uint32_t number, const char *ifname, uint32_t thread, uint32_t threads) {
@@ -68,7 +70,9 @@ static int configure(struct ss_interface *interface, int fd, int ifindex) {
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     interface->mtu = interface_mtu(fd, interface->ifname);
-    if ((error = ss_ring_open(&interface->ring, fd, interface->mtu + LINK_OVERHEAD))) return error;
+    uint32_t frame = interface->mtu + LINK_OVERHEAD, run = RING_RUN * frame;
+    uint32_t longest = !interface->wants_runs ? frame : run < SS_RING_LONGEST ? run : SS_RING_LONGEST;
+    if ((error = ss_ring_open(&interface->ring, fd, longest, RING_FRAMES))) return error;
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = ifindex};
     if (interface->threads > 1 && (error = ss_fanout_close_gate(fd))) return error;
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) return -errno;
@@ -234,10 +238,10 @@ void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint
     interface->counters.tx_dropped += !ss_transmit_add(&interface->transmit, data, length);
 }
 
-void ss_interface_update_merging(struct ss_interface *interface, bool wants_runs) {
+void ss_interface_update_merging(struct ss_interface *interface) {
     if (!ss_interface_is_open(interface) || ss_interface_is_socket(interface)) return;
     interface->transmit.merges =
-        wants_runs && !interface->has_tap && ss_offloads_has_segmentation(interface->fd, interface->ifname);
+        interface->wants_runs && !interface->has_tap && ss_offloads_has_segmentation(interface->fd, interface->ifname);
 }
 
 void ss_interface_set_tap(struct ss_interface *interface, bool has_tap) {

@@ -36,6 +36,7 @@ struct ss_interface {
     uint32_t number;
     char ifname[IF_NAMESIZE];
     uint32_t mtu;
+    bool wants_runs; /* sends runs as one frame; set before it opens, its receive ring holds the runs of others, too */
 
     struct ss_frame_socket *socket; /* NULL of a port on a network interface */
 
@@ -98,8 +99,8 @@ void ss_interface_retry_xsk(struct ss_interface *interface, uint64_t now_ns);
 /* With a tap frames are sent through the stack; without one through AF_XDP, past the taps. */
 void ss_interface_set_tap(struct ss_interface *interface, bool has_tap);
 
-/* Periodic: with `wants_runs` frames of a run leave as one where the device segments them (offloads.h). */
-void ss_interface_update_merging(struct ss_interface *interface, bool wants_runs);
+/* Periodic, and after a change of `wants_runs`: frames of a run leave as one where the device segments them (offloads.h). */
+void ss_interface_update_merging(struct ss_interface *interface);
 
 /* Adds the kernel's drop counter, which each read resets, to `counters.rx_dropped`. */
 void ss_interface_read_kernel_drops(struct ss_interface *interface);

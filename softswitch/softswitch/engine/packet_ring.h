@@ -4,13 +4,16 @@
 /* The memory-mapped receive ring of a packet socket (TPACKET_V2): the kernel fills one frame and wakes the thread at once.
  * TPACKET_V3 hands over whole blocks with a timer in milliseconds, so a lone packet would be delayed.
  *
- * A frame longer than the ring's frames, such as a super-frame (segments.h), is fetched with a system call (PACKET_COPY_THRESH). */
+ * A frame longer than the ring's frames, such as a long super-frame (segments.h), is fetched with a system call
+ * (PACKET_COPY_THRESH), which copies it once more. */
 
 #ifndef SS_PACKET_RING_H
 #define SS_PACKET_RING_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { SS_RING_LONGEST = 65536 - 128 }; /* frames that a ring of sensible length can hold */
 
 struct ss_packet_ring {
     uint8_t *memory; /* NULL while closed */
@@ -26,8 +29,9 @@ struct ss_ring_losses {
     uint32_t oversize, dropped;
 };
 
-/* Maps the ring of `fd`, before it is bound, for frames of up to `longest` bytes; sets PACKET_VNET_HDR. 0 or a negative errno. */
-int ss_ring_open(struct ss_packet_ring *ring, int fd, uint32_t longest);
+/* Maps the ring of `fd`, before it is bound, for frames of up to `longest` bytes: as many as fit into 8 MB, and no more than `most`,
+ * a multiple of 32. Sets PACKET_VNET_HDR. 0 or a negative errno. */
+int ss_ring_open(struct ss_packet_ring *ring, int fd, uint32_t longest, uint32_t most);
 void ss_ring_close(struct ss_packet_ring *ring);
 
 /* Passes received frames to `sink` until `budget` is reached, which the frames of a super-frame may exceed; returns their

@@ -157,6 +157,7 @@ struct virtio_net_hdr ss_run_finish(const struct ss_run *run, uint8_t *head) {
 struct layout {
     uint32_t ip, l4, payload; /* offsets in the frame */
     bool is_ipv6, is_tcp, has_checksum;
+    uint16_t pseudo_sum; /* without the length */
     uint16_t id, ip_sum; /* of IPv4: the first segment's; the header's without length, identification and checksum */
 };
 
@@ -184,6 +185,8 @@ static bool find_layout(const uint8_t *frame, uint32_t length, uint32_t gso_type
     uint32_t l4_bytes = at->is_tcp ? (frame[at->l4 + TCP_DATA_OFFSET] >> 4) * 4u : UDP_BYTES;
     at->payload = at->l4 + l4_bytes;
     at->has_checksum = at->is_tcp || at->is_ipv6 || load16(frame + at->l4 + UDP_CHECKSUM) != 0;
+    const uint8_t *addresses = frame + at->ip + (at->is_ipv6 ? IP6_ADDRESSES : IP_ADDRESSES);
+    at->pseudo_sum = ss_checksum_pseudo(addresses, at->is_ipv6 ? 32 : 8, at->is_tcp ? IPPROTO_TCP : IPPROTO_UDP, 0);
     return gso_type == expected && (!at->is_tcp || l4_bytes >= TCP_BYTES) && at->payload < length && at->payload <= HEADERS_MAX;
 }
 
@@ -220,9 +223,14 @@ static void set_transport(uint8_t *frame, uint32_t length, uint32_t sent_bytes, 
         store16(l4 + UDP_LENGTH, l4_bytes);
     }
     if (!at->has_checksum) return;
-    const uint8_t *addresses = frame + at->ip + (at->is_ipv6 ? IP6_ADDRESSES : IP_ADDRESSES);
-    uint16_t pseudo = ss_checksum_pseudo(addresses, at->is_ipv6 ? 32 : 8, at->is_tcp ? IPPROTO_TCP : IPPROTO_UDP, l4_bytes);
+    uint16_t pseudo = ss_checksum_fold((uint64_t)at->pseudo_sum + htonl(l4_bytes));
     ss_checksum_set(l4, l4_bytes, at->is_tcp ? TCP_CHECKSUM : UDP_CHECKSUM, pseudo);
+}
+
+/* Of `bytes` at most `most`. Another processor has just written them: they take as long as a segment takes to process. */
+static void prefetch(const uint8_t *from, uint32_t bytes, uint32_t most) {
+    const uint8_t *end = from + (bytes < most ? bytes : most);
+    for (; from < end; from += 64) __builtin_prefetch(from);
 }
 
 uint32_t ss_segments_cut(uint8_t *frame, uint32_t length, const struct virtio_net_hdr *offload, ss_segment_sink *sink,
@@ -235,6 +243,7 @@ uint32_t ss_segments_cut(uint8_t *frame, uint32_t length, const struct virtio_ne
     if (!at.is_ipv6) sum_ipv4(headers + at.ip, &at);
     for (uint32_t sent = 0, total = length - at.payload; sent < total; sent += size) {
         uint32_t payload = total - sent < size ? total - sent : size;
+        prefetch(frame + at.payload + sent + 2 * size, total - sent > 2 * size ? total - sent - 2 * size : 0, size);
         uint8_t *segment = frame + sent; /* its headers take the place of the end of the one before, which is done with */
         memcpy(segment, headers, at.payload);
         set_network(segment, at.payload + payload, frames, &at);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-    SS_RUN_FRAMES = 16, /* longer runs save little more, and a short queue behind the next link receives them all at once */
+    SS_RUN_FRAMES = 32, /* longer runs save little more */
     SS_SUPER_FRAME = 65536 + 64, /* longest frame that the kernel carries: IPv4's length, behind Ethernet and VLAN headers */
 };
 

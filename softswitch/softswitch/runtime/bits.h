@@ -50,14 +50,38 @@ SS_INLINE void ss_st64(uint8_t *p, uint64_t v) {
 /* All ones in the low n bits, n in 0..64. */
 SS_INLINE uint64_t ss_ones(unsigned n) { return n >= 64 ? ~0ULL : (1ULL << n) - 1; }
 
+/* Whole bytes, below 8, in pieces of 4, 2 and 1: a field of that length is read as it was written. The processor forwards no bytes
+ * of two stores to one load. */
+SS_INLINE uint64_t ss_get_bytes(const uint8_t *p, unsigned n) {
+    uint64_t v = 0;
+    if (n & 4) {
+        v = ss_ld32(p);
+        p += 4;
+    }
+    if (n & 2) {
+        v = v << 16 | ss_ld16(p);
+        p += 2;
+    }
+    return n & 1 ? v << 8 | *p : v;
+}
+SS_INLINE void ss_put_bytes(uint8_t *p, unsigned n, uint64_t v) {
+    if (n & 4) {
+        ss_st32(p, (uint32_t)(v >> (8 * (n & 3))));
+        p += 4;
+    }
+    if (n & 2) {
+        ss_st16(p, (uint16_t)(v >> (8 * (n & 1))));
+        p += 2;
+    }
+    if (n & 1) *p = (uint8_t)v;
+}
+
 /* The w bits, 1..64, that begin `off` bits into p. */
 SS_INLINE uint64_t ss_get(const uint8_t *p, unsigned off, unsigned w) {
     unsigned s = off & 7;
     p += off >> 3;
-    if (s == 0 && w == 8) return p[0];
-    if (s == 0 && w == 16) return ss_ld16(p);
-    if (s == 0 && w == 32) return ss_ld32(p);
     if (s == 0 && w == 64) return ss_ld64(p);
+    if (((s | w) & 7) == 0) return ss_get_bytes(p, w / 8);
     if (s + w <= 8) return (p[0] >> (8 - s - w)) & ss_ones(w);
     if (s + w <= 16) return ((uint32_t)ss_ld16(p) >> (16 - s - w)) & ss_ones(w);
     if (s + w <= 32) return (ss_ld32(p) >> (32 - s - w)) & ss_ones(w);
@@ -69,20 +93,12 @@ SS_INLINE void ss_put(uint8_t *p, unsigned off, unsigned w, uint64_t v) {
     unsigned s = off & 7;
     p += off >> 3;
     v &= ss_ones(w);
-    if (s == 0 && w == 8) {
-        p[0] = (uint8_t)v;
-        return;
-    }
-    if (s == 0 && w == 16) {
-        ss_st16(p, (uint16_t)v);
-        return;
-    }
-    if (s == 0 && w == 32) {
-        ss_st32(p, (uint32_t)v);
-        return;
-    }
     if (s == 0 && w == 64) {
         ss_st64(p, v);
+        return;
+    }
+    if (((s | w) & 7) == 0) {
+        ss_put_bytes(p, w / 8, v);
         return;
     }
     if (s + w <= 8) {
@@ -117,6 +133,26 @@ SS_INLINE void ss_copy_bits(uint8_t *dst, unsigned doff, const uint8_t *src, uns
         unsigned bit = (src[soff >> 3] >> (7 - (soff & 7))) & 1;
         dst[doff >> 3] = (uint8_t)((dst[doff >> 3] & ~(1u << (7 - (doff & 7)))) | (bit << (7 - (doff & 7))));
     }
+}
+
+/* RFC 1071: the sum of n bytes (an even number) as words of the processor's byte order, and the checksum of such sums. */
+SS_INLINE uint64_t ss_word_sum(const uint8_t *p, unsigned n) {
+    uint64_t sum = 0;
+    uint32_t words;
+    uint16_t last;
+    for (; n >= 4; p += 4, n -= 4) {
+        memcpy(&words, p, 4);
+        sum += words;
+    }
+    if (n == 0) return sum;
+    memcpy(&last, p, 2);
+    return sum + last;
+}
+SS_INLINE uint64_t ss_word_checksum(uint64_t sum) {
+    uint8_t folded[2];
+    while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
+    memcpy(folded, &(uint16_t){(uint16_t)sum}, 2);
+    return (uint16_t)~ss_ld16(folded);
 }
 
 /* Whether two varbits of whole bytes are the same number: BMv2 compares values, not lengths. */
