@@ -35,8 +35,10 @@ from netfold.traffic.packets.transport import Address
 from netfold.traffic.server.server import ParameterServer
 
 RUN = 16
+LONGEST_RUN = 32  # of a node's results: SS_RUN_FRAMES in segments.h
 ROUND_RUNS = SLOTS // RUN
 READY_TIMEOUT_S = 60.0
+RING_HEADERS = 128  # bytes at most, before a frame of a packet socket's ring
 BUFFERS = 16 << 20  # bytes of a server's socket
 TAG_AT, SLOT_AT = 4, 8  # of a packet
 
@@ -77,7 +79,7 @@ class FilledNode(ABC):
         rounds = self.rounds_that_fit()
         first = Packet(Kind.GRADIENT, 1, 1, self._rounds, 0, 0, (0,) * self._lanes)
         tag = int.from_bytes(first.pack()[TAG_AT : TAG_AT + 4])
-        filter_results(self._results, self._at, tag + rounds - 1, SLOTS - RUN * self._threads)
+        filter_results(self._results, self._at, tag + rounds - 1, SLOTS - LONGEST_RUN * self._threads)
         for number in range(rounds):
             for slot in range(0, SLOTS, RUN):
                 for worker in range(WORKERS):
@@ -133,8 +135,9 @@ class FilledSwitch(FilledNode):
         super().__init__(lanes, threads, results, ETHERNET_IP_UDP)
 
     def rounds_that_fit(self) -> int:
-        """A port's socket takes 1,024 frames, and 16 MiB, of which a run takes three times its bytes."""
-        return min(1023 // ROUND_RUNS, max(1, (16 << 20) // (3 * ROUND_RUNS * len(self._runs[0]))))
+        """A port's ring of 8 MiB has a frame for each run: the next power of two."""
+        frame = 1 << (len(self._runs[0]) + RING_HEADERS).bit_length()
+        return ((8 << 20) // frame - 1) // ROUND_RUNS
 
     def send(self, worker: int, tag: int, slot: int) -> None:
         run = self._runs[worker]
