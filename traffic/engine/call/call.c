@@ -6,6 +6,18 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 2 << 20 };
+
+/* Large ones of huge pages, where the kernel has some: each page that is touched first is a fault. NULL: no memory. */
+static uint8_t *allocate(size_t bytes) {
+    if (bytes < HUGE_PAGE) return malloc(bytes);
+    bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    uint8_t *memory = aligned_alloc(HUGE_PAGE, bytes);
+    if (memory) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
 
 struct nf_call *call_create(const struct nf_request *request) {
     struct nf_call *c = calloc(1, sizeof *c);
@@ -13,7 +25,7 @@ struct nf_call *call_create(const struct nf_request *request) {
     c->request = *request;
     int64_t itemsize = nf_itemsize((enum nf_dtype)request->dtype);
     size_t bytes = (size_t)(request->elements * itemsize);
-    c->rows.input = malloc(bytes + (size_t)(NF_ROW_MAX * itemsize)); /* with the padding */
+    c->rows.input = allocate(bytes + (size_t)(NF_ROW_MAX * itemsize)); /* with the padding */
     if (!c->rows.input) {
         free(c);
         return NULL;
