@@ -8,14 +8,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HUGE_PAGE = 2 << 20 };
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
 
-/* Large ones of huge pages, where the kernel has some: each page that is touched first is a fault. NULL: no memory. */
+/* Large ones of huge pages, where the kernel has some: each page that is touched first is a fault. NULL: no memory. Not
+ * aligned_alloc, of which glibc maps new memory each time. */
 static uint8_t *allocate(size_t bytes) {
-    if (bytes < HUGE_PAGE) return malloc(bytes);
-    bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    uint8_t *memory = aligned_alloc(HUGE_PAGE, bytes);
-    if (memory) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    uint8_t *memory = malloc(bytes), *first = memory + (PAGE - (uintptr_t)memory % PAGE) % PAGE;
+    if (memory && bytes > HUGE_PAGE) (void)madvise(first, (bytes - PAGE) / PAGE * PAGE, MADV_HUGEPAGE);
     return memory;
 }
 
