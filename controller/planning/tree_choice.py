@@ -14,7 +14,7 @@ from netfold.controller.planning.sparse import INF, Effort, LinearProgram
 from netfold.controller.planning.tree_columns import TreeColumn
 
 EFFORT = Effort(work=20_000)
-"""Half a second where no choice is proven the best: this is planning, and few trees are good enough."""
+"""About a second where no choice is proven the best."""
 BETTER = 1e-6
 
 
