@@ -15,11 +15,10 @@ from netfold.controller.planning.layout import Draft, finish
 from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.plan import Plan, PlanningError
 from netfold.controller.planning.scheme import Task
+from netfold.controller.planning.tree_choice import choose_trees
 from netfold.controller.planning.tree_columns import TreeColumn, as_draft
 
 TREES = 8
-EXCHANGES = 400
-"""How many exchanges of one tree for another are tried where few trees give too little."""
 ROUNDS = 60
 ENOUGH = 0.97
 """The part of the best packing that a plan's few trees have to give."""
@@ -42,39 +41,19 @@ def _few(
     problem: PackingProblem, columns: Sequence[TreeColumn], wanted: float, max_trees: int
 ) -> list[Draft]:
     """Trees that give the rate `wanted` together, or as much of it as `max_trees` do: those of a best packing, of which
-    one after the other is left out while the rest suffice."""
+    one after the other is left out while the rest suffice. Where these give too little, any of `columns` are chosen."""
     capacity, access = problem.network.capacity, problem.access
     rates = solve_packing(columns, capacity, access, vertex=True).rates
-    kept = [c for c, rate in zip(columns, rates, strict=True) if rate > 1e-9 * rates.sum()]
+    most = float(rates.sum())
+    kept = [c for c, rate in zip(columns, rates, strict=True) if rate > 1e-9 * most]
     while len(kept) > 1:
         rest = [solve_packing([d for d in kept if d is not c], capacity, access, vertex=True) for c in kept]
         best = max(range(len(kept)), key=lambda i: rest[i].rate)
         if rest[best].rate < wanted and len(kept) <= max_trees:
             break
         kept.pop(best)
-    if len(kept) == max_trees:
-        kept = _exchanged(problem, kept, columns, wanted)
     rates = solve_packing(kept, capacity, access, vertex=True).rates
+    found = float(rates.sum())
+    if found < wanted and (better := choose_trees(problem, columns, max_trees, found, most)):
+        kept, rates = better, solve_packing(better, capacity, access, vertex=True).rates
     return [as_draft(problem, c, float(rate)) for c, rate in zip(kept, rates, strict=True) if rate > 0]
-
-
-def _exchanged(
-    problem: PackingProblem, kept: list[TreeColumn], columns: Sequence[TreeColumn], wanted: float
-) -> list[TreeColumn]:
-    """As many trees that give more: one is exchanged for another of all columns while that helps."""
-    capacity, access = problem.network.capacity, problem.access
-
-    def rate(chosen: list[TreeColumn]) -> float:
-        return solve_packing(chosen, capacity, access, vertex=True).rate
-
-    best, left = rate(kept), EXCHANGES
-    waiting = [c for c in columns if all(c is not k for k in kept)]
-    while best < wanted and waiting and left > 0:
-        column = waiting.pop(0)
-        others = [[*kept[:i], *kept[i + 1 :], column] for i in range(len(kept))]
-        rates = [rate(chosen) for chosen in others]
-        left -= len(others)
-        if max(rates) > best * (1 + 1e-6):
-            best = max(rates)
-            kept = others[rates.index(best)]
-    return kept

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import pytest
 
-from netfold.controller.planning.column_generation import TreePacking, generate
+from netfold.controller.planning.column_generation import TreePacking, generate, solve_packing
 from netfold.controller.planning.packing_problem import PackingProblem
 from netfold.controller.planning.plan import JobSpec, Plan, PlanningError
 from netfold.controller.planning.planner import make_plan
 from netfold.controller.planning.residual_network import ResidualNetwork
+from netfold.controller.planning.tree_choice import choose_trees
+from netfold.controller.planning.tree_columns import TreeColumn
 from netfold.controller.planning.tree_packing import ROUNDS
 from netfold.topologies.fabric import Fabric, Host, Link, Switch
 from netfold.topologies.generators import fat_tree, leaf_spine
@@ -100,6 +103,29 @@ def test_auto_comes_near_the_optimum_of_asymmetric_fabrics() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_no_tree_is_cheaper_than_the_bound_claims(seed: int) -> None:
     assert_bound_is_proven(seed)
+
+
+@pytest.mark.parametrize("seed", [185, 253])
+def test_eight_trees_come_near_the_bound_where_a_best_packing_has_more(seed: int) -> None:
+    plan = planned(asymmetric_case(seed), "packing")
+    assert plan.bound is not None
+    assert plan.rate >= 0.95 * plan.bound
+    assert len(plan.trees) <= MAX_TREES
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_two_trees_carry_more_than_those_chosen(seed: int) -> None:
+    problem, packing = packing_of(asymmetric_case(seed))
+    columns = packing.columns[:16]
+
+    def best(trees: Iterable[TreeColumn]) -> float:
+        return solve_packing(list(trees), problem.network.capacity, problem.access, vertex=True).rate
+
+    alone = max(best([column]) for column in columns)
+    together = max((best(pair) for pair in combinations(columns, 2)), default=alone)
+    chosen = choose_trees(problem, columns, 2, alone, packing.rate)
+    assert len(chosen) <= 2
+    assert (best(chosen) if chosen else alone) == pytest.approx(together, rel=1e-5)
 
 
 @pytest.mark.long

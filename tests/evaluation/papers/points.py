@@ -66,7 +66,7 @@ def main(folder: str) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     points = [Walk(seed, log=f"{folder}/go") for seed in range(4)]
     try:
-        with exit_on_error("test", Path(folder)):
+        with exit_on_error("test"):
             found = list(sweep(slow_walk, points, Executor(jobs=2), Cache(Path(folder), code_version())))
     except typer.Exit as end:
         sys.exit(end.exit_code)

@@ -209,8 +209,8 @@ def test_ctrl_c_ends_clean_and_the_same_command_goes_on(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 130
-    assert (
-        said.strip() == "netfold test: interrupted; the same command goes on where it was, unless --no-cache"
+    assert said.strip() == (
+        "netfold test: interrupted; the same command continues with the remaining points, unless --no-cache"
     )
     assert not (tmp_path / "found").exists()
     kept = {p: p.stat().st_mtime_ns for p in tmp_path.glob("*/*.json")}
