@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import random
 import select
+import signal
 import socket
 import struct
 import threading
@@ -147,6 +148,24 @@ def test_a_burst_arrives_packet_by_packet_and_is_counted_so(
         assert switch.port(1)[kind]["rx_bytes"] == count * (42 + size)
         assert switch.port(2)[kind]["tx_packets"] == count
         assert switch.port(2)[kind]["tx_bytes"] == count * (42 + size)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--gso",)])
+def test_a_thousand_small_packets_wait_for_a_switch_that_does_not_run(
+    start: Callable[..., SwitchProcess], hosts: Hosts, arguments: tuple[str, ...]
+) -> None:
+    switch = start(*arguments)
+    with hosts.socket(1) as one:
+        switch.process.send_signal(signal.SIGSTOP)
+        for _ in range(1000):
+            one.sendto(bytes(4), ("10.9.0.2", PORT))
+        switch.process.send_signal(signal.SIGCONT)
+
+        def link() -> dict[str, int]:
+            return switch.port(1)["link"]
+
+        wait_for(lambda: link()["rx_packets"] + link()["rx_dropped"] >= 1000, "the packets")
+    assert link()["rx_dropped"] == 0
 
 
 def frames_seen(listener: socket.socket, packets: int, bytes_each: int) -> list[int]:
