@@ -135,9 +135,9 @@ class FilledSwitch(FilledNode):
         super().__init__(lanes, threads, results, ETHERNET_IP_UDP)
 
     def rounds_that_fit(self) -> int:
-        """A port's ring of 8 MiB has a frame for each run: the next power of two."""
+        """A port's ring has 1,024 frames, or 32 MiB: the next power of two for each run."""
         frame = 1 << (len(self._runs[0]) + RING_HEADERS).bit_length()
-        return ((8 << 20) // frame - 1) // ROUND_RUNS
+        return (min(1024, (32 << 20) // frame) - 1) // ROUND_RUNS
 
     def send(self, worker: int, tag: int, slot: int) -> None:
         run = self._runs[worker]

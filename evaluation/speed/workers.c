@@ -28,7 +28,15 @@
 #include "packet_ring.h"
 #include "segments.h"
 
-enum { RUN_SENT = 16, RUN_RING = 64, FRAME_SIZE = 2048, RING = 2048, BATCH = 64, WORKERS_MAX = 16, WINDOW_MAX = 4096 };
+enum {
+    RUN_SENT = 16,
+    RUN_RING_BYTES = 4 << 20,
+    FRAME_SIZE = 2048,
+    RING = 2048,
+    BATCH = 64,
+    WORKERS_MAX = 16,
+    WINDOW_MAX = 4096
+};
 
 struct worker {
     int fd;
@@ -86,7 +94,7 @@ static void open_worker(struct worker *w, const char *interface) {
     check(!setsockopt(w->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one), "PACKET_QDISC_BYPASS");
     setsockopt(w->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
     if (in_runs) {
-        check(!ss_ring_open(&w->runs, w->fd, SS_RING_LONGEST, RUN_RING), "ring");
+        check(!ss_ring_open(&w->runs, w->fd, SS_RING_LONGEST, RUN_RING_BYTES), "ring");
     } else {
         open_ring(w);
     }

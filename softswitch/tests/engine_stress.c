@@ -37,6 +37,10 @@ void ss_set_handover(struct ss_switch *sw, ss_handover_fn handover, void *contex
     sw->handover = handover;
     sw->handover_context = context;
 }
+uint64_t ss_port_rate(struct ss_switch *sw, uint32_t port) {
+    (void)sw;
+    return port % 2; /* rings of both kinds */
+}
 int ss_port_set_up(struct ss_switch *sw, uint32_t port, int up) {
     (void)sw;
     return port > SS_MAX_PORT || up < 0 ? -1 : 0;

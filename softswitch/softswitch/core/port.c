@@ -142,6 +142,14 @@ int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint3
     return p ? 0 : -1;
 }
 
+uint64_t ss_port_rate(struct ss_switch *sw, uint32_t port) {
+    ss_lock_acquire(&sw->lock);
+    const struct ss_port *p = ss_port(sw, port);
+    uint64_t rate = p ? p->rate : 0;
+    ss_lock_release(&sw->lock);
+    return rate;
+}
+
 int ss_set_queues(struct ss_switch *sw, uint32_t count) {
     if (count == 0 || count > SS_QUEUES) return -1;
     for (uint32_t i = 0; i < sw->threads; i++) sw->shards[i]->n_queues = count;

@@ -23,8 +23,10 @@
 enum {
     VLAN_TAG = 4,
     LINK_OVERHEAD = ETH_HLEN + 2 * VLAN_TAG, /* what a frame may hold beyond the MTU: addresses, type, two tags */
+    MTU_MAX = 65535, /* an IP packet has no more bytes */
     SEND_BUFFER = 8 * 1024 * 1024,
-    RING_FRAMES = 1024,
+    RING_BYTES = 8 * 1024 * 1024,
+    RUN_RING_BYTES = 32 * 1024 * 1024, /* so that as many short frames can wait as in the other ring */
     RING_RUN = 16, /* frames of a run that the receive ring holds: netfold's hosts send no more at once */
 };
 
@@ -46,7 +48,8 @@ void ss_interface_free(struct ss_interface *interface) {
 static uint32_t interface_mtu(int fd, const char *ifname) {
     struct ifreq request = {0};
     memccpy(request.ifr_name, ifname, 0, IF_NAMESIZE - 1);
-    return ioctl(fd, SIOCGIFMTU, &request) == 0 && request.ifr_mtu > 0 ? (uint32_t)request.ifr_mtu : 1500;
+    if (ioctl(fd, SIOCGIFMTU, &request) < 0 || request.ifr_mtu <= 0) return 1500;
+    return request.ifr_mtu < MTU_MAX ? (uint32_t)request.ifr_mtu : MTU_MAX;
 }
 
 bool ss_interface_is_oper_up(const struct ss_interface *interface) {
@@ -61,6 +64,12 @@ static int set_flag(int fd, int option, int value) {
     return setsockopt(fd, SOL_PACKET, option, &value, sizeof value) < 0 ? -errno : 0;
 }
 
+static int open_ring(struct ss_interface *interface, int fd) {
+    uint32_t frame = interface->mtu + LINK_OVERHEAD, run = RING_RUN * frame;
+    if (!interface->rings_runs) return ss_ring_open(&interface->ring, fd, frame, RING_BYTES);
+    return ss_ring_open(&interface->ring, fd, run < SS_RING_LONGEST ? run : SS_RING_LONGEST, RUN_RING_BYTES);
+}
+
 static int configure(struct ss_interface *interface, int fd, int ifindex) {
     struct packet_mreq promiscuous = {.mr_ifindex = ifindex, .mr_type = PACKET_MR_PROMISC};
     int size = SEND_BUFFER, error;
@@ -70,9 +79,7 @@ static int configure(struct ss_interface *interface, int fd, int ifindex) {
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     interface->mtu = interface_mtu(fd, interface->ifname);
-    uint32_t frame = interface->mtu + LINK_OVERHEAD, run = RING_RUN * frame;
-    uint32_t longest = !interface->wants_runs ? frame : run < SS_RING_LONGEST ? run : SS_RING_LONGEST;
-    if ((error = ss_ring_open(&interface->ring, fd, longest, RING_FRAMES))) return error;
+    if ((error = open_ring(interface, fd))) return error;
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = ifindex};
     if (interface->threads > 1 && (error = ss_fanout_close_gate(fd))) return error;
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) return -errno;

@@ -36,7 +36,8 @@ struct ss_interface {
     uint32_t number;
     char ifname[IF_NAMESIZE];
     uint32_t mtu;
-    bool wants_runs; /* sends runs as one frame; set before it opens, its receive ring holds the runs of others, too */
+    bool wants_runs; /* sends runs as one frame */
+    bool rings_runs; /* set before it opens: the receive ring's frames hold runs of others; 32 MB in place of 2 */
 
     struct ss_frame_socket *socket; /* NULL of a port on a network interface */
 

@@ -19,7 +19,7 @@
 #include "segments.h"
 
 enum {
-    RING_BYTES_MAX = 8 * 1024 * 1024,
+    RING_FRAMES = 1024,
     RECEIVE_BUFFER = 8 * 1024 * 1024, /* of frames that the ring does not hold */
     VLAN_TAG = 4,
 };
@@ -41,14 +41,14 @@ static int configure(int fd) {
 }
 
 /* Every frame of the ring has the same size, a power of two that the interface's largest frame fits in. */
-int ss_ring_open(struct ss_packet_ring *ring, int fd, uint32_t longest, uint32_t most) {
+int ss_ring_open(struct ss_packet_ring *ring, int fd, uint32_t longest, uint32_t bytes) {
     int error = configure(fd);
     if (error) return error;
     uint32_t need =
         (uint32_t)TPACKET_ALIGN(TPACKET2_HDRLEN) + VLAN_TAG + (uint32_t)sizeof(struct virtio_net_hdr) + 32 + longest;
     uint32_t frame_size = 2048;
     while (frame_size < need) frame_size *= 2;
-    uint32_t frames = RING_BYTES_MAX / frame_size < most ? RING_BYTES_MAX / frame_size : most;
+    uint32_t frames = bytes / frame_size < RING_FRAMES ? bytes / frame_size : RING_FRAMES;
     uint32_t block_size = frame_size < 65536 ? 65536 : frame_size;
     struct tpacket_req request = {
         .tp_block_size = block_size,

@@ -29,9 +29,9 @@ struct ss_ring_losses {
     uint32_t oversize, dropped;
 };
 
-/* Maps the ring of `fd`, before it is bound, for frames of up to `longest` bytes: as many as fit into 8 MB, and no more than `most`,
- * a multiple of 32. Sets PACKET_VNET_HDR. 0 or a negative errno. */
-int ss_ring_open(struct ss_packet_ring *ring, int fd, uint32_t longest, uint32_t most);
+/* Maps the ring of `fd`, before it is bound, for frames of up to `longest` bytes: 1,024, or as many as fit into `bytes`, a multiple
+ * of 4 MB. Sets PACKET_VNET_HDR. 0 or a negative errno. */
+int ss_ring_open(struct ss_packet_ring *ring, int fd, uint32_t longest, uint32_t bytes);
 void ss_ring_close(struct ss_packet_ring *ring);
 
 /* Passes received frames to `sink` until `budget` is reached, which the frames of a super-frame may exceed; returns their

@@ -199,7 +199,7 @@ static int make_port(struct ss_engine *engine, uint32_t number, const char *ifna
     if (!port) return -ENOMEM;
     port->engine = engine;
     int error = ss_interface_init(&port->interface, number, ifname, engine->thread_index, engine->threads);
-    port->interface.wants_runs = settings->merges_runs;
+    port->interface.rings_runs = settings->merges_runs && !ss_port_rate(engine->sw, number);
     if (!error) error = open_captures(port, settings->directory);
     if (!error) error = open_port(engine, port, fd);
     if (error && error != -ENODEV) {
