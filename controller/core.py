@@ -230,6 +230,7 @@ class Controller:
         on(FailuresChanged, self.lifecycle.on_failures_changed)  # FailureMonitor
         on(FailuresChanged, self.migrations.on_failures_changed)  # FailureMonitor
         on(ElementsFailed, self.migrations.on_elements_failed)  # FailureMonitor
+        on(ElementsFailed, self.placements.on_elements_failed)  # FailureMonitor
         on(CapacityFreed, self.placements.on_capacity_freed)  # FailureMonitor, Lifecycle, Members
         on(JobRunning, self.members.on_job_running)  # Lifecycle
         on(LeaseExpired, self.members.on_lease_expired)  # Leases

@@ -14,7 +14,7 @@ from netfold.controller.jobs.file import ResolvedJob
 from netfold.controller.jobs.records import JobRecord, JobState, Placement
 from netfold.controller.jobs.store import StoreError
 from netfold.controller.lifecycle.background_tasks import STORE_RETRY_S, BackgroundTasks
-from netfold.controller.lifecycle.events import CapacityFreed
+from netfold.controller.lifecycle.events import CapacityFreed, ElementsFailed
 from netfold.controller.lifecycle.failure_state import FailureState
 from netfold.controller.lifecycle.job_admission import ImpossibleJobError, RefusedError, uses_failed
 from netfold.controller.lifecycle.job_registry import JobRegistry
@@ -113,6 +113,10 @@ class PlacementScheduler:
             return []
         ahead = loads_of(self._queue.reserved(self._queue.ahead_of(name)))
         return [j.name for j in jobs_in_the_way(self._fabric, reserved, ahead, self._registry.all())]
+
+    def on_elements_failed(self, _: ElementsFailed) -> None:
+        """What is reserved over them holds back no other job."""
+        self.try_queue()
 
     def on_capacity_freed(self, _: CapacityFreed) -> None:
         self.try_queue()

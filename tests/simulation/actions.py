@@ -15,6 +15,9 @@ from tests.simulation.scenario import Step
 from tests.simulation.switch import Rogue
 from tests.simulation.world import World
 
+LAST_WORK_S = 5.0
+"""Of a program once all is well: a queue of long jobs comes to its end, too."""
+
 
 class Actions:
     def __init__(self, world: World) -> None:
@@ -222,6 +225,8 @@ class Actions:
         for a, b in world.links():
             self.end_cross_traffic(a, b)
             self.end_cross_traffic(b, a)
+        for program in world.programs.values():
+            program.work_left_s = min(program.work_left_s, LAST_WORK_S)
         for name, switch in world.switches.items():
             if not switch.is_up:
                 self._power_back(name)

@@ -20,6 +20,12 @@ SHARES = (0.3, 0.7, 0.95)
 
 DURATIONS_S = (0.0, 0.3, 2.0, 6.0, 12.0, 25.0, 40.0)
 
+BURST_S = 1.5
+"""Mean time between the moment of a burst and what happens."""
+
+TICKS_S = (1 / 16, 1 / 8)
+"""What takes place at different times otherwise, then takes place at the same one."""
+
 CONTROLLER = {"restart_controller": 4, "kill_at_commit": 4}
 SWITCHES = {
     "power_cut": 4,
@@ -37,8 +43,9 @@ ALL_FAULTS = {**CONTROLLER, **SWITCHES, **OTHERS}
 @dataclass(frozen=True)
 class Theme:
     """`faults`: weights of kinds; `count`: how many. `jobs`: least and most. `work_s`: of members. `member_faults`:
-    chance of each kind, for each worker. `greedy`: chance of a job that takes
-    no less than its rate. `noise`: chance of small faults of the switches' calls."""
+    chance of each kind, for each worker. `greedy`: chance of a job that takes no less than its rate. `noise`: chance of
+    small faults of the switches' calls. `aging`: chance that jobs gain priority while they wait. `bursts`: so many
+    moments, soon after which most happens; 0: all happens at any time."""
 
     faults: dict[str, int] = field(default_factory=lambda: ALL_FAULTS)
     jobs: tuple[int, int] = (2, 7)
@@ -53,6 +60,10 @@ class Theme:
     noise: float = 0.5
     slow_plans: float = 0.2
     probes: float = 0.5
+    fabrics: tuple[str, ...] = ("two leaves, two spines", "three leaves, two spines", "one spine")
+    workers: tuple[int, ...] = (2, 3, 4)
+    bursts: int = 0
+    aging: float = 1.0
 
 
 THEMES = {
@@ -68,6 +79,24 @@ THEMES = {
         greedy=0.8,
         count=(1, 2, 4),
         slow_plans=0.7,
+    ),
+    "reservations": Theme(
+        {"power_cut": 4, "cut_link": 2, "hang": 1, "rack": 3},
+        jobs=(5, 8),
+        work_s=(10.0, 60.0, 90.0, 90.0),
+        rates=(40, 60, 60, 100),
+        durations_s=(12.0, 25.0, 40.0),
+        elastic=0.6,
+        canceled=0.05,
+        member_faults=0.03,
+        greedy=0.9,
+        count=(0, 1, 1, 2),
+        noise=0.1,
+        slow_plans=0.35,
+        fabrics=("one leaf", "one leaf", "one spine", "three leaves, two spines"),
+        workers=(2, 2, 3),
+        bursts=3,
+        aging=0.2,
     ),
     "repairs": Theme(
         {"power_cut": 3, "cut_link": 4, "hang": 3, "drop_connections": 1, "replan": 1},
@@ -104,15 +133,17 @@ THEMES = {
 
 
 def theme_of(seed: int) -> str:
-    return random.Random(f"theme {seed}").choice(["mixed", "mixed", *THEMES])
+    return random.Random(f"theme {seed}").choice(["mixed", "reservations", *THEMES])
 
 
 def scenario_of(seed: int) -> Scenario:
     chosen = random.Random(f"scenario {seed}")
     theme = THEMES[theme_of(seed)]
-    name = chosen.choice(list(FABRICS))
+    name = chosen.choice(theme.fabrics)
     fabric = FABRICS[name]()
-    steps = [*_jobs(chosen, fabric, theme), *_faults(chosen, fabric, theme), *_extras(seed, fabric)]
+    draw_time = _times(chosen, theme)
+    jobs = [*_jobs(chosen, fabric, theme, draw_time)]
+    steps = [*jobs, *_faults(chosen, fabric, theme, draw_time, jobs), *_extras(seed, fabric)]
     return Scenario(
         seed,
         name,
@@ -121,7 +152,24 @@ def scenario_of(seed: int) -> Scenario:
         reorder=chosen.choice((0.0, 0.1, 0.5)),
         probe_s=1.0 if chosen.random() < theme.probes else 0.0,
         slow_plans=chosen.random() < theme.slow_plans,
+        tick_s=random.Random(f"tick {seed}").choice((0.0, 0.0, *TICKS_S)),
+        has_aging=theme.aging == 1 or chosen.random() < theme.aging,
     )
+
+
+DrawTime = Callable[[float], float]
+"""A time before another one."""
+
+
+def _times(chosen: random.Random, theme: Theme) -> DrawTime:
+    moments = [chosen.uniform(0, HORIZON_S * 0.8) for _ in range(theme.bursts)]
+
+    def draw_time(last_s: float) -> float:
+        if moments and chosen.random() < 0.6:
+            return min(last_s, chosen.choice(moments) + chosen.expovariate(1 / BURST_S))
+        return chosen.uniform(0, last_s)
+
+    return draw_time
 
 
 def _intensity(chosen: random.Random, theme: Theme) -> Intensity:
@@ -141,9 +189,9 @@ def _intensity(chosen: random.Random, theme: Theme) -> Intensity:
 # ---- jobs ---------------------------------------------------------------------------------------------
 
 
-def _jobs(chosen: random.Random, fabric: Fabric, theme: Theme) -> Iterator[Step]:
+def _jobs(chosen: random.Random, fabric: Fabric, theme: Theme, draw_time: DrawTime) -> Iterator[Step]:
     for number in range(chosen.randint(*theme.jobs)):
-        at = chosen.uniform(0, HORIZON_S * 0.8)
+        at = draw_time(HORIZON_S * 0.8)
         spec = _job(chosen, fabric, theme, f"job{number}")
         yield Step(at, "submit", (spec,))
         if chosen.random() < theme.canceled:
@@ -176,7 +224,7 @@ def _extras(seed: int, fabric: Fabric) -> Iterator[Step]:
 def _job(chosen: random.Random, fabric: Fabric, theme: Theme, name: str) -> JobSpec:
     hosts = [h.name for h in fabric.hosts if not h.parameter_server]
     has_servers = len(hosts) < len(fabric.hosts)
-    workers = tuple(chosen.sample(hosts, chosen.randint(2, min(4, len(hosts)))))
+    workers = tuple(chosen.sample(hosts, chosen.choice(theme.workers)))
     is_elastic = chosen.random() < theme.elastic
     scheme = chosen.choice(("switchml", "panama", "panama", *(("atp", "none") if has_servers else ())))
     transport, quorum = Transport.UDP, 0
@@ -208,7 +256,7 @@ def _rack_pairs(chosen: random.Random, fabric: Fabric) -> tuple[str, ...]:
     for host in fabric.hosts:
         if not host.parameter_server:
             racks.setdefault(fabric.attachment(host.name), []).append(host.name)
-    leaves = chosen.sample(sorted(racks), chosen.randint(1, 2))
+    leaves = chosen.sample(sorted(racks), min(chosen.randint(1, 2), len(racks)))
     return tuple(h for leaf in leaves for h in chosen.sample(racks[leaf], 2))
 
 
@@ -248,7 +296,9 @@ def _member_faults(
 # ---- faults -------------------------------------------------------------------------------------------
 
 
-def _faults(chosen: random.Random, fabric: Fabric, theme: Theme) -> Iterator[Step]:
+def _faults(
+    chosen: random.Random, fabric: Fabric, theme: Theme, draw_time: DrawTime, jobs: list[Step]
+) -> Iterator[Step]:
     switches = [s.name for s in fabric.switches]
     links = [(k.a, k.b) for k in fabric.links if not fabric.is_host(k.a) and not fabric.is_host(k.b)]
 
@@ -275,8 +325,24 @@ def _faults(chosen: random.Random, fabric: Fabric, theme: Theme) -> Iterator[Ste
         "replan": tuple,
     }
     for _ in range(chosen.choice(theme.count)):
-        at = chosen.uniform(0, HORIZON_S * 0.9)
+        at = draw_time(HORIZON_S * 0.9)
         (kind,) = chosen.choices(list(theme.faults), list(theme.faults.values()))
         if kind == "restore_store":
             yield Step(at - chosen.uniform(0.5, 30.0), "back_up_store")
+        if kind == "rack":
+            yield from _rack_failure(chosen, fabric, jobs, at, lasts())
+            continue
         yield Step(at, kind, arguments[kind]())
+
+
+def _rack_failure(
+    chosen: random.Random, fabric: Fabric, jobs: list[Step], at: float, lasts_s: float
+) -> Iterator[Step]:
+    """The power of a leaf and of hosts at it."""
+    leaf = chosen.choice(sorted({fabric.attachment(h.name) for h in fabric.hosts}))
+    yield Step(at, "power_cut", (leaf, lasts_s))
+    for spec in (s.arguments[0] for s in jobs if s.kind == "submit" and s.at_s < at):
+        assert isinstance(spec, JobSpec)
+        for host in spec.workers:
+            if fabric.attachment(host) == leaf and chosen.random() < 0.7:
+                yield Step(at + chosen.uniform(0, 3), "kill_member", (spec.name, host))

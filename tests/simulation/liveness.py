@@ -16,6 +16,7 @@ from tests.simulation.feasible import fits, plan_of, possible_plan
 from tests.simulation.lasting import Lasting
 from tests.simulation.member import Member
 from tests.simulation.overtaken import Overtaken
+from tests.simulation.reservations import IDLE_S, Reservations
 from tests.simulation.underserved import UnderServed
 from tests.simulation.world import ViolationError, World
 
@@ -23,8 +24,12 @@ STAY_S = 25.0
 """A job may stay so long over a switch or link that is down, if there is another plan; a worker may wait so long for
 its part in a job that runs."""
 
-IDLE_S, SLOW_PLANS_S = 30.0, 10.0
+WAIT_S, SLOW_PLANS_S = 30.0, 10.0
 """A job that would fit may wait so long; and so much longer for each queued job, where each plan takes seconds."""
+
+UNTRIED_S = 3.0
+"""So long if no plan of it is requested, though the planner has been idle. Where jobs age, they change their order for
+less than a point's time, and none is tried for that."""
 
 JOIN_S, JOIN_SLACK_S = 30.0, 4.0
 """A job that has run does not await a member for longer that has never joined; but the controller has to be up for its
@@ -37,11 +42,13 @@ class Liveness:
     def __init__(self, world: World) -> None:
         self._world = world
         self._fitting: Lasting[tuple[str, int, bool]] = Lasting()
+        self._untried: Lasting[tuple[str, int, int]] = Lasting()
         self._over_failed: Lasting[str] = Lasting()
         self._apart: Lasting[tuple[str, str, int, object]] = Lasting()
         self._absent: Lasting[tuple[int, str]] = Lasting()
         self._overtaken = Overtaken(world)
         self._under_served = UnderServed(world)
+        self._reservations = Reservations(world)
 
     def look(self, jobs: list[JobRecord]) -> None:
         world = self._world
@@ -55,13 +62,16 @@ class Liveness:
         if world.disk.is_full or now - world.started_at < world.controller.options.timeouts.start:
             self._over_failed.clear()
             self._fitting.clear()
+            self._untried.clear()
             self._apart.clear()
             self._under_served.clear()
+            self._reservations.clear()
             return
         self._check_repairs(jobs)
         self._check_members()
         self._check_queue(jobs)
         self._under_served.look(jobs)
+        self._reservations.look()
 
     def _check_absent(self, jobs: list[JobRecord], up_s: float) -> None:
         """No job waits for ever for a worker that does not come, however often the controller starts again."""
@@ -129,13 +139,16 @@ class Liveness:
         assert world.controller is not None
         running, reserved, fitting = background_of(jobs), NO_LOADS, []
         waiting, failed = world.controller.placements.queued(), world.controller.failures.failed
-        is_slow = world.plans.is_slow and not world.draws.is_calm
+        plans, is_slow = world.plans, world.plans.is_slow and not world.draws.is_calm
         for job in waiting:
             if fits(world, job, failed, add_loads(running, reserved)):
                 fitting.append((job.name, job.seq, is_slow))
             if plan := plan_of(world, job, failed, reserved):
                 reserved = add_loads(reserved, plan.loads)
-        limit_s = IDLE_S + SLOW_PLANS_S * len(waiting) * is_slow
-        for name, _, _ in self._fitting.update(fitting, limit_s):
+        limit_s = WAIT_S + SLOW_PLANS_S * len(waiting) * is_slow
+        late = self._fitting.update(fitting, limit_s)
+        requested = [(n, s, plans.requests[n]) for n, s, _ in fitting]
+        untried = self._untried.update(requested, UNTRIED_S + world.aging_s)
+        for name, *_ in late or (untried if plans.idle_s > IDLE_S else ()):
             reason = world.controller.registry.get(name).reason
-            raise ViolationError(f"{name} waits for {limit_s:g} s though it fits ({reason})")
+            raise ViolationError(f"{name} waits though it fits ({reason})")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import heapq
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -29,12 +30,14 @@ class DeadlockError(Exception):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """`reorder`: chance, for each callback, that it is not the next one in order that runs but any of those ready."""
+    """`reorder`: chance, for each callback, that it is not the next one in order that runs but any of those ready.
+    `tick_s`: timers are due at multiples of it, so that much happens at the same instant; 0: at any time."""
 
-    def __init__(self, seed: int, reorder: float) -> None:
+    def __init__(self, seed: int, reorder: float, tick_s: float = 0.0) -> None:
         super().__init__()
         self._random = random.Random(f"order {seed}")
         self._reorder = reorder
+        self._tick_s = tick_s
         self._virtual_now = 0.0
         self.steps = 0
         self.set_exception_handler(self._on_exception)
@@ -91,6 +94,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         """Timers of the same time are due in the order in which they were set."""
+        if self._tick_s:
+            when = math.ceil(when / self._tick_s) * self._tick_s
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         self._timers_set += 1
         heapq.heappush(self._timers, (when, self._timers_set, timer))

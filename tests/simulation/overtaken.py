@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from netfold.controller.jobs.records import JobRecord
-from netfold.controller.lifecycle.job_admission import background_of
+from netfold.controller.lifecycle.job_admission import background_of, uses_failed
+from netfold.controller.lifecycle.job_admission import fits as fits_beside
 from netfold.controller.planning.residual_network import NO_LOADS
 from tests.simulation.feasible import fits
 from tests.simulation.world import ViolationError, World
@@ -46,7 +47,11 @@ class Overtaken:
         stayed = [j for s, j in later.items() if installed[s].epoch == j.epoch]
         if not is_more or not fits(world, first, failed, NO_LOADS):
             return
-        if not fits(world, first, failed, background_of(stayed)):
+        others, held = background_of(stayed), world.controller.placements._queue.of(first.name)
+        is_usable = held is not None and not uses_failed(held.plan, failed, first.excluded)
+        if held is not None and is_usable and fits_beside(world.fabric, held.plan, others):
+            return  # a heuristic may not find again what is reserved
+        if not fits(world, first, failed, others):
             names = ", ".join(j.name for j in stayed)
             raise ViolationError(
                 f"{first.name} is first in the queue, and {names}, which came later, in its place"

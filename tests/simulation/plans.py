@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from netfold.controller.lifecycle.job_admission import PlanRequest, RefusedError, plan_order
 from netfold.controller.planning.plan import Loads, Plan
@@ -15,7 +18,8 @@ from tests.simulation.process import Process
 
 
 class SimulatedPlans:
-    """See PlanBackend. `crashes`: of the next plans, how many the process does not survive."""
+    """See PlanBackend. `crashes`: of the next plans, how many the process does not survive. `requests`: by job, all so
+    far."""
 
     def __init__(self, fabric: Fabric, draws: Draws, *, is_slow: bool = False) -> None:
         self.is_slow = is_slow
@@ -23,9 +27,27 @@ class SimulatedPlans:
         self._durations_s = (1.0, 3.0) if is_slow else (0.01, 0.05, 0.2, 1.0, 3.0)
         self._draws = draws
         self.crashes = 0
+        self.requests: Counter[str] = Counter()
+        self._under_way = 0
+        self._ended_at = 0.0
 
     def of(self, process: Process) -> _Backend:
         return _Backend(self, process)
+
+    @property
+    def idle_s(self) -> float:
+        """Since when it has nothing to do."""
+        return 0.0 if self._under_way else asyncio.get_running_loop().time() - self._ended_at
+
+    @contextmanager
+    def counted(self, job: str) -> Iterator[None]:
+        self.requests[job] += 1
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            self._ended_at = asyncio.get_running_loop().time()
 
     def compute(self, request: PlanRequest) -> Plan:
         """Raises RefusedError."""
@@ -44,7 +66,8 @@ class _Backend:
         self._process.check()
         draws = self._plans._draws
         lasts = draws.of("plan").choice(self._plans._durations_s)
-        await asyncio.sleep(0.02 if draws.is_calm else lasts)
+        with self._plans.counted(request.order.file.name):
+            await asyncio.sleep(0.02 if draws.is_calm else lasts)
         if self._plans.crashes:
             self._plans.crashes -= 1
             raise PlannerCrashedError("its process ended")

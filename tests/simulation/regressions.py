@@ -176,7 +176,7 @@ SCENARIOS = {
         Step(3.0, "submit", (greedy("b", "h2", "h4", rate=100, work_s=200.0),)),
         Step(5.0, "submit", (greedy("c", "h1", "h3", rate=100, work_s=2.0),)),
         Step(8.0, "power_cut", ("spine1", 30.0)),
-        Step(12.0, "cancel", ("a",)),
+        Step(8.6, "cancel", ("a",)),
     ),
     "a job goes back to where it was, and another one was planned meanwhile": (
         Step(1.0, "submit", (job("d", "h2", "h4", rate=60, scheme="switchml", work_s=60.0),)),
@@ -249,7 +249,7 @@ SCENARIOS = {
         Step(1.0, "submit", (greedy("a", "h1", "h2", rate=100, work_s=60.0),)),
         Step(5.0, "submit", (greedy("b", "h1", "h3", rate=60, work_s=20.0),)),
         Step(12.0, "power_cut", ("spine1", 30.0)),
-        Step(18.0, "submit", (greedy("c", "h4", "h5", rate=60, work_s=60.0),)),
+        Step(12.4, "submit", (greedy("c", "h4", "h5", rate=60, work_s=60.0),)),
     ),
     "a job is queued ahead of one that fits nowhere behind it, and a small job is submitted": (
         Step(1.0, "submit", (greedy("a", "h3", "h4", rate=60, work_s=90.0),)),
@@ -324,6 +324,12 @@ SCENARIOS = {
         Step(1.1, "keep_away", ("a", "h1")),
         *(Step(at, "restart_controller", (0.5,)) for at in (3.0, 24.0, 45.0)),
     ),
+    "a spine dies that a queued job has reserved, and another job waits behind that alone": (
+        Step(1.0, "submit", (greedy("a", "h4", "h5", rate=100, work_s=90.0),)),
+        Step(3.0, "submit", (greedy("b", "h1", "h4", rate=100, work_s=1.0),)),
+        Step(6.0, "submit", (greedy("c", "h1", "h2", rate=100, work_s=1.0),)),
+        Step(12.0, "power_cut", ("spine1", 40.0)),
+    ),
     "the store is backed up while no controller runs, and restored twice": (
         Step(0.95, "hang", ("leaf2", 8.0)),
         Step(1.0, "submit", (job("a", "h1", "h3", work_s=60.0),)),
@@ -348,6 +354,7 @@ SLOW_PLANS = {
 }
 
 FABRIC_OF = {
+    "a spine dies that a queued job has reserved, and another job waits behind that alone": "one spine",
     "a queued job loses a worker while nothing can be reserved, and a job is submitted": "three leaves, two spines",
     "a job's priority rises by its age while it is planned, behind one that fits nowhere": "three leaves, two spines",
     "a spine is back while nothing can be reserved for a queued job, and another job is submitted": "one spine",

@@ -46,7 +46,7 @@ class Outcome:
 def run(scenario: Scenario) -> Outcome:
     """The same scenario takes the same course, in a process whose PYTHONHASHSEED is the same."""
     outcome = Outcome()
-    with virtual_time(scenario.seed, scenario.reorder, outcome.history) as place:
+    with virtual_time(scenario.seed, scenario.reorder, outcome.history, scenario.tick_s) as place:
         try:
             place.loop.run_until_complete(_whole(scenario, outcome, place.folder))
             outcome.violation = place.error
@@ -75,10 +75,10 @@ class Place:
 
 
 @contextmanager
-def virtual_time(seed: int, reorder: float, history: History) -> Iterator[Place]:
+def virtual_time(seed: int, reorder: float, history: History, tick_s: float = 0.0) -> Iterator[Place]:
     """The controller's log goes to `history`. At the end all tasks are ended, and the folder is removed."""
     folder = Path(tempfile.mkdtemp(prefix="netfold-simulation-", dir=MEMORY if MEMORY.is_dir() else None))
-    loop = VirtualLoop(seed, reorder)
+    loop = VirtualLoop(seed, reorder, tick_s)
     loop.set_task_factory(task_factory)
     log = LogToHistory(history)
     logger = logging.getLogger("netfold")
@@ -106,7 +106,13 @@ async def _whole(scenario: Scenario, outcome: Outcome, folder: Path) -> None:
     draws = Draws(scenario.seed, scenario.intensity)
     fabric = FABRICS[scenario.fabric]()
     world = World(
-        fabric, folder, draws, outcome.history, probe_s=scenario.probe_s, slow_plans=scenario.slow_plans
+        fabric,
+        folder,
+        draws,
+        outcome.history,
+        probe_s=scenario.probe_s,
+        slow_plans=scenario.slow_plans,
+        has_aging=scenario.has_aging,
     )
     actions, watch, loop = Actions(world), Watch(world), asyncio.get_running_loop()
     world.start()

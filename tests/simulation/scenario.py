@@ -13,6 +13,7 @@ FABRICS = {
     "two leaves, two spines": lambda: leaf_spine(2, 2, 2, parameter_servers=1),
     "three leaves, two spines": lambda: leaf_spine(3, 2, 2),
     "one spine": lambda: leaf_spine(2, 1, 3),
+    "one leaf": lambda: leaf_spine(1, 1, 6),
 }
 HORIZON_S = 60.0
 """Of faults; afterwards all is well, and the run has to come to rest."""
@@ -33,7 +34,7 @@ class Step:
 @dataclass(frozen=True)
 class Scenario:
     """`seed` draws delays and orders; the steps may be another seed's, or a shrunk list. `slow_plans`: most plans take
-    seconds."""
+    seconds. `tick_s`: see VirtualLoop. `has_aging`: jobs gain priority while they wait."""
 
     seed: int
     fabric: str
@@ -42,6 +43,8 @@ class Scenario:
     reorder: float = 0.0
     probe_s: float = 0.0
     slow_plans: bool = False
+    tick_s: float = 0.0
+    has_aging: bool = True
 
     def with_steps(self, steps: tuple[Step, ...]) -> Scenario:
         return replace(self, steps=steps)

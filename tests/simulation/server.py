@@ -144,5 +144,4 @@ class JoinStream:
     def _later(self, last: float, queue: asyncio.Queue[Any], message: object) -> float:
         loop = asyncio.get_running_loop()
         at = max(last + 1e-9, loop.time() + self._draws.delay_s("stream"))
-        loop.call_at(at, queue.put_nowait, message)
-        return at
+        return loop.call_at(at, queue.put_nowait, message).when()

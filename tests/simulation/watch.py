@@ -16,7 +16,7 @@ from tests.simulation.liveness import Liveness
 from tests.simulation.member import UNHEARD
 from tests.simulation.program import Program
 from tests.simulation.reserved import Reserved, check_order
-from tests.simulation.world import AGE_S, LoopClock, ViolationError, World
+from tests.simulation.world import LoopClock, ViolationError, World
 
 LOOK_S = 0.5
 
@@ -50,7 +50,7 @@ class Watch:
             check_numbers(jobs)
             self._numbered = jobs
         self._reserved.check(jobs)
-        check_order(world.controller.placements.queued(), world.programs, LoopClock().wall_s(), AGE_S)
+        check_order(world.controller.placements.queued(), world.programs, LoopClock().wall_s(), world.age_s)
         self._check_epochs(jobs)
         self._check_moves(jobs)
         self._check_first_placements(world.controller.failures.failed, jobs)

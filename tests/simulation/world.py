@@ -55,6 +55,9 @@ RECORDING_BYTES = 1 << 20
 AGE_S = 10.0
 """So short that jobs gain priority while there are faults."""
 
+NO_AGE_S = 1e6
+"""So long that they gain none."""
+
 NO_PIPELINE = Pipeline(Path("/nonexistent"), Path("/nonexistent"))
 
 
@@ -82,6 +85,7 @@ class World:
         *,
         probe_s: float,
         slow_plans: bool = False,
+        has_aging: bool = True,
         timeouts: ControllerTimeouts | None = None,
     ) -> None:
         self.fabric = fabric
@@ -98,6 +102,9 @@ class World:
         self.programs: dict[str, Program] = {}
         self.violations: list[str] = []
         self.started_at = 0.0
+        self.age_s = AGE_S if has_aging else NO_AGE_S
+        self.aging_s = AGE_S if has_aging else 0.0
+        """For less than that a job is ahead of another one by its age, and behind it again."""
         self.cross_traffic: dict[tuple[str, str], float] = {}
         """By direction; the fabric's unit."""
         self._path = folder / "state.db"
@@ -118,7 +125,7 @@ class World:
             recording_period_s=5.0,
             recording_bytes=RECORDING_BYTES,
             reroute_period_s=1.0,
-            age_s=AGE_S,
+            age_s=self.age_s,
         )
         self.process: Process | None = None
         self.controller: Controller | None = None

@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 The netfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is reserved for queued jobs while the planner has nothing to do: no capacity for two of them, and none only for
+jobs that have no plan. What is reserved too much holds back other jobs, and what is missing is taken by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netfold.controller.lifecycle.job_admission import fits, uses_failed
+from netfold.controller.planning.residual_network import NO_LOADS
+from netfold.controller.planning.validate import add_loads
+from tests.simulation.feasible import plan_of
+from tests.simulation.lasting import Lasting
+from tests.simulation.world import ViolationError, World
+
+SETTLE_S, IDLE_S = 3.0, 1.0
+"""So long may another reservation be right, if the planner has been idle for IDLE_S by then."""
+
+
+class Reservations:
+    """`look` raises ViolationError."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._wrong: Lasting[tuple[str, int, str]] = Lasting()
+
+    def clear(self) -> None:
+        self._wrong.clear()
+
+    def look(self) -> None:
+        """Jobs that age change their order for less than a point's time, and none is planned for that."""
+        lasting = self._wrong.update(self._find_wrong(), SETTLE_S + self._world.aging_s)
+        if self._world.plans.idle_s > IDLE_S:
+            for name, _, what in lasting:
+                raise ViolationError(f"{name} waits, and {what}")
+
+    def _find_wrong(self) -> Iterator[tuple[str, int, str]]:
+        world = self._world
+        assert world.controller is not None
+        queue, failed = world.controller.placements._queue, world.controller.failures.failed
+        reserved = NO_LOADS
+        for job in queue.jobs():
+            held = queue.of(job.name)
+            if held is None or uses_failed(held.plan, failed, job.excluded):
+                if queue.is_tried(job, failed) and plan_of(world, job, failed, reserved) is not None:
+                    yield job.name, job.seq, "counts as one that fits nowhere, though there is a plan"
+                continue
+            if not fits(world.fabric, held.plan, reserved):
+                yield job.name, job.seq, "what is reserved for it is reserved ahead of it, too"
+            reserved = add_loads(reserved, held.plan.loads)
