@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import logging.handlers
 import sys
@@ -86,9 +87,12 @@ def set_up_logs(level: LogLevel, device_id: int, *, console: bool, file: LogFile
 
 
 def shorten_grpc_tracebacks(record: logging.LogRecord) -> bool:
-    """A log filter: one line in place of the traceback of an error inside gRPC (a client's abrupt disconnect)."""
+    """A log filter: one line in place of the traceback of an error inside gRPC (a client's abrupt disconnect), or of a
+    call that gRPC has canceled for that."""
     kind, error, _ = record.exc_info or (None, None, None)
-    if record.name.partition(".")[0] == "grpc" and kind is not None and kind.__module__.startswith("grpc."):
+    if record.name.partition(".")[0] != "grpc" or kind is None:
+        return True
+    if kind.__module__.startswith("grpc.") or kind is asyncio.CancelledError:
         record.msg, record.args = f"{record.getMessage()}: {kind.__name__}: {error}", ()
         record.exc_info = record.exc_text = None
     return True

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -56,7 +57,7 @@ def test_a_large_device_config_that_is_no_program_is_read_in_linear_time(byte: b
 
 
 def test_an_error_inside_grpc_is_logged_in_one_line() -> None:
-    def record(error: Exception) -> logging.LogRecord:
+    def record(error: BaseException) -> logging.LogRecord:
         info = (type(error), error, None)
         return logging.LogRecord(
             "grpc._cython.cygrpc", logging.ERROR, "", 0, "Unexpected in %s", ("Write",), info
@@ -66,6 +67,9 @@ def test_an_error_inside_grpc_is_logged_in_one_line() -> None:
     assert shorten_grpc_tracebacks(theirs)
     assert theirs.exc_info is None
     assert theirs.getMessage() == "Unexpected in Write: UsageError: RPC already finished"
+    canceled = record(asyncio.CancelledError())
+    assert shorten_grpc_tracebacks(canceled)
+    assert canceled.exc_info is None
     ours = record(KeyError("x"))
     assert shorten_grpc_tracebacks(ours)
     assert ours.exc_info is not None

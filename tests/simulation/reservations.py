@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The netfold authors
 # SPDX-License-Identifier: Apache-2.0
 """What is reserved for queued jobs while the planner has nothing to do: no capacity for two of them, and none only for
-jobs that have no plan. What is reserved too much holds back other jobs, and what is missing is taken by them."""
+jobs that have no plan. What is reserved too much holds back other jobs, and what is missing is taken by them. A job
+that passes another one by its age is planned in its new place with the next event. Two may hold the same capacity until
+then."""
 
 from __future__ import annotations
 
@@ -46,6 +48,6 @@ class Reservations:
                 if queue.is_tried(job, failed) and plan_of(world, job, failed, reserved) is not None:
                     yield job.name, job.seq, "counts as one that fits nowhere, though there is a plan"
                 continue
-            if not fits(world.fabric, held.plan, reserved):
+            if not world.aging_s and not fits(world.fabric, held.plan, reserved):
                 yield job.name, job.seq, "what is reserved for it is reserved ahead of it, too"
             reserved = add_loads(reserved, held.plan.loads)
