@@ -31,7 +31,7 @@ class Reservations:
         self._wrong.clear()
 
     def look(self) -> None:
-        """Jobs that age change their order for less than a point's time, and none is planned for that."""
+        """No job is planned because the age of jobs changes their order: that may last for a point's time."""
         lasting = self._wrong.update(self._find_wrong(), SETTLE_S + self._world.aging_s)
         if self._world.plans.idle_s > IDLE_S:
             for name, _, what in lasting:

@@ -125,7 +125,7 @@ static void check_taps(struct ss_engine *engine) {
         struct ss_interface *port = &engine->ports[i]->interface;
         ss_interface_set_tap(port, ss_taps_has_listener(&engine->taps, port->ifindex, port->inode, engine->threads - 1));
         ss_interface_retry_xsk(port, engine->now_ns);
-        ss_interface_update_merging(port);
+        ss_interface_update_merging(port, engine->merges_runs);
     }
 }
 

@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "../runtime/bits.h"
+
 uint16_t ss_checksum_fold(uint64_t sum) {
     sum = (sum & 0xffffffff) + (sum >> 32);
     while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
@@ -14,15 +16,9 @@ uint16_t ss_checksum_fold(uint64_t sum) {
 
 /* Of headers: a vector would wait until the bytes that were just written have left the processor. */
 __attribute__((optimize("no-tree-vectorize"))) static uint64_t sum_header(const uint8_t *data, uint32_t length) {
-    uint64_t sum = 0;
-    uint32_t words;
-    for (; length >= 4; data += 4, length -= 4) {
-        memcpy(&words, data, 4);
-        sum += words;
-    }
-    words = 0;
-    memcpy(&words, data, length);
-    return sum + words;
+    uint16_t last = 0;
+    memcpy(&last, data + (length & ~1u), length & 1);
+    return ss_word_sum(data, length & ~1u) + last;
 }
 
 uint16_t ss_checksum_sum(const uint8_t *data, uint32_t length) {

@@ -245,10 +245,10 @@ void ss_interface_send(struct ss_interface *interface, const uint8_t *data, uint
     interface->counters.tx_dropped += !ss_transmit_add(&interface->transmit, data, length);
 }
 
-void ss_interface_update_merging(struct ss_interface *interface) {
+void ss_interface_update_merging(struct ss_interface *interface, bool wants_runs) {
     if (!ss_interface_is_open(interface) || ss_interface_is_socket(interface)) return;
     interface->transmit.merges =
-        interface->wants_runs && !interface->has_tap && ss_offloads_has_segmentation(interface->fd, interface->ifname);
+        wants_runs && !interface->has_tap && ss_offloads_has_segmentation(interface->fd, interface->ifname);
 }
 
 void ss_interface_set_tap(struct ss_interface *interface, bool has_tap) {

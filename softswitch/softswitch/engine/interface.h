@@ -36,7 +36,6 @@ struct ss_interface {
     uint32_t number;
     char ifname[IF_NAMESIZE];
     uint32_t mtu;
-    bool wants_runs; /* sends runs as one frame */
     bool rings_runs; /* set before it opens: the receive ring's frames hold runs of others; 32 MB in place of 2 */
 
     struct ss_frame_socket *socket; /* NULL of a port on a network interface */
@@ -100,8 +99,8 @@ void ss_interface_retry_xsk(struct ss_interface *interface, uint64_t now_ns);
 /* With a tap frames are sent through the stack; without one through AF_XDP, past the taps. */
 void ss_interface_set_tap(struct ss_interface *interface, bool has_tap);
 
-/* Periodic, and after a change of `wants_runs`: frames of a run leave as one where the device segments them (offloads.h). */
-void ss_interface_update_merging(struct ss_interface *interface);
+/* Periodic: with `wants_runs` frames of a run leave as one where the device segments them (offloads.h). */
+void ss_interface_update_merging(struct ss_interface *interface, bool wants_runs);
 
 /* Adds the kernel's drop counter, which each read resets, to `counters.rx_dropped`. */
 void ss_interface_read_kernel_drops(struct ss_interface *interface);

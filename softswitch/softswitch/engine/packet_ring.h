@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SS_RING_LONGEST = 65536 - 128 }; /* frames that a ring of sensible length can hold */
+enum { SS_RING_LONGEST = 65536 - 128 }; /* bytes of a frame: longer ones would take 128 KB of the ring each */
 
 struct ss_packet_ring {
     uint8_t *memory; /* NULL while closed */

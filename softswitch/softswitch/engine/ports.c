@@ -99,7 +99,7 @@ static void open_ports(struct ss_engine *engine) {
         if (ss_interface_is_socket(port)) continue;
         if (!ss_interface_is_open(port) && open_port(engine, engine->ports[i], -1) == 0) (void)steer(engine, engine->ports[i]);
         ss_interface_reopen_xsk(port);
-        ss_interface_update_merging(port);
+        ss_interface_update_merging(port, engine->merges_runs);
     }
     ss_engine_unlock(engine);
 }
@@ -187,20 +187,22 @@ static int check_new_port(const struct ss_engine *engine, uint32_t number, const
     return 0;
 }
 
-/* As the engine is when the port is made. */
-struct port_settings {
-    char *directory; /* of captures; allocated, or NULL */
-    bool merges_runs;
-};
+/* Emulated links are slow, and many: their ports keep the small ring. */
+static bool rings_runs(struct ss_engine *engine, uint32_t number) {
+    ss_engine_lock(engine);
+    bool merges_runs = engine->merges_runs;
+    ss_engine_unlock(engine);
+    return merges_runs && !ss_port_rate(engine->sw, number);
+}
 
-static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd,
-                     const struct port_settings *settings, struct ss_engine_port **out) {
+static int make_port(struct ss_engine *engine, uint32_t number, const char *ifname, int fd, const char *directory,
+                     struct ss_engine_port **out) {
     struct ss_engine_port *port = calloc(1, sizeof *port);
     if (!port) return -ENOMEM;
     port->engine = engine;
     int error = ss_interface_init(&port->interface, number, ifname, engine->thread_index, engine->threads);
-    port->interface.rings_runs = settings->merges_runs && !ss_port_rate(engine->sw, number);
-    if (!error) error = open_captures(port, settings->directory);
+    port->interface.rings_runs = rings_runs(engine, number);
+    if (!error) error = open_captures(port, directory);
     if (!error) error = open_port(engine, port, fd);
     if (error && error != -ENODEV) {
         ss_engine_port_free(port);
@@ -210,11 +212,6 @@ static int make_port(struct ss_engine *engine, uint32_t number, const char *ifna
     return 0;
 }
 
-static void set_merging(const struct ss_engine *engine, struct ss_engine_port *port) {
-    port->interface.wants_runs = engine->merges_runs;
-    ss_interface_update_merging(&port->interface);
-}
-
 static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
     uint32_t at = engine->port_count++;
     for (; at && engine->ports[at - 1]->interface.number > port->interface.number; at--)
@@ -222,7 +219,7 @@ static void insert_port(struct ss_engine *engine, struct ss_engine_port *port) {
     engine->ports[at] = port;
     engine->by_number[port->interface.number] = port;
     (void)steer(engine, port);
-    set_merging(engine, port);
+    ss_interface_update_merging(&port->interface, engine->merges_runs);
     update_core(port, ss_interface_is_oper_up(&port->interface));
 }
 
@@ -231,25 +228,24 @@ static int add_port(struct ss_engine *engine, uint32_t number, const char *ifnam
     struct ss_engine_port *port;
     ss_engine_lock(engine);
     int error = check_new_port(engine, number, ifname);
-    struct port_settings settings = {.merges_runs = engine->merges_runs};
-    if (!error && engine->capture_directory) settings.directory = strdup(engine->capture_directory);
+    char *directory = !error && engine->capture_directory ? strdup(engine->capture_directory) : NULL;
     ss_engine_unlock(engine);
     if (error) return error;
-    error = make_port(engine, number, ifname, fd, &settings, &port);
+    error = make_port(engine, number, ifname, fd, directory, &port);
     if (error) {
-        free(settings.directory);
+        free(directory);
         return error;
     }
     ss_engine_lock(engine);
     if (!(error = check_new_port(engine, number, ifname))) {
         /* Captures may have started or ended since. */
         const char *now = engine->capture_directory;
-        if ((!now != !settings.directory) || (now && strcmp(now, settings.directory) != 0)) error = open_captures(port, now);
+        if ((!now != !directory) || (now && strcmp(now, directory) != 0)) error = open_captures(port, now);
     }
     if (!error) insert_port(engine, port);
     bool waits = !error && !ss_interface_is_open(&port->interface);
     ss_engine_unlock(engine);
-    free(settings.directory);
+    free(directory);
     if (error)
         ss_engine_port_free(port);
     else if (waits) { /* the interface may have appeared before the port was inserted */
@@ -295,7 +291,7 @@ int ss_engine_set_faults(struct ss_engine *engine, uint32_t number, int directio
 void ss_engine_set_gso(struct ss_engine *engine, int on) {
     ss_engine_lock(engine);
     engine->merges_runs = on != 0;
-    for (uint32_t i = 0; i < engine->port_count; i++) set_merging(engine, engine->ports[i]);
+    for (uint32_t i = 0; i < engine->port_count; i++) ss_interface_update_merging(&engine->ports[i]->interface, on != 0);
     ss_engine_unlock(engine);
 }
 

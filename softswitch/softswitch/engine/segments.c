@@ -227,10 +227,9 @@ static void set_transport(uint8_t *frame, uint32_t length, uint32_t sent_bytes, 
     ss_checksum_set(l4, l4_bytes, at->is_tcp ? TCP_CHECKSUM : UDP_CHECKSUM, pseudo);
 }
 
-/* Of `bytes` at most `most`. Another processor has just written them: they take as long as a segment takes to process. */
-static void prefetch(const uint8_t *from, uint32_t bytes, uint32_t most) {
-    const uint8_t *end = from + (bytes < most ? bytes : most);
-    for (; from < end; from += 64) __builtin_prefetch(from);
+/* Another processor has just written the frame: a segment takes as long to load as to process. */
+static void prefetch(const uint8_t *frame, uint32_t from, uint32_t to) {
+    for (; from < to; from += 64) __builtin_prefetch(frame + from);
 }
 
 uint32_t ss_segments_cut(uint8_t *frame, uint32_t length, const struct virtio_net_hdr *offload, ss_segment_sink *sink,
@@ -243,7 +242,8 @@ uint32_t ss_segments_cut(uint8_t *frame, uint32_t length, const struct virtio_ne
     if (!at.is_ipv6) sum_ipv4(headers + at.ip, &at);
     for (uint32_t sent = 0, total = length - at.payload; sent < total; sent += size) {
         uint32_t payload = total - sent < size ? total - sent : size;
-        prefetch(frame + at.payload + sent + 2 * size, total - sent > 2 * size ? total - sent - 2 * size : 0, size);
+        uint32_t ahead = at.payload + sent + 2 * size;
+        prefetch(frame, ahead, ahead + size < length ? ahead + size : length);
         uint8_t *segment = frame + sent; /* its headers take the place of the end of the one before, which is done with */
         memcpy(segment, headers, at.payload);
         set_network(segment, at.payload + payload, frames, &at);

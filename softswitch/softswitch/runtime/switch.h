@@ -79,6 +79,7 @@ uint64_t ss_service(struct ss_switch *sw, uint64_t now_ns);
  * in `queue_drops`). Frames already queued stay. Returns 0, or -1 for a port above SS_MAX_PORT, or a bound of 0 or above
  * 65,536 with a rate. */
 int ss_port_config(struct ss_switch *sw, uint32_t port, uint64_t rate_bps, uint32_t queue_packets);
+/* [control] Its rate; 0 for a port above SS_MAX_PORT. */
 uint64_t ss_port_rate(struct ss_switch *sw, uint32_t port);
 
 /* Queues of each port, `standard_metadata.priority` chooses: the highest number goes first. With one (the start) priority is
