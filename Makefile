@@ -164,6 +164,10 @@ wheels: $(VENV)/.ready-dev ## the source archives and wheels of a release, in DI
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat auto --wheel-dir $(DIST) $(DIST)/netfold-*-linux_*.whl
 	rm $(DIST)/netfold-*-linux_*.whl
 
+.PHONY: test-headers
+test-headers: $(VENV)/.ready-test ## all C with the headers of each release of Debian (or Ubuntu), downloaded by apt
+	$(BIN)/pytest tests/house/test_headers.py -m long --timeout 1200 $(PYTEST_ARGS)
+
 .PHONY: docs
 docs: $(VENV)/.ready-docs ## the pages as a site; warnings, broken links and misspelled words are errors
 	$(BIN)/codespell
