@@ -13,7 +13,21 @@ from tests.house.c_graph import c_files
 
 SYSTEM_PREFIXES = (
     *("AF", "ARP", "ARPHRD", "BPF", "CMSG", "EPOLL", "ETH", "ETHERTYPE", "ETHTOOL", "IBV", "ICMP", "ICMP6"),
-    *("ICMPV6", "IF", "IFA", "IFF", "IFLA", "IGMP", "IN6", "INADDR", "IP", "IP6", "IPPORT", "IPPROTO", "IPV6"),
+    *(
+        "ICMPV6",
+        "IF",
+        "IFA",
+        "IFF",
+        "IFLA",
+        "IGMP",
+        "IN6",
+        "INADDR",
+        "IP",
+        "IP6",
+        "IPPORT",
+        "IPPROTO",
+        "IPV6",
+    ),
     *("MAP", "MPI", "MSG", "NETLINK", "NLA", "NLM", "NLMSG", "O", "PACKET", "PF", "PMPI", "POLL", "PROT"),
     *("PTHREAD", "RDMA", "RTM", "RTN", "S", "SA", "SCM", "SIG", "SIOC", "SO", "SOCK", "SOL", "TCP", "TP"),
     *("TPACKET", "UDP", "VIRTIO", "VLAN", "XDP", ""),  # the last one: C reserves names that begin with _
