@@ -121,6 +121,7 @@ class _Page:
             lines, number = history.read(number, LINES_AN_EVENT)
             if lines:
                 yield f"id: {number}\n" + "".join(f"data: {line}\n" for line in lines) + "\n"
+                await notice_a_reader_that_is_gone()
             elif history.closed:
                 yield f"event: end\nid: {number}\ndata: {{}}\n\n"
                 return
@@ -140,3 +141,9 @@ class _Page:
             if not lines:
                 return
             yield "".join(f"{line}\n" for line in lines)
+            await notice_a_reader_that_is_gone()
+
+
+async def notice_a_reader_that_is_gone() -> None:
+    """The event loop tells of it. Until then each write to a closed connection is a line of asyncio's log."""
+    await asyncio.sleep(0)
