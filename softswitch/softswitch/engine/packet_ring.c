@@ -86,17 +86,22 @@ static uint8_t *restore_vlan(const struct tpacket2_hdr *frame, uint32_t status, 
     return data;
 }
 
+/* Takes the first frame of the queue, which has those that the ring has the first bytes of, in the same order. A call that tells
+ * that the interface went down clears this error and takes none. */
+static ssize_t take_queued(int fd, struct msghdr *message) {
+    ssize_t received;
+    do received = recvmsg(fd, message, MSG_DONTWAIT);
+    while (received < 0 && errno == ENETDOWN);
+    return received;
+}
+
 /* Fetches the frame that the ring has the first bytes of. NULL: lost. */
 static uint8_t *fetch(struct ss_packet_ring *ring, int fd, struct virtio_net_hdr *offload, uint32_t *length) {
-    if (!ring->copy && !(ring->copy = malloc(SS_VLAN_TAG + SS_SUPER_FRAME))) {
-        uint8_t ignored;
-        (void)recv(fd, &ignored, sizeof ignored, MSG_DONTWAIT); /* the next frame of the queue is the ring's next */
-        return NULL;
-    }
-    struct iovec iov[2] = {{offload, sizeof *offload}, {ring->copy + SS_VLAN_TAG, SS_SUPER_FRAME}};
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
-    ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT);
-    if (received < (ssize_t)sizeof *offload || message.msg_flags & MSG_TRUNC) return NULL;
+    if (!ring->copy) ring->copy = malloc(SS_VLAN_TAG + SS_SUPER_FRAME);
+    struct iovec iov[2] = {{offload, sizeof *offload}, {ring->copy ? ring->copy + SS_VLAN_TAG : NULL, SS_SUPER_FRAME}};
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = ring->copy ? 2 : 1};
+    ssize_t received = take_queued(fd, &message);
+    if (!ring->copy || received < (ssize_t)sizeof *offload || message.msg_flags & MSG_TRUNC) return NULL;
     *length = (uint32_t)received - (uint32_t)sizeof *offload;
     return ring->copy + SS_VLAN_TAG;
 }
