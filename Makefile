@@ -23,7 +23,7 @@ TEST_PROCESSES ?= $(shell expr $$(nproc) + 1)
 APT      := mininet iproute2 iputils-ping ethtool tcpdump gcc libc6-dev python3-venv
 # netifaces, which ptf imports, is compiled. Python of other sources has its headers.
 APT_DEV  := $(shell test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev)
-APT_TEST := tshark libibverbs-dev fonts-dejavu-core
+APT_TEST := procps tshark libibverbs-dev fonts-dejavu-core
 APT_WEB  := chromium
 APT_ROCE := qemu-system-x86
 APT_MPI  := openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran hpcc lammps lammps-examples

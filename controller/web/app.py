@@ -121,7 +121,7 @@ class _Page:
             lines, number = history.read(number, LINES_AN_EVENT)
             if lines:
                 yield f"id: {number}\n" + "".join(f"data: {line}\n" for line in lines) + "\n"
-                await notice_a_reader_that_is_gone()
+                await _yield_to_the_loop()
             elif history.closed:
                 yield f"event: end\nid: {number}\ndata: {{}}\n\n"
                 return
@@ -141,9 +141,9 @@ class _Page:
             if not lines:
                 return
             yield "".join(f"{line}\n" for line in lines)
-            await notice_a_reader_that_is_gone()
+            await _yield_to_the_loop()
 
 
-async def notice_a_reader_that_is_gone() -> None:
-    """The event loop tells of it. Until then each write to a closed connection is a line of asyncio's log."""
+async def _yield_to_the_loop() -> None:
+    """The event loop reports the end of a connection. Until then each write to it is a line of asyncio's log."""
     await asyncio.sleep(0)

@@ -33,10 +33,6 @@ PART_PREFIX = "part-"
 """Of a file that a compiler writes."""
 
 
-class CompilerError(subprocess.SubprocessError):
-    """The compiler failed; the message is its first error."""
-
-
 @cache
 def library() -> ctypes.CDLL:
     """The compiled code. Raises EngineUnavailableError with the reason."""
@@ -62,7 +58,7 @@ def _built_in() -> ctypes.CDLL | None:
 def build(sources: Sequence[Path], folder: Path, options: Sequence[str] = ("-lm",)) -> Path:
     """Compiles `sources` (headers among them) with `options` into `folder` unless that was done before.
     Safe among processes: the file is renamed into place. Raises OSError without a compiler or if `folder` is another
-    user's, CompilerError if it fails, subprocess.TimeoutExpired."""
+    user's, subprocess.SubprocessError with the first error if it fails."""
     target = folder / recipe.library_name(sources, options)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid == os.geteuid():
@@ -87,7 +83,7 @@ def build(sources: Sequence[Path], folder: Path, options: Sequence[str] = ("-lm"
             env={**os.environ, "LC_ALL": "C"},
         )
         if done.returncode != 0:
-            raise CompilerError(first_error(done.stderr))
+            raise subprocess.SubprocessError(first_error(done.stderr))
     return target
 
 
